@@ -1,7 +1,11 @@
 import type { ChainLink } from './chain.ts';
 
-/** The user of an operation, as the API server authenticated them. */
+/**
+ * The user whom a line is about, as the API server authenticated them: the caller; for a grant or a revocation, the requester; for a review,
+ * the person who used the emergency.
+ */
 interface AuditSubject {
+  /** Empty if the server acted on its own. */
   readonly user: string;
   readonly uid?: string;
   /** The first 32 are written; see `decidingGroupsFirst`. */
@@ -11,8 +15,8 @@ interface AuditSubject {
 /** The object of an operation. */
 interface AuditObject {
   /**
-   * `CREATE`, `UPDATE`, `DELETE`, or `CONNECT` of a review; `GRANT`, `REVOKE`, `REVIEW`, or `ABANDON` of a controller;
-   * `CONNECT` also of a session of the gateway, `DELETE` of its recording, and `GET` if an auditor views either.
+   * From a webhook: `CREATE`, `UPDATE`, `DELETE`, or `CONNECT`. From a controller: `GRANT`, `REVOKE`, `REVIEW` (of an emergency), or
+   * `ABANDON`. From the gateway: `CONNECT` for a session, `DELETE` for a recording, and `GET` when an auditor views a session or a recording.
    */
   readonly operation: string;
   readonly apiVersion: string;
@@ -26,7 +30,7 @@ interface AuditObject {
 export const connectSubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
 export type ConnectSubresource = (typeof connectSubresources)[number];
 
-/** A vote that approved a grant or ended access. */
+/** A vote that approved a grant, ended access, or reviewed an emergency. */
 interface AuditVote {
   readonly uid: string;
   /** Absent if the vote no longer exists. */
@@ -39,7 +43,7 @@ interface AuditVote {
   readonly onBehalfOf?: string;
 }
 
-/** One decision. The journal writes only these fields, and nothing of the objects themselves, which may contain secrets. */
+/** One decision. The journal writes only these fields, and nothing else of the objects, which may contain secrets. */
 export interface AuditRecord {
   /** What the line is about. docs/reference/audit-journal.md describes each event with its verdicts. */
   readonly event: 'admission' | 'grant' | 'revocation' | 'review' | 'session' | ConnectSubresource;
@@ -71,13 +75,13 @@ export interface AuditRecord {
   readonly startAt?: string;
   /** True if the request asks for emergency access. */
   readonly emergency?: boolean;
-  /** The reason of a request, a vote, or a revocation, as the user wrote it. */
+  /** The reason of a request, an extension, a vote, a revocation, or an abandonment, as the user wrote it. */
   readonly reason?: string;
-  /** The votes that approved a grant, or that ended access. */
+  /** The votes that approved a grant, ended access, or reviewed an emergency. */
   readonly votes?: readonly AuditVote[];
   /**
-   * Name of the access request that allowed the entry into the pod; if none did, of the one that the pod belongs to. It is in the object's
-   * namespace.
+   * Name of the access request whose grant allowed the user to enter the pod. If no grant allowed it, the request that owns the access pod.
+   * It is in the object's namespace.
    */
   readonly request?: string;
   /** The pod that was opened or entered. */

@@ -77,7 +77,7 @@ class Installer implements Reconciler {
     const { client, log } = this.#deps;
     const found = this.#handle.store.get(name)?.object;
     const step = planConsumerCrd(found, this.#wanted);
-    if (step.do === 'wait') {
+    if (step.do === 'nothing') {
       if (found?.metadata.deletionTimestamp !== undefined) return notReady('the end of the deletion');
       if (!step.established && !(await this.#isServed(signal))) return this.#checkLater(found?.metadata);
       this.#onServed();
@@ -94,7 +94,7 @@ class Installer implements Reconciler {
     return done;
   }
 
-  /** No watch shows when a kind is served. After the last check, the next change of the CRD leads to another one. */
+  /** No watch shows when a kind is served, so this checks repeatedly. After the last check, it checks again only when the CRD changes. */
   #checkLater({ resourceVersion = '' }: Partial<KubeObject['metadata']> = {}): Result {
     if (this.#checks.resourceVersion !== resourceVersion) this.#checks = { resourceVersion, count: 0 };
     const attempt = this.#checks.count++;
@@ -117,7 +117,7 @@ class Installer implements Reconciler {
 
 /** Backoff between checks whether a CRD that is not established is served, milliseconds. */
 const checkBackoff = { baseMs: 500, capMs: 1_000 };
-/** Maximum number of checks after the first one, for the same version of the CRD. They take a minute. */
+/** Maximum number of checks after the first one, for one resourceVersion of the CRD. Together they take about a minute. */
 const REPEATED_CHECKS = 61;
 
 interface CrdObject extends Projected {
@@ -145,7 +145,7 @@ type CrdStep =
   /** A merge patch with the resourceVersion of the CRD. */
   | { readonly do: 'patch'; readonly patch: unknown }
   /** No write is due: the CRD is sufficient, or it is being deleted. */
-  | { readonly do: 'wait'; readonly established: boolean };
+  | { readonly do: 'nothing'; readonly established: boolean };
 
 /** The CRD to install in the consumer, with the annotation of its revision. */
 export function consumerCrd(kind: Kind): KubeObject {
@@ -155,14 +155,15 @@ export function consumerCrd(kind: Kind): KubeObject {
 
 /**
  * Plans the installation of a CRD that drawbridge, kube-bind, or an administrator may have installed already. The plan changes an installed
- * CRD only if it lacks our version with a status subresource, or is an older revision of drawbridge. It removes no version, because objects
- * may be stored in it.
+ * CRD only if it does not serve `bindVersion` with a status subresource, or if drawbridge installed an older revision of it. It removes no
+ * version, because objects may be stored in it.
  */
 export function planConsumerCrd(found: KubeObject | undefined, wanted: KubeObject): CrdStep {
   if (!found) return { do: 'create', object: wanted };
   // A write to a CRD that is being deleted has no effect. The event of the deletion leads to a create.
-  if (found.metadata.deletionTimestamp !== undefined) return { do: 'wait', established: false };
-  if (servesRequiredVersion(found) && !isOlderRevision(found)) return { do: 'wait', established: isEstablished(found) };
+  if (found.metadata.deletionTimestamp !== undefined) return { do: 'nothing', established: false };
+  if (servesRequiredVersion(found) && !isOlderRevision(found))
+    return { do: 'nothing', established: isEstablished(found) };
   return { do: 'patch', patch: patchOf(found, wanted) };
 }
 
@@ -177,8 +178,8 @@ function isOlderRevision({ metadata }: KubeObject): boolean {
 }
 
 /**
- * Adds missing versions and replaces {@link bindVersion}, or, in an older revision of drawbridge, all versions of `wanted`. Other installed
- * versions keep their schemas, but the API server stores no more objects in them.
+ * Adds missing versions and replaces {@link bindVersion}. If drawbridge installed an older revision of the CRD, replaces all versions that
+ * `wanted` has. Other installed versions keep their schemas, but the API server stores no more objects in them.
  */
 function patchOf(found: KubeObject, wanted: KubeObject): unknown {
   const installed = new Map(versionsOf(found).map((version) => [own(version, 'name'), version]));

@@ -21,7 +21,7 @@ export interface ClusterConnection {
   whoAmI(): Promise<TokenUser>;
   /** The texts of the `Warning` headers that the API server has sent so far. */
   readonly warnings: readonly string[];
-  /** The codes, 401 or 403, with which the API server refused lists and watches of `follow` so far. */
+  /** The HTTP status codes, 401 or 403, with which the API server has refused lists and watches so far. `follow` (follow.ts) reads them. */
   readonly watchRefusals: readonly number[];
   /**
    * How far the clock of the API server was ahead of the local clock at its last answer, milliseconds; accurate to a second. Undefined
@@ -113,7 +113,7 @@ export async function openConnection({
 /** The longest delay of a timer of Node, milliseconds: 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** `--request-timeout` in milliseconds. As for kubectl, a number without a unit is in seconds, and 0 is no limit. @throws Problem */
+/** `--request-timeout` in milliseconds. As for kubectl, a number without a unit is in seconds, and 0 is no limit. Undefined if the flag is absent. @throws Problem */
 function timeoutOf(args: Args): number | undefined {
   const text = args.text('request-timeout');
   if (text === undefined) return undefined;

@@ -1,6 +1,6 @@
 /** Options of one emission. If the key is already pending, the more urgent lane and the earlier time count. */
 export interface EmitOptions {
-  /** Priority lane; 0 is the most urgent. Default: the least urgent lane. */
+  /** Priority lane; 0 is the most urgent, the number of lanes of the controller minus 1 the least urgent. Default: the least urgent. */
   readonly lane?: number;
   /** Wall-clock instant (epoch ms) at which the key becomes due. Default: now. */
   readonly atMs?: number;
@@ -16,8 +16,8 @@ export interface Source {
   readonly name: string;
   /**
    * Starts emitting. A source of one store resolves once the store has synced and the source has emitted each existing key. It rejects if
-   * `signal` aborts or the store closes first. All other sources resolve at once: those of intervals, of deadlines, of sets of stores that
-   * change, and of hints (keys that other code of this process passes to the source, such as an HTTP handler).
+   * `signal` aborts or the store closes first. All other sources resolve at once: `interval`, `deadlines`, `fromEach` (stores that come
+   * and go), and `hintSource` (keys from other code of this process, such as an HTTP handler).
    */
   start(emit: Emit, signal: AbortSignal): Promise<void>;
 }

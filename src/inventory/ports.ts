@@ -192,7 +192,7 @@ export interface EntryAccess {
    */
   withdraw(ref: EntryRef, signal: AbortSignal): Promise<void>;
   /** Removes one component from the RoleBindings and deletes its account. The Roles and the Secret stay. */
-  withdrawFrom(ref: EntryRef, component: string, signal: AbortSignal): Promise<void>;
+  deleteAccount(ref: EntryRef, component: string, signal: AbortSignal): Promise<void>;
 }
 
 /** Proves that the API server enforces write authorization of components. */

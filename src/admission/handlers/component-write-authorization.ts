@@ -24,7 +24,9 @@ async function decide(review: Review, { latestRun, writesOf, clock }: Ports, sig
   const account = parseComponentAccount(review.user.username);
   if (!account) {
     const { username } = review.user;
-    return denyWrite(`${username} is not a component's service account; use the token of the current run`);
+    return denyWrite(
+      `${username} is not a component's ServiceAccount; only components write the status of an entry, with the token of their current run; change the spec instead`,
+    );
   }
   const { entryUid, component } = account;
   if (account.namespace !== review.namespace || uidOf(review) !== entryUid) {

@@ -108,7 +108,7 @@ const conversion = Type.Object(
   },
   {
     description:
-      'How the provider converts objects between versions. The server never copies it to the consumer: with strategy Webhook and several versions, the consumer serves only the synced version.',
+      'How the provider converts objects between versions. The server never copies it to the consumer: with strategy Webhook and several versions, the consumer serves only the version in which the konnector copies objects.',
     'x-kubernetes-validations': [
       {
         rule: "(self.strategy == 'Webhook') == has(self.webhook)",
@@ -130,7 +130,7 @@ export const boundSchemaKind = defineKind({
     {
       informerScope: Type.Union([...scopes], {
         description:
-          'How the konnector watches copies in the provider. Cluster: all namespaces with one watch. Namespaced: each service namespace with its own watch, if the resource is namespaced.',
+          'How the konnector watches the objects that it has copied to the provider. Cluster: one watch for all namespaces. Namespaced: if the resource is namespaced, one watch for each namespace that the provider created for this consumer.',
       }),
       group: Type.String({ description: 'The API group of the resource.', maxLength: 253 }),
       names: crdNames('The names of the resource.'),

@@ -32,7 +32,10 @@ export interface SecretName {
 /** What `planStatus` decides from. */
 export interface StatusInput {
   readonly view: ClusterBindingView;
-  /** The consumer's kubeconfig Secrets for this ClusterBinding. If the status has none of them, the first one is written to it. */
+  /**
+   * The consumer's kubeconfig Secrets for this ClusterBinding. The first one is written to the status: at once if the status has none, or with
+   * the next heartbeat if the status has another Secret.
+   */
   readonly secrets: readonly SecretName[];
   /** Result of copying the provider's Secret; undefined if not known. */
   readonly secretValid: BindConditionUpdate | undefined;
@@ -75,14 +78,14 @@ export function planStatus(input: StatusInput): StatusPlan {
   const { view, secrets, nowMs } = input;
   const dueInMs = msUntilHeartbeat(view.lastHeartbeatTime, nowMs);
   const recorded = view.consumerSecretRef;
-  const isOurs = recorded === undefined || includesSecret(secrets, recorded);
-  if (!isOurs && dueInMs > 0) return { ...planConflictOnly(input), dueInMs };
+  const isForeign = recorded !== undefined && !includesSecret(secrets, recorded);
+  if (isForeign && dueInMs > 0) return { ...planConflictOnly(input), dueInMs };
 
   const status: StatusPatch = {};
   const [consumerSecretRef] = secrets;
   const version = comparableVersion(input.version) ?? 'unknown';
   const conditions = conditionsOf(input, dueInMs <= 0);
-  if (consumerSecretRef && (!isOurs || !recorded)) status.consumerSecretRef = consumerSecretRef;
+  if (consumerSecretRef && (isForeign || !recorded)) status.consumerSecretRef = consumerSecretRef;
   if (view.heartbeatInterval !== heartbeatInterval) status.heartbeatInterval = heartbeatInterval;
   if (dueInMs <= 0) status.lastHeartbeatTime = formatTime(nowMs);
   if (view.konnectorVersion !== version) status.konnectorVersion = version;
@@ -132,8 +135,8 @@ function msUntilHeartbeat(last: string | undefined, nowMs: number): number {
 }
 
 /**
- * The version that backends and kubectl plugins compare: `v0.1.0` for `0.1.0`, `v0.1.0-rc.1`, or `v0.1.0+build`. Undefined if `version` is
- * no semantic version.
+ * `version` in the form that backends and kubectl plugins can compare, without pre-release and build: `v0.1.0` for `0.1.0`, `v0.1.0-rc.1`,
+ * and `v0.1.0+build`. Undefined if `version` is no semantic version.
  */
 export function comparableVersion(version: string): string | undefined {
   const [, numbers] = /^v?(\d+\.\d+\.\d+)(?:[-+][0-9A-Za-z.+-]+)?$/.exec(version) ?? [];

@@ -13,7 +13,7 @@ import type { RunTokens } from './tokens.ts';
 
 interface DryRunProofDeps {
   readonly entries: () => Iterable<Entry>;
-  readonly accounts: Pick<EntryAccounts, 'withdrawFrom'>;
+  readonly accounts: Pick<EntryAccounts, 'deleteAccount'>;
   readonly tokens: Pick<RunTokens, 'forAccount'>;
   /** A client that authenticates with this token only. */
   readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
@@ -54,7 +54,7 @@ export class DryRunProof implements AuthorizationProof {
     let backoffs = 0;
     while (!this.#proved && !signal.aborted) {
       const entry = this.#nextEntry();
-      // Without an entry, the proof has nothing to write, and no component may run.
+      // Without an entry, there is no object to write to. No component runs until the proof has succeeded.
       const result = entry && (await this.#attempt(entry, signal));
       this.#proved = result === 'enforced';
       if (this.#proved) return;
@@ -101,8 +101,8 @@ export class DryRunProof implements AuthorizationProof {
   }
 
   /**
-   * Writes to one entry. Resolves to undefined if the proof succeeded, or to the problem. Rejects if the result is inconclusive, or the
-   * account of the proof could not be withdrawn.
+   * Writes to one entry. Resolves to undefined if the proof succeeded, or to the problem. Rejects if the result is inconclusive, or if the
+   * account of the proof could not be deleted.
    */
   async #writeDryRun(entry: Entry, signal: AbortSignal): Promise<string | undefined> {
     const { accounts, tokens, clientWith } = this.#deps;
@@ -121,7 +121,7 @@ export class DryRunProof implements AuthorizationProof {
       throw error;
     } finally {
       await close();
-      await accounts.withdrawFrom(entry.ref, probeAccount.name, signal);
+      await accounts.deleteAccount(entry.ref, probeAccount.name, signal);
     }
   }
 }

@@ -118,7 +118,7 @@ export class EntryAccounts implements EntryAccess {
     });
   }
 
-  async withdrawFrom(ref: EntryRef, component: string, signal: AbortSignal): Promise<void> {
+  async deleteAccount(ref: EntryRef, component: string, signal: AbortSignal): Promise<void> {
     const subject = subjectOf(ref, component);
     await this.#mutex.run(ref.uid, async () => {
       const known = this.#knownEntries.get(ref.uid);

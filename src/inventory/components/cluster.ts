@@ -88,14 +88,14 @@ async function publish(
   { spec, status }: KubeObject,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const authority = await findObject(
+  const caConfigMap = await findObject(
     management,
     configMaps,
     { ...shootKey, name: `${shootKey.name}.ca-cluster` },
     { signal },
   );
   const endpoint = endpointOf(status);
-  const ca = own(own(authority, 'data'), 'ca.crt');
+  const ca = own(own(caConfigMap, 'data'), 'ca.crt');
   if (endpoint === undefined || typeof ca !== 'string') {
     const message = `Gardener has not published the endpoint and the CA of Shoot ${shootKey.name} yet`;
     return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message };

@@ -17,7 +17,7 @@ import { type RetryDeps, withRetries } from './retried-writes.ts';
 interface OutputWriterDeps extends RetryDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
-  readonly access: Pick<EntryAccess, 'withdrawFrom'>;
+  readonly access: Pick<EntryAccess, 'deleteAccount'>;
   readonly registrations: RegistrationLister;
   readonly latestEntries: WriteThroughCache<Entry>;
 }
@@ -88,7 +88,7 @@ export class OutputWriter {
     const problem =
       (abandoned
         ? await this.#withRetries('withdrawing the access of a component', signal, () =>
-            access.withdrawFrom(ref, registration.name, signal),
+            access.deleteAccount(ref, registration.name, signal),
           )
         : undefined) ?? (await this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal)));
     return problem ?? this.#withRetries('removing a record', signal, () => this.#remove(base, signal));

@@ -76,7 +76,7 @@ describe('an entry that is deleted and created again while a status write is on 
     const writer = new OutputWriter({
       entries,
       runs: {} as RunStore,
-      access: { withdrawFrom: async () => {} },
+      access: { deleteAccount: async () => {} },
       registrations: { get: () => undefined, all: () => [], problem: () => undefined },
       latestEntries,
       clock: systemClock,

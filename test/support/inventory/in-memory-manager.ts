@@ -116,7 +116,7 @@ export class InMemoryManager {
       access: {
         prepare: async () => {},
         withdraw: async ({ uid }) => void this.withdrawn.push(uid),
-        withdrawFrom: async ({ uid }, component) => {
+        deleteAccount: async ({ uid }, component) => {
           this.withdrawing();
           this.withdrawnComponents.push(`${uid}/${component}`);
         },

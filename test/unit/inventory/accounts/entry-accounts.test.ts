@@ -260,7 +260,7 @@ describe('the access of components to an entry', () => {
 
   it('is withdrawn from a single component', async () => {
     for (const component of [network, eventing]) await accounts.ensure(entry, component, signal);
-    await accounts.withdrawFrom(entry.ref, 'eventing', signal);
+    await accounts.deleteAccount(entry.ref, 'eventing', signal);
     assert.equal(world.may(user('eventing'), 'get', 'secrets', `kc-${uid}`), false);
     assert.equal(world.may(user('eventing'), 'get', 'clusterinventories', 'rt-1'), false);
     assert.equal(world.may(user('network'), 'get', 'clusterinventories', 'rt-1'), true);
@@ -341,7 +341,7 @@ describe('a supplied kubeconfig', () => {
     await world.clock.advance(10 * 60_000);
     await accounts.ensure(named('mine'), byoc, signal);
     assert.equal(mayRead('byoc', 'mine'), true);
-    await accounts.withdrawFrom(named('mine').ref, 'byoc', signal);
+    await accounts.deleteAccount(named('mine').ref, 'byoc', signal);
     assert.equal(mayRead('byoc', 'mine'), false);
     await accounts.ensure(named('mine'), byoc, signal);
     assert.equal(mayRead('byoc', 'mine'), true);

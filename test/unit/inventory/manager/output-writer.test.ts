@@ -23,7 +23,7 @@ describe('outputs while the watch is late', () => {
   const outputWriter = new OutputWriter({
     entries,
     runs,
-    access: { withdrawFrom: async () => {} },
+    access: { deleteAccount: async () => {} },
     registrations,
     latestEntries: new WriteThroughCache({
       watched: (uid) => entries.find(uid),
