@@ -1,3 +1,4 @@
+import { showName } from '../access/policy/names.ts';
 import type { ApprovalEntry } from '../api/access/access-config.ts';
 import type { TemplateSpec } from '../api/access/kinds.ts';
 import type { KubeObject } from '../api/object.ts';
@@ -18,7 +19,7 @@ export function approversText(template: KubeObject): string {
   return all
     .map(({ name, count = 1, groups = [] }) => {
       if (groups.length === 0) return `${name}: ${count} with the verb approve on ${template.metadata.name}`;
-      return `${name}: ${count} of group${groups.length === 1 ? '' : 's'} ${groups.join(' or ')}`;
+      return `${name}: ${count} of group${groups.length === 1 ? '' : 's'} ${groups.map(showName).join(' or ')}`;
     })
     .join('; ');
 }

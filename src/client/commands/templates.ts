@@ -1,3 +1,4 @@
+import { showName } from '../../access/policy/names.ts';
 import { reasonText } from '../../access/policy/reason.ts';
 import { summaryConditions } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
@@ -38,7 +39,10 @@ function templateTable(namespaces: boolean): Presentation<KubeObject> {
       text: (template: KubeObject) =>
         `${config(template)?.defaultDuration ?? '1h'}, max ${config(template)?.maxDuration ?? '24h'}`,
     },
-    { title: 'GROUPS', text: (template: KubeObject) => config(template)?.allowedGroups?.join(', ') ?? '' },
+    {
+      title: 'GROUPS',
+      text: (template: KubeObject) => config(template)?.allowedGroups?.map(showName).join(', ') ?? '',
+    },
     { title: 'APPROVED BY', long: true, text: (template: KubeObject) => approversText(template) || 'no one' },
     { title: 'REASON TO GIVE', wide: true, text: reasonToGive },
     { title: 'NOT READY BECAUSE', wide: true, text: notReadyBecause },

@@ -121,7 +121,10 @@ describe('after a mistake, the client prints what to type instead', () => {
       own,
       `drawbridge: denied: own is your own request, which only others can decide; to see who: drawbridge approvers payments-exec -n ${stage.namespace}; to withdraw it: drawbridge drop exec/own -n ${stage.namespace}\n`,
     );
-    assert.match(await fails(stage.carol, 3, 'approve', 'own'), /is forbidden: .*ask an administrator/);
+    assert.match(
+      await fails(stage.carol, 3, 'approve', 'own'),
+      /is forbidden: .*ask an administrator for this permission, which the ClusterRole drawbridge-approver gives$/m,
+    );
     await client.ok(client.admin, 'approve', 'own');
     const again = await client.run(client.admin, 'approve', 'own');
     assert.equal(again.code, 1);

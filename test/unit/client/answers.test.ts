@@ -357,6 +357,15 @@ describe('the client says what happened:', () => {
     });
   }
 
+  it('which name of a group has a space that no one sees', async () => {
+    const metadata = { name: 'shell', namespace: 'payments' };
+    const approvals = { all: [{ name: 'peer', groups: ['leads '] }] };
+    const spec = { accessConfig: { allowedGroups: ['devs ', 'sre'], approvals } };
+    await open({ podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec }] });
+    const { stdout } = await cluster.run(['templates']);
+    assert.match(stdout, / "devs ", sre +peer: 1 of group "leads "$/m);
+  });
+
   it('which command helps, with the name by which the user called it', async () => {
     cluster.program = 'kubectl drawbridge';
     const { stderr } = await cluster.run(['get', 'none']);
