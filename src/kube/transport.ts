@@ -31,7 +31,7 @@ export interface CallSpec {
   readonly beforeTry?: (() => void) | undefined;
 }
 
-/** One watch: a GET whose answer is read while it arrives. */
+/** A GET whose answer is read while it arrives, such as a watch. */
 export interface StreamSpec {
   readonly path: string;
   readonly query?: Query;

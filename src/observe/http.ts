@@ -102,6 +102,7 @@ async function start(
   { host, port }: Address,
   serve: (path: string, response: ServerResponse) => void | Promise<void>,
 ): Promise<Listening> {
+  // Connections that have carried their call.
   const served = new WeakSet<Socket>();
   const listener: RequestListener = (request, response) => {
     if (served.has(request.socket)) return request.socket.destroy();

@@ -145,7 +145,7 @@ export class Verifier {
     const last = Math.max(0, ...segments.map((segment) => segment.last.seq));
     const mayBeAbsent = last === 0 && this.#options.partial && this.#segments.size > 0;
     if (newest && newest.seq > last && !mayBeAbsent) {
-      const message = `${numbers(last + 1, newest.seq)} missing at the end: the head signed ${newest.time} covers them`;
+      const message = `${linesAre(last + 1, newest.seq)} missing at the end: the head signed ${newest.time} covers them`;
       this.#report({ code: 'Missing', chain, message });
     }
     const signedTo = this.#signedTo.get(chain) ?? 0;
@@ -163,7 +163,7 @@ export class Verifier {
   #expectStart(chain: string, first: Segment['first'] | undefined): void {
     if (!first || this.#options.partial) return;
     if (first.seq > 1) {
-      const message = `${numbers(1, first.seq - 1)} missing before this: give older files too, or --partial`;
+      const message = `${linesAre(1, first.seq - 1)} missing before this: give older files too, or --partial`;
       this.#report({ code: 'Missing', chain, at: first.at, message });
     } else if (first.prev !== '') {
       this.#report({
@@ -245,7 +245,7 @@ function expectContinuation(
   report: (finding: Finding) => void,
 ): void {
   if (next.seq > before.seq + 1) {
-    const missing = numbers(before.seq + 1, next.seq - 1);
+    const missing = linesAre(before.seq + 1, next.seq - 1);
     const message = `${missing} missing between ${place(before.at)} and ${place(next.at)}`;
     report({ code: 'Missing', chain, at: next.at, message });
   } else if (next.prev !== before.hash) {
@@ -265,5 +265,6 @@ const outOfOrder = (
   message: `line ${next.seq} of the chain comes after line ${before.seq} (${place(before.at)}): it was moved, or is present twice`,
 });
 
-const numbers = (from: number, to: number): string =>
+/** The subject and verb of a message, such as `lines 3 to 5 of the chain are`. */
+const linesAre = (from: number, to: number): string =>
   from === to ? `line ${from} of the chain is` : `lines ${from} to ${to} of the chain are`;
