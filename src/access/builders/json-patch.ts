@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import jsonpatch from 'jsonpatch';
-import { isRecord, valueWeight } from '../../kit/json-value.ts';
+import { isRecord, own, valueWeight } from '../../kit/json-value.ts';
 import { type PatchOperation, parsePatchOperation, patchViolation } from '../policy/patch-operation.ts';
 import type { Violation } from '../policy/policy.ts';
 import { PlanBudget } from './plan-budget.ts';
@@ -37,7 +37,7 @@ function applyOperation(document: unknown, operation: PatchOperation, budget: Pl
     case 'add':
       return addAt(document, operation.path, operation.value, budget);
     case 'copy': {
-      const source = resolvePointer(document, operation.from ?? [], budget);
+      const source = resolvePointer(document, operation.from ?? [], budget, operation.op);
       if ('problem' in source) return source;
       // Copies of copies can double the document with each operation. The budget for copies bounds memory, too.
       const copied = budget.copy(source.value);
@@ -47,7 +47,7 @@ function applyOperation(document: unknown, operation: PatchOperation, budget: Pl
     }
     case 'move': {
       const from = operation.from ?? [];
-      const source = resolvePointer(document, from, budget);
+      const source = resolvePointer(document, from, budget, operation.op);
       if ('problem' in source) return source;
       if (isDeepStrictEqual(from, operation.path)) return { document };
       if (from.every((token, depth) => token === operation.path[depth])) {
@@ -58,7 +58,7 @@ function applyOperation(document: unknown, operation: PatchOperation, budget: Pl
     }
     case 'remove':
     case 'replace': {
-      const target = resolvePointer(document, operation.path, budget);
+      const target = resolvePointer(document, operation.path, budget, operation.op);
       if ('problem' in target) return target;
       if (operation.op === 'replace') {
         return applyByLibrary(document, { op: 'replace', path: pointer(operation.path), value: operation.value });
@@ -74,7 +74,7 @@ const comparisonFactor = 6;
 
 /** Implements `test` instead of the library, which accepts any two objects as equal. */
 function applyTest(document: unknown, operation: PatchOperation, budget: PlanBudget): Outcome {
-  const target = resolvePointer(document, operation.path, budget);
+  const target = resolvePointer(document, operation.path, budget, operation.op);
   if ('problem' in target) return target;
   const found = budget.copy(target.value);
   if ('problem' in found) return { problem: `the value found ${found.problem}` };
@@ -87,9 +87,9 @@ function applyTest(document: unknown, operation: PatchOperation, budget: PlanBud
 
 /** Implements `add`. It checks the parent first, because the library ignores an add below a string or number. */
 function addAt(document: unknown, path: readonly string[], value: unknown, budget: PlanBudget): Outcome {
-  const parent = resolvePointer(document, path.slice(0, -1), budget);
-  if ('problem' in parent) return parent;
   const token = path.at(-1);
+  const parent = resolvePointer(document, path, budget, 'add', path.slice(0, -1));
+  if ('problem' in parent) return parent;
   if (token !== undefined) {
     if (Array.isArray(parent.value)) {
       const index = token === '-' ? parent.value.length : arrayIndex(token);
@@ -114,25 +114,70 @@ function applyByLibrary(document: unknown, operation: { op: string; path: string
   }
 }
 
-/** The value at `path`. Spends the width of every level on the path, because the library copies these levels to change a value. */
+/**
+ * The value at `wanted`, which is `path` or its beginning. Spends the width of every level on it, because the library copies these levels to
+ * change a value.
+ */
 function resolvePointer(
   document: unknown,
   path: readonly string[],
   budget: PlanBudget,
+  op: PatchOperation['op'],
+  wanted = path,
 ): { readonly value: unknown } | { readonly problem: string } {
   let value = document;
   budget.spend(valueWeight * widthOf(value));
-  for (const [depth, token] of path.entries()) {
+  for (const [depth, token] of wanted.entries()) {
     const index = Array.isArray(value) ? arrayIndex(token) : undefined;
     if (Array.isArray(value) && index !== undefined && index < value.length) value = value[index];
     else if (isRecord(value) && Object.hasOwn(value, token)) value = value[token];
     else {
       const missing = pointer(path.slice(0, depth + 1));
-      return { problem: `there is nothing at ${missing}; paths are those of a pod, such as /spec/containers/0/image` };
+      return { problem: `there is nothing at ${missing}; ${missingRemedy(value, path, depth, op)}` };
     }
     budget.spend(valueWeight * widthOf(value));
   }
   return { value };
+}
+
+/** Fields of the template that set the entries of a map of the pod. Patches see only the entries that the pod has already. */
+const mapFields = new Map([
+  ['/metadata/annotations', 'podAnnotations'],
+  ['/metadata/labels', 'podLabels'],
+  ['/spec/nodeSelector', 'nodeSelector'],
+]);
+
+/** What to do if `parent`, the value at the first `depth` parts of the path, does not have the next part. */
+function missingRemedy(parent: unknown, path: readonly string[], depth: number, op: PatchOperation['op']): string {
+  if (Array.isArray(parent)) {
+    const list = pointer(path.slice(0, depth));
+    const named = parent.findIndex((entry) => own(entry, 'name') === path[depth]);
+    if (named >= 0) return `${list} is a list: write the index ${named} instead of the name`;
+    if (parent.length === 0) return `${list} is an empty list: correct the path`;
+    const allowed = parent.length === 1 ? 'the index 0' : `an index from 0 to ${parent.length - 1}`;
+    return `${list} is a list of ${parent.length}: write ${allowed}`;
+  }
+  const map = pointer(path.slice(0, 2));
+  const field = mapFields.get(map);
+  if (field !== undefined && depth > 0 && (op === 'add' || op === 'replace')) {
+    const slash = path.length > 3 ? `write / in a key as ~1, such as ${map}/example.com~1team` : undefined;
+    const first = depth === 1 ? `add ${map} first` : undefined;
+    const patched = [first, slash].filter((step) => step !== undefined).join(', and ') || 'write op: add';
+    return `set spec.controllerTargetMutationConfig.${field} instead, or ${patched}`;
+  }
+  if (depth < path.length - 1) {
+    const first = op === 'add' ? `, or add ${pointer(path.slice(0, depth + 1))} first` : '';
+    return `paths are those of a pod, such as /spec/containers/0/image: correct the path${first}`;
+  }
+  switch (op) {
+    case 'replace':
+      return 'write op: add, which also sets a field that is missing, or correct the path';
+    case 'remove':
+    case 'test':
+      return 'omit the operation, or correct the path';
+    default:
+      return 'correct from';
+  }
 }
 
 const widthOf = (value: unknown): number =>

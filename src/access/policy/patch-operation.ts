@@ -13,6 +13,8 @@ export interface PatchOperation {
 }
 
 const OPERATIONS = ['add', 'remove', 'replace', 'move', 'copy', 'test'] as const;
+const nullRemedy =
+  'write one, or use kubectl apply --server-side if it is null, because kubectl apply drops a null without that flag';
 /** Maximum length of a JSON pointer, in UTF-16 units. */
 const MAX_POINTER = 1024;
 const FIELD = 'spec.controllerTargetMutationConfig.patchSpecOperations';
@@ -36,7 +38,9 @@ export function parsePatchOperation(
   const from = needsFrom ? parsePointer(own(raw, 'from')) : undefined;
   if (from && 'problem' in from) return refuse(index, raw, `from ${from.problem}`, 'from');
   const needsValue = op === 'add' || op === 'replace' || op === 'test';
-  if (needsValue && own(raw, 'value') === undefined) return refuse(index, raw, `${op} needs a value`, 'value');
+  if (needsValue && own(raw, 'value') === undefined) {
+    return refuse(index, raw, `${op} needs a value; ${nullRemedy}`, 'value');
+  }
   const value = needsValue ? copy(own(raw, 'value')) : { value: undefined };
   if ('problem' in value) return refuse(index, raw, `value ${value.problem}`, 'value');
   return { operation: { op, path: path.tokens, from: from?.tokens, value: value.value } };

@@ -61,17 +61,47 @@ describe('JSON patch', () => {
     ['a bad escape', { op: 'remove', path: '/spec/a~2b' }, /neither ~0/],
     ['__proto__ in the path', { op: 'add', path: '/__proto__/x', value: 1 }, /must not go through __proto__/],
     ['__proto__ in from', { op: 'copy', from: '/__proto__', path: '/spec/x' }, /from must not go through __proto__/],
-    ['no value', { op: 'add', path: '/spec/x' }, /add needs a value/],
+    ['no value', { op: 'add', path: '/spec/x' }, /add needs a value; write one, or use kubectl apply --server-side /],
     ['no from', { op: 'move', path: '/spec/x' }, /from must be a JSON Pointer/],
     [
       'a missing target',
       { op: 'replace', path: '/spec/containers/3/image', value: 1 },
-      /nothing at \/spec\/containers\/3; paths are those of a pod, /,
+      /nothing at \/spec\/containers\/3; \/spec\/containers is a list of 1: write the index 0$/,
+    ],
+    [
+      'the name of an entry instead of its index',
+      { op: 'replace', path: '/spec/containers/app/image', value: 1 },
+      /nothing at \/spec\/containers\/app; \/spec\/containers is a list: write the index 0 instead of the name$/,
+    ],
+    [
+      'a field to replace that is missing',
+      { op: 'replace', path: '/spec/priorityClassName', value: 'high' },
+      /nothing at \/spec\/priorityClassName; write op: add, which also sets a field that is missing, or correct the path$/,
+    ],
+    [
+      'nothing to remove',
+      { op: 'remove', path: '/spec/volumes' },
+      /nothing at \/spec\/volumes; omit the operation, or correct the path$/,
+    ],
+    [
+      'nothing to move',
+      { op: 'move', from: '/spec/volumes', path: '/spec/x' },
+      /nothing at \/spec\/volumes; correct from$/,
+    ],
+    [
+      'an annotation of a pod without annotations',
+      { op: 'add', path: '/metadata/annotations/owner', value: 'a' },
+      /nothing at \/metadata\/annotations; set spec\.controllerTargetMutationConfig\.podAnnotations instead, or add \/metadata\/annotations first$/,
+    ],
+    [
+      'a key with a slash',
+      { op: 'add', path: '/metadata/labels/acme.io/owner', value: 'a' },
+      /set \S+\.podLabels instead, or add \/metadata\/labels first, and write \/ in a key as ~1, such as \/metadata\/labels\/example\.com~1team$/,
     ],
     [
       'a missing parent',
       { op: 'add', path: '/spec/a/b', value: 1 },
-      /nothing at \/spec\/a; paths are those of a pod, /,
+      /nothing at \/spec\/a; paths are those of a pod, .*: correct the path, or add \/spec\/a first$/,
     ],
     ['an inherited member', { op: 'remove', path: '/spec/toString' }, /nothing at \/spec\/toString/],
     ['a parent that is a number', { op: 'add', path: '/spec/replicas/x', value: 1 }, /\/spec\/replicas is neither/],
@@ -87,6 +117,23 @@ describe('JSON patch', () => {
       const message = messageOf([{ op: 'test', path: '/spec/replicas', value: 1 }, operation]);
       assert.match(message, /^spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\]/);
       assert.match(message, expected);
+    });
+  }
+
+  for (const [title, operation, remedy] of [
+    ['an index of a list of two', { op: 'remove', path: '/spec/a/2' }, 'is a list of 2: write an index from 0 to 1'],
+    ['an index of an empty list', { op: 'test', path: '/spec/b/0', value: 1 }, 'is an empty list: correct the path'],
+    ['an entry that is missing', { op: 'replace', path: '/metadata/labels/c', value: 'd' }, 'or write op: add'],
+    [
+      'a key with a slash in a map that exists',
+      { op: 'add', path: '/metadata/labels/acme.io/c', value: 'd' },
+      'instead, or write / in a key as ~1, such as /metadata/labels/example.com~1team',
+    ],
+  ] as const) {
+    it(`says what to write for ${title}`, () => {
+      const document = { metadata: { labels: { a: 'b' } }, spec: { a: [1, 2], b: [] } };
+      const message = messageOf([operation], document);
+      assert.ok(message.endsWith(remedy), message);
     });
   }
 
