@@ -11,7 +11,7 @@ export const templateConditionTexts: Readonly<Record<TemplateCondition, string>>
   TargetRefExists:
     '`NotFound`: create the workload, or correct `controllerTargetRef`. The template becomes ready when the workload exists.',
   AccessCommandValid:
-    '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this error.',
+    '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this error. If it is True, its message says for whom, or for which Pod, the command may fail.',
   AuthorHoldsRights:
     '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md). `InvalidRules`, `TooManyRights`: see [codes](codes.md).',
   GatewayAvailable:

@@ -37,6 +37,14 @@ export interface PodConnectEvent {
   readonly note: string;
 }
 
+/** The plan of a request. */
+export interface PresentPlan {
+  /** What would deny the request. `notPlanned` like `ownViolation`. */
+  readonly denial?: Violation | typeof notPlanned | undefined;
+  /** What the access command names that the planned pod may lack, one sentence each. */
+  readonly commandNotes?: readonly string[];
+}
+
 /** An open grant whose subjects may connect to a pod. */
 export interface PodGrant {
   /** Name of the request, in the pod's namespace. */
@@ -115,14 +123,8 @@ export interface AccessReviews {
     address: string,
     signal: AbortSignal,
   ): Promise<Violation | typeof notPlanned | undefined>;
-  /**
-   * What would deny a request through the template now, according to the stores. `notPlanned` like `ownViolation`.
-   */
-  presentViolation(
-    template: PlannedTemplate,
-    address: string,
-    signal: AbortSignal,
-  ): Promise<Violation | typeof notPlanned | undefined>;
+  /** The plan of a request through the template now, according to the stores. */
+  presentPlan(template: PlannedTemplate, address: string, signal: AbortSignal): Promise<PresentPlan>;
   /** `GatewayUnavailable` unless the API server forwards calls to the gateway, according to the store. */
   gatewayViolation(): Violation | undefined;
   /** Current use of every limit that applies to one more grant, from local caches. */

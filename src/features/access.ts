@@ -136,8 +136,11 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
     serverNamespace,
     ownViolation: async (template, address, signal) =>
       unlessTooLarge(await plansFor(address, template).violationInEmptyNamespace(template, signal)),
-    presentViolation: async (template, address, signal) =>
-      unlessTooLarge(await plansFor(address, template).violationInNamespace(template, signal)),
+    presentPlan: async (template, address, signal) => {
+      const plan = await plansFor(address, template).planInNamespace(template, signal);
+      if (plan === notPlanned) return { denial: notPlanned };
+      return 'violation' in plan ? { denial: unlessTooLarge(plan.violation) } : { commandNotes: plan.commandNotes };
+    },
     gatewayViolation: () => gatewayViolation(stores.gateway),
     signRequester: (attestation) => signer.signRequester(attestation),
     signChange: (owner, change) => signer.signChange(owner, change),

@@ -1,6 +1,7 @@
 import type { TemplateRule } from '../../api/access/grant.ts';
 import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { quote } from '../../kit/errors.ts';
+import { listIn, own, strings } from '../../kit/json-value.ts';
 import { describeRight, uncovered } from '../../rbac/rule-cover.ts';
 import {
   type AccessCommand,
@@ -21,6 +22,7 @@ import {
   type Word,
   wordsOf,
 } from './kubectl-call.ts';
+import { listNames } from './names.ts';
 import type { Violation } from './policy.ts';
 import { sessionOf } from './session-policy.ts';
 
@@ -73,6 +75,36 @@ export function accessCommandNotes(config: AccessConfig): readonly string[] {
         ]),
   ];
   return notes.map((note) => `spec.accessConfig.accessCommand ${note}`);
+}
+
+/**
+ * What a valid access command names that the pod with this `spec` does not have: a container, or a port by its name. Webhooks may add both,
+ * so neither is a violation. `title` is what the notes call the pod. Empty for a template whose requesters go through the gateway.
+ */
+export function podCommandNotes(config: AccessConfig, spec: unknown, title: string): readonly string[] {
+  const read = readAccessCommand(config);
+  if ('violation' in read || sessionOf(config)) return [];
+  const containers = ['containers', 'initContainers'].flatMap((list) => listIn(spec, list));
+  const names = strings(containers.map((container) => own(container, 'name')));
+  const ports = strings(containers.flatMap((container) => listIn(container, 'ports').map((port) => own(port, 'name'))));
+  const { container = '', portNames } = read;
+  // A placeholder decides a word with a marker.
+  const lacksContainer =
+    names.length > 0 && container !== '' && !container.includes('\0') && !names.includes(container);
+  const lackedPorts = portNames.filter((port) => !ports.includes(port));
+  const portChoice = ports.length === 0 ? '' : ` or one of ${listNames(ports)}`;
+  return [
+    ...(lacksContainer
+      ? [
+          `names the container ${quote(container)}, which ${title} does not have; unless a webhook adds it, write one of ${listNames(names)}`,
+        ]
+      : []),
+    ...(lackedPorts.length === 0
+      ? []
+      : [
+          `names ports that no container of ${title} has: ${listNames(lackedPorts)}; unless a webhook adds them, write a number${portChoice}`,
+        ]),
+  ].map((note) => `spec.accessConfig.accessCommand ${note}`);
 }
 
 function namespaceViolation(word: Word | undefined, namespace: string): Violation | undefined {

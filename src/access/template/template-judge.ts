@@ -9,9 +9,9 @@ import { notPlanned, templatePolicy } from '../policy/template-policy.ts';
 import { type AccessStores, byNamespace, byTarget } from '../stores/access-stores.ts';
 import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
-import type { GrantDryRuns, GrantObjects } from './grant-dry-runs.ts';
+import type { GrantDryRuns } from './grant-dry-runs.ts';
 import type { JudgementQueue } from './judgement-queue.ts';
-import type { PlanRunner, TemplatePlans } from './template-plans.ts';
+import type { GrantPlan, PlanRunner, TemplatePlan, TemplatePlans } from './template-plans.ts';
 
 /**
  * Delay between a change of another object and the judgements that it causes, milliseconds, because several objects often change at once.
@@ -46,6 +46,8 @@ export interface Judgement {
   readonly violation?: Violation;
   /** Fields of the access pod that the API server ignores. */
   readonly unknownFields?: readonly string[];
+  /** What the access command names that the planned pod may lack, one sentence each. */
+  readonly commandNotes?: readonly string[];
   /** Whether the API server did not answer, so that an earlier answer about the same version stays the best one. */
   readonly isUnanswered?: boolean;
 }
@@ -127,7 +129,7 @@ export class TemplateJudge implements Source {
         ? { judgement: planned, again: false }
         : mayAsk
           ? await this.#ask(planned, signal)
-          : { judgement: {}, again: false };
+          : { judgement: { commandNotes: planned.commandNotes }, again: false };
     const againMs = again ? this.#deps.clock.monotonic() + this.#intervalMs(template) : undefined;
     if (invalidations === this.#invalidations)
       this.#verdicts.set(key, { uid, generation, hasTarget, isAsked: mayAsk, againMs, judgement });
@@ -150,7 +152,7 @@ export class TemplateJudge implements Source {
     { namespace, name, spec }: TemplateView,
     runner: PlanRunner,
     signal: AbortSignal,
-  ): Promise<GrantObjects | { readonly violation: Violation } | typeof notPlanned> {
+  ): Promise<TemplatePlan | typeof notPlanned> {
     const { plansIn, grantable, kind, serverNamespace } = this.#deps;
     const plans = plansIn(runner);
     const template = { kind: kind.templateKind, namespace, name, spec };
@@ -158,18 +160,26 @@ export class TemplateJudge implements Source {
       firstViolation(templatePolicy, { ...template, grantable, serverNamespace }) ??
       (await plans.violationInEmptyNamespace(template, signal));
     if (violation) return violation === notPlanned ? notPlanned : { violation };
-    return plans.objectsInNamespace(template, signal);
+    return plans.planInNamespace(template, signal);
   }
 
   /** What the API server answers about the objects, and whether to ask again although nothing that the server watches has changed. */
-  async #ask(objects: GrantObjects, signal: AbortSignal): Promise<{ judgement: Judgement; again: boolean }> {
+  async #ask(
+    { commandNotes, ...objects }: GrantPlan,
+    signal: AbortSignal,
+  ): Promise<{ judgement: Judgement; again: boolean }> {
     const answer = await this.#deps.dryRuns.ask(objects, signal);
-    if (answer.kind === 'accepted') return { judgement: { unknownFields: answer.unknownFields }, again: false };
-    if (answer.kind === 'unanswered') return { judgement: { isUnanswered: true }, again: answer.mayAnswerLater };
+    if (answer.kind === 'accepted') {
+      return { judgement: { commandNotes, unknownFields: answer.unknownFields }, again: false };
+    }
+    if (answer.kind === 'unanswered') {
+      return { judgement: { commandNotes, isUnanswered: true }, again: answer.mayAnswerLater };
+    }
     const { cause, remedy, endsWithoutEdit: again } = answer.text;
     const what = answer.object === 'pod' ? 'the access pod' : 'the Role of a grant';
     const message = `the API server rejects ${what}: ${cause}; ${remedy}${again ? `; ${checksAgain}` : ''}`;
-    return { judgement: { violation: { code: 'ResourceRefused', message, status: again ? 403 : 422 } }, again };
+    const violation: Violation = { code: 'ResourceRefused', message, status: again ? 403 : 422 };
+    return { judgement: { commandNotes, violation }, again };
   }
 
   /** Grows with the templates of the namespace, so that those of one namespace cause at most about one dry run a second. */

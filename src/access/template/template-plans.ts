@@ -10,10 +10,10 @@ import { withinBudget } from '../builders/plan-budget.ts';
 import { type PodAccessInput, planPodAccess } from '../builders/pod-access.ts';
 import type { CommandSubject } from '../policy/access-command.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
-import { renderAccessMessage } from '../policy/kubectl-command.ts';
+import { podCommandNotes, renderAccessMessage } from '../policy/kubectl-command.ts';
 import type { Violation } from '../policy/policy.ts';
 import { sessionOf } from '../policy/session-policy.ts';
-import { notPlanned, type PlannedTemplate } from '../policy/template-policy.ts';
+import type { notPlanned, PlannedTemplate } from '../policy/template-policy.ts';
 import { targetKey } from '../stores/access-views.ts';
 import type { WorkloadView } from '../stores/cluster-views.ts';
 import type { GrantObjects } from './grant-dry-runs.ts';
@@ -56,20 +56,8 @@ export class TemplatePlans {
     );
   }
 
-  /** What would deny a request now, with the objects in the stores; undefined if nothing would. */
-  async violationInNamespace(
-    template: PlannedTemplate,
-    signal: AbortSignal,
-  ): Promise<Violation | typeof notPlanned | undefined> {
-    const planned = await this.objectsInNamespace(template, signal);
-    return planned === notPlanned ? notPlanned : violationIn(planned);
-  }
-
-  /** The objects that a grant would create now, with the objects in the stores, or what would deny a request. */
-  objectsInNamespace(
-    template: PlannedTemplate,
-    signal: AbortSignal,
-  ): Promise<GrantObjects | { readonly violation: Violation } | typeof notPlanned> {
+  /** The plan of a request now, with the objects in the stores. */
+  planInNamespace(template: PlannedTemplate, signal: AbortSignal): Promise<TemplatePlan | typeof notPlanned> {
     const { stores } = this.#deps;
     const { namespace } = template;
     return this.#run(() => {
@@ -83,7 +71,13 @@ export class TemplatePlans {
       if (!spec) return planExec(template, workload);
       const workloads = stores.workloadsIn(namespace);
       const planned = this.#plan(template, spec, { workload, workloads, selectors: stores.selectorsIn(namespace) });
-      return 'violation' in planned ? planned : planned.plan;
+      if ('violation' in planned) return planned;
+      const { pod, role } = planned.plan;
+      return {
+        ...(pod ? { pod } : {}),
+        role,
+        commandNotes: podCommandNotes(template.spec.accessConfig, pod?.spec, 'the access pod'),
+      };
     }, signal);
   }
 
@@ -113,7 +107,7 @@ export class TemplatePlans {
 function planExec(
   { namespace, spec: { accessConfig } }: PlannedTemplate,
   workload: WorkloadView | undefined,
-): GrantObjects | { readonly violation: Violation } {
+): TemplatePlan {
   const session = sessionOf(accessConfig);
   const violation =
     violationIn(selectorOf(workload?.selector)) ??
@@ -121,7 +115,7 @@ function planExec(
   if (violation) return { violation };
   const target = { name: placeholder.name };
   const rules = confinedTo(target.name, rulesOf(accessConfig));
-  return planChildren({
+  const { role } = planChildren({
     request: { namespace, ...placeholder },
     requestResource: execAccessRequests,
     target,
@@ -129,6 +123,10 @@ function planExec(
     rules,
     session,
   });
+  const commandNotes = workload
+    ? podCommandNotes(accessConfig, own(workload.podTemplate, 'spec'), titleOf(workload))
+    : [];
+  return { role, commandNotes };
 }
 
 /** The labels that controllers add to the Pods of a workload, with examples of their values. */
@@ -143,14 +141,25 @@ const addedLabels: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   },
 };
 
+const titleOf = ({ kind, name }: Pick<WorkloadView, 'kind' | 'name'>): string => `the Pod template of ${kind} ${name}`;
+
 /** A Pod of the workload as the access command sees it, unless webhooks change it. */
 const subjectOf = ({ kind, name, namespace, podTemplate: { metadata } }: WorkloadView): CommandSubject => ({
-  title: `the Pod template of ${kind} ${name}`,
+  title: titleOf({ kind, name }),
   name: placeholder.name,
   namespace,
   labels: { ...stringMap(own(metadata, 'labels')), ...addedLabels[kind] },
   annotations: stringMap(own(metadata, 'annotations')),
 });
+
+/** The objects that the grant of a request would create. */
+export interface GrantPlan extends GrantObjects {
+  /** What the access command names that the pod may lack, one sentence each. */
+  readonly commandNotes: readonly string[];
+}
+
+/** The plan of a request, or what denies the request. */
+export type TemplatePlan = GrantPlan | { readonly violation: Violation };
 
 /** Runs a plan, or returns `notPlanned` without running it if the share of the processor is used up. May drop a plan after an abort. */
 export interface PlanRunner {

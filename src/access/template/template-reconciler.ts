@@ -17,7 +17,7 @@ import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { WorkloadView } from '../stores/cluster-views.ts';
 import { type GatewayView, gatewayViolation } from '../stores/gateway-view.ts';
 import type { TemplateAuthors } from './template-authors.ts';
-import { checksAgain, type TemplateJudge } from './template-judge.ts';
+import { checksAgain, type Judgement, type TemplateJudge } from './template-judge.ts';
 
 /** Interval between checks of an author's permissions, milliseconds. */
 const recheckMs = 40_000;
@@ -54,7 +54,9 @@ export class TemplateReconciler implements Reconciler {
       return done;
     }
     const author = await this.#authorCondition(template, signal);
-    const plan = await this.#planCondition(template, author.status === 'True', signal);
+    // A template that opens nothing because of its author must not make the server ask the API server about its pod.
+    const judged = await this.#deps.judge.judge(template, { mayAsk: author.status === 'True' }, signal);
+    const plan = this.#planCondition(template, judged);
     // The judge usually enqueues the template before this wait ends. Without the wait, each change of a template would cost two writes.
     const waitMs = plan === unplanned ? this.#waitMs(template) : 0;
     if (waitMs > 0) return after(waitMs);
@@ -64,7 +66,7 @@ export class TemplateReconciler implements Reconciler {
       // Before the condition of the target. The summary shows the first that fails, and AccessPlanValid has the code of denied requests.
       plan,
       this.#targetCondition(template),
-      this.#commandCondition(template),
+      this.#commandCondition(template, judged),
       author,
       ...this.#gatewayConditions(template),
     ];
@@ -99,15 +101,9 @@ export class TemplateReconciler implements Reconciler {
     return maxWaitMs;
   }
 
-  /** A template that opens nothing because of its author must not make the server ask the API server about its pod. */
-  async #planCondition(
-    template: TemplateView,
-    mayAsk: boolean,
-    signal: AbortSignal,
-  ): Promise<AccessConditionUpdate<TemplateCondition>> {
+  #planCondition(template: TemplateView, judged: Judgement | typeof notPlanned): TemplateConditionUpdate {
     const { accessPlanValid } = templateConditions;
-    const judged = await this.#deps.judge.judge(template, { mayAsk }, signal);
-    const stored = storedPlanCondition(template);
+    const stored = storedCondition(template, accessPlanValid);
     if (judged === notPlanned) return stored ?? unplanned;
     const { violation, unknownFields = [], isUnanswered } = judged;
     if (violation) return failure(accessPlanValid, violation.code, violation.message);
@@ -157,15 +153,16 @@ export class TemplateReconciler implements Reconciler {
         );
   }
 
-  #commandCondition({ spec, namespace }: TemplateView) {
+  #commandCondition(template: TemplateView, judged: Judgement | typeof notPlanned): TemplateConditionUpdate {
+    const { accessConfig } = template.spec;
     const { accessCommandValid } = templateConditions;
-    const violation = accessCommandViolation(spec.accessConfig, namespace);
-    return violation
-      ? failure(accessCommandValid, violation.code, violation.message)
-      : success(
-          accessCommandValid,
-          accessCommandNotes(spec.accessConfig).join('. ') || 'the access command connects to the granted pod',
-        );
+    const violation = accessCommandViolation(accessConfig, template.namespace);
+    if (violation) return failure(accessCommandValid, violation.code, violation.message);
+    const stored = storedCondition(template, accessCommandValid);
+    if (judged === notPlanned && stored?.status === 'True') return stored;
+    const ofPod = judged === notPlanned ? [] : (judged.commandNotes ?? []);
+    const notes = [...accessCommandNotes(accessConfig), ...ofPod].join('. ');
+    return success(accessCommandValid, notes || 'the access command connects to the granted pod');
   }
 
   /** Empty if users of the template need no gateway. */
@@ -212,7 +209,9 @@ interface TemplateReconcilerDeps {
 /** The code of a rejection by the API server. */
 const refused = 'ResourceRefused';
 
-const unplanned: AccessConditionUpdate<TemplateCondition> = {
+type TemplateConditionUpdate = AccessConditionUpdate<TemplateCondition>;
+
+const unplanned: TemplateConditionUpdate = {
   type: templateConditions.accessPlanValid,
   status: 'Unknown',
   reason: notPlanned,
@@ -221,14 +220,13 @@ const unplanned: AccessConditionUpdate<TemplateCondition> = {
 };
 
 /**
- * The stored AccessPlanValid of this generation, for example written by an earlier leader; it stays until the next judgement. Undefined if
- * there is none.
+ * The stored condition of this generation, for example written by an earlier leader. What depends on the judgement stays until the next
+ * one. Undefined if there is none.
  */
-function storedPlanCondition({
-  conditions,
-  generation,
-}: TemplateView): AccessConditionUpdate<TemplateCondition> | undefined {
-  const type = templateConditions.accessPlanValid;
+function storedCondition(
+  { conditions, generation }: TemplateView,
+  type: TemplateCondition,
+): TemplateConditionUpdate | undefined {
   const stored = conditions.find((condition) => condition.type === type && condition.observedGeneration === generation);
   return stored && { type, status: stored.status, reason: stored.reason, message: stored.message };
 }

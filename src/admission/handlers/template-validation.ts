@@ -25,7 +25,7 @@ import type { TemplateKind } from '../../api/access/names.ts';
 import { readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
 import { type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
-import type { AdmissionPorts } from '../ports.ts';
+import type { AdmissionPorts, PresentPlan } from '../ports.ts';
 
 /**
  * Validating webhook of templates. It denies a spec that the server would never grant, or that hands out permissions that the caller does
@@ -35,7 +35,7 @@ export function validateTemplate(
   kind: TemplateKind,
   ports: Pick<
     AdmissionPorts,
-    'missingPermissions' | 'grantable' | 'serverNamespace' | 'ownViolation' | 'presentViolation' | 'gatewayViolation'
+    'missingPermissions' | 'grantable' | 'serverNamespace' | 'ownViolation' | 'presentPlan' | 'gatewayViolation'
   >,
 ): Handler {
   return {
@@ -74,10 +74,10 @@ export function validateTemplate(
       }
       const keeps = firstViolation(templatePolicy, input);
       // These violations depend on other objects, which users may create or correct later. So they are warnings.
-      const plan: Found['plan'] =
-        planned ?? (keeps ? undefined : ((await ports.presentViolation(input, address, signal)) ?? passed));
+      const present: PresentPlan = planned || keeps ? {} : await ports.presentPlan(input, address, signal);
+      const plan: Found['plan'] = planned ?? (keeps ? undefined : (present.denial ?? passed));
       const gateway: Found['gateway'] = sessionOf(read.value.accessConfig) && (ports.gatewayViolation() ?? passed);
-      const warnings = templateWarnings(input);
+      const warnings = [...templateWarnings(input), ...(present.commandNotes ?? [])];
       if (dryRun) return { details, warnings: [...warnings, ...dryRunLines(input, { author: passed, plan, gateway })] };
       const unusable = [keeps ?? plan, gateway].flatMap((found) => {
         if (found === undefined || found === passed) return [];

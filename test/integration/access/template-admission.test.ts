@@ -201,6 +201,23 @@ describe('kubectl apply of a template', () => {
     await until('the server to know that the Service is gone', async () => !(await warned()), { timeoutMs: 30_000 });
   });
 
+  for (const [kind, pod] of [
+    ['PodAccessTemplate', 'the access pod'],
+    ['ExecAccessTemplate', 'the Pod template of Deployment payments'],
+  ] as const) {
+    it(`warns about a command of a ${kind} for a container that the Pod lacks, in stderr and in the condition`, async () => {
+      const accessCommand = 'kubectl exec -n {{ .Metadata.Namespace }} -c nope {{ .Metadata.Name }} -- sh';
+      const { code, stderr } = await apply({ ...template('container', workload('payments'), { accessCommand }), kind });
+      assert.equal(code, 0, stderr);
+      const note = `accessCommand names the container "nope", which ${pod} does not have; unless a webhook adds it, write one of [`;
+      assert.ok(stderr.includes(note), stderr);
+      const judged = await stage.templateReady(kind, 'container');
+      const { status, message = '' } = conditionOf(judged, 'AccessCommandValid') ?? {};
+      assert.equal(status, 'True');
+      assert.ok(message.includes(note), message);
+    });
+  }
+
   it('warns about an ExecAccessTemplate whose command names a label that the Pods lack, and is not ready', async () => {
     const accessCommand = 'kubectl exec {{ .Metadata.Name }} -- echo {{ index .Metadata.Labels "app2" }}';
     const unlabelled = {

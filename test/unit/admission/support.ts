@@ -10,7 +10,13 @@ import type { notPlanned } from '../../../src/access/policy/template-policy.ts';
 import type { VotedRequest } from '../../../src/access/policy/vote-policy.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import { FairQueue } from '../../../src/admission/fair-queue.ts';
-import type { AdmissionPorts, ConnectTarget, Outcome, PodConnectEvent } from '../../../src/admission/ports.ts';
+import type {
+  AdmissionPorts,
+  ConnectTarget,
+  Outcome,
+  PodConnectEvent,
+  PresentPlan,
+} from '../../../src/admission/ports.ts';
 import type { VoteAttestation } from '../../../src/api/access/access-vote.ts';
 import type { Ended } from '../../../src/api/access/ended.ts';
 import type { TemplateSpec } from '../../../src/api/access/kinds.ts';
@@ -77,7 +83,7 @@ export class World {
   /** Why no request can ever use a template with this spec. */
   ownViolation: (spec: TemplateSpec) => Violation | typeof notPlanned | undefined = () => undefined;
   /** What would deny a request through any template now. */
-  presentViolation: Violation | undefined;
+  presentPlan: PresentPlan = {};
   gatewayViolation: Violation | undefined;
   /** Permissions that no caller has. */
   lacks: (right: Permission) => boolean = () => false;
@@ -103,7 +109,7 @@ export class World {
     serverNamespace: 'drawbridge-system',
     ownViolation: (template) => Promise.resolve(this.ownViolation(template.spec)),
     gatewayViolation: () => this.gatewayViolation,
-    presentViolation: () => Promise.resolve(this.presentViolation),
+    presentPlan: () => Promise.resolve(this.presentPlan),
     limitUses: () => this.limits,
     missingPermissions: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),
     overdueReview: () => this.overdueReview,

@@ -156,16 +156,21 @@ describe('validation of templates', () => {
   });
 
   it('warns about what depends on other objects, at most 1024 characters, and keeps what to do', async () => {
-    world.presentViolation = {
-      code: 'TargetNotFound',
-      message: `Deployment ${'x'.repeat(2000)}; create it`,
-      status: 404,
-    };
+    const message = `Deployment ${'x'.repeat(2000)}; create it`;
+    world.presentPlan = { denial: { code: 'TargetNotFound', message, status: 404 } };
     const response = await create(good);
-    world.presentViolation = undefined;
+    world.presentPlan = {};
     assert.equal(response.allowed, true);
     assert.match(response.warnings?.[0] ?? '', /^TargetNotFound: Deployment x+ \.\.\. x+; create it$/);
     assert.equal(response.warnings?.[0]?.length, 1024);
+  });
+
+  it('warns about what the access command names that the planned pod may lack', async () => {
+    world.presentPlan = { commandNotes: ['names the container "app"'] };
+    const response = await create(good);
+    world.presentPlan = {};
+    assert.equal(response.allowed, true);
+    assert.ok(response.warnings?.includes('names the container "app"'), String(response.warnings));
   });
 
   it('warns about sessions through a gateway that is not available, and only about those', async () => {
@@ -205,9 +210,9 @@ describe('validation of templates', () => {
     it('fails what the plan finds, whether or not it denies the template', async () => {
       const missing = { code: 'TargetNotFound', message: 'no Deployment; create it', status: 404 } as const;
       const privileged = { code: 'PodReachesTooFar', message: 'privileged; remove it', status: 403 } as const;
-      world.presentViolation = missing;
+      world.presentPlan = { denial: missing };
       const warned = await dryRun(good);
-      world.presentViolation = undefined;
+      world.presentPlan = {};
       world.ownViolation = () => privileged;
       const denied = await dryRun(good);
       world.ownViolation = () => undefined;

@@ -60,6 +60,12 @@ const plans = (
     ...(work === undefined ? {} : { work }),
   });
 type Planned = Awaited<ReturnType<TemplatePlans['violationInEmptyNamespace']>>;
+/** What would deny a request now. */
+const inNamespace = async (given: TemplatePlans, ofTemplate: PlannedTemplate, signalOf = signal): Promise<Planned> => {
+  const plan = await given.planInNamespace(ofTemplate, signalOf);
+  if (plan === notPlanned) return notPlanned;
+  return 'violation' in plan ? plan.violation : undefined;
+};
 const codeOf = (planned: Planned) => (planned === notPlanned ? notPlanned : planned?.code);
 const textOf = (planned: Planned) => (planned === notPlanned ? notPlanned : `${planned?.code}: ${planned?.message}`);
 const patch = (operation: object) => ({ controllerTargetMutationConfig: { patchSpecOperations: [operation] } });
@@ -102,7 +108,7 @@ describe('plans of templates', () => {
 
   it('say what other objects deny now', async () => {
     const codeNow = async (given: TemplatePlans, spec: object, kind?: PlannedTemplate['kind']) =>
-      codeOf(await given.violationInNamespace(template(spec, kind), signal));
+      codeOf(await inNamespace(given, template(spec, kind)));
     const labelled = { controllerTargetRef, controllerTargetMutationConfig: { podLabels: { app: 'payments' } } };
     assert.equal(await codeNow(plans(), { controllerTargetRef }), 'TargetNotFound');
     assert.equal(await codeNow(plans([workload]), { controllerTargetRef }), undefined);
@@ -149,7 +155,7 @@ describe('plans of templates', () => {
   ];
   for (const [title, spec, expected] of execTemplates) {
     it(`${expected ? 'refuse' : 'accept'} an ExecAccessTemplate with ${title}`, async () => {
-      const violation = await plans([workload]).violationInNamespace(template(spec, 'ExecAccessTemplate'), signal);
+      const violation = await inNamespace(plans([workload]), template(spec, 'ExecAccessTemplate'));
       if (expected) assert.match(textOf(violation), expected);
       else assert.equal(violation, undefined);
     });
@@ -162,13 +168,87 @@ describe('plans of templates', () => {
       controllerTargetRef: { ...controllerTargetRef, kind },
     };
     const given = plans([{ ...workload, kind }]);
-    assert.equal(await given.violationInNamespace(template(spec, 'ExecAccessTemplate'), signal), undefined);
+    assert.equal(await inNamespace(given, template(spec, 'ExecAccessTemplate')), undefined);
+  });
+
+  const withPorts = {
+    ...workload,
+    podTemplate: {
+      metadata: { labels: { app: 'payments' } },
+      spec: {
+        containers: [
+          { ...container, name: 'cart', ports: [{ name: 'http', containerPort: 80 }] },
+          { ...container, name: 'envoy' },
+        ],
+        initContainers: [{ ...container, name: 'setup' }],
+      },
+    },
+  };
+  const forward = [{ apiGroups: [''], resources: ['pods/portforward'], verbs: ['create'] }];
+  const byCommand = (accessCommand: string, config: object = {}) => ({
+    controllerTargetRef,
+    accessConfig: { ...accessConfig, accessCommand, rules: forward, ...config },
+  });
+  const lacks = 'spec\\.accessConfig\\.accessCommand names';
+  const commands: [title: string, words: string, note: string | undefined, config?: object][] = [
+    [
+      'a container that the pod lacks',
+      'exec -c app {{ .Metadata.Name }} -- sh',
+      'the container "app", which TITLE does not have; unless a webhook adds it, write one of \\[cart, envoy, setup\\]',
+    ],
+    [
+      'a sidecar that it lacks, by the long option',
+      'attach --container=sidecar {{ .Metadata.Name }}',
+      'the container "sidecar", .*',
+    ],
+    ['an inline container of logs that it lacks', 'logs {{ .Metadata.Name }} app', 'the container "app", .*'],
+    [
+      'a port that it lacks',
+      'port-forward {{ .Metadata.Name }} 8080:http2',
+      'ports that no container of TITLE has: \\[http2\\]; unless a webhook adds them, write a number or one of \\[http\\]',
+    ],
+    ['containers that it has', 'logs -c setup {{ .Metadata.Name }}', undefined],
+    ['a container of a label', 'exec -c {{ index .Metadata.Labels "app" }} {{ .Metadata.Name }} -- sh', undefined],
+    ['ports that it has', 'port-forward {{ .Metadata.Name }} 8080:http 9090', undefined],
+    ['no container', 'exec {{ .Metadata.Name }} -- sh', undefined],
+    [
+      'a container that it lacks, in a command that no requester gets',
+      'exec -c app {{ .Metadata.Name }} -- sh',
+      undefined,
+      { session: { via: 'Gateway' } },
+    ],
+  ];
+  for (const [title, words, note, config] of commands) {
+    for (const [kind, ofPod] of [
+      ['PodAccessTemplate', 'the access pod'],
+      ['ExecAccessTemplate', 'the Pod template of Deployment payments'],
+    ] as const) {
+      it(`${note ? 'note' : 'do not note'} that the command of a ${kind} names ${title}`, async () => {
+        const spec = {
+          ...byCommand(`kubectl ${words}`, config),
+          controllerTargetMutationConfig: { podLabels: { app: 'cart' } },
+        };
+        const plan = await plans([withPorts]).planInNamespace(template(spec, kind), signal);
+        assert.ok(typeof plan === 'object' && 'commandNotes' in plan, JSON.stringify(plan));
+        const expected = note === undefined ? /^$/ : new RegExp(`^${lacks} ${note.replace('TITLE', ofPod)}$`);
+        assert.match(plan.commandNotes.join(), expected);
+      });
+    }
+  }
+
+  it('know the containers that the patch of a template adds', async () => {
+    const spec = {
+      ...byCommand('kubectl exec -c debugger {{ .Metadata.Name }} -- sh'),
+      ...patch({ op: 'add', path: '/spec/containers/-', value: { ...container, name: 'debugger' } }),
+    };
+    const plan = await plans([withPorts]).planInNamespace(template(spec), signal);
+    assert.deepEqual(plan !== notPlanned && 'commandNotes' in plan && plan.commandNotes, []);
   });
 
   it('name the kind of a workload that has the name, if the template names another kind', async () => {
     const wrongKind = template({ controllerTargetRef: { ...controllerTargetRef, kind: 'StatefulSet' } });
     assert.match(
-      textOf(await plans([workload]).violationInNamespace(wrongKind, signal)) ?? '',
+      textOf(await inNamespace(plans([workload]), wrongKind)) ?? '',
       /^TargetNotFound: StatefulSet "payments" does not exist in namespace payments; a Deployment of that name exists: write it as spec\.controllerTargetRef\.kind$/,
     );
   });
@@ -207,7 +287,7 @@ describe('plans of templates', () => {
       const stores = { workload: () => workload, workloadsIn, selectorsIn: () => [] };
       const runner = queue.runnerFor(address, namespace);
       const given = new TemplatePlans({ stores, runner, clock, accessPods: 'confined' });
-      return given.violationInNamespace({ ...template({ controllerTargetRef }), namespace }, signalOfReview);
+      return inNamespace(given, { ...template({ controllerTargetRef }), namespace }, signalOfReview);
     };
     const flood = (address: string, namespaceOf: (index: number) => string): Promise<Planned>[] =>
       Array.from({ length: 4 * maxWaitingPlans }, (_, index) => plan(address, namespaceOf(index)));
@@ -254,7 +334,7 @@ describe('plans of templates', () => {
       const aborter = new AbortController();
       const dead = Array.from({ length: maxWaitingPlans }, () => given.violationInEmptyNamespace(spec, aborter.signal));
       assert.equal(await given.violationInEmptyNamespace(spec, signal), notPlanned);
-      assert.equal(await given.violationInNamespace(spec, signal), notPlanned);
+      assert.equal(await inNamespace(given, spec), notPlanned);
       aborter.abort(new Error('deadline'));
       await Promise.allSettled(dead);
       const live = given.violationInEmptyNamespace(spec, signal);

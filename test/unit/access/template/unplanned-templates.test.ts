@@ -7,11 +7,17 @@ import type { TemplateStatus } from '../../../../src/api/access/status.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 type Unanswered = 'unanswered';
-type Judged = Unanswered | { readonly code: string; readonly message: string } | typeof notPlanned | undefined;
+type Judged =
+  | Unanswered
+  | { readonly code: string; readonly message: string }
+  | { readonly commandNotes: readonly string[] }
+  | typeof notPlanned
+  | undefined;
 
 const judgementOf = (judged: Judged) => {
   if (judged === notPlanned) return notPlanned;
   if (judged === 'unanswered') return { isUnanswered: true };
+  if (judged && 'commandNotes' in judged) return judged;
   return judged ? { violation: judged } : {};
 };
 
@@ -79,6 +85,18 @@ describe('the status of a template that is not judged yet', () => {
       assert.equal(await written(notPlanned, before), undefined);
     });
   }
+
+  it('keeps the note about its pod until the next judgement, which can end it', async () => {
+    const messageOf = (status: TemplateStatus | undefined) =>
+      status?.conditions?.find(({ type }) => type === 'AccessCommandValid')?.message ?? '';
+    const before = (await written({ commandNotes: ['the command names the container "app"'] }, {})) ?? {};
+    assert.match(messageOf(before), /^spec\..* has no -n, .*\. the command names the container "app"$/);
+    assert.equal(await written(notPlanned, before), undefined);
+    assert.match(
+      messageOf(await written(undefined, before)),
+      / has no -n, [^.]*; write -n \{\{ \.Metadata\.Namespace \}\}$/,
+    );
+  });
 
   const refusal = { code: 'ResourceRefused', message: 'exceeded quota; the server checks again about every 40 s' };
   for (const judged of [refusal, undefined]) {
