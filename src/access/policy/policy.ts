@@ -76,7 +76,10 @@ export interface Explanation {
   readonly requirement: string;
   /** Present if the verdict is `fail`. */
   readonly violation?: Violation;
-  /** What to do to satisfy the rule; absent if the verdict is `pass`, or if the message of the violation says it. */
+  /**
+   * What to do to satisfy the rule. Absent if the verdict is `pass`, if the message of the violation says it, or if the rule was not
+   * checked, because what it would find is unknown.
+   */
   readonly remedy?: string;
 }
 
@@ -89,7 +92,7 @@ function explainRule<Input>(name: string, rule: Rule<Input>, input: Input): Expl
   const { requirement, remedy, applies } = rule;
   const [violation] = violationsOf(rule, input);
   if (violation) return { rule: name, verdict: 'fail', requirement, violation, remedy: remedy(input) };
-  if (applies && !applies(input)) return { rule: name, verdict: 'unknown', requirement, remedy: remedy(input) };
+  if (applies && !applies(input)) return { rule: name, verdict: 'unknown', requirement };
   return { rule: name, verdict: 'pass', requirement };
 }
 
@@ -101,8 +104,8 @@ const MAX_LINE = 256;
 const MAX_VIOLATION = 1024;
 
 /**
- * The warnings of an admission response, at most 256 characters each, or 1024 with the message of a violation: one for each violated rule, then one for each rule that could not be
- * checked, then the number of rules that passed.
+ * The warnings of an admission response, at most 256 characters each, or 1024 with the message of a violation: one for each violated rule,
+ * then one for each rule that could not be checked, then the number of rules that passed.
  */
 export function explanationLines(explanations: readonly Explanation[]): string[] {
   const withVerdict = (wanted: Explanation['verdict']): Explanation[] =>
@@ -116,7 +119,9 @@ export function explanationLines(explanations: readonly Explanation[]): string[]
 
 function explanationLine({ rule, verdict, requirement, violation, remedy = '' }: Explanation): string {
   if (violation && remedy === '') return cutInTheMiddle(`FAIL ${rule}: ${textOf(violation)}`, MAX_VIOLATION);
-  const lead = `${verdict === 'fail' ? 'FAIL' : 'not checked'} ${rule}: ${requirement}; to pass: `;
+  const start = `${verdict === 'fail' ? 'FAIL' : 'not checked'} ${rule}: ${requirement}`;
+  if (remedy === '') return start;
+  const lead = `${start}; to pass: `;
   return lead + cutInTheMiddle(remedy, MAX_LINE - lead.length);
 }
 

@@ -127,7 +127,7 @@ const templateExists: Check<RequestInput> = ({ kind, namespace, templateName, te
   if (template.found) return undefined;
   const templateKind = accessOfRequest(kind).template.resource.kind;
   const remedy = template.otherKind
-    ? `template ${templateName} is of kind ${template.otherKind}; create a request of kind ${accessOfTemplate(template.otherKind).request.resource.kind}`
+    ? `template ${templateName} is of kind ${template.otherKind}; create a request of kind ${requestKindFor(template.otherKind)}`
     : `to list those that do: kubectl get ${templateKind.toLowerCase()}s -n ${namespace}`;
   return {
     code: 'TemplateNotFound',
@@ -136,6 +136,8 @@ const templateExists: Check<RequestInput> = ({ kind, namespace, templateName, te
     status: 404,
   };
 };
+
+const requestKindFor = (kind: TemplateKind): RequestKind => accessOfTemplate(kind).request.resource.kind;
 
 /**
  * Denies only if the reconciler found the current generation not ready. If it has not observed that generation, the leader waits for it.
@@ -274,9 +276,12 @@ export const grantPolicy: RuleBook<RequestInput> = {
     remedy: () => 'log in and create the request again',
   },
   template: {
-    requirement: 'the template exists in the namespace of the request',
+    requirement: 'a template of this name, for requests of this kind, exists in the namespace',
     check: templateExists,
-    remedy: () => 'name a template of this namespace in spec.templateName',
+    remedy: ({ templateName, template }) =>
+      !template.found && template.otherKind
+        ? `create a request of kind ${requestKindFor(template.otherKind)}, because template ${templateName} is of kind ${template.otherKind}`
+        : 'name a template of this namespace in spec.templateName',
   },
   'template-ready': {
     requirement: 'the template is ready',

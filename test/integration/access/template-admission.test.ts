@@ -148,7 +148,7 @@ describe('kubectl apply of a template', () => {
         'FAIL access-command … write, for example, kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}',
         'FAIL patch … correct spec.controllerTargetMutationConfig.patchSpecOperations[0].value',
         'FAIL rules … correct spec.accessConfig.rules[0].apiGroups; if exec is false, write a rule, and none for pods/exec',
-        'not checked grantable … ask an administrator to add them to the chart value grantable',
+        'not checked grantable: the rules are grantable in this installation',
         'not checked author … correct what fails, and check again',
         'not checked plan … correct what fails, and check again',
         'not checked api-server … store the template, because a dry run does not ask; its condition AccessPlanValid has the answer',

@@ -181,7 +181,7 @@ describe('the lines of an explanation', () => {
     const lines = explanationLines(explained({ template: { found: false } }));
     assert.equal(
       lines[0],
-      'FAIL template: the template exists in the namespace of the request; to pass: name a template of this namespace in spec.templateName',
+      'FAIL template: a template of this name, for requests of this kind, exists in the namespace; to pass: name a template of this namespace in spec.templateName',
     );
     assert.deepEqual(
       lines
@@ -189,9 +189,23 @@ describe('the lines of an explanation', () => {
         .filter((start) => start !== 'not checked'),
       ['FAIL', lines.at(-1)],
     );
-    assert.match(lines[1] ?? '', /^not checked template-ready: /);
+    assert.equal(lines[1], 'not checked template-ready: the template is ready');
+    const unchecked = lines.filter((line) => line.startsWith('not checked '));
+    assert.deepEqual(
+      unchecked.filter((line) => line.includes('to pass')),
+      [],
+      'asks to correct what no rule found',
+    );
     const passed = explained({ template: { found: false } }).filter(({ verdict }) => verdict === 'pass').length;
     assert.equal(lines.at(-1), `${passed} rules passed`);
+  });
+
+  it('name the kind of request that can use the template, if only a template of the other kind has the name', () => {
+    const [first] = explanationLines(explained({ template: { found: false, otherKind: 'ExecAccessTemplate' } }));
+    assert.equal(
+      first,
+      'FAIL template: a template of this name, for requests of this kind, exists in the namespace; to pass: create a request of kind ExecAccessRequest, because template payments-shell is of kind ExecAccessTemplate',
+    );
   });
 
   it('are cut to the limits of an API server', () => {
