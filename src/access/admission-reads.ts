@@ -98,7 +98,8 @@ async function readTemplate(
 }
 
 /**
- * Reads the store. If the request is missing there, reads live, because the store may lag behind its creation. Rejects as the client does.
+ * Reads the store. If the request is missing there, reads live, because the store may lag behind its creation. If there is no such request,
+ * `otherKind` is the kind that has one of this name in the stores. Rejects as the client does.
  */
 async function readVotedRequest(
   access: Access,
@@ -111,7 +112,10 @@ async function readVotedRequest(
   const cached = stores.of(resource.kind).requests.get(keyOf(name));
   const object = cached ? undefined : await findObject(client, resource, name, { signal });
   const request = cached ?? (object && viewRequest(object));
-  if (!request) return { found: false };
+  if (!request) {
+    const other = accesses.find((each) => stores.of(each.request.resource.kind).requests.get(keyOf(name)));
+    return { found: false, ...(other && { otherKind: other.request.resource.kind }) };
+  }
   return {
     found: true,
     uid: request.uid,

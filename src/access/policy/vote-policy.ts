@@ -1,15 +1,17 @@
 import type { VoteSpec } from '../../api/access/access-vote.ts';
+import type { RequestKind } from '../../api/access/kinds.ts';
 import { sha256Hex } from '../../kit/canonical-json.ts';
 import { quote } from '../../kit/errors.ts';
 import { parseGoDuration } from '../../kit/go-duration.ts';
 import { listNames, showName } from './names.ts';
-import { type Check, type RuleBook, refuse } from './policy.ts';
+import { type Check, type RuleBook, refuse, type Violation } from './policy.ts';
 import type { Caller, TemplateState } from './request-policy.ts';
 import { fits } from './vote-count.ts';
 
 /** The request that a vote is about. */
 export type VotedRequest =
-  | { readonly found: false }
+  /** `otherKind`: a request of this other kind has the name. */
+  | { readonly found: false; readonly otherKind?: RequestKind }
   | {
       readonly found: true;
       readonly uid: string;
@@ -59,15 +61,19 @@ export function voteName(
 export const countsForEveryVersion = ({ about, decision }: Pick<VoteSpec, 'about' | 'decision'>): boolean =>
   decision === 'Deny' || about === 'Review';
 
-const requestExists: Check<VoteInput> = ({ namespace, spec, request }) => {
+type NamedObjects = Pick<VoteInput, 'namespace' | 'spec' | 'request' | 'template'>;
+
+const requestExists = ({ namespace, spec, request }: NamedObjects): Violation | undefined => {
   const { kind, name, uid } = spec.request;
   if (request.found && (uid === undefined || uid === request.uid)) return undefined;
   const other = request.found ? `with uid ${quote(uid ?? '')} ` : '';
+  const remedy =
+    !request.found && request.otherKind
+      ? `the request of this name is of kind ${request.otherKind}; set spec.request.kind to ${request.otherKind}`
+      : `to list those that do: kubectl get ${kind.toLowerCase()}s -n ${namespace}`;
   return {
     code: 'RequestNotFound',
-    message:
-      `${kind} ${quote(name)} ${other}does not exist in namespace ${quote(namespace)}; ` +
-      `kubectl get ${kind.toLowerCase()}s -n ${namespace} lists those that do`,
+    message: `${kind} ${quote(name)} ${other}does not exist in namespace ${quote(namespace)}; ${remedy}`,
     field: 'spec.request',
     status: 404,
   };
@@ -84,7 +90,7 @@ const requestIsOpen: Check<VoteInput> = ({ spec, request }) => {
   );
 };
 
-const templateExists: Check<VoteInput> = ({ spec, request, template }) => {
+const templateExists = ({ spec, request, template }: NamedObjects): Violation | undefined => {
   if (!request.found || template.found || spec.about === 'Review') return undefined;
   return refuse(
     'TemplateNotFound',
@@ -93,6 +99,13 @@ const templateExists: Check<VoteInput> = ({ spec, request, template }) => {
     404,
   );
 };
+
+/**
+ * The violation of a vote whose request or template does not exist. The mutating webhook needs both: without them, it could not sign the
+ * vote, and the admission policies would give another reason before the validating webhook is called.
+ */
+export const missingObject = (input: NamedObjects): Violation | undefined =>
+  requestExists(input) ?? templateExists(input);
 
 /**
  * An approval counts for the template that the request names, as it is now. A denial counts for every version. At admission,

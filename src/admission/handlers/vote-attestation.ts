@@ -1,4 +1,5 @@
-import { countsForEveryVersion, voteName } from '../../access/policy/vote-policy.ts';
+import type { TemplateState } from '../../access/policy/request-policy.ts';
+import { countsForEveryVersion, missingObject, voteName } from '../../access/policy/vote-policy.ts';
 import { accessVoteKind, type VoteSpec } from '../../api/access/access-vote.ts';
 import { accessOfRequest } from '../../api/access/kinds.ts';
 import { requestLabel } from '../../api/access/names.ts';
@@ -15,7 +16,8 @@ type Ports = Pick<AdmissionPorts, 'clock' | 'signVote' | 'votedRequest' | 'templ
 
 /**
  * Mutating webhook of votes: writes the voter, the uid of the request, and the version of the template, and signs the vote. It names the
- * vote after the request, the voter, the question, and the decision, and makes the request its owner. A dry run gets no signature.
+ * vote after the request, the voter, the question, and the decision, and makes the request its owner. A dry run gets no signature. Denies a
+ * vote whose request or template does not exist, because it could not sign it.
  */
 export function attestVote(ports: Ports): Handler {
   return {
@@ -40,12 +42,13 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
   if (!read.ok) return invalidSpec(read.errors);
   const { request, about } = read.value;
   const voted = await ports.votedRequest(request, namespace, signal);
-  // The validating webhook denies votes on requests and templates that do not exist.
-  if (!voted.found) return allow;
-  // The validating webhook denies a vote with the uid of another request.
-  const uid = request.uid ?? voted.uid;
   const { kind } = accessOfRequest(request.kind).template.resource;
-  const template = await ports.templateState(kind, namespace, voted.templateName, signal);
+  const template: TemplateState = voted.found
+    ? await ports.templateState(kind, namespace, voted.templateName, signal)
+    : { found: false };
+  const missing = missingObject({ namespace, spec: read.value, request: voted, template });
+  if (missing || !voted.found) return missing ? deny(missing, { request: request.name }) : allow;
+  const { uid } = voted;
   // A deleted template does not prevent the review of an emergency. The voter still needs the verb `approve` on its name.
   const deleted = about === 'Review' ? { uid: 'deleted', generation: 0 } : undefined;
   // The validating webhook denies an approval of another version than the present one.

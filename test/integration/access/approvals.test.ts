@@ -169,6 +169,33 @@ describe('access that others approve', () => {
     await stage.requestUntil('to be denied', request, (now) => approvalOf(now)?.state === 'Denied');
   });
 
+  it('tells voters what is wrong with the request that they name, also in a dry run', async () => {
+    await pending(await ask('existing', 'peer'));
+    const create = async (kind: string, name: string, ...flags: string[]): Promise<string> => {
+      const spec = { request: { kind, name }, decision: 'Approve' };
+      const manifest = {
+        apiVersion: `${votes}/v1alpha1`,
+        kind: 'AccessVote',
+        metadata: { generateName: 'vote-' },
+        spec,
+      };
+      const args = ['create', '-n', stage.namespace, ...flags, '-f', '-'];
+      const { code, stderr } = await stage.carol.kubectl(args, { input: JSON.stringify(manifest), reject: false });
+      assert.equal(code, 1);
+      return stderr;
+    };
+    for (const flags of [[], ['--dry-run=server']]) {
+      assert.match(
+        await create('PodAccessRequest', 'nosuch', ...flags),
+        /RequestNotFound: spec\.request: PodAccessRequest "nosuch" does not exist in namespace "[\w-]+"; to list those that do: kubectl get podaccessrequests -n /,
+      );
+      assert.match(
+        await create('PodAccessRequest', 'existing', ...flags),
+        /RequestNotFound: .*; the request of this name is of kind ExecAccessRequest; set spec\.request\.kind to ExecAccessRequest/,
+      );
+    }
+  });
+
   it('opens when every entry is met, for the shortest time that a vote approves', async () => {
     const request = await ask('approved', 'two-teams', { duration: '30m' });
     await pending(request);

@@ -137,6 +137,48 @@ describe('votes', () => {
       assert.equal((patched['spec'] as { voter: { signature?: string } }).voter.signature, undefined);
     });
 
+    for (const [what, arrange, spec, message] of [
+      [
+        'on a request that does not exist',
+        () => {
+          world.request = { found: false };
+        },
+        {},
+        /^RequestNotFound: spec\.request: PodAccessRequest "debug" does not exist in namespace "payments"; to list those that do: kubectl get podaccessrequests -n payments$/,
+      ],
+      [
+        'on a request of the other kind',
+        () => {
+          world.request = { found: false, otherKind: 'ExecAccessRequest' };
+        },
+        {},
+        /^RequestNotFound: .*; the request of this name is of kind ExecAccessRequest; set spec\.request\.kind to ExecAccessRequest$/,
+      ],
+      [
+        'on a request that was created anew',
+        () => {},
+        { request: { kind: 'PodAccessRequest', name: 'debug', uid: 'r-0' } },
+        /^RequestNotFound: .*"debug" with uid "r-0" does not exist/,
+      ],
+      [
+        'on a request whose template is gone',
+        () => {
+          world.template = () => Promise.resolve({ found: false });
+        },
+        {},
+        /^TemplateNotFound: .*template payments-shell of the request no longer exists/,
+      ],
+    ] as const) {
+      it(`${what} are denied with what is wrong, also in a dry run, before the admission policies run`, async () => {
+        arrange();
+        const denial = await mutate(vote(spec));
+        assert.match(denial.status?.message ?? '', message);
+        assert.deepEqual((await mutate(vote(spec), { dryRun: true })).status, denial.status);
+        assert.deepEqual(world.votes, []);
+        assert.equal(world.lines[0]?.request, 'debug');
+      });
+    }
+
     it('are denied without keys and without a user', async () => {
       world.signature = undefined;
       assert.match((await mutate(vote())).status?.message ?? '', /^SigningKeyUnavailable: /);
