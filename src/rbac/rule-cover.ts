@@ -45,6 +45,13 @@ export function uncovered(held: readonly RbacRule[], wanted: readonly RbacRule[]
   return rightsOf(wanted).filter((right) => !held.some((rule) => grants(rule, right)));
 }
 
+/** The verbs that the rules grant on every object of the resource, without duplicates; `*` stands for all. */
+export function verbsOn(rules: readonly RbacRule[], { group, resource }: Omit<Right, 'verb' | 'name'>): string[] {
+  return [...new Set(rules.flatMap(({ verbs }) => verbs))].filter((verb) =>
+    rules.some((rule) => grants(rule, { verb, group, resource })),
+  );
+}
+
 /** Whether the one rule covers the right. A right on every name needs a rule without `resourceNames`. */
 function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean {
   const { resourceNames = [] } = rule;

@@ -3,7 +3,7 @@ import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { CodedError, quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseJson } from '../../kit/safe-json.ts';
-import { describeRight, type RbacRule, rightsOf, uncovered } from '../../rbac/rule-cover.ts';
+import { describeRight, type RbacRule, type Right, rightsOf, uncovered, verbsOn } from '../../rbac/rule-cover.ts';
 import type { Violation } from './policy.ts';
 
 /** The rule of every grant: read the granted pod. */
@@ -112,20 +112,59 @@ export function grantableViolations(
   rules: readonly TemplateRule[] | undefined,
   grantable: readonly RbacRule[],
 ): Violation[] {
-  const missing = [...new Set(uncovered([...baseRules, ...grantable], rules ?? []).map(describeRight))];
-  return missing.map((right, index) => ({
-    code: 'NotGrantable',
-    message:
-      `${field} hands out ${missing.slice(index, index + MAX_SHOWN).join(', ')}, which this installation does not allow; ` +
-      'an administrator can add it to the chart value grantable',
-    field,
-    status: 403,
-    key: right,
-  }));
+  const missing = notGrantable(rules, grantable);
+  return missing.map((right, index) => {
+    const shown = missing.slice(index, index + MAX_SHOWN);
+    const found = `${field} hands out ${shown.map(describeRight).join(', ')}, which this installation does not allow`;
+    const message = `${found}; ${grantableRemedy(shown, grantable)}`;
+    return { code: 'NotGrantable', message, field, status: 403, key: describeRight(right) };
+  });
 }
 
-/** Maximum number of rights that a message lists. */
+/** The distinct rights of the rules that templates may not hand out. */
+export function notGrantable(rules: readonly TemplateRule[] | undefined, grantable: readonly RbacRule[]): Right[] {
+  const rights = uncovered([...baseRules, ...grantable], rules ?? []);
+  return [...new Map(rights.map((right) => [describeRight(right), right])).values()];
+}
+
+/** What templates may hand out instead of `missing`, and what to do, for the first three resources. */
+export function grantableRemedy(missing: readonly Right[], grantable: readonly RbacRule[]): string {
+  const allowed = [...baseRules, ...grantable];
+  const resources = [...new Set(missing.map(({ resource }) => resource))];
+  const facts = resources.slice(0, MAX_RESOURCES).map((resource) => {
+    const verbs = verbsOn(allowed, { group: '', resource });
+    const subresource = resource.split('/')[1];
+    if (verbs.length === 0 && subresource !== undefined && !podSubresources.includes(subresource)) {
+      return `Pods have no subresource ${quote(subresource)}, only ${podSubresources.join(', ')}`;
+    }
+    return `for ${resource} it allows ${verbs.slice(0, MAX_SHOWN).join(', ') || 'nothing'}`;
+  });
+  const isTypo = facts.every((fact) => fact.startsWith('Pods have no'));
+  return `${facts.join('; ')}; ${
+    isTypo
+      ? 'correct the name'
+      : 'write what it allows, or ask an administrator to add the rest to the chart value grantable'
+  }`;
+}
+
+/** The subresources of Pods up to Kubernetes 1.35. */
+const podSubresources = [
+  'attach',
+  'binding',
+  'ephemeralcontainers',
+  'eviction',
+  'exec',
+  'log',
+  'portforward',
+  'proxy',
+  'resize',
+  'status',
+];
+
+/** Maximum number of rights, and of verbs for a resource, that a message lists. */
 const MAX_SHOWN = 10;
+/** Maximum number of resources for which a message says what is allowed. */
+const MAX_RESOURCES = 3;
 
 const requiredFields = ['apiGroups', 'resources', 'verbs'] as const;
 const ruleFields: readonly string[] = [...requiredFields, 'resourceNames'];

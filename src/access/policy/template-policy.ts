@@ -7,7 +7,13 @@ import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
 import { verifyDurations } from './duration-choice.ts';
-import { grantableViolations, rulesViolations, withoutExecViolations } from './granted-rules.ts';
+import {
+  grantableRemedy,
+  grantableViolations,
+  notGrantable,
+  rulesViolations,
+  withoutExecViolations,
+} from './granted-rules.ts';
 import { groupNamesViolations, templateGroupsViolations } from './group-policy.ts';
 import { accessCommandNotes, accessCommandViolation, commandExample } from './kubectl-command.ts';
 import { isObjectName } from './names.ts';
@@ -231,7 +237,12 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   grantable: {
     requirement: 'the rules are grantable in this installation',
     check: rulesAreGrantable,
-    remedy: () => 'ask an administrator to add them to the chart value grantable',
+    remedy: (input) => {
+      const missing = hasInvalidRules(input) ? [] : notGrantable(input.spec.accessConfig.rules, input.grantable);
+      return missing.length > 0
+        ? grantableRemedy(missing, input.grantable)
+        : 'ask an administrator to add them to the chart value grantable';
+    },
     applies: (input) => !hasInvalidRules(input),
   },
   'session-rules': {

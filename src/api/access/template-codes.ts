@@ -164,6 +164,7 @@ export const templateCodes = {
   NotGrantable: {
     audience: 'author',
     meaning: 'This installation does not allow templates to hand out the rule.',
-    remedy: 'Remove the rule, or ask an administrator to add it to the chart value `grantable`.',
+    remedy:
+      'Write what the message says is allowed, or ask an administrator to add the rule to the chart value `grantable`.',
   },
 } as const satisfies CodeTable;

@@ -167,7 +167,17 @@ describe('rules that a template adds', () => {
     [
       'that the installation does not allow',
       [{ ...logs, resources: ['pods/attach'] }],
-      /NotGrantable: .*get pods\/attach/,
+      /NotGrantable: .*get pods\/attach, which .*; for pods\/attach it allows nothing; .* chart value grantable/,
+    ],
+    [
+      'with a verb that the installation does not allow',
+      [{ ...logs, verbs: ['list'] }],
+      /NotGrantable: .*list pods\/log, which .*; for pods\/log it allows get; /,
+    ],
+    [
+      'on a subresource that Pods do not have',
+      [{ ...logs, resources: ['pods/logs'] }],
+      /NotGrantable: .*; Pods have no subresource "logs", only .*, log, .*; correct the name/,
     ],
     ['on other resources', [{ ...logs, resources: ['secrets'] }], /InvalidRules: .*"secrets"/],
     ['with wildcards', [{ ...logs, verbs: ['*'] }], /InvalidRules: .*"\*"/],

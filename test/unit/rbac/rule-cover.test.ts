@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { covers, describeRight, type RbacRule, rightsOf, uncovered } from '../../../src/rbac/rule-cover.ts';
+import { covers, describeRight, type RbacRule, rightsOf, uncovered, verbsOn } from '../../../src/rbac/rule-cover.ts';
 import { runs } from '../../support/runs.ts';
 
 type Words = string | readonly string[];
@@ -94,4 +94,23 @@ describe('single permissions', () => {
       ['get deployments "a"', 'create deployments "a"', 'create pods/log.apps "a"', 'create deployments.apps "a"'],
     );
   });
+});
+
+describe('the verbs on a resource', () => {
+  for (const [title, rules, expected] of [
+    [
+      'are those of all its rules, each once',
+      [rule('get list', 'pods/log'), rule('get watch', 'pods/log')],
+      'get list watch',
+    ],
+    ['include those of wildcards', [rule('get', '*'), rule('list', '*/log')], 'get list'],
+    [
+      'exclude those of other resources and groups',
+      [rule('get', 'pods'), rule('list', 'pods/log', undefined, 'apps')],
+      '',
+    ],
+    ['exclude those on named objects', [rule('get', 'pods/log', ['a'])], ''],
+  ] as const) {
+    it(title, () => assert.equal(verbsOn(rules, { group: '', resource: 'pods/log' }).join(' '), expected));
+  }
 });

@@ -376,7 +376,31 @@ describe('template policy', () => {
       template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('pods/portforward', 'get', 'create')] }),
       'NotGrantable',
       'spec.accessConfig.rules',
-      /hands out get pods\/portforward, create pods\/portforward, which/,
+      /hands out get pods\/portforward, create pods\/portforward, which .*; for pods\/portforward it allows nothing; write what it allows, or ask an administrator to add the rest to the chart value grantable$/,
+    ],
+    [
+      'another verb than the grantable ones',
+      template({ podSpec }, { rules: [rule('pods/log', 'list'), rule('pods', 'patch')] }),
+      'NotGrantable',
+      'spec.accessConfig.rules',
+      /hands out list pods\/log, patch pods, which .*; for pods\/log it allows get; for pods it allows get, list, watch; write what/,
+    ],
+    [
+      'a subresource that Pods do not have, which no administrator can help with',
+      template({ podSpec }, { rules: [rule('pods/logs', 'get')] }),
+      'NotGrantable',
+      'spec.accessConfig.rules',
+      /hands out get pods\/logs, .*; Pods have no subresource "logs", only attach, binding, .*, log, .*, status; correct the name$/,
+    ],
+    [
+      'rights on many resources, and says for three of them what is allowed',
+      template(
+        { podSpec },
+        { rules: ['attach', 'proxy', 'resize', 'eviction'].map((name) => rule(`pods/${name}`, 'get')) },
+      ),
+      'NotGrantable',
+      'spec.accessConfig.rules',
+      /get pods\/eviction, which .*; for pods\/resize it allows nothing; write what/,
     ],
     [
       'approvals of access for whole groups',
@@ -561,6 +585,12 @@ describe('template policy', () => {
       op({ op: 'remove', path: '/status' }),
       'patch',
       /^correct spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\]\.path$/,
+    ],
+    [
+      'a subresource that Pods do not have',
+      template({ podSpec }, { rules: [rule('pods/logs', 'get')] }),
+      'grantable',
+      /^Pods have no subresource "logs", only .*; correct the name$/,
     ],
     [
       'a command without exec, if exec is false',
