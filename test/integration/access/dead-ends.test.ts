@@ -226,7 +226,7 @@ describe('a request that can never be granted', () => {
         condition: ['AccessResourcesCreated', 'TargetNotFound'],
         // If the server reconciled the template before the request.
         otherwise: ['TargetTemplateExists', 'TemplateNotReady'],
-        message: /Deployment (\S+\/)?vanishing does not exist/,
+        message: /Deployment "vanishing" does not exist/,
       },
       ...['soon', '0s', '-5m'].map((duration, index) => ({
         title: `a duration of ${duration}`,

@@ -38,12 +38,12 @@ describe('M21: a template', () => {
     await stage.apply(template('late'));
     const condition = conditionOf(await stage.templateReady('PodAccessTemplate', 'late', false), 'TargetRefExists');
     assert.deepEqual([condition?.status, condition?.reason], ['False', 'NotFound']);
-    assert.match(condition?.message ?? '', /^Deployment access-[^/]+\/late does not exist/);
+    assert.match(condition?.message ?? '', /^Deployment "late" does not exist in namespace access-/);
     const early = podRequest('early', { templateName: 'late' });
     await stage.answered(403, stage.alice, early);
     const { status, body } = await stage.create(stage.alice, early);
     assert.equal(status, 403);
-    assert.match(JSON.stringify(body), /TemplateNotReady: .*Deployment access-[^/]+\/late does not exist/);
+    assert.match(JSON.stringify(body), /TemplateNotReady: .*Deployment \\"late\\" does not exist in namespace access-/);
   });
 
   it('becomes ready when its target appears, not ready when the target is deleted, and ready again', async () => {

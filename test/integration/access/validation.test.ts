@@ -60,7 +60,7 @@ describe('M20: a request that can never be granted is denied at creation', () =>
       podRequest('unready-template', { templateName: 'aimless-shell' }),
       'TemplateNotReady',
       403,
-      /template aimless-shell is not ready: TargetRefExists is not True: Deployment access-[^/]+\/missing does not exist/,
+      /template aimless-shell is not ready: TargetRefExists is not True: Deployment "missing" does not exist in namespace access-.*\. Ask the author of the template to correct it$/,
     ],
     ...badDurations.map(
       (duration, index): Refusal => [
