@@ -31,8 +31,8 @@ export const conditionUnknown = (type: string, reason: BindReason, message: stri
 });
 
 /**
- * The conditions after `updates`, `Ready` first and the others by type. An unchanged condition keeps its time; any change sets it to
- * `nowMs`. If several updates have one type, the last one counts. Conditions without an update stay.
+ * The conditions after `updates`, `Ready` first and the others by type. An unchanged condition keeps its `lastTransitionTime`; any change
+ * sets it to `nowMs` (epoch milliseconds). If several updates have one type, the last one counts. Conditions without an update stay.
  */
 export function setConditions(
   before: readonly BindCondition[],
@@ -42,7 +42,7 @@ export function setConditions(
   return [...mergeConditions(before, updates.map(normalize), nowMs, { transitionOn: 'anyChange' })].sort(readyFirst);
 }
 
-/** Like {@link setConditions}, and sets `Ready` to the summary of the other conditions. Without other conditions `Ready` stays. */
+/** Like {@link setConditions}, and sets `Ready` to the summary of the other conditions. If there are no others, `Ready` stays. */
 export function setConditionsAndReady(
   before: readonly BindCondition[],
   updates: readonly BindConditionUpdate[],
@@ -56,7 +56,7 @@ export function setConditionsAndReady(
 /**
  * The value of `Ready`: the condition with the highest precedence, the first by type among equals. From the highest to the lowest, as in
  * kube-bind: False with severity Error, Warning, or Info; True; Unknown; False without a severity. So True outranks Unknown. Undefined
- * without other conditions.
+ * if no condition but `Ready` exists.
  */
 export function summaryOf(conditions: readonly BindCondition[]): BindConditionUpdate | undefined {
   const others = conditions.filter(({ type }) => type !== bindConditions.ready).sort(readyFirst);
@@ -90,6 +90,7 @@ function readyFirst(a: BindCondition, b: BindCondition): number {
   return a.type < b.type ? -1 : 1;
 }
 
+/** 0 is the highest precedence. */
 function rank({ status, severity }: BindCondition): number {
   if (status === 'True') return 3;
   if (status === 'Unknown') return 4;

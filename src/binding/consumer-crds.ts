@@ -28,8 +28,9 @@ export interface ConsumerCrdDeps {
 }
 
 /**
- * Installs the CRDs of APIServiceBindings and APIServiceBindingBundles in the consumer. Resolves when they are served. Logs and retries
- * errors, including missing permissions and an unreachable API server. Rejects with CodedError `Aborted` if `signal` aborts first.
+ * Installs the CRDs of APIServiceBindings and APIServiceBindingBundles in the consumer. Resolves when the API server serves both kinds.
+ * Logs and retries errors, including missing permissions and an unreachable API server. Rejects with CodedError `Aborted` if `signal`
+ * aborts first.
  */
 export async function installConsumerCrds(deps: ConsumerCrdDeps, signal: AbortSignal): Promise<void> {
   await Promise.all(consumerKinds.map((kind) => install(consumerCrd(kind), deps, signal)));
@@ -63,7 +64,7 @@ class Installer implements Reconciler {
   readonly #handle: StoreHandle<CrdObject>;
   readonly #deps: ConsumerCrdDeps;
   readonly #onServed: () => void;
-  /** Checks since the last change of the CRD that have found it not served. */
+  /** How many checks have found that the CRD is not served, at this resourceVersion of the CRD. */
   #checks = { resourceVersion: '', count: 0 };
 
   constructor(wanted: KubeObject, handle: StoreHandle<CrdObject>, deps: ConsumerCrdDeps, onServed: () => void) {
@@ -94,7 +95,10 @@ class Installer implements Reconciler {
     return done;
   }
 
-  /** No watch shows when a kind is served, so this checks repeatedly. After the last check, it checks again only when the CRD changes. */
+  /**
+   * Requeues the CRD, because no watch shows when the API server serves a kind. After `REPEATED_CHECKS` requeues for one resourceVersion,
+   * the next check follows only an event of the CRD.
+   */
   #checkLater({ resourceVersion = '' }: Partial<KubeObject['metadata']> = {}): Result {
     if (this.#checks.resourceVersion !== resourceVersion) this.#checks = { resourceVersion, count: 0 };
     const attempt = this.#checks.count++;
@@ -102,7 +106,7 @@ class Installer implements Reconciler {
     return after(backoffMs({ ...checkBackoff, attempt, jitter: 'none' }));
   }
 
-  /** Some API servers serve a kind seconds before its CRD is established. */
+  /** Whether a list of the kind succeeds. Some API servers serve a kind seconds before its CRD is established. */
   async #isServed(signal: AbortSignal): Promise<boolean> {
     const { spec } = this.#wanted;
     const path = `/apis/${own(spec, 'group')}/${bindVersion}/${own(own(spec, 'names'), 'plural')}?limit=1`;
@@ -117,7 +121,7 @@ class Installer implements Reconciler {
 
 /** Backoff between checks whether a CRD that is not established is served, milliseconds. */
 const checkBackoff = { baseMs: 500, capMs: 1_000 };
-/** Maximum number of checks after the first one, for one resourceVersion of the CRD. Together they take about a minute. */
+/** Maximum number of checks after the first one, for one resourceVersion of the CRD. All checks together take about a minute. */
 const REPEATED_CHECKS = 61;
 
 interface CrdObject extends Projected {
@@ -155,8 +159,8 @@ export function consumerCrd(kind: Kind): KubeObject {
 
 /**
  * Plans the installation of a CRD that drawbridge, kube-bind, or an administrator may have installed already. The plan changes an installed
- * CRD only if it does not serve `bindVersion` with a status subresource, or if drawbridge installed an older revision of it. It removes no
- * version, because objects may be stored in it.
+ * CRD only if it does not serve `bindVersion` with a status subresource, or if drawbridge installed an older revision of it. The plan
+ * removes no version, because objects may be stored in it.
  */
 export function planConsumerCrd(found: KubeObject | undefined, wanted: KubeObject): CrdStep {
   if (!found) return { do: 'create', object: wanted };
@@ -178,12 +182,12 @@ function isOlderRevision({ metadata }: KubeObject): boolean {
 }
 
 /**
- * Adds missing versions and replaces {@link bindVersion}. If drawbridge installed an older revision of the CRD, replaces all versions that
- * `wanted` has. Other installed versions keep their schemas, but the API server stores no more objects in them.
+ * The patch adds missing versions and replaces {@link bindVersion}. If drawbridge installed an older revision of the CRD, the patch
+ * replaces all versions that `wanted` has. Other installed versions keep their schemas, but the API server stores no more objects in them.
  */
 function patchOf(found: KubeObject, wanted: KubeObject): unknown {
   const installed = new Map(versionsOf(found).map((version) => [own(version, 'name'), version]));
-  const ours = versionsOf(wanted).map((version) => {
+  const wantedVersions = versionsOf(wanted).map((version) => {
     const name = own(version, 'name');
     const kept = name === bindVersion || isOlderRevision(found) ? undefined : installed.get(name);
     installed.delete(name);
@@ -195,7 +199,10 @@ function patchOf(found: KubeObject, wanted: KubeObject): unknown {
       resourceVersion: found.metadata.resourceVersion,
       annotations: wanted.metadata.annotations,
     },
-    spec: { names: own(wanted.spec, 'names'), versions: [...ours, ...[...installed.values()].map(notStored)] },
+    spec: {
+      names: own(wanted.spec, 'names'),
+      versions: [...wantedVersions, ...[...installed.values()].map(notStored)],
+    },
   };
 }
 

@@ -30,15 +30,15 @@ export interface BindingControllersDeps extends BindingDeps {
   readonly connect: (credentials: Credentials) => Cluster;
   /** Wraps a provider's client. The result writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly writeClient: (client: Client) => Client;
-  /** True if `client` and `writeClient` change nothing. Then no controller waits for the CRDs. Default false. */
+  /** True if the server runs as a dry run, in which `client` and `writeClient` change nothing. Default false. */
   readonly dryRun?: boolean;
   /** Version of drawbridge. */
   readonly version: string;
-  /** Interval between reconciles of each bundle, which list the exports while their watch is broken, milliseconds. */
+  /** Interval between reconciles of each bundle, milliseconds. While the watch of the exports is broken, a reconcile lists them. */
   readonly pollingMs: number;
-  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
+  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable: readonly string[] | undefined;
-  /** Namespaces that the server may create for providers; undefined means any. */
+  /** Consumer namespaces that the server may create for providers; undefined means any namespace. */
   readonly bindableNamespaces: readonly string[] | undefined;
 }
 

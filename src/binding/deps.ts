@@ -14,14 +14,14 @@ export interface BindingDeps {
   /** Client of the consumer. It writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly client: Client;
   readonly stores: ConsumerStores;
-  /** Namespaces of the consumer with the server's keys and the kubeconfigs of providers. The server copies none of their objects. */
+  /** Consumer namespaces that hold the server's keys or the kubeconfigs of providers. The server copies no object of these namespaces. */
   readonly ownNamespaces: ReadonlySet<string>;
   /** Recorder of Events in the consumer. The server has no permission to write Events in a provider. */
   readonly events: EventRecorder;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** The controllers that run under this feature's Lease. */
+  /** The controllers that run while this replica holds the Lease of the binding feature. */
   readonly running: RunningControllers;
 }
 

@@ -13,9 +13,10 @@ const maxPrinted = 10_000;
 
 /**
  * A client that changes nothing. It sends each create, update, apply, and patch as a server-side dry run. It checks the preconditions of a
- * delete with a read; if they hold, the delete resolves to `deleted`, whatever finalizers the object has. It logs verb, resource, name, and
- * the changed fields; for Secrets, field names without values. Errors of a dry run reject as those of a write do. If a webhook does not
- * support dry runs, the write counts as successful. Reads pass through. `createToken` rejects with CodedError `DryRun`.
+ * delete (uid and resourceVersion) with a read; if they hold, the delete resolves to `deleted`, whatever finalizers the object has. It logs
+ * verb, resource, name, and the changed fields of each write; for Secrets, field names without values. A dry run that fails rejects with
+ * the error that the write would have. If a webhook does not support dry runs, the write counts as successful. The client sends reads
+ * unchanged. `createToken` rejects with CodedError `DryRun`.
  */
 export function dryRunClient(client: Client, log: Log): Client {
   return decorate(client, new WritePrinter(log));
@@ -109,14 +110,14 @@ interface PlannedWrite {
   readonly resource: Resource;
   readonly name: ObjectName;
   readonly options: { readonly subresource?: string } | undefined;
-  /** The current object; undefined if there is none. */
+  /** The current object; undefined for a create, and if the object does not exist. */
   readonly before: KubeObject | undefined;
 }
 
-/** Logs each planned write once, until its line changes. */
+/** Logs planned writes. If a write is planned again, logs it only if its message or its changed fields differ from the last log line. */
 class WritePrinter {
   readonly #log: Log;
-  /** By verb and object: digest of the last printed line. */
+  /** By verb, object, and subresource: digest of the last printed line. */
   readonly #printed = new RecentMap<string, string>(maxPrinted);
 
   constructor(log: Log) {
@@ -130,6 +131,7 @@ class WritePrinter {
     this.#once(write, `would ${write.verb}`, changes && { changes });
   }
 
+  /** Logs that the API server would reject the write. */
   printRejection({ before: _, ...write }: PlannedWrite, error: unknown): void {
     // The message of the error may quote values of the Secret.
     const mayQuoteSecret = error instanceof ApiError && isSecret(write.resource);
@@ -181,7 +183,7 @@ export function changesBetween(before: KubeObject | undefined, after: KubeObject
   return more > 0 ? [...changes.slice(0, maxChanges), `${more} more`] : changes;
 }
 
-/** The object without its identity and the fields that the API server sets. */
+/** The object without apiVersion, kind, name, namespace, and the metadata that the API server sets; no fields if there is no object. */
 function comparableFields(object: KubeObject | undefined): Record<string, unknown> {
   if (!object) return {};
   const { apiVersion: _, kind: __, metadata, ...fields } = object;
@@ -190,6 +192,7 @@ function comparableFields(object: KubeObject | undefined): Record<string, unknow
   return { metadata: comparable, ...fields };
 }
 
+/** Reports each path at which the two values differ, descending only into objects, not into lists. An absent value is undefined. */
 function compare(
   from: unknown,
   to: unknown,

@@ -4,7 +4,7 @@ import type { Side } from './sync-engine/syncer.ts';
 
 /** The metrics of bindings. Labels are resources, bindings, sessions, and sides, never names of synced objects. */
 export interface BindingMetrics {
-  /** Observes latencies, conflicts, and repairs of a kind. `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
+  /** The observer of a kind. `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
   observer(resource: string): SyncObserver;
   /**
    * Exports the age of a watch (`Store.ageMs`) until the returned function is called. If several watches have equal labels, exports the
@@ -21,7 +21,7 @@ export interface BindingMetrics {
 const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const registered = new WeakMap<Metrics, BindingMetrics>();
 
-/** The metrics of the binding feature, registered once per `metrics`. */
+/** The metrics of the binding feature. Registers them at the first call for this `metrics`; later calls return the same metrics. */
 export function bindingMetrics(metrics: Metrics): BindingMetrics {
   const ofRegistry = registered.get(metrics) ?? register(metrics);
   registered.set(metrics, ofRegistry);
@@ -89,7 +89,7 @@ function register(metrics: Metrics): BindingMetrics {
 
 type Register = (labels: Record<string, string>, read: () => number) => () => void;
 
-/** A gauge of registered readers. `combine` merges the values of readers with equal labels. */
+/** Registers a gauge, and returns the function that adds readers to it. `combine` merges the values of readers with equal labels. */
 function readerGauge(
   metrics: Metrics,
   name: string,
@@ -116,7 +116,7 @@ function readerGauge(
   };
 }
 
-/** Observes a syncer for metrics. Must not throw. */
+/** Receives the observations of the syncers of one kind: latencies, conflicts, and repairs. Its methods must not throw. */
 export interface SyncObserver {
   /** A change of a consumer object reached the provider `seconds` after the watch showed it. */
   up(seconds: number): void;
@@ -145,13 +145,14 @@ export class Latency {
     if (!this.#startedAtMs.has(key)) this.#startedAtMs.set(key, this.#clock.monotonic());
   }
 
-  /** Ends the measurement. Returns seconds; undefined if none was started. */
+  /** Ends the measurement. Returns its seconds; undefined if no measurement of the key is running. */
   stop(key: string): number | undefined {
     const startedAtMs = this.#startedAtMs.get(key);
     this.#startedAtMs.delete(key);
     return startedAtMs === undefined ? undefined : (this.#clock.monotonic() - startedAtMs) / 1000;
   }
 
+  /** Drops all running measurements. */
   clear(): void {
     this.#startedAtMs.clear();
   }

@@ -6,10 +6,11 @@ import { bindConditionList } from './condition.ts';
 import { apiServiceBindingBundles } from './names.ts';
 import { secretKeyRef } from './secret-key-ref.ts';
 
-/** kube-bind's kind APIServiceBindingBundle: its schema and its columns. */
+/** kube-bind's kind APIServiceBindingBundle: its schema and its `kubectl get` columns. */
 export const apiServiceBindingBundleKind = defineKind({
   resource: apiServiceBindingBundles,
-  description: 'An APIServiceBindingBundle keeps one APIServiceBinding for each export of a provider.',
+  description:
+    'For an APIServiceBindingBundle, the konnector creates one APIServiceBinding for each APIServiceExport of a provider.',
   spec: Type.Object({ kubeconfigSecretRef: secretKeyRef }, { description: 'The provider to bind.' }),
   status: Type.Object({ conditions: Type.Optional(bindConditionList) }, { description: 'The state of this bundle.' }),
   printerColumns: bindingColumns,

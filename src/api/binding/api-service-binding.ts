@@ -7,7 +7,7 @@ import { apiServiceBindings } from './names.ts';
 import { permissionClaims } from './permission-claim.ts';
 import { secretKeyRef, v1alpha1SecretKeyRef } from './secret-key-ref.ts';
 
-const specText = { description: 'The provider to bind. Its APIServiceExport has the name of this object.' };
+const specText = { description: 'The provider to bind. The binding is to its APIServiceExport of the same name.' };
 const statusText = { description: 'The state of this binding.' };
 
 const v1alpha1Status = {
@@ -15,7 +15,7 @@ const v1alpha1Status = {
   conditions: Type.Optional(bindConditionList),
 };
 
-/** The printer columns of bindings and bundles. */
+/** The `kubectl get` columns of bindings and bundles. `Provider` is empty for a bundle, because its status names no provider. */
 export const bindingColumns = [
   column('Provider', '.status.providerPrettyName', 'The display name of the provider.'),
   column(
@@ -25,11 +25,11 @@ export const bindingColumns = [
     { priority: 1 },
   ),
   readyColumn,
-  column('Message', '.status.conditions[?(@.type=="Ready")].message', 'Why the binding is not ready.'),
+  column('Message', '.status.conditions[?(@.type=="Ready")].message', 'Why the object is not ready.'),
   ageColumn,
 ];
 
-/** kube-bind's kind APIServiceBinding: its schema and its columns. */
+/** kube-bind's kind APIServiceBinding: its schema and its `kubectl get` columns. */
 export const apiServiceBindingKind = defineKind({
   resource: apiServiceBindings,
   description:

@@ -7,7 +7,7 @@ import { exportedResources, immutable } from './group-resource.ts';
 import { apiServiceExportRequests } from './names.ts';
 import { immutablePermissionClaims } from './permission-claim.ts';
 
-/** kube-bind's kind APIServiceExportRequest: its schema and its columns. */
+/** kube-bind's kind APIServiceExportRequest: its schema and its `kubectl get` columns. */
 export const apiServiceExportRequestKind = defineKind({
   resource: apiServiceExportRequests,
   description: 'An APIServiceExportRequest asks a provider for an APIServiceExport of the same name.',
@@ -18,7 +18,7 @@ export const apiServiceExportRequestKind = defineKind({
       namespaces: Type.Optional(
         Type.Array(Type.Object({ name: objectName('The name of the namespace.') }), {
           description:
-            'Consumer namespaces for which the provider creates APIServiceNamespaces with the export. The konnector creates the missing ones in the consumer cluster.',
+            'Consumer namespaces for which the provider creates APIServiceNamespaces with the export. If a namespace is missing in the consumer cluster, the konnector creates it there.',
           maxItems: 1024,
           ...immutable('namespaces'),
         }),
@@ -30,7 +30,7 @@ export const apiServiceExportRequestKind = defineKind({
         }),
       ),
       schemaUpdatePolicy: Type.Union([Type.Literal('Never'), Type.Literal('Always')], {
-        description: 'Whether the consumer adopts schema changes of the provider.',
+        description: 'Part of the format of kube-bind. drawbridge does not use it.',
         default: 'Never',
         ...immutable('schemaUpdatePolicy'),
       }),
@@ -44,7 +44,10 @@ export const apiServiceExportRequestKind = defineKind({
         default: 'Pending',
       }),
       terminalMessage: Type.Optional(
-        Type.String({ description: 'Why the request failed. The provider does not retry it.', maxLength: 32_768 }),
+        Type.String({
+          description: 'Why the request failed. The provider does not retry a failed request.',
+          maxLength: 32_768,
+        }),
       ),
       conditions: Type.Optional(bindConditionList),
     },

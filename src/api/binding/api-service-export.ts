@@ -12,7 +12,7 @@ const isolation = (field: string, description: string) =>
     ...immutable(field),
   });
 
-/** kube-bind's kind APIServiceExport: its schema and its columns. */
+/** kube-bind's kind APIServiceExport: its schema and its `kubectl get` columns. */
 export const apiServiceExportKind = defineKind({
   resource: apiServiceExports,
   description: 'An APIServiceExport offers resources of this cluster to the consumer whose namespace it is in.',
@@ -24,7 +24,10 @@ export const apiServiceExportKind = defineKind({
         description: 'Part of the format of kube-bind. drawbridge uses informerScope of the BoundSchemas instead.',
         ...immutable('informerScope'),
       }),
-      isolation: isolation('isolation', 'How the provider separates the cluster-scoped objects of its consumers.'),
+      isolation: isolation(
+        'isolation',
+        'How the provider separates the copies of cluster-scoped objects of its consumers. Prefixed: the name of each copy begins with the namespace of this export. Namespaced: the copies are namespaced objects in the namespace of this export. None: the copies keep the names of the consumer objects.',
+      ),
       clusterScopedIsolation: Type.Optional(
         isolation('clusterScopedIsolation', 'Deprecated and ignored; use isolation.'),
       ),

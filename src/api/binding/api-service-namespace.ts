@@ -3,19 +3,28 @@ import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../sch
 import type { Read } from '../schema/read.ts';
 import { apiServiceNamespaces } from './names.ts';
 
-/** kube-bind's kind APIServiceNamespace: its schema and its columns. */
+/** kube-bind's kind APIServiceNamespace: its schema and its `kubectl get` columns. */
 export const apiServiceNamespaceKind = defineKind({
   resource: apiServiceNamespaces,
-  description: 'An APIServiceNamespace maps the consumer namespace of the same name to a namespace of the provider.',
-  spec: Type.Object({}, { description: 'Empty: the name of this object is the namespace.' }),
+  description:
+    'An APIServiceNamespace maps the consumer namespace of the same name to a namespace in the provider cluster.',
+  spec: Type.Object(
+    {},
+    { description: 'Empty, because the name of this object is the name of the consumer namespace.' },
+  ),
   specOptional: true,
   status: Type.Object(
     {
-      namespace: Type.Optional(Type.String({ description: 'The namespace of the provider.', maxLength: 253 })),
+      namespace: Type.Optional(
+        Type.String({
+          description: 'The namespace in the provider cluster. Absent until the provider has set it.',
+          maxLength: 253,
+        }),
+      ),
     },
     { description: 'The state in the provider.' },
   ),
-  printerColumns: [column('Namespace', '.status.namespace', 'The namespace of the provider.'), ageColumn],
+  printerColumns: [column('Namespace', '.status.namespace', 'The namespace in the provider cluster.'), ageColumn],
   categories: ['kube-bindings'],
 });
 

@@ -15,7 +15,7 @@ const crdNames = (description: string) =>
       plural: nameField('The name in URLs.'),
       kind: nameField('The name in manifests.'),
       singular: Type.Optional(nameField('The singular name.')),
-      listKind: Type.Optional(nameField('The kind of lists.')),
+      listKind: Type.Optional(nameField('The kind of a list of the objects.')),
       shortNames: Type.Optional(nameList('Short names for kubectl.')),
       categories: Type.Optional(nameList('Categories of the resource, such as all: kubectl get CATEGORY lists it.')),
     },
@@ -90,7 +90,7 @@ const clientConfig = Type.Object(
 const conversion = Type.Object(
   {
     strategy: Type.Union([Type.Literal('None'), Type.Literal('Webhook')], {
-      description: 'None or Webhook.',
+      description: 'None: the API server changes only apiVersion. Webhook: the API server calls the webhook.',
     }),
     webhook: Type.Optional(
       Type.Object(
@@ -121,7 +121,7 @@ const conversion = Type.Object(
 
 const scopes = [Type.Literal('Cluster'), Type.Literal('Namespaced')] as const;
 
-/** kube-bind's kind BoundSchema: its schema and its columns. */
+/** kube-bind's kind BoundSchema: its schema and its `kubectl get` columns. */
 export const boundSchemaKind = defineKind({
   resource: boundSchemas,
   description:
@@ -149,7 +149,7 @@ export const boundSchemaKind = defineKind({
   specOptional: true,
   status: Type.Object(
     {
-      acceptedNames: Type.Optional(crdNames('The names that the consumer uses.')),
+      acceptedNames: Type.Optional(crdNames('The names that the API server of the consumer has accepted.')),
       storedVersions: Type.Optional(
         listOf(Type.String({ maxLength: 63 }), 64, {
           description: 'The versions in which the consumer has stored objects.',
@@ -170,7 +170,10 @@ export const boundSchemaKind = defineKind({
 /** A valid BoundSchema. */
 export type BoundSchema = ObjectOf<typeof boundSchemaKind>;
 
-/** Reads and validates a BoundSchema. It does not validate the content of `schema`, which stays untrusted. */
+/**
+ * Reads and validates a BoundSchema, but not the content of `schema`, which stays untrusted. Never throws; the result of an invalid one
+ * lists up to 30 errors.
+ */
 export function readBoundSchema(object: unknown): Read<BoundSchema> {
   return readObject(boundSchemaKind, object);
 }

@@ -6,7 +6,7 @@ import { bindConditionList, readyColumn } from './condition.ts';
 import { clusterBindings } from './names.ts';
 import { localSecretKeyRef } from './secret-key-ref.ts';
 
-/** kube-bind's kind ClusterBinding: its schema, its rule, and its columns. */
+/** kube-bind's kind ClusterBinding: its schema, its validation rule, and its `kubectl get` columns. */
 export const clusterBindingKind = defineKind({
   resource: clusterBindings,
   description: 'A ClusterBinding represents the consumer cluster of its namespace. Its name is always cluster.',
@@ -33,7 +33,7 @@ export const clusterBindingKind = defineKind({
         Type.Object(
           {
             name: objectName('The name of the Secret.'),
-            namespace: Type.String({ description: 'Its namespace.', maxLength: 253 }),
+            namespace: Type.String({ description: 'The namespace of the Secret.', maxLength: 253 }),
           },
           { description: 'The Secret of the consumer that holds the kubeconfig.' },
         ),

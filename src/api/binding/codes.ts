@@ -1,10 +1,11 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** Denials by the admission policy of binding. */
+/** Denials by the admission policy of the binding feature. */
 export const bindingCodes = {
   Bundled: {
     audience: 'operator',
-    meaning: 'A bundle owns the binding, and would create it again without the objects of its kind.',
+    meaning:
+      'An APIServiceBindingBundle owns the APIServiceBinding that the request deletes. The bundle would create the binding again, and all objects of its kind would be lost.',
     remedy:
       'Run `kubectl delete sbb NAME --cascade=orphan`, which keeps the bindings of the bundle. Then delete the binding.',
   },

@@ -9,14 +9,16 @@ import { column } from '../schema/kind.ts';
 export interface BindCondition {
   type: string;
   status: 'True' | 'False' | 'Unknown';
-  /** The server sets it only if the status is False. Conditions of other programs may have it with any status. */
+  /** The server sets a severity only if the status is False. Conditions of other programs may have one with any status. */
   severity?: 'Error' | 'Warning' | 'Info';
   /**
-   * RFC 3339. The server writes whole seconds in UTC, and changes it with any field of the condition. Other programs may write other forms.
-   * 1970-01-01T00:00:00Z if the stored time is invalid.
+   * RFC 3339. The server writes whole seconds in UTC, and updates the time when any field of the condition changes. Other programs may
+   * write other forms of RFC 3339. 1970-01-01T00:00:00Z if the stored time is missing or invalid.
    */
   lastTransitionTime: string;
+  /** One word for programs. Absent if the condition has none or an empty one; the server sets none if the status is True. */
   reason?: string;
+  /** The reason, for people. Absent under the same conditions as `reason`. */
   message?: string;
 }
 
@@ -34,22 +36,22 @@ const condition = Type.Object({
   message: Type.Optional(Type.String({ description: 'The reason, for people.', maxLength: maxConditionMessage })),
 });
 
-/** `status.conditions`. It has no validation rules, because several programs write it. */
+/** `status.conditions`. The schema allows any text as status and severity, because several programs write conditions. */
 export const bindConditionList = Type.Array(condition, {
   description: 'The conditions of this object, one per type, Ready first.',
   maxItems: maxConditions,
 });
 
-/** The column of `kubectl get` with the status of the condition Ready. */
+/** The column of `kubectl get` with the status of the condition Ready. It is empty without that condition. */
 export const readyColumn = column(
   'Ready',
   '.status.conditions[?(@.type=="Ready")].status',
-  'Whether all conditions are True.',
+  'The status of the condition Ready, which summarizes the other conditions.',
 );
 
 /**
- * Reads the first 64 conditions leniently: skips entries without a type or a valid status, and all entries of a type except the first.
- * Omits other invalid fields. Never throws.
+ * Reads the first 64 entries of `status.conditions` leniently. Skips entries without a type or without a valid status. Of several valid
+ * entries of one type, reads the first. Omits an invalid severity and an empty or invalid reason or message. Never throws.
  */
 export function readBindConditions(status: unknown): BindCondition[] {
   const byType = new Map<string, BindCondition>();

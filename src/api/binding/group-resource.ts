@@ -2,9 +2,9 @@ import { type Static, Type } from 'typebox';
 import { listOf } from '../schema/fields.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 
-/** A rule that makes a field immutable. */
+/** A validation rule that makes a field immutable. `field`: its name in the message. */
 export const immutable = (field: string): { 'x-kubernetes-validations': CelRule[] } => ({
-  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} is immutable` }],
+  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} is immutable; create another object` }],
 });
 
 /** The fields that name a resource without its version. */

@@ -7,10 +7,10 @@ import { apiServiceNamespaceKind } from './api-service-namespace.ts';
 import { boundSchemaKind } from './bound-schema.ts';
 import { clusterBindingKind } from './cluster-binding.ts';
 
-/** The kinds that the server installs in the consumer. */
+/** The kinds whose CRDs the server installs in the consumer cluster. */
 export const consumerKinds: readonly Kind[] = [apiServiceBindingKind, apiServiceBindingBundleKind];
 
-/** The kinds of the provider, which its backend installs. */
+/** The kinds whose CRDs the provider's backend installs in the provider cluster. */
 export const providerKinds: readonly Kind[] = [
   apiServiceExportKind,
   apiServiceExportRequestKind,

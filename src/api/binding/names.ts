@@ -1,6 +1,9 @@
 import type { Resource } from '../object.ts';
 
-/** Names, labels, and annotations of kube-bind's API. Those that begin with `binding.drawbridge.dev/` are ours. */
+/**
+ * API group of kube-bind. This file also has the resources, labels, annotations, and conditions of kube-bind's API. Only labels and
+ * annotations that begin with `binding.drawbridge.dev/` are additions of drawbridge.
+ */
 export const bindGroup = 'kube-bind.io';
 export const bindVersion = 'v1alpha2';
 
@@ -12,10 +15,10 @@ const resource = (plural: string, kind: string, namespaced: boolean): Resource =
   namespaced,
 });
 
-/** In the consumer cluster. */
+/** The resources in the consumer cluster. */
 export const apiServiceBindings = resource('apiservicebindings', 'APIServiceBinding', false);
 export const apiServiceBindingBundles = resource('apiservicebindingbundles', 'APIServiceBindingBundle', false);
-/** In the cluster namespace of the provider. */
+/** The resources in the cluster namespace: the namespace of the provider cluster that the provider reserves for one consumer. */
 export const apiServiceExports = resource('apiserviceexports', 'APIServiceExport', true);
 export const apiServiceExportRequests = resource('apiserviceexportrequests', 'APIServiceExportRequest', true);
 export const apiServiceNamespaces = resource('apiservicenamespaces', 'APIServiceNamespace', true);
@@ -25,7 +28,7 @@ export const clusterBindings = resource('clusterbindings', 'ClusterBinding', tru
 /** Name of the only ClusterBinding of a cluster namespace. */
 export const clusterBindingName = 'cluster';
 
-/** Finalizer of consumer objects with a copy in the provider. kube-bind writes this domain without a dash. */
+/** Finalizer of consumer objects with a copy in the provider. Only here, kube-bind writes its domain without a dash. */
 export const syncerFinalizer = 'kubebind.io/syncer';
 /** Field manager of writes to provider objects, and to claimed objects on both sides. */
 export const bindFieldManager = 'kube-bind.io';
@@ -39,12 +42,13 @@ export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /**
  * On provider copies: the consumer object, as `<uid>/<namespace>/<name>`, or `<uid>/<name>` if it is cluster-scoped. The uid is that of the
  * APIServiceBinding or, for claimed objects, the uid of the consumer's `kube-system` Namespace. After the consumer object is deleted, this
- * annotation proves that the copy is ours to delete. Copies from another cluster, an earlier binding, or the provider have another value.
+ * annotation proves that the server may delete the copy. A copy from another cluster or from an earlier binding has another value; an
+ * object that the provider created has none.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
 /** On consumer objects, and on copies of claimed objects that the provider owns: the namespace of the provider object. */
 export const providerNamespaceAnnotation = 'kube-bind.io/provider-namespace';
-/** On the same objects: the uid of the provider object. */
+/** On objects with `providerNamespaceAnnotation`: the uid of the provider object. */
 export const providerUidAnnotation = 'kube-bind.io/provider-uid';
 /** On consumer copies of claimed objects that the provider owns: the uid of the cluster namespace, which distinguishes providers. */
 export const providerIdentityAnnotation = 'binding.drawbridge.dev/provider';
@@ -57,18 +61,18 @@ export const ownerLabel = 'kube-bind.io/owner';
 export type Owner = 'provider' | 'consumer';
 /** The consumer namespace in which kubectl bind creates kubeconfig Secrets. */
 export const kubeconfigNamespace = 'kube-bind';
-/** On Secrets in that namespace: with `"true"`, heartbeats start before a binding exists. */
+/** On Secrets in `kubeconfigNamespace`: with `"true"`, the server sends heartbeats even before a binding names the Secret. */
 export const providerKubeconfigLabel = 'kube-bind.io/provider-kubeconfig';
-/** The key of the kubeconfig in such a Secret. */
+/** The key of the kubeconfig in a Secret with `providerKubeconfigLabel`. */
 export const kubeconfigKey = 'kubeconfig';
 
 /** Finalizer of APIServiceBindings. The server removes it after it has unbound all objects of the binding. */
 export const unbindFinalizer = 'binding.drawbridge.dev/unbind';
 /** On APIServiceBindings: `Orphan` keeps the provider's copies when the binding is deleted. Default `Delete`. */
 export const unbindPolicyAnnotation = 'binding.drawbridge.dev/unbind-policy';
-/** On APIServiceBindings: with a new value, the server reconciles every object of the binding again. */
+/** On APIServiceBindings: when the value changes, the server reconciles every object of the binding again. */
 export const resyncAnnotation = 'binding.drawbridge.dev/resync';
-/** On APIServiceBindings: a new value allows the deletes of copies that the server postpones because there are too many at once. */
+/** On APIServiceBindings: when the value changes, the server sends the deletes of copies that it holds back because they are too many. */
 export const allowDeletesAnnotation = 'binding.drawbridge.dev/allow-deletes';
 /**
  * On APIServiceBindings, and on bundles for the bindings that they create: the resources whose claims the server accepts, as plural names
@@ -91,10 +95,10 @@ export const bindConditions = {
   heartbeating: 'Heartbeating',
   connected: 'Connected',
   schemaInSync: 'SchemaInSync',
-  /** On bundles. */
+  /** Only on bundles. */
   synced: 'Synced',
-  /** On ClusterBindings. */
+  /** Only on ClusterBindings. */
   validVersion: 'ValidVersion',
-  /** On exports. */
+  /** Only on exports. */
   consumerInSync: 'ConsumerInSync',
 } as const;

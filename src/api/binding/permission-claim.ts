@@ -29,7 +29,12 @@ const labelSelector = Type.Object(
 
 const namedResource = Type.Object({
   name: objectName('The name of an object.'),
-  namespace: Type.Optional(Type.String({ description: 'Its namespace; absent means any.', maxLength: 253 })),
+  namespace: Type.Optional(
+    Type.String({
+      description: 'The namespace of the object; if absent or empty, objects of this name in any namespace.',
+      maxLength: 253,
+    }),
+  ),
 });
 
 const reference = Type.Object({
@@ -44,16 +49,16 @@ const reference = Type.Object({
   ),
 });
 
-/** The consumer objects that a provider claims: all that any part of the selector matches. */
+/** A claim of the provider on consumer objects: every object that at least one part of the selector matches. */
 const permissionClaim = Type.Object({
   ...groupResourceFields,
   selector: Type.Object(
     {
       labelSelector: Type.Optional(labelSelector),
-      namedResources: Type.Optional(listOf(namedResource, 1024, { description: 'Objects by name.' })),
+      namedResources: Type.Optional(listOf(namedResource, 1024, { description: 'The names of claimed objects.' })),
       references: Type.Optional(
         listOf(reference, 128, {
-          description: 'References in bound objects. The claim covers the referenced objects.',
+          description: 'References in the objects of bound resources. The claim covers the referenced objects.',
         }),
       ),
     },
@@ -73,12 +78,12 @@ export const immutablePermissionClaims = Type.Array(permissionClaim, {
   ...immutable('permissionClaims'),
 });
 
-/** One claim: a resource, and which of its consumer objects the provider claims. */
+/** One claim: a resource, and a selector of the claimed consumer objects. */
 export type PermissionClaim = Static<typeof permissionClaim>;
 
 const structural = toStructural(permissionClaim, 'permissionClaim');
 
-/** Reads a list of claims leniently: skips invalid entries. Never throws. */
+/** Reads a list of claims leniently: skips invalid entries. A value that is not a list has no claims. Never throws. */
 export function readPermissionClaims(list: unknown): PermissionClaim[] {
   return (Array.isArray(list) ? list : []).flatMap((entry) => {
     const read = readBySchema<PermissionClaim>(structural, entry, 'permissionClaim');

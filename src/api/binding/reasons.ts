@@ -1,4 +1,4 @@
-/** Condition reasons of kube-bind's konnector. They are identical, because clients match on them. */
+/** Condition reasons with the names that kube-bind's konnector uses, because clients match on these names. */
 export const kubeBindReasons = [
   'APIServiceBindingNotFound',
   'APIServiceExportFailed',
@@ -24,8 +24,8 @@ export const kubeBindReasons = [
 /** Reasons of kube-bind that drawbridge never sets. @testing */
 export const unusedReasons = ['ListBindingsFailed', 'ProviderClientError'] as const;
 
-/** Condition reasons that kube-bind does not have. */
-export const ownReasons = [
+/** Condition reasons that drawbridge adds to those of kube-bind. */
+export const addedReasons = [
   'APIServiceBindingInvalid',
   'APIServiceExportInvalid',
   'AnotherKonnector',
@@ -42,5 +42,5 @@ export const ownReasons = [
   'Unbinding',
 ] as const;
 
-/** Every reason of a condition. */
-export type BindReason = (typeof kubeBindReasons)[number] | (typeof ownReasons)[number];
+/** A reason that the server may set on a condition. */
+export type BindReason = (typeof kubeBindReasons)[number] | (typeof addedReasons)[number];

@@ -16,11 +16,11 @@ export const secretKeyRef = Type.Object({ name, key: Type.String(key), namespace
 /** A key of a Secret in any namespace. */
 export type SecretKeyRef = Static<typeof secretKeyRef>;
 
-/** `kubeconfig` is the only key. */
+/** `spec.kubeconfigSecretRef` of v1alpha1 APIServiceBindings. `kubeconfig` is the only allowed key. */
 export const v1alpha1SecretKeyRef = Type.Object(
   { name, key: Type.Union([Type.Literal('kubeconfig')], key), namespace },
   options,
 );
 
-/** The reference of ClusterBindings, in their own namespace. */
+/** `spec.kubeconfigSecretRef` of ClusterBindings. The Secret is in the namespace of the ClusterBinding. */
 export const localSecretKeyRef = Type.Object({ name, key: Type.String(key) }, options);

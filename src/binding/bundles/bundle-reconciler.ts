@@ -30,7 +30,7 @@ export interface BundleDeps {
   readonly clock: Clock;
 }
 
-/** The condition to set and the result of the reconcile. */
+/** The condition `Synced` to set, and the result of the reconcile. */
 interface Outcome {
   readonly synced: BindConditionUpdate;
   readonly result: Result;
@@ -38,7 +38,8 @@ interface Outcome {
 
 /**
  * Creates a binding for each export of the provider, and deletes the bundle's bindings of deleted exports. The key is the bundle's name.
- * Failed creates and deletes become a condition and a retry. A reconcile rejects if it cannot write the status, also after a conflict.
+ * If a create or a delete fails, the reconciler sets the condition `Synced` to False and retries. A reconcile rejects if the write of the
+ * status fails, also with a conflict, unless the bundle no longer exists.
  */
 export class BundleReconciler implements Reconciler {
   readonly #deps: BundleDeps;
@@ -54,7 +55,7 @@ export class BundleReconciler implements Reconciler {
     const found = sessions.lookup(bundle.secretRef);
     if (found.kind === 'pending') return notReady(`the session of bundle ${name}`);
     if (found.kind === 'invalid') {
-      // The exports of an earlier kubeconfig do not count, because that kubeconfig has been replaced.
+      // The session of the last valid kubeconfig may still serve, but its exports do not count: the kubeconfig has been replaced.
       await this.#report(
         bundle,
         [conditionFalse(bindConditions.secretValid, 'Error', found.reason, found.message)],
@@ -191,10 +192,10 @@ const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: stri
   result,
 });
 
-/** `Store.ageMs` from which a watch counts as broken, milliseconds. While the provider answers, the age stays below 30 s. */
+/** `Store.ageMs` above which a watch counts as broken, milliseconds. While the provider answers, the age stays below 30 s. */
 const staleMs = 60_000;
 
-/** Whether the watch of the exports is synced and healthy. */
+/** Whether the watch of the exports is synced and not broken. */
 const areExportsWatched = ({ stores }: ProviderSession): boolean =>
   stores.exports.synced && stores.exports.ageMs <= staleMs;
 
@@ -202,16 +203,16 @@ const areExportsWatched = ({ stores }: ProviderSession): boolean =>
 const watchedExports = ({ stores }: ProviderSession): Set<string> =>
   new Set([...stores.exports.list()].map(({ name }) => name));
 
-/** The names of the exports from a live list, for a broken watch and before a delete. */
+/** Lists the names of the exports live: while their watch is broken, and before a delete. */
 async function listedExports(session: ProviderSession, signal: AbortSignal): Promise<Set<string>> {
   const { items } = await session.client.list(apiServiceExports, { namespace: session.clusterNamespace, signal });
   return new Set(items.map(({ metadata }) => metadata.name));
 }
 
 /**
- * Why the observed deletion of an export may be unintended: the ClusterBinding is missing or may not be read, or the cluster namespace is
- * missing, is being deleted, or was created again. Undefined if none of these is the case. If the server may not read the namespace, only
- * the ClusterBinding counts. Rejects if a read fails with another error.
+ * Why the observed deletion of an export may be unintended; undefined if nothing suggests that. One cause for doubt is a ClusterBinding
+ * that is missing or that the server may not read. The other is a cluster namespace that is missing, is being deleted, or was created
+ * again. If the server may not read the namespace, only the ClusterBinding counts. Rejects if a read fails with another error.
  */
 async function deletionDoubt(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;

@@ -10,7 +10,7 @@ import { bundleOwners } from './plan-bundle.ts';
 
 export interface BundleControllerDeps extends BindingDeps {
   readonly sessions: Sessions;
-  /** Interval between reconciles of each bundle, which list the exports while their watch is broken, milliseconds. */
+  /** Interval between reconciles of each bundle, milliseconds. While the watch of the exports is broken, a reconcile lists them. */
   readonly pollingMs: number;
 }
 
@@ -39,7 +39,7 @@ export function bundleController(deps: BundleControllerDeps): Controller {
           for (const key of bundlesOfSession(session)) emit(key, 'export');
         }),
       ),
-      // The reconciler lists live only while the watch is broken.
+      // The reconciler lists the exports live only while their watch is broken.
       interval({ name: 'poll', clock, everyMs: pollingMs, keys: () => [...bundles.list()].map(({ key }) => key) }),
     ],
     reconciler: new BundleReconciler({ ...deps, deleted }),

@@ -3,12 +3,12 @@ import type { StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 
-/** Maximum number of deleted exports that it remembers for one session. It first forgets those that were used longest ago. */
+/** Maximum number of deleted exports that are remembered for one session. Beyond it, the least recently used one is forgotten. */
 const maxDeleted = 1024;
 
 /**
- * The exports whose deletion was observed. An export that only disappears from a list is not among them, unless it was being deleted. The
- * memory is lost with the session, so after a restart an earlier deletion counts as not observed.
+ * The exports whose deletion was observed. The deletion of an export that only disappears from a list was not observed, unless the export
+ * was already being deleted. The memory is lost with the session, so after a restart an earlier deletion counts as not observed.
  */
 export class DeletedExports {
   readonly #sessions = new WeakMap<ProviderSession, RecentMap<string, true>>();
@@ -21,6 +21,7 @@ export class DeletedExports {
     else if (!event.inferred || event.before.deleting) deleted.set(event.before.name, true);
   }
 
+  /** Whether the deletion of the export was observed, and the export was not created again. */
   has(session: ProviderSession, name: string): boolean {
     const deleted = this.#deletedOf(session);
     if (!deleted.has(name)) return false;

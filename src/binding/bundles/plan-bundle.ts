@@ -1,13 +1,14 @@
 import { apiServiceBindingBundles, bindGroup } from '../../api/binding/names.ts';
 import type { BindingView, BundleView } from '../stores/consumer-stores.ts';
 
-/** What `planBundle` decides from. */
+/** The input of `planBundle`. */
 export interface BundleInput {
   readonly bundle: BundleView;
   /** Names of the provider's current exports. */
   readonly exports: ReadonlySet<string>;
+  /** All bindings of the consumer, also those without this bundle as owner. */
   readonly bindings: Iterable<BindingView>;
-  /** Whether the deletion of that export was observed. */
+  /** Whether the deletion of the export with this name was observed. */
   readonly isDeleted: (name: string) => boolean;
 }
 
@@ -17,13 +18,13 @@ export interface BundlePlan {
   readonly create: readonly string[];
   /** Bindings whose export was deleted. A live read must confirm the deletion. */
   readonly delete: readonly BindingView[];
-  /** Bindings without a listed export that stay, because its deletion was not observed. */
+  /** Bindings that stay although the provider has no export of their name, because its deletion was not observed. */
   readonly kept: readonly BindingView[];
 }
 
 /**
- * Plans the bindings of a bundle. A list without an export does not delete its binding, because that would delete objects in both clusters.
- * The provider may have been restored from a backup, or its CRDs may have been installed again.
+ * Plans the bindings of a bundle. If an export is only missing from a list, the plan keeps its binding, because a delete of the binding
+ * deletes objects in both clusters. The provider may have been restored from a backup, or its CRDs may have been installed again.
  */
 export function planBundle({ bundle, exports, bindings, isDeleted }: BundleInput): BundlePlan {
   const existing = [...bindings];

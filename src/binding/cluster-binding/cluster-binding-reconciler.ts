@@ -44,18 +44,19 @@ export interface ClusterBindingDeps {
 /** `Store.ageMs` from which a watch counts as silent, milliseconds. While the provider answers, the age stays below it. */
 const silentMs = 30_000;
 
-/** Whether the watch is silent. Then only a live read shows whether the provider is reachable. */
+/** Whether the watch of ClusterBindings is silent. If so, only a live read shows whether the provider is reachable. */
 export const isSilent = ({ stores }: OpenSession): boolean => stores.clusterBindings.ageMs >= silentMs;
 
 /**
- * Copies the provider's kubeconfig to the consumer and writes the status of the ClusterBinding. A failed copy does not prevent the write,
- * and is retried. A heartbeat succeeds if a write succeeded, or if a recent call to the provider succeeded and no write is due. The key is
- * that of the ClusterBinding. A reconcile rejects only if `signal` aborts.
+ * Copies the provider's kubeconfig to the consumer and writes the status of the ClusterBinding. If the copy fails, the reconciler still
+ * writes the status, and retries the copy. If a write of the status is due, the heartbeat succeeds with the write. If no write is due, the
+ * heartbeat succeeds if the provider has answered a recent call. The key is that of the ClusterBinding. A reconcile rejects only if
+ * `signal` aborts.
  */
 export class ClusterBindingReconciler implements Reconciler {
   readonly #deps: ClusterBindingDeps;
   readonly #conflicts: KonnectorConflicts;
-  /** Monotonic time of the provider's last successful answer; undefined after a failure. */
+  /** Monotonic time of the provider's last successful answer, milliseconds; undefined before the first one and after a failure. */
   #answeredAtMs: number | undefined;
 
   constructor(deps: ClusterBindingDeps) {
@@ -87,7 +88,7 @@ export class ClusterBindingReconciler implements Reconciler {
     } catch (error) {
       signal.throwIfAborted();
       if (isConflict(error)) return notReady('the event of a conflicting write');
-      // Reads and writes alternate. `why` is the same for both, so that an outage does not change the condition with each call.
+      // `why` omits the call: reads and writes alternate, so a message with the call would change the condition at every retry.
       const why = error instanceof TransportError ? error.why : describe(error);
       return this.#failed(`${session.server}: ${why}`, error);
     }
@@ -173,16 +174,16 @@ const conflictMs = 600_000;
 const advice = 'each cluster needs its own kubeconfig; bind each cluster on its own';
 
 /**
- * Detects another konnector by a heartbeat that is newer than our last one, or by a foreign Secret in the status. Heartbeats that precede
- * our first one prove nothing.
+ * Detects another konnector by a heartbeat that is newer than the last one of this process, or by a foreign Secret in the status: one that
+ * no binding of this cluster uses. A heartbeat that precedes the first one of this process proves nothing.
  */
 class KonnectorConflicts {
   readonly #clock: Clock;
-  /** Time in our last heartbeat, epoch milliseconds. */
+  /** Time in the last heartbeat of this process, epoch milliseconds; undefined before the first one and after `reset`. */
   #sentMs: number | undefined;
-  /** Monotonic time at which a newer heartbeat was last observed. */
+  /** Monotonic time at which a newer heartbeat was last observed, milliseconds; undefined if none was. */
   #otherHeartbeatMs: number | undefined;
-  /** The last foreign Secret in the status, and the monotonic time at which it was last observed. */
+  /** The last foreign Secret in the status, and the monotonic time at which it was last observed; undefined if none was. */
   #foreign: { readonly secret: SecretName; readonly observedMs: number } | undefined;
 
   constructor(clock: Clock) {
@@ -194,14 +195,14 @@ class KonnectorConflicts {
     this.#sentMs = parseTime(heartbeat);
   }
 
-  /** Call when another session of this process reports too, so that its heartbeats do not count as a conflict. */
+  /** Call when another session of this process also reports, so that the heartbeats of that session do not count as a conflict. */
   reset(): void {
     this.#sentMs = undefined;
   }
 
-  /** The current conflict, if any. `ours` are the consumer's Secrets for this ClusterBinding. */
-  observe(view: ClusterBindingView, ours: readonly SecretName[]): ConflictingKonnector | undefined {
-    return this.#heartbeatConflict(view) ?? this.#secretConflict(view, ours);
+  /** The current conflict; undefined if there is none. `localSecrets`: this cluster's Secrets for this ClusterBinding. */
+  observe(view: ClusterBindingView, localSecrets: readonly SecretName[]): ConflictingKonnector | undefined {
+    return this.#heartbeatConflict(view) ?? this.#secretConflict(view, localSecrets);
   }
 
   #heartbeatConflict({ lastHeartbeatTime }: ClusterBindingView): ConflictingKonnector | undefined {
@@ -212,14 +213,16 @@ class KonnectorConflicts {
     return { reason: 'AnotherKonnector', message: `another konnector reports to this ClusterBinding; ${advice}` };
   }
 
-  /** Our next heartbeat replaces the foreign Secret in the status. The conflict is reported for ten minutes after that. */
+  /** The next heartbeat of this process replaces the foreign Secret in the status. The conflict is reported for ten minutes after that. */
   #secretConflict(
     { consumerSecretRef: secret }: ClusterBindingView,
-    ours: readonly SecretName[],
+    localSecrets: readonly SecretName[],
   ): ConflictingKonnector | undefined {
-    if (secret && !includesSecret(ours, secret)) this.#foreign = { secret, observedMs: this.#clock.monotonic() };
+    if (secret && !includesSecret(localSecrets, secret))
+      this.#foreign = { secret, observedMs: this.#clock.monotonic() };
     const foreign = this.#foreign;
-    if (!foreign || includesSecret(ours, foreign.secret) || !this.#isRecent(foreign.observedMs)) return undefined;
+    if (!foreign || includesSecret(localSecrets, foreign.secret) || !this.#isRecent(foreign.observedMs))
+      return undefined;
     return {
       reason: 'ForeignConsumerSecret',
       message: `status.consumerSecretRef named Secret ${keyOf(foreign.secret)}, which no binding of this cluster uses, so another cluster may share this kubeconfig; ${advice}; if this cluster's Secret was renamed, ignore this message`,

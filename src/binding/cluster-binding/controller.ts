@@ -59,7 +59,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       fromSubscription('export', session.stores.exports, (event) => (event.type === 'updated' ? [] : [key])),
       providerSecret.source,
       fromSubscription('secret', registry, (secret) => (registry.secretsOf(session).has(secret) ? [key] : [])),
-      // Reconciles without events too, for example while there is no ClusterBinding.
+      // Enqueues the key without an event, for example while there is no ClusterBinding.
       interval({ name: 'heartbeat', clock, everyMs: heartbeatDueMs, keys: () => [key] }),
       interval({ name: 'silence', clock, everyMs: silenceCheckMs, keys: () => (isSilent(session) ? [key] : []) }),
     ],

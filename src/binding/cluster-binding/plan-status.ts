@@ -12,7 +12,7 @@ import {
 } from '../conditions.ts';
 import type { ClusterBindingView } from '../stores/provider-stores.ts';
 
-/** The promised heartbeat interval, as a Go duration. */
+/** The heartbeat interval that the konnector promises in the status, as a Go duration. */
 const heartbeatInterval = '5m0s';
 /** Age of the last heartbeat at which the next heartbeat is due, milliseconds. */
 export const heartbeatDueMs = 150_000;
@@ -29,20 +29,21 @@ export interface SecretName {
   readonly name: string;
 }
 
-/** What `planStatus` decides from. */
+/** The input of `planStatus`. */
 export interface StatusInput {
   readonly view: ClusterBindingView;
   /**
-   * The consumer's kubeconfig Secrets for this ClusterBinding. The first one is written to the status: at once if the status has none, or with
-   * the next heartbeat if the status has another Secret.
+   * The consumer's kubeconfig Secrets for this ClusterBinding. If the status names no Secret, the plan writes the first one at once. If the
+   * status names a foreign Secret, one that is not in this list, the plan writes the first one with the next heartbeat.
    */
   readonly secrets: readonly SecretName[];
-  /** Result of copying the provider's Secret; undefined if not known. */
+  /** Result of copying the provider's Secret; undefined if the copy failed. The condition then stays. */
   readonly secretValid: BindConditionUpdate | undefined;
   /** Version of drawbridge. */
   readonly version: string;
   /** Another konnector that reports to this ClusterBinding; undefined if none was detected. */
   readonly conflict: ConflictingKonnector | undefined;
+  /** Epoch milliseconds. */
   readonly nowMs: number;
 }
 
@@ -52,7 +53,7 @@ export interface ConflictingKonnector {
   readonly message: string;
 }
 
-/** The write that is due, and when the next heartbeat is. */
+/** The write that is due, and the time until the next heartbeat. */
 export interface StatusPlan {
   /** The fields of the status to change; absent if none. */
   readonly status?: StatusPatch;
@@ -97,7 +98,7 @@ export function planStatus(input: StatusInput): StatusPlan {
 export const includesSecret = (secrets: readonly SecretName[], { namespace, name }: SecretName): boolean =>
   secrets.some((secret) => secret.namespace === namespace && secret.name === name);
 
-/** Plans only the condition about the conflict. The other fields belong to the other konnector until our next heartbeat. */
+/** Plans only the condition about the conflict. The other fields belong to the other konnector until this server's next heartbeat. */
 function planConflictOnly({ view, conflict, nowMs }: StatusInput): { readonly status?: StatusPatch } {
   const isReported = findCondition(view.conditions, soleKonnector)?.status === 'False';
   if (!conflict || isReported) return {};
@@ -127,7 +128,7 @@ function conditionsOf(
 const conflictCondition = ({ reason, message }: ConflictingKonnector): BindConditionUpdate =>
   conditionFalse(soleKonnector, 'Warning', reason, message);
 
-/** Milliseconds until the next heartbeat; 0 also if the last time is invalid or more than 150 s in the future. */
+/** Milliseconds until the next heartbeat; 0 if `last` is undefined, invalid, or more than 150 s in the future. */
 function msUntilHeartbeat(last: string | undefined, nowMs: number): number {
   const lastMs = last === undefined ? undefined : parseTime(last);
   if (lastMs === undefined || lastMs - nowMs > heartbeatDueMs) return 0;

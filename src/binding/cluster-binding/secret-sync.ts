@@ -28,7 +28,8 @@ export interface SecretSyncDeps {
 }
 
 /**
- * Copies the provider's kubeconfig for this consumer to the consumer's Secrets, which it creates if needed. Writes nothing in the provider.
+ * Copies the provider's kubeconfig for this consumer to the consumer's Secrets. Creates the Secrets that do not exist. Writes nothing in
+ * the provider.
  */
 export class SecretSync {
   readonly #deps: SecretSyncDeps;
@@ -39,9 +40,9 @@ export class SecretSync {
 
   /**
    * Copies the kubeconfig and returns the condition `SecretValid`. `provider` is the Secret that the ClusterBinding names, `name` its
-   * `namespace/name`, and `key` the key in it. Writes only the referenced keys of consumer Secrets, and only the session's own or a
-   * verified kubeconfig. Skips Secrets whose annotation `keep-kubeconfig` is `true`. Rejects if a read or a write in the consumer fails,
-   * also after a conflict, or if `signal` aborts. Secrets that it wrote before the failure keep the new kubeconfig.
+   * `namespace/name`, and `key` the key in it. Writes only the keys that `refs` name, and only the kubeconfig of the session or a verified
+   * one. Skips Secrets whose annotation `binding.drawbridge.dev/keep-kubeconfig` is `true`. Rejects if a read or a write in the consumer
+   * fails, also with a conflict, or if `signal` aborts. Secrets that were written before the failure keep the new kubeconfig.
    */
   async run(
     provider: SecretView | undefined,
@@ -65,7 +66,7 @@ export class SecretSync {
     return conditionTrue(bindConditions.secretValid);
   }
 
-  /** Reads a Secret of the consumer live while its watch has not synced: without permission to list it, the watch never does. */
+  /** Reads a Secret of the consumer live while its watch has not synced: without permission to list it, the watch never syncs. */
   async #getSecret(ref: SecretKeyRef, signal: AbortSignal): Promise<SecretView | undefined> {
     const { namespace, name } = ref;
     const watched = this.#deps.getSecret(keyOf(ref));
@@ -74,7 +75,7 @@ export class SecretSync {
     return found && secretView(found);
   }
 
-  /** Verifies a kubeconfig before it replaces the one in use. Returns why it must not; undefined if it may. */
+  /** Verifies a kubeconfig before it replaces the one in use. Returns why the server must not copy it; undefined if it may. */
   async #kubeconfigProblem(text: string, where: string, signal: AbortSignal): Promise<string | undefined> {
     const { session, connect } = this.#deps;
     const read = await readKubeconfig(text, where);

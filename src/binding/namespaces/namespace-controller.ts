@@ -28,7 +28,10 @@ export interface NamespaceControllerOptions {
   readonly random?: () => number;
 }
 
-/** The controller that creates consumer namespaces for the provider, and deletes the APIServiceNamespaces of deleted ones. */
+/**
+ * The controller that creates consumer namespaces for the provider. When a consumer namespace has been deleted, the controller deletes its
+ * APIServiceNamespace.
+ */
 export function namespaceController(
   session: ProviderSession,
   deps: BindingDeps,
@@ -82,14 +85,14 @@ const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
 /**
  * Handles an APIServiceNamespace without a consumer namespace. If its owner label names the provider, creates the consumer namespace. If
- * not, deletes the APIServiceNamespace once the provider has no copies of the namespace's objects. Retries a 403 within 5 s. Other errors
- * reject, and the engine retries them.
+ * not, deletes the APIServiceNamespace once the provider has no copies of the namespace's objects. The key is the name of both. Retries a
+ * 403 within 5 s. With any other error, a reconcile rejects, and the controller retries it.
  */
 class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
-  /** By name: consecutive checks that found copies. */
+  /** By name of the consumer namespace: consecutive checks that found copies. */
   readonly #leftovers = new Map<string, number>();
-  /** By name: consecutive 403 answers. */
+  /** By name of the consumer namespace: consecutive 403 answers. */
   readonly #forbidden = new Map<string, number>();
 
   constructor(options: NamespaceReconcilerOptions) {
@@ -144,10 +147,10 @@ class NamespaceReconciler implements Reconciler {
     return done;
   }
 
-  /** Deletes the APIServiceNamespace. The provider then deletes the service namespace with its content, so live reads come first. */
+  /** Deletes the APIServiceNamespace after live reads, because the provider then deletes the service namespace with all its objects. */
   async #deleteServiceNamespace(view: ServiceNamespaceView, signal: AbortSignal): Promise<Result> {
     const { client, session, log } = this.#options;
-    if (await exists(client, view.name, signal)) return done;
+    if (await namespaceExists(client, view.name, signal)) return done;
     if (view.serviceNamespace !== undefined) {
       const copies = await leftoverCopies(session, view.serviceNamespace, { signal });
       if (copies > 0) {
@@ -163,8 +166,8 @@ class NamespaceReconciler implements Reconciler {
   }
 }
 
-/** Reads live, because the store may not show a new namespace yet. */
-async function exists(client: Client, name: string, signal: AbortSignal): Promise<boolean> {
+/** Whether the consumer namespace exists. Reads it live, because the store may not show a new namespace yet. */
+async function namespaceExists(client: Client, name: string, signal: AbortSignal): Promise<boolean> {
   try {
     await client.get(namespaces, { name }, { signal });
     return true;
@@ -176,7 +179,7 @@ async function exists(client: Client, name: string, signal: AbortSignal): Promis
 
 /**
  * Number of this consumer's copies of bound objects in a service namespace, from live lists. Omits kinds without a served version.
- * Rejects if it cannot count them, for example because an export or its schema is not valid.
+ * Rejects if the copies cannot be counted, for example because an export or its schema is not valid.
  */
 async function leftoverCopies(
   session: ProviderSession,

@@ -10,9 +10,10 @@ const pendingCalls = new WeakMap<ProviderSession, Map<string, Promise<void>>>();
 /**
  * Requests a service namespace: creates an APIServiceNamespace with the name of the consumer namespace, unless it exists. Once the provider
  * has created the service namespace, the session's store shows it. Concurrent requests for one namespace share one call, with the options
- * of the first; so an abort of the first rejects all. Rejects with the error of the call.
+ * of the first request; so an abort of the first request rejects all of them. Rejects with the error of the call.
  *
- * The APIServiceNamespace has no owner reference: if an export owned it, deleting that export would delete the objects of all others.
+ * The APIServiceNamespace has no owner reference, because several exports share it: if one export owned it, a delete of that export would
+ * delete the objects of all exports.
  */
 export function requestServiceNamespace(
   session: ProviderSession,

@@ -14,8 +14,8 @@ export interface CommonView extends Projected {
   readonly annotations: Readonly<Record<string, string>>;
   readonly ownerReferences: readonly OwnerReference[];
   /**
-   * Why the spec is not valid; its fields are then placeholders. Only bindings and exports have it, because their absence from a store
-   * would cause deletions. Stores omit other objects that are not valid.
+   * Why the spec is not valid; absent if it is valid. The fields of a spec that is not valid are placeholders. Stores keep only bindings
+   * and exports that are not valid, because their absence from a store would cause deletions. Stores omit other objects that are not valid.
    */
   readonly specProblem?: string;
 }
@@ -24,8 +24,8 @@ export interface CommonView extends Projected {
 export const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
- * The metadata of an object of either cluster; undefined without uid or resourceVersion. A provider may send any JSON, so entries of the
- * wrong type are absent from the view.
+ * The metadata of an object of the consumer or the provider; undefined without uid or resourceVersion. A provider may send any JSON, so the
+ * view omits list and map entries of the wrong type.
  */
 export function commonView({ metadata }: KubeObject): CommonView | undefined {
   const { uid, resourceVersion, name, namespace, generation } = metadata;

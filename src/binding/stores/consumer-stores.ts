@@ -18,13 +18,15 @@ import { type Log, noLog } from '../../observe/log.ts';
 import { type CommonView, commonView, objectsIn } from './common-view.ts';
 import { type OpenedStores, openStores, projection, type ViewBuilder } from './open-stores.ts';
 
-/** An APIServiceBinding. Fields of its spec have the defaults of the schema. */
+/** An APIServiceBinding. Absent fields of its spec have the defaults of the schema. */
 export interface BindingView extends CommonView {
   readonly secretRef: SecretKeyRef;
   readonly conditions: readonly BindCondition[];
+  /** From the status; undefined if the status has none. */
   readonly providerPrettyName: string | undefined;
-  /** From the status, as are `permissionClaims` and `providerPrettyName`. */
+  /** From the status; empty if the status has none. */
   readonly boundSchemas: readonly GroupResource[];
+  /** From the status; empty if the status has none. */
   readonly permissionClaims: readonly PermissionClaim[];
 }
 
@@ -42,6 +44,7 @@ export interface CrdView extends CommonView {
   readonly established: boolean;
   readonly scope: 'Cluster' | 'Namespaced';
   readonly conditions: readonly Condition[];
+  /** From the status, not validated. */
   readonly acceptedNames: unknown;
   readonly storedVersions: readonly string[];
 }
@@ -54,10 +57,10 @@ export interface ConsumerStores {
   readonly crds: Store<CrdView>;
 }
 
-/** Index of the stores of bindings and bundles, by `namespace/name` of the Secret. Bindings that are not valid are not in it. */
+/** Index of the stores of bindings and bundles, by `namespace/name` of the Secret. It omits bindings that are not valid. */
 export const bySecret = 'secret';
 
-/** Opens the stores of the consumer. Those of bindings and bundles sync only once their CRDs exist. */
+/** Opens the stores of the consumer. The stores of bindings and bundles sync only once their CRDs exist. */
 export function openConsumerStores(cluster: Cluster, log: Log = noLog): OpenedStores<ConsumerStores> {
   return openStores(cluster, (open) => ({
     bindings: open<BindingView>({
@@ -134,7 +137,7 @@ function condition(value: unknown): CrdView['conditions'][number][] {
 
 /**
  * Whether the API server serves the CRD, or may serve it. Some API servers serve a kind seconds before they set Established, but none
- * serves a new CRD whose names another one uses.
+ * serves a new CRD whose names another CRD uses.
  */
 export const mayBeServed = ({ established, conditions }: CrdView): boolean =>
   established || !conditions.some(({ type, status }) => type === 'NamesAccepted' && status === 'False');

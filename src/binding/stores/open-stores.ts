@@ -9,14 +9,15 @@ import { type CommonView, commonView } from './common-view.ts';
 export interface OpenedStores<Stores> {
   readonly stores: Stores;
   readonly all: readonly Store<Projected>[];
-  /** Resolves when all are synced; rejects when one is closed or `signal` aborts first. */
+  /** Resolves when all stores are synced. Rejects if a store is closed or `signal` aborts first. */
   whenSynced(signal?: AbortSignal): Promise<void>;
+  /** Ends this use of all stores. */
   release(): void;
 }
 
 type Open = <T extends Projected>(spec: StoreSpec<T>) => Store<T>;
 
-/** Opens stores of one cluster. `openAll` calls its argument once for each store, and returns the stores under names. */
+/** Opens stores of one cluster. `openAll` calls its argument once for each store, and returns an object with the stores by name. */
 export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => Stores): OpenedStores<Stores> {
   const handles: StoreHandle<Projected>[] = [];
   const stores = openAll((spec) => {
@@ -41,9 +42,10 @@ export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => St
 export type ViewBuilder<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
 
 /**
- * A projection that logs objects whose spec is not valid, and omits them. If `placeholder` is given, the projection keeps such an object,
- * with the placeholder as its spec and with `specProblem`. It does not validate the status, because an object with an unexpected condition
- * must not look deleted. It omits objects without uid or resourceVersion, and does not log them.
+ * Returns the function from an object to the view that a store keeps. If the spec of an object is not valid, the function logs the object
+ * and returns undefined, so that the store omits it. With `placeholder`, the function returns the view with the placeholder as its spec and
+ * with `specProblem`. It does not validate the status, because an object with an unexpected condition must not look deleted. For an object
+ * without uid or resourceVersion, it returns undefined without a log line.
  */
 export const projection =
   <Spec, T extends CommonView>(

@@ -33,9 +33,10 @@ export type IsolationName = ExportSpec['isolation'];
 type SchemaSpec = BoundSchema['spec'];
 type SchemaVersion = SchemaSpec['versions'][number];
 
-/** An APIServiceExport. Fields of its spec have the defaults of the schema. */
+/** An APIServiceExport. Absent fields of its spec have the defaults of the schema. */
 export interface ExportView extends CommonView, Pick<ExportSpec, 'informerScope' | 'isolation'> {
   readonly namespace: string;
+  /** `versions` is empty if the export names none. */
   readonly resources: readonly Required<ExportSpec['resources'][number]>[];
   readonly permissionClaims: readonly PermissionClaim[];
   readonly conditions: readonly BindCondition[];
@@ -45,9 +46,10 @@ export interface ExportView extends CommonView, Pick<ExportSpec, 'informerScope'
 export interface BoundSchemaView extends CommonView, Pick<SchemaSpec, 'informerScope' | 'group' | 'names' | 'scope'> {
   readonly namespace: string;
   readonly versions: readonly BoundVersion[];
-  /** Not validated here, and not copied into the CRD. If its `strategy` is `Webhook`, the CRD serves only one version (`boundCrd`). */
+  /** The server does not copy it into the CRD. If its `strategy` is `Webhook`, the CRD serves only one version (see `boundCrd`). */
   readonly conversion: unknown;
   readonly conditions: readonly BindCondition[];
+  /** From the status, not validated. */
   readonly acceptedNames: unknown;
   readonly storedVersions: readonly string[];
 }
@@ -64,7 +66,7 @@ export interface BoundVersion extends Omit<SchemaVersion, 'schema' | 'subresourc
 /** An APIServiceNamespace maps a consumer namespace to its service namespace in the provider. */
 export interface ServiceNamespaceView extends CommonView {
   readonly namespace: string;
-  /** Set by the provider's backend; undefined until then. */
+  /** The provider's backend sets it; undefined until then. */
   readonly serviceNamespace: string | undefined;
   /** The side that owns the pair of namespaces, from the owner label; undefined without a valid label. */
   readonly owner: Owner | undefined;
@@ -88,6 +90,7 @@ export interface ExportRequestView extends CommonView {
   readonly namespace: string;
   /** `Pending` also if the status has no known phase. */
   readonly phase: NonNullable<ApiServiceExportRequest['status']>['phase'];
+  /** Why the request failed; empty if the status has no message. */
   readonly terminalMessage: string;
 }
 

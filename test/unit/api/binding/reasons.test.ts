@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { bindConditions } from '../../../../src/api/binding/names.ts';
-import { kubeBindReasons, ownReasons, unusedReasons } from '../../../../src/api/binding/reasons.ts';
+import { addedReasons, kubeBindReasons, unusedReasons } from '../../../../src/api/binding/reasons.ts';
 
 /** The reasons of kube-bind's konnector v0.8.1, by kind and type of the condition. */
 const theirs: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
@@ -69,11 +69,11 @@ describe("types and reasons of conditions, compared with kube-bind's", () => {
   it('add reasons with other names, and none that is unused', () => {
     const known: readonly string[] = [...kubeBindReasons, ...unusedReasons];
     assert.deepEqual(
-      [...ownReasons].filter((reason) => known.includes(reason)),
+      [...addedReasons].filter((reason) => known.includes(reason)),
       [],
     );
     assert.deepEqual(
-      [...ownReasons].filter((reason) => !isUsed(reason)),
+      [...addedReasons].filter((reason) => !isUsed(reason)),
       [],
     );
   });
