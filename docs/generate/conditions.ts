@@ -49,6 +49,11 @@ export const conditionsPage = (): string =>
         ],
         [
           'request',
+          code('RequestEnded'),
+          'The request ended before access opened: a user deleted or revoked it, or the server did not decide it in time. The note has the reason of a revocation.',
+        ],
+        [
+          'request',
           codes(['EmergencyAccess', 'EmergencyReviewed', 'ReviewOverdue']),
           'Warning: emergency access opened without approvals. Another person reviewed it, or should have by now.',
         ],

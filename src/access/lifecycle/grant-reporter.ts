@@ -153,6 +153,14 @@ export class GrantReporter {
     this.#event(request, 'Normal', ending === 'Expired' ? 'AccessExpired' : 'AccessRevoked', `access ended: ${why}`);
   }
 
+  /**
+   * Reports in an Event that a request ended without a grant and without a denial, and why (`text`, a clause). The audit line of the call
+   * that deleted or revoked it exists already.
+   */
+  endedWithoutAccess(request: RequestView, text: string): void {
+    this.#event(request, 'Normal', 'RequestEnded', `the request ended before access opened: ${text}`);
+  }
+
   /** Reports a denial. Does not wait for the journal; if the audit line cannot be written, logs an error. */
   denied(request: RequestView, violation: Violation): void {
     this.#deps.metrics.denied(request, violation.code, conditionOf(violation.code)[0]);

@@ -135,6 +135,9 @@ export class RequestReconciler implements Reconciler {
     // If the grant is forged, the children in the status may be forged, too. Without them, the applier finds our objects by their owner.
     const trusted = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
     const existed = await this.#deps.revoker.deleteRoleBinding(trusted, signal);
+    // `close` reports the end of a grant, and the decider a denial.
+    if (!request.grant && !isDeniedOrEnded(request) && !this.#endings.has(request.uid))
+      this.#deps.reporter.endedWithoutAccess(request, endText(request, ending, denial));
     this.#endings.set(request.uid, { ending, denial });
     if (existed) return at(alreadyDueMs, cleanupLane);
     if (await this.#deps.revoker.close(trusted, ending, signal, denial)) return at(alreadyDueMs, cleanupLane);

@@ -196,6 +196,25 @@ describe('access that others approve', () => {
     }
   });
 
+  it('leaves an Event with the reason if it is revoked while it waits, also for a name that was used before', async () => {
+    const endedBy = async (revokedReason: string): Promise<void> => {
+      const request = await pending(await ask('withdrawn', 'peer'));
+      const spec = { revoked: true, revokedReason };
+      const { status } = await stage.plane.call('PATCH', stage.urlOf(request.kind, 'withdrawn'), { spec });
+      assert.equal(status, 200);
+      await stage.gone(request);
+      const note = `the request ended before access opened: the request was revoked: ${revokedReason}`;
+      const events = (): Promise<string> =>
+        stage.kubectl('get', 'events', '--field-selector', 'involvedObject.name=withdrawn');
+      await until('the Event RequestEnded', async () => (await events()).includes(note), {
+        timeoutMs: 30_000,
+        everyMs: 200,
+      });
+    };
+    await endedBy('INC-41 closed');
+    await endedBy('INC-42 closed');
+  });
+
   it('opens when every entry is met, for the shortest time that a vote approves', async () => {
     const request = await ask('approved', 'two-teams', { duration: '30m' });
     await pending(request);

@@ -96,6 +96,69 @@ describe('a request that ended', () => {
     assert.equal(status().approval, undefined);
   });
 
+  describe('says why in one Event', () => {
+    const events = (): string[] => stage.events.map(({ type, reason, note }) => `${type} ${reason}: ${note}`);
+    const waits = async (): Promise<void> => {
+      stage.configure({ approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false } });
+      await stage.clock.advance(10);
+      stage.ask();
+      await stage.clock.advance(minute);
+      assert.equal(status().approval?.state, 'Pending');
+      assert.deepEqual(events(), []);
+    };
+    const revoked = 'Normal RequestEnded: the request ended before access opened: the request was revoked: not needed';
+
+    it('if it was revoked while it waited', async () => {
+      await waits();
+      stage.change({ revoked: true, revokedReason: 'not needed' });
+      await stage.clock.advance(15_000);
+      assert.equal(stage.request, undefined);
+      assert.deepEqual(events(), [revoked]);
+    });
+
+    it('if a user deleted it while it waited', async () => {
+      await waits();
+      await deleteByUser();
+      await stage.clock.advance(15_000);
+      assert.equal(stage.request, undefined);
+      assert.deepEqual(events(), [
+        'Normal RequestEnded: the request ended before access opened: the request was deleted',
+      ]);
+    });
+
+    it('if the API server does not take its status at first', async () => {
+      await waits();
+      stage.cluster.fault = ({ verb, plural }) => {
+        if (verb === 'patch' && plural === 'podaccessrequests') throw new ApiError(503, 'ServiceUnavailable', 'later');
+      };
+      stage.change({ revoked: true, revokedReason: 'not needed' });
+      await stage.clock.advance(5000);
+      stage.cluster.fault = () => {};
+      await stage.clock.advance(15_000);
+      assert.equal(stage.request, undefined);
+      assert.deepEqual(events(), [revoked]);
+    });
+
+    it('if it was denied, also after a user deleted it', async () => {
+      await waits();
+      await stage.clock.advance(60 * minute);
+      const [denial = ''] = events();
+      assert.match(denial, /^Warning \w+: /);
+      await deleteByUser();
+      await stage.clock.advance(15_000);
+      assert.equal(stage.request, undefined);
+      assert.deepEqual(events(), [denial]);
+    });
+
+    it('if it was granted', async () => {
+      await granted();
+      stage.change({ revoked: true, revokedReason: 'not needed' });
+      await stage.clock.advance(15_000);
+      assert.equal(stage.request, undefined);
+      assert.deepEqual(events().slice(1), ['Normal AccessRevoked: access ended: the request was revoked: not needed']);
+    });
+  });
+
   it('goes even if the API server refuses its status', async () => {
     await granted();
     stage.cluster.fault = ({ verb, plural }) => {
