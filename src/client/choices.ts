@@ -23,12 +23,19 @@ export function awaitedDecision(request: KubeObject): string | undefined {
  */
 export type Choice = 'approve, deny' | 'deny (you approved)' | 'deny';
 
+/** What the user can decide, and by which template. */
+export interface Decision {
+  readonly choice: Choice;
+  /** Undefined if it does not exist, or the user may not read it. */
+  readonly template: KubeObject | undefined;
+}
+
 /**
  * Returns a function that resolves to what the user can decide about a request, or to undefined if to nothing. It asks the API server once
  * for the user, and once for each template. If the user may not read a template, it assumes that the user is in a required group; the
  * server checks each vote anyway.
  */
-export function choicesOf(connection: ClusterConnection): (request: KubeObject) => Promise<Choice | undefined> {
+export function choicesOf(connection: ClusterConnection): (request: KubeObject) => Promise<Decision | undefined> {
   const { cluster, whoAmI } = connection;
   interface TemplateFacts {
     readonly mayDecide: boolean;
@@ -52,9 +59,10 @@ export function choicesOf(connection: ClusterConnection): (request: KubeObject) 
     const [{ username, groups }, { mayDecide, template }] = await Promise.all([whoAmI(), facts]);
     const about = awaitedDecision(request);
     if (!mayDecide || about === undefined || requesterOf(request) === username) return undefined;
-    if (about === 'Review') return 'approve, deny';
-    if (about === 'Access' && hasApproved(request, username)) return 'deny (you approved)';
-    return template && !isInRequiredGroup(template, groups) ? 'deny' : 'approve, deny';
+    const decision = (choice: Choice): Decision => ({ choice, template });
+    if (about === 'Review') return decision('approve, deny');
+    if (about === 'Access' && hasApproved(request, username)) return decision('deny (you approved)');
+    return decision(template && !isInRequiredGroup(template, groups) ? 'deny' : 'approve, deny');
   };
 }
 

@@ -2,13 +2,22 @@ import { recordingLostCondition, shortenedCondition } from '../api/access/names.
 import type { KubeObject } from '../api/object.ts';
 import { parseTime } from '../kit/clock.ts';
 import { requesterOf, typeOf } from './access-requests.ts';
+import { type ExtensionVote, extensionLines } from './extension-text.ts';
 import { fields } from './output.ts';
 import { codeOf, conditionsOf, remedyOf, type State, specOf, stateOf, stateText, statusOf } from './request-state.ts';
 import { timeFrom } from './times.ts';
 import { useText } from './use-text.ts';
 
-/** The lines that `get` prints for a request, such as its state, its end, its approvals, and the command that uses it. */
-export function detailsOf(request: KubeObject, nowMs: number, program = 'drawbridge'): string {
+/**
+ * The lines that `get` prints for a request, such as its state, its end, its approvals, and the command that uses it. `votes`: those that
+ * approved its extensions, from `extensionVotes`.
+ */
+export function detailsOf(
+  request: KubeObject,
+  nowMs: number,
+  program = 'drawbridge',
+  votes: ReadonlyMap<string, ExtensionVote> = new Map(),
+): string {
   const [spec, status] = [specOf(request), statusOf(request)];
   const { state, why, code, endsMs, pod } = stateOf(request);
   const timeText = (text: string | undefined): string => {
@@ -39,7 +48,7 @@ export function detailsOf(request: KubeObject, nowMs: number, program = 'drawbri
         ?.message ?? '',
     ],
     ['Recording', conditionsOf(request).find(({ type }) => type === recordingLostCondition)?.message ?? ''],
-    ['Extensions', extensionLines(request)],
+    ['Extensions', extensionLines(request, votes)],
     ['Pod', pod],
     ['Use', state === 'Ready' ? useText(request).split('\n') : ''],
   ]);
@@ -72,12 +81,4 @@ function approvalLines(request: KubeObject): string[] {
       ),
     ),
   ];
-}
-
-function extensionLines(request: KubeObject): string[] {
-  const decided = statusOf(request).extensions ?? [];
-  return (specOf(request).extensions ?? []).map(({ by, reason }, index) => {
-    const { state = 'Pending', message } = decided[index] ?? {};
-    return joined([`by ${by}: ${state}`, message ?? '', reason ?? ''], ', ');
-  });
 }

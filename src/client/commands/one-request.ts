@@ -1,19 +1,18 @@
 import type { RequestSpec } from '../../api/access/kinds.ts';
 import type { KubeObject } from '../../api/object.ts';
-import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { findRequest, fullName, nameIn, requesterOf, requestResource, type TypedObject } from '../access-requests.ts';
 import { usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { detailsOf } from '../details.ts';
+import { extensionVotes, lessThanAsked } from '../extension-text.ts';
 import { forEach } from '../for-each.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
-import { span } from '../times.ts';
 import { deleteText, endedProblem, ifReady, openText, requestWithFlags, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
 import { printAccess } from './request.ts';
@@ -31,8 +30,10 @@ export const get: Command = {
   examples: ['get payments-shell-x7k2p', 'get pod/debug -o yaml'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
-    const { object } = await findRequest(await connect(), args.positionals[0] ?? '');
-    if (!printObject(io, form, object)) io.print(detailsOf(object, clock.now(), io.program));
+    const connection = await connect();
+    const { object } = await findRequest(connection, args.positionals[0] ?? '');
+    if (!printObject(io, form, object))
+      io.print(detailsOf(object, clock.now(), io.program, await extensionVotes(connection, object)));
     return exits.done;
   },
 };
@@ -202,10 +203,8 @@ export const extend: Command = {
 /** By how much access was extended. The template, the pod, or an approver may have allowed less than `asked`, a Go duration. */
 function extendedText(before: KubeObject, after: KubeObject, asked: string): string {
   const addedMs = (stateOf(after).endsMs ?? 0) - (stateOf(before).endsMs ?? 0);
-  const parsed = parseGoDuration(asked);
-  const askedMs = 'ns' in parsed ? toMilliseconds(parsed.ns) : 0;
-  // Access ends at a whole second.
-  return addedMs > askedMs - 1000 ? asked : `${span(addedMs)} instead of ${asked}`;
+  const less = lessThanAsked(addedMs, asked);
+  return less === undefined ? asked : `${less} instead of ${asked}`;
 }
 
 /**

@@ -1,11 +1,12 @@
-import type { RequestSpec } from '../../api/access/kinds.ts';
 import { recordingLostCondition } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
+import { formatTime } from '../../kit/clock.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
-import { awaitedDecision, type Choice, choicesOf } from '../choices.ts';
+import { awaitedDecision, choicesOf, type Decision } from '../choices.ts';
 import { searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
+import { awaitedExtension, extensionOutlook } from '../extension-text.ts';
 import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { conditionsOf, specOf } from '../request-state.ts';
@@ -15,26 +16,31 @@ export const pending: Command = {
   name: 'pending',
   summary: 'List the requests that wait for your decision',
   details:
-    'Lists requests of others that wait for approvals of access, of an extension, or for the review of an emergency, and on whose template you hold the verb approve. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+    'Lists requests of others that wait for approvals of access, of an extension, or for the review of an emergency, and on whose template you hold the verb approve. Of an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
     const connection = await connect();
-    const choiceOf = choicesOf(connection);
-    const choices = new WeakMap<KubeObject, Choice>();
+    const decisionOf = choicesOf(connection);
+    const decisions = new WeakMap<KubeObject, Decision>();
     const table = requestTable({ who: true, namespaces: args.has('all-namespaces'), now: () => clock.now() });
     const columns = [
       ...table.columns.filter(({ title }) => !['POD', 'LEFT', 'STATE', 'UNTIL', 'REASON', 'WHY'].includes(title)),
       { title: 'ABOUT', text: (request: KubeObject) => aboutText(request) },
       { title: 'FOR', text: (request: KubeObject) => requestedDuration(request) },
-      { title: 'YOU CAN', text: (request: KubeObject) => choices.get(request) ?? '' },
+      {
+        title: 'UNTIL',
+        long: true,
+        text: (request: KubeObject) => endIfApproved(request, decisions.get(request)?.template, clock.now()),
+      },
+      { title: 'YOU CAN', text: (request: KubeObject) => decisions.get(request)?.choice ?? '' },
       { title: 'REASON', text: (request: KubeObject) => requestedReason(request) },
     ];
     const printer = new Printer(io, form, { ...table, columns });
     const isAwaited = async (request: KubeObject): Promise<boolean> => {
-      const choice = awaitedDecision(request) === undefined ? undefined : await choiceOf(request);
-      if (choice !== undefined) choices.set(request, choice);
-      return choice !== undefined;
+      const decision = awaitedDecision(request) === undefined ? undefined : await decisionOf(request);
+      if (decision !== undefined) decisions.set(request, decision);
+      return decision !== undefined;
     };
     const count = await printPages(connection, typeNames.map(requestResource), printer, isAwaited);
     if (count === 0) io.printError(`no request waits for you ${searchedText(connection)}\n`);
@@ -42,15 +48,21 @@ export const pending: Command = {
   },
 };
 
-const extensionIn = (request: KubeObject): NonNullable<RequestSpec['extensions']>[number] | undefined => {
-  const [, number] = /^Extension-(\d+)$/.exec(awaitedDecision(request) ?? '') ?? [];
-  return number === undefined ? undefined : specOf(request).extensions?.[Number(number) - 1];
-};
 const aboutText = (request: KubeObject): string => {
   const about = awaitedDecision(request) ?? '';
   const isLost = conditionsOf(request).some(({ type }) => type === recordingLostCondition);
   return about === 'Review' && isLost ? `${about} (${recordingLostCondition})` : about;
 };
-const requestedDuration = (request: KubeObject): string =>
-  extensionIn(request)?.by ?? specOf(request).duration ?? 'default';
-const requestedReason = (request: KubeObject): string => extensionIn(request)?.reason ?? specOf(request).reason ?? '';
+function requestedDuration(request: KubeObject): string {
+  const extension = awaitedExtension(request);
+  return extension ? `${extension.by} more` : (specOf(request).duration ?? 'default');
+}
+/** When access would end with the extension that the request waits for; empty if it waits for another decision. */
+function endIfApproved(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
+  const extension = awaitedExtension(request);
+  if (!extension || !template) return '';
+  const { endMs } = extensionOutlook(request, extension, template, nowMs);
+  return endMs === undefined ? 'none: see show' : formatTime(endMs);
+}
+/** The reason of the decision that the request waits for. The reason of access is not that of an extension. */
+const requestedReason = (request: KubeObject): string => (awaitedExtension(request) ?? specOf(request)).reason ?? '';

@@ -9,6 +9,7 @@ import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { detailsOf } from '../details.ts';
+import { awaitedExtension, extensionOutlook, extensionsText, extensionVotes } from '../extension-text.ts';
 import { fields, outputForm, printObject } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
@@ -28,14 +29,22 @@ export const show: Command = {
     const connection = await connect();
     const found = await findRequest(connection, args.positionals[0] ?? '');
     if (printObject(io, form, found.object)) return exits.done;
-    io.print(detailsOf(found.object, clock.now(), io.program));
+    io.print(detailsOf(found.object, clock.now(), io.program, await extensionVotes(connection, found.object)));
     const template = await templateOf(connection, found);
     if (!template)
       io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
     else io.print(`\nWhat it opens\n${opensText(template)}`);
     const about = awaitedDecision(found.object);
-    if (template && about !== undefined && about !== 'Review')
-      io.print(fields([await decisionField(io.program, connection, found, template)]));
+    if (template && about !== undefined && about !== 'Review') {
+      const extension = awaitedExtension(found.object);
+      io.print(
+        fields([
+          ['Asks for', extension ? `${about}: ${extension.by} more` : ''],
+          ['New end', extension ? extensionOutlook(found.object, extension, template, clock.now()).text : ''],
+          await decisionField(io.program, connection, found, template),
+        ]),
+      );
+    }
     const history = await unlessForbidden(historyText(connection, found));
     if (typeof history === 'string') io.print(history);
     else io.printError(`not checked: other requests of this person: ${plainMessage(history.message)}\n`);
@@ -54,7 +63,7 @@ async function decisionField(
 ): Promise<readonly [label: string, value: string]> {
   const target = requestWithFlags(connection, type, object.metadata.name);
   const deny = `${program} deny ${target}`;
-  switch (await choicesOf(connection)(object)) {
+  switch ((await choicesOf(connection)(object))?.choice) {
     case 'approve, deny':
       return ['Approve this', `${program} approve ${target} --template-version ${versionOf(template)}`];
     case 'deny (you approved)':
@@ -81,6 +90,7 @@ function opensText(template: KubeObject): string {
     ['Granted to', config?.grantTo === 'AllowedGroups' ? `all of ${config.allowedGroups.join(', ')}` : 'the requester'],
     ['Pod', template.kind === 'PodAccessTemplate' ? podText(spec) : 'a running pod of the workload, unchanged'],
     ['Longest', config?.maxDuration ?? ''],
+    ['Extensions', extensionsText(template)],
     ['Approved by', approversText(template) || 'no one'],
   ]);
 }

@@ -44,7 +44,7 @@ describe('a person who uses drawbridge to decide', () => {
     const running = await ask('less');
     assert.match(
       await client.ok(stage.carol, 'pending'),
-      /^less +pod +payments-shell +alice +Access +30m +approve, deny +INC-42$/m,
+      /^less +pod +payments-shell +alice +Access +30m +- +approve, deny +INC-42$/m,
     );
     const shown = await client.ok(stage.carol, 'show', 'less');
     assert.match(shown, /^Permissions: get, list, watch pods\n +create, get pods\/exec\n +on the one pod only$/m);
@@ -58,13 +58,27 @@ describe('a person who uses drawbridge to decide', () => {
     assert.equal(await client.ok(stage.carol, 'pending'), '');
   });
 
-  it('approves an extension', async () => {
-    const running = client.start(stage.alice, 'extend', 'less', '--by', '5m', '--reason', 'still reading');
+  it('sees when access would end with an extension, and approves less of it', async () => {
+    const running = client.start(stage.alice, 'extend', 'less', '--by', '12h', '--reason', 'still reading');
     const isPending = async (): Promise<boolean> =>
-      /^less .* Extension-1 +5m +approve, deny +still reading$/m.test(await client.ok(stage.carol, 'pending'));
+      /^less .* Extension-1 +12h more +\S+Z +approve, deny +still reading$/m.test(
+        await client.ok(stage.carol, 'pending'),
+      );
     await until('the extension to wait for carol', isPending, { timeoutMs: 30_000, everyMs: 200 });
-    await client.ok(stage.carol, 'approve', 'less');
+    const shown = await client.ok(stage.carol, 'show', 'less');
+    assert.match(shown, /^Extensions: +2 times, 8h in total, each after the same approvals as access$/m);
+    assert.match(
+      shown,
+      /^Asks for: +Extension-1: 12h more\nNew end: +\S+Z \(in 7h\w+\) at the latest, because the template allows 8h in total$/m,
+    );
+    await client.ok(stage.carol, 'approve', 'less', '--max', '5m');
     await ended(running, 0, /access is open until/);
+    const granted = 'Extensions: +by 12h: Granted only (5m|4m59s), until \\S+Z, ';
+    assert.match(
+      await client.ok(client.admin, 'get', 'less'),
+      new RegExp(`^${granted}approved by carol \\(at most 5m\\), still reading$`, 'm'),
+    );
+    assert.match(await client.ok(stage.alice, 'get', 'less'), new RegExp(`^${granted}still reading$`, 'm'));
   });
 
   it('denies a request, and the requester learns why, with exit code 3', async () => {

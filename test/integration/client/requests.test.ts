@@ -166,7 +166,7 @@ describe('a person who uses drawbridge to get access', () => {
     await stage.createReady(stage.alice, podRequest('longer', { duration: '10m' }));
     const { code, stdout, stderr } = await client.run(stage.alice, 'extend', 'longer', '--by', '5m');
     assert.deepEqual([code, stdout], [0, 'podaccessrequest.crds.wizardofoz.co/longer extended by 5m\n'], stderr);
-    assert.match(await client.ok(stage.alice, 'get', 'longer'), /^Extensions: +by 5m: Granted$/m);
+    assert.match(await client.ok(stage.alice, 'get', 'longer'), /^Extensions: +by 5m: Granted, until \S+Z$/m);
     const again = await client.run(stage.alice, 'extend', 'longer', '--by', '5m');
     assert.equal(again.code, 3, again.stderr);
     assert.match(again.stderr, /TooManyExtensions/);

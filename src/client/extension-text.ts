@@ -1,0 +1,130 @@
+import { chooseExtension } from '../access/policy/extension-choice.ts';
+import { accessVotes } from '../api/access/access-vote.ts';
+import type { RequestSpec } from '../api/access/kinds.ts';
+import { requestLabel } from '../api/access/names.ts';
+import type { KubeObject } from '../api/object.ts';
+import { formatTime, parseTime } from '../kit/clock.ts';
+import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
+import { own } from '../kit/json-value.ts';
+import { templateSpecOf } from './approver-text.ts';
+import { awaitedDecision } from './choices.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
+import { specOf, statusOf } from './request-state.ts';
+import { span, timeFrom } from './times.ts';
+import { unlessForbidden } from './voted-template.ts';
+
+type Extension = NonNullable<RequestSpec['extensions']>[number];
+
+/** The extension whose decision a request waits for. Undefined if it waits for none. */
+export function awaitedExtension(request: KubeObject): Extension | undefined {
+  const [, number] = /^Extension-(\d+)$/.exec(awaitedDecision(request) ?? '') ?? [];
+  return number === undefined ? undefined : specOf(request).extensions?.[Number(number) - 1];
+}
+
+/** How far requesters may extend access through a template: `2 times, 6h in total, each with the approvals again`. */
+export function extensionsText(template: KubeObject): string {
+  const { extension, approvals } = templateSpecOf(template).accessConfig ?? {};
+  if (!extension) return 'none';
+  const { times, total } = extension;
+  const how =
+    !approvals || extension.approvals === 'None' ? 'without approvals' : 'each after the same approvals as access';
+  return `${times === 1 ? 'once' : `${times} times`}, ${total} in total, ${how}`;
+}
+
+/** What access becomes if the awaited extension is approved. */
+export interface ExtensionOutlook {
+  /** When access would end at the latest, epoch ms. Undefined if the server would refuse the extension. */
+  readonly endMs: number | undefined;
+  /** The same for people, with what limits it, or why the server would refuse it. */
+  readonly text: string;
+}
+
+/**
+ * What the approval of `asked`, the extension that the request waits for, does by the current version of the template. The client does not
+ * read the pod, which may stop earlier.
+ */
+export function extensionOutlook(
+  request: KubeObject,
+  asked: Extension,
+  template: KubeObject,
+  nowMs: number,
+): ExtensionOutlook {
+  const { grant, extensions = [] } = statusOf(request);
+  const { extension } = templateSpecOf(template).accessConfig ?? {};
+  const chosen = chooseExtension(asked, extension, {
+    startMs: parseTime(grant?.startsAt ?? request.metadata.creationTimestamp ?? '') ?? nowMs,
+    endMs: grantedEndMs(request) ?? nowMs,
+    decided: extensions.filter(({ state }) => state !== 'Pending').length,
+    granted: extensions.filter(({ state }) => state === 'Granted').length,
+    emergency: specOf(request).emergency === true,
+  });
+  if ('code' in chosen)
+    return { endMs: undefined, text: `none: the server would refuse it: ${chosen.code}: ${chosen.message}` };
+  const limit = chosen.shortenedBy === 'total' ? `, because the template allows ${extension?.total} in total` : '';
+  return { endMs: chosen.endMs, text: `${timeFrom(chosen.endMs, nowMs)} at the latest${limit}` };
+}
+
+/** When access ends with the first `count` extensions, epoch ms; default: with all. Undefined before the grant. */
+function grantedEndMs(request: KubeObject, count?: number): number | undefined {
+  const { grant, extensions = [] } = statusOf(request);
+  return extensions
+    .slice(0, count)
+    .reduce((latestMs, { expiresAt }) => parseTime(expiresAt ?? '') ?? latestMs, parseTime(grant?.expiresAt ?? ''));
+}
+
+/** By how much access became longer, if that is less than `asked`, a Go duration; otherwise undefined. Access ends at a whole second. */
+export function lessThanAsked(addedMs: number, asked: string): string | undefined {
+  const parsed = parseGoDuration(asked);
+  const askedMs = 'ns' in parsed ? toMilliseconds(parsed.ns) : 0;
+  return addedMs > askedMs - 1000 ? undefined : span(addedMs);
+}
+
+/** What to show of a vote that approved an extension. */
+export interface ExtensionVote {
+  readonly voter: string;
+  readonly max: string | undefined;
+}
+
+/** The votes that approved extensions of a request, by their uids. Empty without such votes, and if the user may not list votes. */
+export async function extensionVotes(
+  { cluster }: Pick<ClusterConnection, 'cluster'>,
+  request: KubeObject,
+): Promise<ReadonlyMap<string, ExtensionVote>> {
+  const { namespace = '', uid = '' } = request.metadata;
+  const uids = new Set((statusOf(request).extensions ?? []).flatMap(({ votes = [] }) => votes));
+  if (uids.size === 0) return new Map();
+  const listed = await unlessForbidden(
+    cluster.client.list(accessVotes, { namespace, labelSelector: `${requestLabel}=${uid}` }),
+  );
+  // The uids are those that the server counted, so no other vote is shown.
+  const items = listed instanceof Error ? [] : listed.items.filter(({ metadata }) => uids.has(metadata.uid ?? ''));
+  return new Map(
+    items.map(({ metadata, spec }) => {
+      const max = own(spec, 'max');
+      const voter = String(own(own(spec, 'voter'), 'username') ?? '');
+      return [metadata.uid ?? '', { voter, max: max === undefined ? undefined : String(max) }];
+    }),
+  );
+}
+
+/** One line for each extension: how much was asked for and granted, until when, and whose votes approved it, if `votes` has them. */
+export function extensionLines(request: KubeObject, votes: ReadonlyMap<string, ExtensionVote>): string[] {
+  const decided = statusOf(request).extensions ?? [];
+  return (specOf(request).extensions ?? []).map(({ by, reason = '' }, index) => {
+    const { state = 'Pending', message = '', expiresAt = '', votes: uids = [] } = decided[index] ?? {};
+    const [before, after] = [grantedEndMs(request, index), parseTime(expiresAt)];
+    const less = before === undefined || after === undefined ? undefined : lessThanAsked(after - before, by);
+    const approvals = uids
+      .flatMap((uid) => votes.get(uid) ?? [])
+      .map(({ voter, max }) => (max === undefined ? voter : `${voter} (at most ${max})`));
+    return [
+      `by ${by}: ${state}${less === undefined ? '' : ` only ${less}`}`,
+      after === undefined ? '' : `until ${formatTime(after)}`,
+      approvals.length === 0 ? '' : `approved by ${approvals.join(' and ')}`,
+      message,
+      reason,
+    ]
+      .filter((part) => part !== '')
+      .join(', ');
+  });
+}

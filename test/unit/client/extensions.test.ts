@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { ScriptedCluster } from '../../support/scripted-cluster.ts';
+
+const [first, second] = ['2099-01-01T02:00:00Z', '2099-01-01T05:00:00Z'];
+const request = (spec: object, status: object) => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessRequest',
+  metadata: {
+    name: 'a',
+    namespace: 'payments',
+    uid: 'uid-a',
+    resourceVersion: '1',
+    creationTimestamp: '2099-01-01T00:00:00Z',
+  },
+  spec: { templateName: 'shell', requester: { username: 'bob' }, reason: 'INC-42', ...spec },
+  status: { ready: true, grant: { expiresAt: first }, ...status },
+});
+const template = (extension?: object) => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessTemplate',
+  metadata: { name: 'shell', namespace: 'payments', uid: '5f2c9a1b-0000', generation: 3 },
+  spec: {
+    accessConfig: { maxDuration: '2h', approvals: { all: [{ name: 'peer' }] }, ...(extension ? { extension } : {}) },
+  },
+});
+const allowed = { times: 2, total: '6h', approvals: 'Same' };
+const waiting = (by: string, fields: object = {}) =>
+  request({ extensions: [{ by, ...fields }] }, { extensions: [{ by, state: 'Pending', message: 'waiting' }] });
+
+describe('an approver of an extension', () => {
+  let cluster: ScriptedCluster;
+  const open = async (objects: Record<string, readonly object[]>): Promise<void> => {
+    await cluster?.close();
+    cluster = await ScriptedCluster.open(objects);
+  };
+  after(() => cluster.close());
+
+  const extensible: readonly (readonly [extension: object | undefined, text: string])[] = [
+    [undefined, 'none'],
+    [allowed, '2 times, 6h in total, each after the same approvals as access'],
+    [{ ...allowed, times: 1, approvals: 'None' }, 'once, 6h in total, without approvals'],
+  ];
+  for (const [extension, text] of extensible) {
+    it(`sees how far the template lets access be extended: ${text}`, async () => {
+      await open({ podaccessrequests: [waiting('5h')], podaccesstemplates: [template(extension)] });
+      const { stdout } = await cluster.run(['show', 'a']);
+      assert.match(stdout, new RegExp(`^Longest: +2h\nExtensions: +${text}$`, 'm'));
+    });
+  }
+
+  const outlooks: readonly (readonly [by: string, extension: object | undefined, end: RegExp, listed: string])[] = [
+    ['3h', allowed, /2099-01-01T05:00:00Z \(in \S+\) at the latest$/, '2099-01-01T05:00:00Z'],
+    [
+      '5h',
+      allowed,
+      /2099-01-01T06:00:00Z \(in \S+\) at the latest, because the template allows 6h in total$/,
+      '2099-01-01T06:00:00Z',
+    ],
+    ['5h', undefined, /none: the server would refuse it: NotExtendable: /, 'none: see show'],
+  ];
+  for (const [by, extension, end, listed] of outlooks) {
+    it(`sees when access would end: ${by} more ends at ${listed}`, async () => {
+      await open({ podaccessrequests: [waiting(by)], podaccesstemplates: [template(extension)] });
+      const { stdout } = await cluster.run(['show', 'a']);
+      assert.match(stdout, new RegExp(`^Asks for: +Extension-1: ${by} more\nNew end: +${end.source}`, 'm'));
+      const list = (await cluster.run(['pending'])).stdout;
+      assert.match(list, new RegExp(` Extension-1 +${by} more +${listed} +approve, deny +`));
+    });
+  }
+
+  it('sees the reason of the extension, and not that of the access', async () => {
+    const objects = { podaccesstemplates: [template(allowed)] };
+    await open({ ...objects, podaccessrequests: [waiting('3h')] });
+    assert.match((await cluster.run(['pending'])).stdout, / approve, deny +-$/m);
+    await open({ ...objects, podaccessrequests: [waiting('3h', { reason: 'still reading' })] });
+    assert.match((await cluster.run(['pending'])).stdout, / approve, deny +still reading$/m);
+  });
+
+  it('sees no end of access that has not begun', async () => {
+    const pending = request({ duration: '1h' }, { ready: false, grant: undefined, approval: { state: 'Pending' } });
+    await open({ podaccessrequests: [pending], podaccesstemplates: [template(allowed)] });
+    assert.match((await cluster.run(['pending'])).stdout, / Access +1h +- +approve, deny +INC-42$/m);
+  });
+});
+
+describe('a person who reads a request that was extended', () => {
+  let cluster: ScriptedCluster;
+  after(() => cluster.close());
+  const vote = (uid: string, spec: object) => ({ kind: 'AccessVote', metadata: { name: uid, uid }, spec });
+  const votes = [
+    vote('v1', { voter: { username: 'carol' }, max: '3h' }),
+    vote('v2', { voter: { username: 'erin' } }),
+    vote('v3', { voter: { username: 'mallory' } }),
+  ];
+  const extended = (by: string) =>
+    request(
+      { extensions: [{ by, reason: 'logs' }, { by: '1h' }] },
+      {
+        expiresAt: '2099-01-01T06:00:00Z',
+        extensions: [
+          { by, state: 'Granted', expiresAt: second, votes: ['v1', 'v2'] },
+          { by: '1h', state: 'Granted', expiresAt: '2099-01-01T06:00:00Z' },
+        ],
+      },
+    );
+  const lines = (begin: string): RegExp =>
+    new RegExp(`^Extensions: +${begin}\n +by 1h: Granted, until 2099-01-01T06:00:00Z$`, 'm');
+
+  it('sees how much of it was granted, and who approved it', async () => {
+    cluster = await ScriptedCluster.open({ podaccessrequests: [extended('5h')], accessvotes: votes });
+    const who = 'approved by carol \\(at most 3h\\) and erin';
+    for (const command of ['get', 'show'])
+      assert.match(
+        (await cluster.run([command, 'a'])).stdout,
+        lines(`by 5h: Granted only 3h, until ${second}, ${who}, logs`),
+      );
+    await cluster.close();
+    cluster = await ScriptedCluster.open({ podaccessrequests: [extended('3h')], accessvotes: votes });
+    assert.match((await cluster.run(['get', 'a'])).stdout, lines(`by 3h: Granted, until ${second}, ${who}, logs`));
+  });
+
+  it('sees the amount also without the permission to list votes', async () => {
+    await cluster.close();
+    cluster = await ScriptedCluster.open({ podaccessrequests: [extended('5h')] }, ({ path }, answer) => {
+      if (!path.endsWith('accessvotes')) return false;
+      answer.status(403, 'Forbidden');
+      return true;
+    });
+    const { code, stdout } = await cluster.run(['get', 'a']);
+    assert.equal(code, 0);
+    assert.match(stdout, lines(`by 5h: Granted only 3h, until ${second}, logs`));
+  });
+});
