@@ -1,3 +1,4 @@
+import type { Resource } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { quote } from '../kit/errors.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
@@ -48,9 +49,25 @@ export interface ConnectionOptions {
   readonly program: string;
 }
 
-/** Where a command searched, for messages: `in namespace payments; try -A`, or `in any namespace`. */
-export const searchedText = ({ scope: { namespace } }: Pick<ClusterConnection, 'scope'>): string =>
-  namespace === undefined ? 'in any namespace' : `in namespace ${namespace}; try -A`;
+/**
+ * Where a command searched for objects of `resources`, for messages: `in namespace payments`, with `; try -A` if the user may list them in
+ * all namespaces, or `in any namespace`.
+ */
+export async function searchedText(
+  { cluster, scope: { namespace } }: Pick<ClusterConnection, 'cluster' | 'scope'>,
+  resources: readonly Resource[],
+): Promise<string> {
+  if (namespace === undefined) return 'in any namespace';
+  const questions = resources.map(({ group, plural }) =>
+    cluster.own.isAllowed({ verb: 'list', group, resource: plural }),
+  );
+  // Only the advice depends on the answers.
+  const mayListAll = await Promise.all(questions).then(
+    (answers) => answers.every((allowed) => allowed),
+    () => false,
+  );
+  return `in namespace ${namespace}${mayListAll ? '; try -A' : ''}`;
+}
 
 /**
  * Reads the kubeconfig; makes no call yet. Rejects with the errors of `ambientCredentials`, and with a Problem for invalid or conflicting

@@ -33,7 +33,7 @@ export function requestTable({ who, namespaces, now }: TableOptions): Presentati
       text: ({ metadata }) => span(now() - (parseTime(metadata.creationTimestamp ?? '') ?? now())),
     },
     { title: 'REASON', wide: true, text: (request) => specOf(request).reason ?? '' },
-    { title: 'WHY', wide: true, text: (request) => stateOf(request).why },
+    { title: 'WHY', wide: true, long: true, text: (request) => stateOf(request).why },
   ];
   return { columns: columns.filter((one) => one !== false), object: (request) => request, name: fullName };
 }

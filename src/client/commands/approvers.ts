@@ -2,6 +2,7 @@ import type { KubeObject, Resource } from '../../api/object.ts';
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from '../../api/resources.ts';
 import { describe } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
+import { ApiError, isForbidden } from '../../kube/errors.ts';
 import { uncovered } from '../../rbac/rule-cover.ts';
 import { findTemplate, type TypedObject, templateResource } from '../access-requests.ts';
 import { approversText, canCount, missingBindingText, templateSpecOf } from '../approver-text.ts';
@@ -27,7 +28,7 @@ export const approvers: Command = {
   name: 'approvers',
   summary: 'Show who can approve requests through a template',
   details:
-    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If none of them can vote for an entry, prints the command that binds its groups. If you may not read the bindings, shows what the template asks for, and says what it could not read.',
+    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If none of them can vote for an entry, prints the command that binds its groups. If you may not read the bindings, shows only what the template asks for, and whom to ask.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   examples: ['approvers payments-shell'],
   async run({ args, io, connect }: Context) {
@@ -36,35 +37,57 @@ export const approvers: Command = {
     const template = await findTemplate(connection, args.positionals[0] ?? '');
     const needed = approversText(template.object);
     io.printError(needed === '' ? 'the template asks for no approvals\n' : `needed: ${needed}\n`);
-    const unread: string[] = [];
+    const unread: Unread = { forbidden: new Set(), failures: new Set() };
     const printer = new Printer(io, form, approverTable);
     const holders = await holdersOf(connection, template, unread);
     printer.add(holders);
     printer.end();
     // Without approvals, the verb approve only lets its holders deny.
     if (needed === '') return exits.done;
-    for (const what of new Set(unread)) io.printError(`not checked: ${what}\n`);
+    for (const failure of unread.failures) io.printError(`not checked: ${failure}\n`);
+    if (unread.forbidden.size > 0) io.printError(`${forbiddenText(unread.forbidden, template.object, holders)}\n`);
+    const isComplete = unread.failures.size === 0 && unread.forbidden.size === 0;
     const kubectlFlags = ['-n', connection.namespace, ...connection.kubectlFlags];
-    const missing = unread.length === 0 ? missingBindingText(template.object, holders, kubectlFlags) : '';
+    const missing = isComplete ? missingBindingText(template.object, holders, kubectlFlags) : '';
     if (missing !== '') io.printError(`${missing}\n`);
     return exits.done;
   },
 };
 
-/** The subjects that hold the verb approve on the template. Adds to `unread` why a list or role could not be read. */
-async function holdersOf(connection: ClusterConnection, template: TypedObject, unread: string[]): Promise<Approver[]> {
+/** What could not be read of the bindings and roles, as text. */
+interface Unread {
+  /** What the user may not read: `the ClusterRoleBindings`. */
+  readonly forbidden: Set<string>;
+  /** Why something else could not be read. */
+  readonly failures: Set<string>;
+}
+
+/** That the user may not read who can approve, and whom to ask. `holders`: those that could be read. */
+function forbiddenText(forbidden: ReadonlySet<string>, template: KubeObject, holders: readonly Approver[]): string {
+  const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
+  const ask = `ask ${all.some(({ groups = [] }) => groups.length > 0) ? 'a member of the groups above, or ' : ''}an administrator`;
+  const who = holders.length === 0 ? 'who can approve' : 'who else can approve';
+  return `not checked: ${who}, because you may not read ${[...forbidden].join(' or ')}; ${ask}`;
+}
+
+/** The subjects that hold the verb approve on the template. Adds to `unread` what could not be read. */
+async function holdersOf(connection: ClusterConnection, template: TypedObject, unread: Unread): Promise<Approver[]> {
   const { cluster, namespace } = connection;
-  const read = async <T>(reading: Promise<T>, fallback: T): Promise<T> => {
+  const read = async <T>(what: string, reading: Promise<T>, fallback: T): Promise<T> => {
     try {
       return await reading;
     } catch (error) {
-      unread.push(plainMessage(describe(error)));
+      if (error instanceof ApiError && isForbidden(error)) unread.forbidden.add(what);
+      else unread.failures.add(plainMessage(describe(error)));
       return fallback;
     }
   };
-  const list = async (resource: Resource, scope: object): Promise<KubeObject[]> =>
-    (await read(cluster.client.list(resource, scope), { items: [], resourceVersion: '' })).items;
-  const bindings = [...(await list(roleBindings, { namespace })), ...(await list(clusterRoleBindings, {}))];
+  const list = async (what: string, resource: Resource, scope: object): Promise<KubeObject[]> =>
+    (await read(what, cluster.client.list(resource, scope), { items: [], resourceVersion: '' })).items;
+  const bindings = [
+    ...(await list(`the RoleBindings of namespace ${namespace}`, roleBindings, { namespace })),
+    ...(await list('the ClusterRoleBindings', clusterRoleBindings, {})),
+  ];
   const mayApproveByRole = new Map<string, Promise<boolean>>();
   const found: Approver[] = [];
   for (const binding of bindings) {
@@ -74,7 +97,9 @@ async function holdersOf(connection: ClusterConnection, template: TypedObject, u
     const target = kind === 'Role' ? { namespace, name } : { name };
     const answer =
       mayApproveByRole.get(key) ??
-      read(findObject(cluster.client, resource, target, {}), undefined).then((role) => mayApprove(role, template));
+      read(`the ${kind} ${name}`, findObject(cluster.client, resource, target, {}), undefined).then((role) =>
+        mayApprove(role, template),
+      );
     mayApproveByRole.set(key, answer);
     if (await answer) found.push(...subjectsOf(binding, template));
   }

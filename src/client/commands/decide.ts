@@ -178,7 +178,10 @@ export const revoke: Command = {
     if (user === undefined)
       return forEach(context, form, args.positionals, async (name) => end(await findRequest(connection, name)));
     const found = await requestsOf(connection, user);
-    if (found.length === 0) io.printError(`no open or waiting request of ${user} ${searchedText(connection)}\n`);
+    if (found.length === 0) {
+      const where = await searchedText(connection, typeNames.map(requestResource));
+      io.printError(`no open or waiting request of ${user} ${where}\n`);
+    }
     return forEach(context, form, found, (one) =>
       end(one).catch((error: unknown) => {
         // If the request was deleted meanwhile, nothing is left to revoke.

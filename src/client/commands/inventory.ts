@@ -98,7 +98,8 @@ export const inventoryStatus: Command = {
         return true;
       },
     );
-    if (count === 0) io.printError(`no entries found ${searchedText(connection)}\n`);
+    if (count === 0)
+      io.printError(`no entries found ${await searchedText(connection, [clusterInventoryKind.resource])}\n`);
     return waiting === 0 ? exits.done : exits.failed;
   },
 };

@@ -29,10 +29,7 @@ export const list: Command = {
     const matches = await requestMatcher(context, connection);
     const printer = new Printer(io, form, requestTable({ ...tableOptions(context), now: () => clock.now() }));
     const count = await printPages(connection, typeNames.map(requestResource), printer, matches);
-    if (count === 0)
-      io.printError(
-        `no requests found ${searchedText(connection)}; to request access: ${io.program} templates, then ${io.program} request\n`,
-      );
+    if (count === 0) io.printError(`${await nothingFoundText(context, connection)}\n`);
     return exits.done;
   },
 };
@@ -41,6 +38,18 @@ const tableOptions = ({ args }: Context) => ({
   who: args.has('everyone') || args.text('user') !== undefined,
   namespaces: args.has('all-namespaces'),
 });
+
+/** That the flags select no request, and how to request access, or to see requests of others. */
+async function nothingFoundText({ args, io }: Context, connection: ClusterConnection): Promise<string> {
+  const where = await searchedText(connection, typeNames.map(requestResource));
+  const how = `to request access: ${io.program} templates, then ${io.program} request`;
+  if (args.has('everyone')) return `no requests found ${where}; ${how}`;
+  const user = args.text('user');
+  const subject = user === undefined ? `you (${(await connection.whoAmI()).username}) have` : `${user} has`;
+  const scope = connection.scope.namespace === undefined ? ['-A'] : ['-n', connection.namespace];
+  const everyone = [io.program, 'list --everyone', ...scope, ...connection.kubectlFlags].join(' ');
+  return `${subject} no requests ${where}; ${user === undefined ? `${how}; ` : ''}to see those of others: ${everyone}`;
+}
 
 /** Resolves to a function that says whether the flags select a request. Asks the API server for the user name if the flags name none. */
 async function requestMatcher(

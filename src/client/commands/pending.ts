@@ -42,8 +42,9 @@ export const pending: Command = {
       if (decision !== undefined) decisions.set(request, decision);
       return decision !== undefined;
     };
-    const count = await printPages(connection, typeNames.map(requestResource), printer, isAwaited);
-    if (count === 0) io.printError(`no request waits for you ${searchedText(connection)}\n`);
+    const resources = typeNames.map(requestResource);
+    const count = await printPages(connection, resources, printer, isAwaited);
+    if (count === 0) io.printError(`no request waits for you ${await searchedText(connection, resources)}\n`);
     return exits.done;
   },
 };

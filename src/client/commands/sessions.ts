@@ -40,7 +40,7 @@ export const sessionsList: Command = {
       sessionTable(args.has('all-namespaces'), () => clock.now()),
     );
     const count = await printPages(connection, [accessSessions], printer, () => true).catch(throwProblem);
-    if (count === 0) io.printError(`no open sessions found ${searchedText(connection)}\n`);
+    if (count === 0) io.printError(`no open sessions found ${await searchedText(connection, [accessSessions])}\n`);
     return exits.done;
   },
 };

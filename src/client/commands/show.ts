@@ -13,7 +13,7 @@ import { awaitedExtension, extensionOutlook, extensionsText, extensionVotes } fr
 import { fields, outputForm, printObject } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
-import { specOf, stateOf } from '../request-state.ts';
+import { specOf, stateText } from '../request-state.ts';
 import { templateOf, unlessForbidden, versionOf } from '../voted-template.ts';
 import { requestWithFlags } from '../wait.ts';
 
@@ -132,7 +132,7 @@ async function historyText({ cluster, namespace }: ClusterConnection, { type, ob
     .slice(0, 10)
     .map(
       (item) =>
-        `${item.metadata.creationTimestamp ?? ''} ${stateOf(item).state} ${item.metadata.name} ${specOf(item).reason ?? ''}`,
+        `${item.metadata.creationTimestamp ?? ''} ${stateText(item)} ${item.metadata.name} ${specOf(item).reason ?? ''}`,
     );
   return `\nOther requests of this person through this template\n${fields([['Kept', lines.length === 0 ? 'none' : lines]])}`;
 }

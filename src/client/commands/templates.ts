@@ -21,8 +21,9 @@ export const templates: Command = {
     const form = outputForm(args);
     const connection = await connect();
     const printer = new Printer(io, form, templateTable(args.has('all-namespaces')));
-    const count = await printPages(connection, typeNames.map(templateResource), printer, () => true);
-    if (count === 0) io.printError(`no templates found ${searchedText(connection)}\n`);
+    const resources = typeNames.map(templateResource);
+    const count = await printPages(connection, resources, printer, () => true);
+    if (count === 0) io.printError(`no templates found ${await searchedText(connection, resources)}\n`);
     return exits.done;
   },
 };

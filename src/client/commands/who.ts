@@ -7,13 +7,13 @@ import { exits } from '../command-spec.ts';
 import { journalLines, sinceOf, textIn } from '../journal.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
+import { isFinal, specOf, stateOf, stateText, statusOf } from '../request-state.ts';
 
 export const who: Command = {
   name: 'who',
   summary: 'Show who has access now; with --journal, who entered',
   details:
-    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. --all adds requests that wait, and those that are kept after their end. A journal is a file of the server, or - for standard input; audit verify says whether it is unchanged.',
+    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. REQUEST is what show and revoke take. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. --all adds requests that wait, and those that are kept after their end. A journal is a file of the server, or - for standard input; audit verify says whether it is unchanged.',
   flags: [
     { name: 'all', help: 'Also requests that wait, were denied, or have ended.' },
     {
@@ -45,7 +45,7 @@ export const who: Command = {
     // Grants and entries are two tables, but one List in JSON and YAML. So for a List, `end` is called once, after the entries.
     const grants = files.length === 0 || isTable ? printer : { add: printer.add.bind(printer), end: () => undefined };
     const count = await printPages(connection, resources, grants, isShown);
-    if (count === 0) io.printError(`no one has access ${searchedText(connection)}\n`);
+    if (count === 0) io.printError(`no one has access ${await searchedText(connection, resources)}\n`);
     if (files.length === 0) return exits.done;
     const entries = await entriesIn(context, files, connection.scope.namespace);
     if (entries.length === 0) io.printError('the journals have no entry into a pod\n');
@@ -64,17 +64,16 @@ function grantTable(namespaces: boolean): Presentation<KubeObject> {
   const columns = [
     { title: 'NAMESPACE', text: ({ metadata }: KubeObject) => metadata.namespace ?? '' },
     { title: 'WHO', text: grantedTo },
-    { title: 'STATE', text: (request: KubeObject) => stateOf(request).state },
+    { title: 'STATE', text: stateText },
+    {
+      title: 'REQUEST',
+      long: true,
+      text: (request: KubeObject) => `${typeOf(request)}/${request.metadata.name}`,
+    },
     { title: 'POD', text: (request: KubeObject) => stateOf(request).pod },
     { title: 'UNTIL', long: true, text: (request: KubeObject) => timeText(stateOf(request).endsMs) },
     { title: 'APPROVED BY', text: approvedBy },
     { title: 'REASON', text: (request: KubeObject) => specOf(request).reason ?? '' },
-    {
-      title: 'REQUEST',
-      wide: true,
-      long: true,
-      text: (request: KubeObject) => `${typeOf(request)}/${request.metadata.name}`,
-    },
     { title: 'TEMPLATE', wide: true, text: (request: KubeObject) => specOf(request).templateName ?? '' },
     {
       title: 'SINCE',
@@ -82,7 +81,7 @@ function grantTable(namespaces: boolean): Presentation<KubeObject> {
       text: (request: KubeObject) => statusOf(request).grant?.startsAt ?? request.metadata.creationTimestamp ?? '',
     },
   ];
-  return { columns: namespaces ? columns : columns.slice(1), object: (request) => request, name: nameOf };
+  return { columns: namespaces ? columns : columns.slice(1), object: (request) => request, name: nameOf, blocks: true };
 }
 
 const timeText = (ms: number | undefined): string => (ms === undefined ? '' : formatTime(ms));

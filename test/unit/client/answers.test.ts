@@ -21,7 +21,9 @@ describe('the client says what happened:', () => {
 
   const lists: readonly (readonly [argv: readonly string[], nothing: string])[] = [
     [['templates'], 'no templates found'],
-    [['list'], 'no requests found'],
+    [['list'], 'you \\(alice\\) have no requests'],
+    [['list', '--user', 'bob'], 'bob has no requests'],
+    [['list', '--everyone'], 'no requests found'],
     [['pending'], 'no request waits for you'],
     [['who'], 'no one has access'],
     [['revoke', '--user', 'alice'], 'no open or waiting request of alice'],
@@ -34,6 +36,43 @@ describe('the client says what happened:', () => {
       assert.match((await cluster.run([...argv, '-A'])).stderr, new RegExp(`^${nothing} in any namespace\\b`));
     });
   }
+
+  it('that others may have requests, and how to see them', async () => {
+    const { stderr } = await cluster.run(['list', '--as', 'alice']);
+    assert.match(stderr, /; to see those of others: drawbridge list --everyone -n payments --as=alice$/m);
+    assert.match((await cluster.run(['list', '-A'])).stderr, /: drawbridge list --everyone -A$/m);
+    assert.doesNotMatch((await cluster.run(['list', '--everyone'])).stderr, /those of others/);
+  });
+
+  it('nothing of -A to those who may not list all namespaces', async () => {
+    await open({}, ({ path }, answer) => {
+      if (!path.endsWith('selfsubjectaccessreviews')) return false;
+      answer.json(201, { status: { allowed: false } });
+      return true;
+    });
+    for (const [argv, nothing] of lists) {
+      const { stderr } = await cluster.run(argv);
+      assert.match(stderr, new RegExp(`^${nothing} in namespace payments\\b`));
+      assert.doesNotMatch(stderr, /try -A/);
+    }
+  });
+
+  it('who has access by which request, and how requests ended', async () => {
+    const expired = { conditions: [{ type: 'Ready', status: 'False', reason: 'Expired', message: 'x' }] };
+    await open({ podaccessrequests: [request('a', { ready: true, podName: 'p', grant }), request('b', expired)] });
+    const { stdout } = await cluster.run(['who', '--all']);
+    assert.match(stdout, /^WHO +STATE +REQUEST +POD /);
+    assert.match(stdout, /^alice +Ready +pod\/a +p /m);
+    assert.match(stdout, /^alice +Expired +pod\/b +- /m);
+    assert.match((await cluster.run(['show', 'a'])).stdout, /^Kept: .* Expired b /m);
+  });
+
+  it('the whole reason in the wide list', async () => {
+    const message = `${'w'.repeat(300)} end`;
+    const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Pending', message }];
+    await open({ podaccessrequests: [request('a', { approval: { state: 'Pending' }, conditions })] });
+    assert.ok((await cluster.run(['list', '-o', 'wide'])).stdout.includes(message));
+  });
 
   const extensions: readonly (readonly [newEnd: string, by: string, text: string])[] = [
     ['2099-01-01T00:30:00Z', '30m', 'extended by 30m'],

@@ -124,13 +124,26 @@ describe('drawbridge approvers', () => {
     });
   }
 
-  const refused: readonly (readonly [what: string, path: RegExp])[] = [
-    ['RoleBindings', /\/rolebindings$/],
-    ['ClusterRoleBindings', /\/clusterrolebindings$/],
-    ['a role', /\/clusterroles\/approver$/],
+  const refused: readonly (readonly [what: string, path: RegExp, line: RegExp])[] = [
+    [
+      'RoleBindings',
+      /\/rolebindings$/,
+      /who can approve, because you may not read the RoleBindings of namespace payments; ask a member of the groups above, or an administrator$/,
+    ],
+    [
+      'ClusterRoleBindings',
+      /\/clusterrolebindings$/,
+      /who else can approve, because you may not read the ClusterRoleBindings; ask /,
+    ],
+    [
+      'any binding',
+      /rolebindings$/,
+      /who can approve, because you may not read the RoleBindings of namespace payments or the ClusterRoleBindings; ask /,
+    ],
+    ['a role', /\/clusterroles\/approver$/, /who can approve, because you may not read the ClusterRole approver; ask /],
   ];
-  for (const [what, path] of refused) {
-    it(`does not say that a binding is missing if it cannot read ${what}`, async () => {
+  for (const [what, path, line] of refused) {
+    it(`says in one sentence what the user may not read, and no missing binding, if that is ${what}`, async () => {
       const answered: Fault = (request, answer) => {
         if (!path.test(request.path)) return false;
         answer.status(403, 'Forbidden');
@@ -138,7 +151,9 @@ describe('drawbridge approvers', () => {
       };
       const { missing, stderr } = await run({ all: [leads] }, [binding('approver', ['Group', 'x'])], answered);
       assert.equal(missing, undefined);
-      assert.match(stderr, /^not checked: /m);
+      const [needed = '', notChecked = '', ...others] = stderr.trimEnd().split('\n');
+      assert.deepEqual([needed, others], ['needed: owner: 1 of group payments-leads', []]);
+      assert.match(notChecked, line);
     });
   }
 
