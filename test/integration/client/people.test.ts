@@ -42,7 +42,10 @@ const steps: readonly Step[] = [
   {
     command: 'approvers',
     line: 'payments-shell',
-    ...everyone([0, /^needed: peer: 1 of group devs$[\s\S]*^not checked: .*cannot list resource "rolebindings"/m]),
+    ...everyone([
+      0,
+      /^needed: peer: 1 of group devs$[\s\S]*^not checked: who can approve, because you may not read the RoleBindings /m,
+    ]),
   },
   {
     command: 'request pod',
@@ -61,7 +64,7 @@ const steps: readonly Step[] = [
   {
     command: 'list',
     alice: [0, /^(?![\s\S]*-carol )[\s\S]*^exec-alice +exec +payments-exec +Ready /m],
-    bob: [0, /^drawbridge: no requests|^no requests/],
+    bob: [0, /^you \(bob\) have no requests in namespace (\S+); to request .*: drawbridge list --everyone -n \1$/m],
     carol: [0, /^(?![\s\S]*-alice )[\s\S]*^exec-carol +exec +payments-exec +Ready /m],
   },
   { command: 'get', line: 'pod-alice', ...everyone([0, /^Reason: +INC-42$[\s\S]*^State: +Pending$/m]) },
@@ -71,7 +74,7 @@ const steps: readonly Step[] = [
       0,
       /^(?![\s\S]*pod-alice)[\s\S]*^pod-carol +pod +payments-shell +carol +Access +30m +- +approve, deny +INC-42$/m,
     ],
-    bob: [0, /^no request waits for you in namespace \S+; try -A$/m],
+    bob: [0, /^no request waits for you in namespace [^\s;]+$/m],
     carol: [
       0,
       /^(?![\s\S]*pod-carol)[\s\S]*^pod-alice +pod +payments-shell +alice +Access +30m +- +approve, deny +INC-42$/m,
@@ -122,7 +125,7 @@ const steps: readonly Step[] = [
     bob: [3, /^drawbridge: denied: /],
     carol: [3, /^drawbridge: denied: /],
   },
-  { command: 'who', ...everyone([0, /^alice +Ready +pod-alice-\S+ +\S+Z +carol +INC-42$/m]) },
+  { command: 'who', ...everyone([0, /^alice +Ready +pod\/pod-alice +pod-alice-\S+ +\S+Z +carol +INC-42$/m]) },
   {
     command: 'revoke',
     line: 'exec-OTHER --reason finished',
