@@ -75,7 +75,7 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   return {
     details: { ...details, message: `eligible ${alreadyHolds ? 'by permissions already held' : 'by group'}` },
     decidingGroups,
-    warnings: [...planWarnings(template), ...durationWarnings(spec, template), ...explanation],
+    warnings: [...planWarnings(kind, template), ...durationWarnings(spec, template), ...explanation],
     opensAccess: true,
   };
 }
@@ -150,9 +150,17 @@ function readSpec(kind: RequestKind, object: unknown): Read<RequestSpec> {
 
 /**
  * A warning if no access could be planned when the leader last judged the template; otherwise empty. The objects may have changed since.
+ * A command that does not fit the pods of an ExecAccessTemplate denies no request.
  */
-const planWarnings = (template: TemplateState): string[] =>
-  template.found && template.unplannable ? [violationWarning(template.unplannable)] : [];
+function planWarnings(kind: RequestKind, template: TemplateState): string[] {
+  const unplannable = template.found ? template.unplannable : undefined;
+  if (!unplannable) return [];
+  const opens = kind === 'ExecAccessRequest' && unplannable.code === 'InvalidAccessCommand';
+  if (!opens) return [violationWarning(unplannable)];
+  return [
+    `access opens, but the server cannot write its command: ${unplannable.message}. Ask the author of the template to correct it`,
+  ];
+}
 
 /** A warning if the template shortens the requested duration; otherwise empty. */
 function durationWarnings(spec: RequestSpec, template: TemplateState): string[] {

@@ -94,6 +94,24 @@ describe('a person who asks drawbridge', () => {
     );
   });
 
+  it('that access opens without the command of a template whose Pods lack a label', async () => {
+    const accessCommand = 'kubectl exec {{ .Metadata.Name }} -- echo {{ index .Metadata.Labels "app2" }}';
+    await stage.apply({
+      apiVersion: 'crds.wizardofoz.co/v1alpha1',
+      kind: 'ExecAccessTemplate',
+      metadata: { name: 'unlabelled' },
+      spec: {
+        accessConfig: { allowedGroups: ['devs'], accessCommand },
+        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+      },
+    });
+    await stage.templateReady('ExecAccessTemplate', 'unlabelled', false);
+    assert.match(
+      await client.ok(stage.alice, 'explain', 'unlabelled'),
+      /^note +- +access opens, but the server cannot write its command: .*label "app2", which the Pod template of Deployment payments does not have; .*\. Ask the author/m,
+    );
+  });
+
   it('what the journal says, and whether it is unchanged', async () => {
     await stage.kubectl('patch', 'par', 'debugs', '--type=merge', '-p', '{"spec":{"revoked":true}}');
     await stage.auditLine('the end', ({ event, what }) => event === 'revocation' && what.name === 'debugs');

@@ -121,6 +121,18 @@ describe('validation of requests', () => {
     assert.deepEqual(response.warnings, ['PodIsSelected: Service web selects the access pod by its labels']);
   });
 
+  it('warns that access to a workload opens without the command of its template, which denies only access pods', async () => {
+    const unplannable = { code: 'InvalidAccessCommand', message: 'accessCommand names label "app2"' };
+    world.template = () => Promise.resolve(readyTemplate({ unplannable }));
+    const object = accessRequest({ requester }, {}, 'ExecAccessRequest');
+    const opens = await world.review(paths.validateExec, reviewOf('execaccessrequests', 'CREATE', { object }));
+    assert.deepEqual(opens.warnings, [
+      'access opens, but the server cannot write its command: accessCommand names label "app2". Ask the author of the template to correct it',
+    ]);
+    const denies = await create(stamped());
+    assert.deepEqual(denies.warnings, ['InvalidAccessCommand: accessCommand names label "app2"']);
+  });
+
   it('warns if the template limits the duration', async () => {
     const response = await create(stamped({ duration: '9h' }));
     assert.deepEqual(response.warnings, ["spec.duration: requested 9 h, granted the template's maximum of 2 h"]);
