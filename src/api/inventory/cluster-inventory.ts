@@ -11,7 +11,7 @@ const kubeconfigSetter = Type.Object(
   {
     username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
     uid: Type.String({
-      description: 'The user’s UID, if the authenticator provides one.',
+      description: 'The UID of the user; empty if the authenticator provides none.',
       default: '',
       maxLength: 1024,
     }),
@@ -21,7 +21,8 @@ const kubeconfigSetter = Type.Object(
     }),
     extra: Type.Optional(
       Type.Record(Type.String(), listOf(text('A value.'), 64), {
-        description: 'Extra fields that the authenticator provided, without those of authentication.kubernetes.io.',
+        description:
+          'Extra fields that the authenticator provided, without those whose names start with authentication.kubernetes.io/.',
         maxProperties: 64,
       }),
     ),
@@ -39,12 +40,12 @@ const component = Type.Object(
   {
     enabled: Type.Boolean({
       description:
-        'If false, the server does not reconcile the component for this cluster, and its resources stay. If the ClusterInventory is deleted, the server still runs the teardown of the component.',
+        'If false, the server does not reconcile the component for this cluster, and what the component created stays. If the ClusterInventory is deleted, the server still runs the teardown of the component.',
       default: true,
     }),
     config: Type.Optional(opaqueObject('Configuration of the component. The component defines the schema.')),
   },
-  // Components may define fields beside `config`. The server ignores them.
+  // Components may define further fields. The server ignores them.
   { 'x-kubernetes-preserve-unknown-fields': true },
 );
 
@@ -60,14 +61,19 @@ const state = Type.Union(
   ],
   {
     description:
-      'State of the component for this entry. Done: it reconciled the current inputs. NotReady: it waits for `missing`. Progressing: it runs, or waits for an external operation. Retrying: it failed, and the server retries. Failed: it needs a change of its inputs. NotApplicable: it does not run for this entry. Deleting: it deletes what it created. Clients must treat an unknown state as Progressing.',
+      'State of the component for this entry. Done: the component reconciled the current inputs. NotReady: it waits for the inputs in missing. Progressing: a run is due or active, the component waits for an external operation, or the entry is suspended. Retrying: the last run failed temporarily, or the endpoint accepts no calls, and the server retries. Failed: the last run failed permanently, or the server cannot run the component; reason and message say why. NotApplicable: the server does not run the component for this entry. Deleting: the entry is being deleted, and the component must delete what it created. Clients must treat an unknown state as Progressing.',
   },
 );
 
 const componentStatus = Type.Object({
   name: objectName('The name of the component.'),
   state,
-  reason: Type.Optional(Type.String({ description: 'Machine-readable reason for the state.', maxLength: 64 })),
+  reason: Type.Optional(
+    Type.String({
+      description: 'Machine-readable reason for the state; absent if the state needs none.',
+      maxLength: 64,
+    }),
+  ),
   message: Type.Optional(Type.String({ description: 'Human-readable explanation of the state.', maxLength: 1024 })),
   missing: Type.Optional(
     Type.Array(missingInput, {
@@ -78,7 +84,8 @@ const componentStatus = Type.Object({
   ),
   observedInputs: Type.Optional(
     Type.String({
-      description: 'Digest of the inputs of the last run that ended and that the component accepted.',
+      description:
+        'Digest of the inputs of the last run that ended and whose call the component accepted. Absent if it is unknown, for example because the inputs changed during that run.',
       maxLength: 64,
     }),
   ),
@@ -87,7 +94,7 @@ const componentStatus = Type.Object({
 
 /** The state of one component of an entry. */
 export type ComponentState = Static<typeof state>;
-/** An entry of `status.components`. */
+/** An item of `status.components`. */
 export type ComponentStatus = Static<typeof componentStatus>;
 
 /** The kind ClusterInventory: its schema and its columns. */
@@ -105,7 +112,7 @@ export const clusterInventoryKind = defineKind({
       cluster: Type.Optional(opaqueObject('Free-form information about the cluster.')),
       suspend: Type.Boolean({
         description:
-          'If true, the server starts no runs; current runs continue. If the ClusterInventory is deleted, it stays until this is false, or until no component has anything left to tear down: each never ran, or was abandoned.',
+          'If true, the server starts no runs, and current runs continue. A deleted ClusterInventory stays while this is true and a component has something to tear down. A component that never ran, or that was abandoned, has nothing to tear down.',
         default: false,
       }),
       kubeconfigSecretRef: Type.Optional(
@@ -158,7 +165,7 @@ export const clusterInventoryKind = defineKind({
       outputs: Type.Optional(
         Type.Record(Type.String(), opaqueObject('Outputs of one component.'), {
           description:
-            'Outputs of the components. Each field belongs to the component of that name, or to one that its registration allows. Components must reference Secrets here and must not write secret values; the server does not check that.',
+            'Outputs of the components. Each field belongs to the component of that name, or to the component whose registration lists the field in spec.writes. Components must not write secret values here, only references to Secrets; the server does not check that.',
           maxProperties: maxComponents,
         }),
       ),
@@ -172,7 +179,8 @@ export const clusterInventoryKind = defineKind({
       ),
       waitingFor: Type.Optional(
         Type.String({
-          description: 'The message of the condition Ready, cut to the width of a column.',
+          description:
+            'The message of the condition Ready, cut to the width of a column; absent if that message is empty.',
           maxLength: maxColumnText,
         }),
       ),
@@ -202,7 +210,8 @@ export const clusterInventoryKind = defineKind({
 export type ClusterInventory = ObjectOf<typeof clusterInventoryKind>;
 
 /**
- * Reads and validates a ClusterInventory. It does not validate the content below `config`, `cluster`, and `outputs`, which stays untrusted.
+ * Reads and validates a ClusterInventory. Never throws; the result of an invalid one lists up to 30 errors. The content below `config`,
+ * `cluster`, and `outputs` is not validated and stays untrusted.
  */
 export function readClusterInventory(object: unknown): Read<ClusterInventory> {
   return readObject(clusterInventoryKind, object);

@@ -1,6 +1,9 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** Codes of denied writes to entries, and of denied changes and deletions of registrations. The last four are codes of Events only. */
+/**
+ * Codes of denied writes to entries, and of denied changes and deletions of registrations. The last four are no denials but codes of
+ * Events; a line of the journal also has the code Abandoned.
+ */
 export const inventoryCodes = {
   NoSuchRun: {
     audience: 'component',
@@ -11,13 +14,14 @@ export const inventoryCodes = {
   },
   ForeignPath: {
     audience: 'component',
-    meaning: 'The component writes a path that it does not own. The whole patch is denied.',
+    meaning: 'The patch of the component changes a path that the component does not own. The whole patch is denied.',
     remedy:
       'Change the component to write only its own paths, or ask a fleet administrator to add the path to `spec.writes` of its ComponentReconciler.',
   },
   ForeignSecret: {
     audience: 'component',
-    meaning: 'The published `secretRef` does not name the Secret `kc-UID` of the entry, or has a namespace.',
+    meaning:
+      'The published `secretRef` does not name the Secret `kc-UID`, where UID is the UID of the entry, or it contains a namespace.',
     remedy: 'Publish `kc-` and the UID of the entry as the name, without a namespace.',
   },
   EntryTooLarge: {
@@ -50,24 +54,24 @@ export const inventoryCodes = {
   SecretNotReadable: {
     audience: 'anyone',
     meaning:
-      'The user who set `spec.kubeconfigSecretRef` has no permission to read the Secret, or the webhook did not record that user.',
+      'Not a denial, but the code of an Event. The user who set `spec.kubeconfigSecretRef` has no permission to read the Secret, or the webhook did not record that user.',
     remedy: 'Ask a user who may read the Secret to remove `spec.kubeconfigSecretRef`, and then to set it again.',
   },
   Abandoned: {
     audience: 'fleet administrator',
     meaning:
-      'A user abandoned a component of the entry. This is not a denial: the server no longer runs the component there, and what it created stays. The Event and the line of the journal name the user.',
+      'Not a denial, but the code of an Event and of a line of the journal, which name the user. A user abandoned a component of the entry: the server no longer runs the component for the entry, and what the component created stays.',
     remedy: 'Delete what the component created, by hand. To undo the abandonment, remove the annotation.',
   },
   MissingAlreadySatisfied: {
     audience: 'component',
     meaning:
-      'Only an Event. The component reported NotReady, but the inputs that it names were as it wants when the server called it.',
-    remedy: 'Check how the component reads the entry.',
+      'Not a denial, but the code of an Event, and the reason in the status of the component. The component reported NotReady, but the inputs that it waits for were already as it wants when the server called it.',
+    remedy: 'Correct how the component reads the entry, or which inputs it reports as missing.',
   },
   Livelock: {
     audience: 'fleet administrator',
-    meaning: 'Only an Event. The same inputs started more than 5 runs in 10 minutes.',
+    meaning: 'Not a denial, but the code of an Event. The same inputs started more than 5 runs in 10 minutes.',
     remedy: 'Find the component or user that changes these inputs back and forth; the message names them.',
   },
 } as const satisfies CodeTable;

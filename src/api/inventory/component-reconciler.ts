@@ -24,7 +24,7 @@ const entrySelector = Type.Object(
       ),
     ),
   },
-  { description: 'Selects the entries by label. If absent, the component runs for all entries.' },
+  { description: 'Selects the entries by label. If absent, the component runs for all entries in its modes.' },
 );
 
 const loopback = "self.url.matches('^http://(127[.]0[.]0[.]1|localhost|[[]::1[]])(:[0-9]{1,5})?(/.*)?$')";
@@ -33,7 +33,8 @@ const endpoint = Type.Object(
   {
     url: Type.Optional(
       Type.String({
-        description: 'Base URL, such as https://network.example.org/base. The server appends /v1/reconcile.',
+        description:
+          'Base URL, such as https://network.example.org/base. The server appends /v1/reconcile. Plain http is allowed only for loopback addresses, and with the flag --allow-loopback-http.',
         maxLength: 1024,
       }),
     ),
@@ -89,7 +90,7 @@ const remoteWatch = Type.Object({
   ),
   fields: Type.Union([Type.Literal('metadata'), Type.Literal('spec'), Type.Literal('status')], {
     description:
-      'The part of an object whose change triggers a run: labels and annotations, the generation, or the status.',
+      'The part of an object whose change triggers a run. metadata: labels and annotations. spec: the generation, or for a kind without a generation, all fields but metadata and status. status: the status. The creation and the deletion of an object also trigger a run.',
     default: 'spec',
   }),
 });
@@ -109,7 +110,7 @@ export const componentReconcilerKind = defineKind({
       caBundle: Type.Optional(
         Type.String({
           description:
-            'CA certificate in PEM that signed the certificate of the endpoint. The server trusts no other CA.',
+            'CA certificate in PEM that signed the certificate of the endpoint. The server trusts no other CA. Required for HTTPS endpoints.',
           maxLength: 65_536,
         }),
       ),
@@ -121,12 +122,13 @@ export const componentReconcilerKind = defineKind({
       }),
       reads: listOf(readPath('A field.'), 64, {
         description:
-          'JSON pointers to the fields of the entry whose changes trigger a run. The component’s own configuration always triggers one.',
+          'JSON pointers to the fields of the entry whose changes trigger a run. A change of the component’s own configuration always triggers a run.',
         default: [],
       }),
       writes: Type.Optional(
         listOf(writePath('A field.'), 8, {
-          description: 'JSON pointers to the fields that the component owns. Default: /status/outputs/NAME.',
+          description:
+            'JSON pointers to the fields that the component owns. Default: /status/outputs/NAME, where NAME is the name of the component.',
           minItems: 1,
         }),
       ),
@@ -140,13 +142,18 @@ export const componentReconcilerKind = defineKind({
         default: [],
       }),
       intervalSeconds: seconds(
-        'Interval between runs that nothing else triggers, with 10 % jitter.',
+        'Time from a run that ended with Done to the next run if nothing triggers one earlier, with 10 % jitter. After NotReady: this time or 10 minutes, whichever is shorter, with 20 % jitter.',
         3600,
         10,
         604_800,
       ),
-      timeoutSeconds: seconds('Timeout of a call.', 5, 1, 30),
-      leaseSeconds: seconds('Heartbeat timeout: maximum time between reports of an asynchronous run.', 60, 5, 3600),
+      timeoutSeconds: seconds('Time in which the component must answer a call.', 5, 1, 30),
+      leaseSeconds: seconds(
+        'Heartbeat timeout: maximum time between reports of an asynchronous run, unless the component names another in its answer or its heartbeat.',
+        60,
+        5,
+        3600,
+      ),
       maxRunSeconds: seconds('Maximum duration of a run, including all heartbeats.', 3600, 10, 86_400),
       maxConcurrent: Type.Integer({
         description: 'Maximum number of concurrent runs over all entries.',
@@ -156,8 +163,8 @@ export const componentReconcilerKind = defineKind({
       }),
       retry: Type.Object(
         {
-          baseSeconds: seconds('Upper bound of the first delay.', 1, 1, 3600),
-          capSeconds: seconds('Upper bound of all delays.', 300, 1, 86_400),
+          baseSeconds: seconds('Upper bound of the first delay after a Retry.', 1, 1, 3600),
+          capSeconds: seconds('Upper bound of every delay after a Retry.', 300, 1, 86_400),
         },
         {
           description: 'Backoff after a Retry outcome: random delays whose upper bound doubles with each attempt.',
@@ -204,12 +211,22 @@ export const componentReconcilerKind = defineKind({
     column('Accepted', '.status.conditions[?(@.type=="Accepted")].status', 'Whether the server runs the component.'),
     column('Reachable', '.status.conditions[?(@.type=="Reachable")].status', 'Whether the endpoint answers.'),
     ageColumn,
-    column('Cyclic', '.status.conditions[?(@.type=="Cyclic")].status', 'Whether its outputs affect its own inputs.', {
-      priority: 1,
-    }),
-    column('Refused', '.status.conditions[?(@.type=="Accepted")].message', 'Why the server does not run it.', {
-      priority: 1,
-    }),
+    column(
+      'Cyclic',
+      '.status.conditions[?(@.type=="Cyclic")].status',
+      'Whether outputs of the component affect its own inputs.',
+      {
+        priority: 1,
+      },
+    ),
+    column(
+      'Refused',
+      '.status.conditions[?(@.type=="Accepted")].message',
+      'Why the server does not run the component.',
+      {
+        priority: 1,
+      },
+    ),
     column('Unreachable', '.status.conditions[?(@.type=="Reachable")].message', 'Why the endpoint does not answer.', {
       priority: 1,
     }),

@@ -3,14 +3,19 @@ import type { MissingInput } from './fields.ts';
 /** Reason of a NotReady whose missing inputs held both at the start and at the end of the run. */
 export const alreadySatisfied = 'MissingAlreadySatisfied';
 
+/** A component in `status.components`, or the outcome of a run. */
 interface Described {
+  /** Name of the state or of the outcome. */
   readonly state: string;
   readonly reason: string | undefined;
   readonly message: string | undefined;
   readonly missing: readonly MissingInput[];
 }
 
-/** The state of a component, or the outcome of a run, in one line: what it waits for, or its reason, and its message. */
+/**
+ * The state of a component, or the outcome of a run, in one line. If it waits for inputs: the inputs and the message. If it is suspended or
+ * running: only the message. In other cases: the state, the reason, and the message.
+ */
 export function describeState(described: Described): string {
   const { state, reason, message } = described;
   if (reason === 'Suspended' && message) return message;
@@ -20,7 +25,7 @@ export function describeState(described: Described): string {
   return `${state}${reason && reason !== state ? ` (${reason})` : ''}${detail ? `: ${detail}` : ''}`;
 }
 
-/** Why a component has its state, without the state; empty if the state says everything. */
+/** Why a component has its state, without the name of the state; empty if there is no reason and no message. */
 export function describeReason(described: Described): string {
   const { state, reason } = described;
   const sentence = sentenceOf(described);
@@ -28,7 +33,7 @@ export function describeReason(described: Described): string {
   return [reason === state ? undefined : reason, detailOf(described)].filter((text) => text).join(': ');
 }
 
-/** A sentence that says everything without the state and the reason; undefined if there is none. */
+/** A sentence that needs no state and no reason before it; undefined if the component neither waits for inputs nor runs with a message. */
 function sentenceOf({ reason, message, missing }: Described): string | undefined {
   if (reason === 'Running' && message) return message;
   if (missing.length === 0) return undefined;

@@ -18,7 +18,10 @@ export const mode = (options: TSchemaOptions = {}) =>
 /** The mode of an entry. */
 export type Mode = Static<ReturnType<typeof mode>>;
 
-/** A condition on an entry. The server runs the component again once all conditions of the run hold, or another trigger starts it. */
+/**
+ * A condition on an entry. The server runs the component again once all conditions of its last outcome hold, or when another trigger starts
+ * a run.
+ */
 export const missingInput = Type.Object(
   {
     path: readPath('The field, as a JSON pointer such as /status/outputs/network/vnetName.'),
@@ -26,10 +29,10 @@ export const missingInput = Type.Object(
       [Type.Literal('present'), Type.Literal('absent'), Type.Literal('equals'), Type.Literal('noReaders')],
       {
         description:
-          'What the component waits for: the field is present, absent, equal to value, or read by no remaining component.',
+          'What the component waits for: the field is present, absent, equal to value, or read by no remaining component. A field with the value null counts as absent.',
       },
     ),
-    value: Type.Optional(anyJson('The expected value, for want: equals.')),
+    value: Type.Optional(anyJson('The expected value; set only if want is equals.')),
   },
   { description: 'A missing input.' },
 );

@@ -32,17 +32,19 @@ export const reportCodes = {
   },
   OutcomeDiffers: {
     audience: 'component',
-    meaning: 'Status 409. The run has ended by a report with another outcome, which counts.',
+    meaning:
+      'Status 409. An earlier report ended the run, and this report differs from it. The earlier outcome counts.',
     remedy: 'Report one outcome for each run. You may repeat it unchanged.',
   },
   NotLeading: {
     audience: 'component',
     meaning: 'Status 503. This replica is not the leader; only the leader accepts reports.',
-    remedy: 'Report again after `Retry-After`. If it stays, an operator checks which replica holds the Lease.',
+    remedy:
+      'Report again after `Retry-After`. If the answer stays the same, ask an operator to check which replica holds the Lease.',
   },
   Busy: {
     audience: 'component',
-    meaning: 'Status 503. More than 256 reports arrive at once.',
+    meaning: 'Status 503. The server handles 256 reports, or reviews the tokens of 256 reports, which is the limit.',
     remedy: 'Report again after `Retry-After`.',
   },
   Unavailable: {
@@ -110,7 +112,8 @@ export const callCodes = {
   Busy: {
     audience: 'operator',
     meaning: 'Status 429. The component has as many runs or callers as it accepts.',
-    remedy: 'None: the server retries. If it stays, lower `spec.maxConcurrent`, or add replicas.',
+    remedy:
+      'None: the server retries. If the answer stays the same, lower `spec.maxConcurrent`, or add replicas of the component.',
   },
   Unavailable: {
     audience: 'operator',

@@ -23,19 +23,30 @@ export const reconcileRuns = resource('reconcileruns', 'ReconcileRun', true);
 /** Finalizer on entries. The server removes it once every component that ran has torn down its resources, or was abandoned. */
 export const teardownFinalizer = 'inventory.drawbridge.dev/teardown';
 
-/** On runs, ServiceAccounts, Roles, RoleBindings, and Secrets of an entry, and on objects of its components: the UID of the entry. */
+/**
+ * Label with the UID of the entry. On its run records, ServiceAccounts, Roles, RoleBindings, and Secrets, and on objects of its components.
+ */
 export const entryUidLabel = 'inventory.drawbridge.dev/entry-uid';
-/** On runs and ServiceAccounts: the name of the component. */
+/** Label with the name of the component, on run records and ServiceAccounts. */
 export const componentLabel = 'inventory.drawbridge.dev/component';
 
 /** Maximum number of components, of owners of outputs, and of abandoned components in one entry. */
 export const maxComponents = 64;
 
-/** On entries: with a new value, the server runs the component as soon as it may run; not while the entry is suspended, for example. */
+/**
+ * Annotation on entries. If its value changes, the server runs the component as soon as a run may start. While the entry is suspended, for
+ * example, no run may start.
+ */
 export const forceAnnotation = (component: string): string => `force.inventory.drawbridge.dev/${component}`;
-/** On entries: the server no longer runs the component, and does not wait for its teardown. The value is the reason. */
+/**
+ * Annotation on entries. If it is present, the server no longer runs the component, and does not wait for its teardown. The value is the
+ * reason.
+ */
 export const abandonAnnotation = (component: string): string => `abandon.inventory.drawbridge.dev/${component}`;
-/** On entries: the user who set the abandon annotation of the component. The webhook writes it, and overwrites any submitted value. */
+/**
+ * Annotation on entries: the user who set the abandon annotation of the component. The webhook writes it, and overwrites any submitted
+ * value.
+ */
 export const abandonedByAnnotation = (component: string): string =>
   `abandoned-by.inventory.drawbridge.dev/${component}`;
 
@@ -58,13 +69,16 @@ export const outputsOf = (component: string): JsonPointer => pointerOf('status',
 /** Maximum length of the name of an object. */
 const maxNameLength = 253;
 
-/** Name of the run record of one component of one entry: `ENTRY.COMPONENT`, or `runNameByUid` if that would be too long. */
+/** Name of the run record of one component of one entry: `ENTRY.COMPONENT`, or `runNameByUid` if that name would be too long. */
 export function runName(entry: { readonly name: string; readonly uid: string }, component: string): string {
   const name = `${entry.name}.${component}`;
   return name.length <= maxNameLength ? name : runNameByUid(entry.uid, component);
 }
 
-/** Name of run records that earlier versions created. They keep it. */
+/**
+ * `UID.COMPONENT`: the name of a run record if `ENTRY.COMPONENT` would be too long. Records that earlier versions of the server created
+ * under this name keep it.
+ */
 export const runNameByUid = (entryUid: string, component: string): string => `${entryUid}.${component}`;
 
 /** ID of one run, as requests and reports use it. */
@@ -72,15 +86,18 @@ export const runIdOf = (entryUid: string, component: string, seq: number): strin
 
 /** Name of the ServiceAccount of a component for one entry. */
 export const accountName = (entryUid: string, component: string): string => `${accountPrefix}${entryUid}.${component}`;
-/** Name prefix of these ServiceAccounts. The server gives it to no other ServiceAccount. */
+/** Name prefix of the ServiceAccounts of components. The server gives it to no other ServiceAccount. */
 export const accountPrefix = 'inventory-';
 
 /** ServiceAccount, in the namespace of the leader election Lease, whose tokens authenticate calls to components. */
 export const managerAccount = 'drawbridge-inventory';
-/** Audience of the token for such a call. */
+/** Audience of the token for a call to the component. */
 export const callAudience = (component: string): string => `drawbridge/${component}`;
 
-/** Maximum size of an entry, in bytes of its JSON without managedFields. */
+/**
+ * Maximum size of an entry, in bytes of its JSON without managedFields and without the parts of the status that only the server writes.
+ * `entryBytes` counts them.
+ */
 export const maxEntryBytes = 65_536;
 
 /** Condition types of entries. */
@@ -90,7 +107,10 @@ export const entryConditions = {
    * deleted. With reason `TooLarge`, the server starts no run.
    */
   ready: 'Ready',
-  /** False while a watch of the managed cluster is unhealthy. */
+  /**
+   * False while a watch of the managed cluster is unhealthy, or is closed because the server watches too many clusters. Absent if the entry
+   * never had remote watches.
+   */
   remoteWatchHealthy: 'RemoteWatchHealthy',
   /** True while a component's inputs keep returning to earlier values. The message names the component and the path. */
   livelock: 'Livelock',
@@ -98,7 +118,10 @@ export const entryConditions = {
 
 /** Condition types of registrations. */
 export const registrationConditions = {
-  /** False if the registration breaks a rule that the webhook did not enforce. The server runs nothing then. */
+  /**
+   * False if the server cannot use the registration, for example because it breaks a rule that the webhook did not enforce. The server then
+   * runs the component for no entry.
+   */
   accepted: 'Accepted',
   /** False while the circuit breaker of the endpoint is open. */
   reachable: 'Reachable',

@@ -10,7 +10,7 @@ export const maxHistory = 10;
 /** Maximum number of reasons in a record. */
 export const maxReasons = 8;
 
-/** The schema of the outcome of a run. */
+/** The schema of the name of an outcome. */
 export const outcomeName = Type.Union(
   [
     Type.Literal('Done'),
@@ -24,7 +24,8 @@ export const outcomeName = Type.Union(
 );
 
 const operation = Type.Union([Type.Literal('reconcile'), Type.Literal('delete')], {
-  description: 'Operation that the component runs.',
+  description:
+    'What the server asks of the component. reconcile: create and update what the entry needs. delete: delete what the component created.',
   default: 'reconcile',
 });
 
@@ -39,7 +40,7 @@ const heldBy = Type.Union(
   ],
   {
     description:
-      'Why the server starts no run. Suspended, Disabled, NotApplicable, TooLarge, RegistrationRefused: as in status.components of the entry. Unreachable: a run is due, and waits until the endpoint accepts calls.',
+      'Why the server starts no run. Suspended, Disabled, NotApplicable, TooLarge, RegistrationRefused: as in status.components of the entry. Unreachable: a run is due, and waits until the endpoint accepts calls. Absent if a run may start, and during a run.',
   },
 );
 
@@ -69,7 +70,7 @@ export const reconcileRunKind = defineKind({
       seq: count('Number of the last started run.'),
       phase: Type.Union([Type.Literal('Idle'), Type.Literal('Running'), Type.Literal('Applying')], {
         description:
-          'Running: the server called the component. Applying: the component answered, and the server writes its outputs.',
+          'Idle: no run is active. Running: the server calls or called the component, and the run has no outcome yet. Applying: the component reported its outcome, and the server writes its outputs.',
         default: 'Idle',
       }),
       operation,
@@ -77,7 +78,12 @@ export const reconcileRunKind = defineKind({
       why: Type.Optional(
         Type.String({ description: 'The reasons in words, cut to the width of a column.', maxLength: maxColumnText }),
       ),
-      inputsDigest: Type.Optional(Type.String({ description: 'Digest of the inputs of the last run.', maxLength: 64 })),
+      inputsDigest: Type.Optional(
+        Type.String({
+          description: 'Digest of the inputs of the last run; absent if they changed during that run.',
+          maxLength: 64,
+        }),
+      ),
       credentialID: Type.Optional(
         credential('ID of the token that authorizes writes; set only while the component runs.'),
       ),
@@ -85,12 +91,17 @@ export const reconcileRunKind = defineKind({
         credential('ID of the previous token after a refresh; it stays valid until previousCredentialExpiresAt.'),
       ),
       previousCredentialExpiresAt: Type.Optional(time('Time at which the previous token stops authorizing writes.')),
-      startedAt: Type.Optional(time('Time at which the last run was started.')),
+      startedAt: Type.Optional(time('Time at which the server started the last run.')),
       asynchronous: Type.Boolean({
-        description: 'Whether the component answered 202 and reports to the callback.',
+        description:
+          'Whether the component of the current run answered 202 and reports to the callback. False without a current run.',
         default: false,
       }),
-      leaseUntil: Type.Optional(time('Deadline of the current run. A heartbeat extends it.')),
+      leaseUntil: Type.Optional(
+        time(
+          'Deadline of the current run. A heartbeat extends it. The server does not store a change by less than 10 % of the granted time.',
+        ),
+      ),
       attempt: count(
         'Number of Retry outcomes since the last Done, or since the first run with these inputs; or of calls in a row that the component did not accept.',
       ),
@@ -119,7 +130,7 @@ export const reconcileRunKind = defineKind({
             since: Type.Optional(time('Time at which the first of the consecutive runs with this outcome ended.')),
             durationMillis: millis,
           },
-          { description: 'Outcome of the last finished run.' },
+          { description: 'Outcome of the last run that ended; absent if none has ended.' },
         ),
       ),
       history: listOf(
@@ -133,7 +144,7 @@ export const reconcileRunKind = defineKind({
           durationMillis: millis,
         }),
         maxHistory,
-        { description: 'Earlier runs, latest first.', default: [] },
+        { description: 'Runs before the last one that ended with an outcome, latest first.', default: [] },
       ),
     },
     {
@@ -172,7 +183,7 @@ export const reconcileRunKind = defineKind({
 export type ReconcileRun = ObjectOf<typeof reconcileRunKind>;
 /** The outcome of a run, as its record states it. */
 export type OutcomeName = Static<typeof outcomeName>;
-/** What a run asks of its component. */
+/** What the server asks of the component in a run: to reconcile, or to delete what it created. */
 export type Operation = Static<typeof operation>;
 
 /** Reads and validates a ReconcileRun. Never throws; the result of an invalid one lists up to 30 errors. */

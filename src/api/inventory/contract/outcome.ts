@@ -11,36 +11,47 @@ export type Outcome =
   /** The component reconciled the inputs of this run. */
   | ({ readonly outcome: 'Done' } & WithMessage & WithOutputs)
   /**
-   * Inputs are missing, which is not a failure. The server runs the component again once each input is as its `want` requires, or when
-   * the inputs of the component change. Inputs that were so already at the start of the run cause no new run. It runs the component anyway
-   * after the component's interval, at most 10 minutes, with 20 % jitter.
+   * Inputs are missing, which is not a failure. The server runs the component again once each missing input is as its `want` requires, or
+   * when the inputs of the component change. If all missing inputs already were as required at the start and at the end of the run, the
+   * server first waits until it sees that one of them is not. Without a trigger, the server runs the component again after the interval of
+   * its registration or 10 minutes, whichever is shorter, with 20 % jitter.
    */
   | ({ readonly outcome: 'NotReady'; readonly missing: readonly [MissingInput, ...MissingInput[]] } & WithMessage)
   /**
-   * An external operation is in progress, which is not a failure. The server runs the component again after `requeueAfterSeconds`, at
-   * least 1 s and at most 3,600 s. Default: 15 s.
+   * An external operation is in progress, which is not a failure. The server runs the component again after `requeueAfterSeconds`, at least
+   * 1 s and at most 3,600 s. `readOutcome` sets 15 s if the component names no time, and rejects more than 86,400 s.
    */
   | ({ readonly outcome: 'Progressing'; readonly requeueAfterSeconds: number } & WithMessage & WithOutputs)
   /** A transient failure. The server retries with backoff. */
   | ({ readonly outcome: 'Retry' } & WithMessage)
-  /** A permanent failure with these inputs. The server runs the component again when they change, and about once an hour. */
+  /**
+   * A permanent failure with these inputs. The server runs the component again when these inputs change, when a user forces a run, and
+   * about once an hour.
+   */
   | ({ readonly outcome: 'Failed' } & WithMessage)
   /** The component deleted everything that it created. Valid only for the operation `delete`. */
   | ({ readonly outcome: 'Deleted' } & WithMessage);
 
 interface WithMessage {
+  /** For people; undefined if the component gave no message or an empty one. */
   readonly message?: string;
 }
 
 interface WithOutputs {
-  /** A merge patch of the entry's `status.outputs`, keyed by owner. It may only contain paths that the component owns. Untrusted. */
+  /**
+   * A merge patch of the entry's `status.outputs`. Its first level names components. If it changes a path that the component does not own,
+   * the run ends as Failed. Untrusted.
+   */
   readonly outputs?: Readonly<Record<string, unknown>>;
 }
 
-/** Maximum length of a stored message, in characters. Longer messages are truncated; above 65,536 characters the outcome is invalid. */
+/**
+ * Maximum length of a stored message, in characters. A longer message is truncated; a message of more than 65,536 characters makes the
+ * outcome invalid.
+ */
 export const maxMessage = 1024;
 
-/** Delay after a Progressing that names none, in seconds. */
+/** Delay after the outcome Progressing if the component names no time, in seconds. */
 export const defaultRequeueSeconds = 15;
 
 /** Maximum length of a value for `equals`, in characters of its JSON: the status of the entry shows it. */
@@ -66,8 +77,8 @@ export interface ExpectedRun {
 }
 
 /**
- * Reads an outcome from the parsed body of an answer or a report. The body is untrusted. A `run` in it must be the expected run, and the
- * outcome must be valid for the operation. Never throws.
+ * Reads an outcome from the parsed body of an answer or a report. The body is untrusted. If it contains `run`, that must be the ID of the
+ * expected run. The outcome must be valid for the operation. Never throws.
  */
 export function readOutcome(body: unknown, expected: ExpectedRun): Read<Outcome> {
   const read = readBySchema<OutcomeBody>(structural, body, '');
@@ -79,7 +90,10 @@ export function readOutcome(body: unknown, expected: ExpectedRun): Read<Outcome>
 function errorsOf({ run, outcome, missing, outputs }: OutcomeBody, body: unknown, expected: ExpectedRun): FieldError[] {
   const errors: FieldError[] = [];
   if (run !== undefined && run !== expected.id) {
-    errors.push({ field: 'run', message: `names another run; only run ${expected.id} is expected here` });
+    errors.push({
+      field: 'run',
+      message: `names another run; only run ${expected.id} is allowed here; send the ID of the run of the call`,
+    });
   }
   const final = expected.operation === 'delete' ? 'Deleted' : 'Done';
   if ((outcome === 'Done' || outcome === 'Deleted') && outcome !== final) {

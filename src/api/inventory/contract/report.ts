@@ -4,7 +4,10 @@ import { type Read, readBySchema } from '../../schema/read.ts';
 import { toStructural } from '../../schema/structural-schema.ts';
 import { type ExpectedRun, type Outcome, readOutcome } from './outcome.ts';
 
-/** A report of an asynchronous run to its callback: a heartbeat or the outcome. */
+/**
+ * A report of an asynchronous run to its callback: a heartbeat or the outcome. `leaseSeconds` is the time until the next report is due;
+ * undefined: the default of the registration.
+ */
 type Report =
   | { readonly kind: 'heartbeat'; readonly leaseSeconds: number | undefined }
   | { readonly kind: 'outcome'; readonly outcome: Outcome };
@@ -13,7 +16,10 @@ type Report =
 export interface RunExtension {
   /** Time for which the run may continue without another report, in seconds, from 1. */
   readonly leaseSeconds: number;
-  /** A new token that replaces the current one, which is about to expire. */
+  /**
+   * A new token that replaces the current one, which is about to expire; undefined if the component keeps its token. `expires` has the
+   * format of RFC 3339.
+   */
   readonly auth?: { readonly token: string; readonly expires: string };
 }
 
@@ -23,10 +29,13 @@ const accepted = Type.Object({ leaseSeconds });
 
 const structural = { heartbeat: toStructural(heartbeat, 'heartbeat'), accepted: toStructural(accepted, 'accepted') };
 
-/** Reads the parsed body of a report: `{run, heartbeat: {leaseSeconds}}`, or an outcome with its `run`. Never throws. */
+/**
+ * Reads the parsed body of a report: `{run, heartbeat: {leaseSeconds}}`, or an outcome with its `run`. `run` must be the ID of the expected
+ * run. The body is untrusted. Never throws.
+ */
 export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
   if (own(body, 'run') !== expected.id) {
-    return { ok: false, errors: [{ field: 'run', message: `must be ${expected.id}` }] };
+    return { ok: false, errors: [{ field: 'run', message: `is not the ID of this run; send ${expected.id}` }] };
   }
   if (own(body, 'heartbeat') === undefined) {
     const outcome = readOutcome(body, expected);

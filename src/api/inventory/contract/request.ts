@@ -19,9 +19,12 @@ const reconcileRequest = Type.Object({
     id: text(256),
     /** Number of the run, from 1, for this component and entry. */
     seq: Type.Integer({ minimum: 1 }),
-    /** Number of consecutive Retry outcomes before this run. */
+    /**
+     * Number of Retry outcomes since the last Done, or since the first run with these inputs. After calls that the component did not
+     * accept: the number of those calls in a row.
+     */
     attempt: Type.Integer({ minimum: 0 }),
-    /** Deadline of the call. An asynchronous run must answer 202 before it. */
+    /** Deadline of the call. The component must answer before it: with the outcome, or with 202 to continue asynchronously. */
     deadline: time(''),
     /** Reasons for the run, such as `InputChanged:/status/outputs/network/vnetName`. */
     reasons: listOf(Type.String({ maxLength: 316 }), maxReasons),
