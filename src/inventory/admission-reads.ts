@@ -20,21 +20,26 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   }).store;
   const { client } = cluster;
   const reads = {
+    /** The latest run record of a component of the entry, read live; undefined if there is none or it is invalid. */
     async latestRun(entry: EntryRef, component: string, signal: AbortSignal): Promise<ReconcileRun | undefined> {
       const { namespace, uid } = entry;
       const run = await latestRun(client, { namespace, name: runName(entry, component) }, signal);
       if (run?.spec.entry.uid === uid) return run;
       return latestRun(client, { namespace, name: runNameByUid(uid, component) }, signal);
     },
-    /** Paths that a component owns; undefined if it is not registered or invalid. Reads live if the store lacks the registration. */
+    /**
+     * Paths that a component owns; undefined if its registration is missing or invalid. Reads the registration live if the store lacks it.
+     */
     async writesOf(component: string, signal: AbortSignal): Promise<readonly JsonPointer[] | undefined> {
       const registration = registrationStore.get(component) ?? (await liveRegistration(client, component, signal));
       return registration && writesOf(component, registration.spec);
     },
+    /** All valid registrations, read live. */
     async registrations(signal: AbortSignal): Promise<readonly RegistrationPaths[]> {
       const { items } = await client.list(componentReconcilers, { signal });
       return items.flatMap((item) => pathsOf(item) ?? []);
     },
+    /** All valid registrations in the store, which may lag behind the API server. */
     registered: () => [...registrationStore.list()].map(({ registration }) => registration),
     entriesOf: (component: string, signal: AbortSignal) => entriesOf(client, component, signal),
   };
@@ -42,8 +47,8 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
 }
 
 /**
- * The latest record; undefined if there is none or it is invalid. A get without resourceVersion reads the latest stored version; a cache of
- * the API server may be older.
+ * The latest record; undefined if there is none or it is invalid. The get has no resourceVersion, so the API server reads the latest stored
+ * version and not its cache, which may be older.
  */
 async function latestRun(
   client: Client,

@@ -25,7 +25,10 @@ interface DryRunProofDeps {
 const probeAccount: Grantee = { name: '0-proof', kubeconfig: 'none' };
 /** Interval between checks while there is no entry, milliseconds. */
 const pollMs = 100;
-/** Delay between two attempts, milliseconds: `baseMs`. After a full round, an accepted write, or an outage: backoff up to `capMs`. */
+/**
+ * Delay between two attempts, milliseconds: `baseMs`. After all entries were tried, after an accepted write, and while the API server is
+ * unreachable: backoff from `baseMs` to `capMs`.
+ */
 const delays = { baseMs: 500, capMs: 30_000 };
 
 /**
@@ -34,7 +37,7 @@ const delays = { baseMs: 500, capMs: 30_000 };
  */
 type AttemptResult = 'enforced' | 'notEnforced' | 'inconclusive' | 'unreachable';
 
-/** Proves write authorization with a dry-run write that the webhook must reject, because its token belongs to no run. */
+/** Proves that the webhook enforces write authorization of components: it must deny a dry-run write whose token belongs to no run. */
 export class DryRunProof implements AuthorizationProof {
   readonly #deps: DryRunProofDeps;
   #proved = false;
@@ -84,8 +87,8 @@ export class DryRunProof implements AuthorizationProof {
   }
 
   /**
-   * The next entry that this round has not tried, so that one unusable entry does not stop all components. Prefers namespaces with few
-   * tried entries, then entries that are not being deleted.
+   * The next entry that this round has not tried, so that one unusable entry does not stop all components; undefined if none is left.
+   * Prefers namespaces with few tried entries, then entries that are not being deleted.
    */
   #nextEntry(): Entry | undefined {
     let best: Entry | undefined;
@@ -115,7 +118,7 @@ export class DryRunProof implements AuthorizationProof {
         { status: {} },
         { dryRun: true, subresource: 'status', signal },
       );
-      return 'the API server accepted a status write by a token without a run; the webhook for clusterinventories/status must reject it; check that its ValidatingWebhookConfiguration exists';
+      return 'the API server accepted a status write by a token without a run; the webhook for clusterinventories/status must reject it; check that the ValidatingWebhookConfiguration of drawbridge exists: kubectl get validatingwebhookconfigurations';
     } catch (error) {
       if (isForbidden(error) && describe(error).includes(`${noSuchRunCode}: `)) return undefined;
       throw error;

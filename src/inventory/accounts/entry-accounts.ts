@@ -31,14 +31,17 @@ interface EntryAccountsDeps {
   readonly clock: Clock;
 }
 
-/** What this process knows about the roles of an entry. After a restart, it checks each role on first use. */
+/** What this process knows about the roles of an entry. After a restart, the process checks each role on first use. */
 interface KnownEntry {
   readonly components: Map<string, KnownComponent>;
-  /** Whether an object of the entry vanished. If so, the server recreates the objects without a prior check. */
+  /** Whether another client deleted an object of the entry. If so, the server recreates the objects without a prior check. */
   readonly hasLostObjects: boolean;
   /** Names of the accounts that have each kubeconfig role; undefined until the first check for roles to revoke. */
   holdersByRole: ReadonlyMap<EntryRole, Set<string>> | undefined;
-  /** The supplied Secret that the component may read: undefined if there is none, null before the first check. */
+  /**
+   * The Secret in `spec.kubeconfigSecretRef` that the kubeconfig producer may read; undefined if it may read none, null before the first
+   * check. `confirmedAt`: monotonic milliseconds.
+   */
   supplied: { readonly name: string; readonly confirmedAt: number } | undefined | null;
 }
 
@@ -52,6 +55,7 @@ const unknownEntry = ({ hasLostObjects }: Pick<KnownEntry, 'hasLostObjects'>): K
 /** The known roles of a component. Instants are monotonic milliseconds. */
 interface KnownComponent {
   readonly roles: readonly EntryRole[];
+  /** Time at which this process created or last confirmed the roles. */
   readonly createdAt: number;
   /** Time at which the roles were last confirmed to be in force. */
   readonly confirmedAt: number | undefined;
@@ -64,7 +68,7 @@ const kubeconfigRoles = ['kubeconfig', 'kubeconfig-producer'] as const satisfies
 
 /**
  * Manages the ServiceAccounts, Roles, RoleBindings, and Secret of each entry: creates them on first use, repairs them, and deletes them
- * before the entry.
+ * before the entry is deleted.
  */
 export class EntryAccounts implements EntryAccess {
   readonly #deps: EntryAccountsDeps;
@@ -87,8 +91,8 @@ export class EntryAccounts implements EntryAccess {
 
   /**
    * Resolves when the component's roles are in force; a confirmation is valid for ten minutes. Creates missing objects, but does not notice
-   * a deleted account: after a NotFound, call `forget` and this again. For a kubeconfig producer in mode `byoc`, also grants or revokes
-   * access to the supplied Secret. Rejects as the client does, and with CodedError `NameTaken` or `GrantNotInForce`.
+   * a deleted account: after a NotFound, call `forget`, then `ensure` again. For a kubeconfig producer in mode `byoc`, also grants or
+   * revokes access to the supplied Secret. Rejects as the client does, and with CodedError `NameTaken` or `GrantNotInForce`.
    */
   async ensure(entry: Entry, component: Grantee, signal: AbortSignal): Promise<void> {
     const { ref, mode } = entry;
@@ -98,7 +102,10 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** After an object vanished: the next `ensure` recreates what is missing. Returns false if the access is withdrawn or unknown. */
+  /**
+   * Forgets what this process knows about an entry, after another client deleted one of its objects. The next `ensure` recreates what is
+   * missing. Returns false if this process knows nothing about the entry, for example because its access was withdrawn.
+   */
   forget(entryUid: string): boolean {
     if (!this.#knownEntries.has(entryUid)) return false;
     this.#knownEntries.set(entryUid, unknownEntry({ hasLostObjects: true }));
@@ -151,12 +158,16 @@ export class EntryAccounts implements EntryAccess {
     return this.#deps.clock.monotonic() - known.createdAt < inForceMs;
   }
 
+  /**
+   * Whether the roles of the component are in force, and this process does not know that one is missing. For a kubeconfig producer, also
+   * creates the Secret if it is missing.
+   */
   async #stillExists(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
     const known = this.#knownEntries.get(ref.uid);
     const ofComponent = known?.components.get(component.name);
     const mayExist = ofComponent ? hasAll(ofComponent, component) : !known?.hasLostObjects;
     if (!mayExist) return false;
-    // The producer needs the Secret besides its permissions.
+    // A kubeconfig producer also needs the Secret, because it may not create it.
     if (component.kubeconfig === 'produce') await this.#ensureSecret(ref, signal);
     return this.#bindings.areInForce(ref, component.name, rolesOf(component), '', signal);
   }
@@ -173,7 +184,9 @@ export class EntryAccounts implements EntryAccess {
     return known;
   }
 
-  /** Creates the objects of components; corrects Roles and RoleBindings that differ. Drops foreign subjects. */
+  /**
+   * Creates the objects of components; corrects Roles and RoleBindings that differ. Removes subjects that are not accounts of the entry.
+   */
   async #createAccess(ref: EntryRef, components: readonly Grantee[], signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#deps;
     if (components.some(({ kubeconfig }) => kubeconfig !== 'none')) await this.#ensureSecret(ref, signal);
@@ -191,7 +204,7 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** Revokes kubeconfig roles that the component no longer needs. Returns whether there were any. */
+  /** Revokes kubeconfig roles that the component no longer needs. Returns whether it revoked any. */
   async #revokeExcess(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
     const known = this.#knownEntry(ref.uid);
     known.holdersByRole ??= new Map(

@@ -125,8 +125,8 @@ interface OwnedField {
 }
 
 /**
- * Creates `object`, which must already contain the desired value of `field`. If the object exists, corrects `field`. Does not adopt an
- * object without a controller.
+ * Creates `object`, which must already contain the desired value of `field`. If the object exists, corrects `field`; without `field`,
+ * changes nothing. Does not adopt an object without a controller.
  *
  * Rejects with CodedError `NameTaken`, without a change, if the existing object is immutable, has another `roleRef`, or is not controlled
  * by the entry with UID `uid`. Rejects with the last ApiError after five attempts that found the object deleted or changed meanwhile. Also
@@ -209,8 +209,8 @@ export function accountQuestion(ref: EntryRef, component: string, right: Right):
 }
 
 /**
- * Whether the user who set `kubeconfigSecretRef` may get that Secret now, by a SubjectAccessReview. It uses the groups that the webhook
- * recorded when the user set the reference. Rejects as the client does.
+ * Whether the user who set `kubeconfigSecretRef` may get that Secret now, by a SubjectAccessReview. The review uses the groups and the
+ * extra fields that the webhook recorded when the user set the reference. Rejects as the client does.
  */
 export function setterMayReadSecret(
   client: Client,

@@ -67,7 +67,10 @@ export class EntryRoleBindings {
     });
   }
 
-  /** Removes a subject from the RoleBinding of a role, if it exists. Rejects with Conflict if another client changes it meanwhile. */
+  /**
+   * Removes a subject from the RoleBinding of a role, if the RoleBinding exists and contains it. Rejects with Conflict if another client
+   * changes it meanwhile.
+   */
   async unbind(ref: EntryRef, role: EntryRole, subject: RbacSubject, signal: AbortSignal): Promise<void> {
     const client = this.#client;
     const name = { namespace: ref.namespace, name: entryRoleName(ref.uid, role) };
@@ -103,7 +106,7 @@ export class EntryRoleBindings {
     }
   }
 
-  /** Whether the API server grants the roles. Checks only the last permission of each, because a Role takes effect as a whole. */
+  /** Whether the API server grants the roles. Checks only the last permission of each role, because a Role takes effect as a whole. */
   async areInForce(
     ref: EntryRef,
     component: string,

@@ -22,13 +22,13 @@ interface RunTokensDeps {
 
 /** Requested lifetime of all tokens, seconds: the minimum of the API server. */
 const lifetimeSeconds = 600;
-/** Remaining lifetime at which a shared call token is replaced, milliseconds. */
+/** The server replaces a shared call token once at most this much of its lifetime remains, milliseconds. */
 const callReserveMs = 180_000;
 
 /** Requests tokens for ServiceAccounts. */
 export class RunTokens implements TokenIssuer {
   readonly #deps: RunTokensDeps;
-  /** Call tokens by component. */
+  /** Tokens that authenticate the server to a component (call tokens), by component. */
   readonly #callTokens = new Map<string, IssuedToken>();
   /** Pending requests for call tokens, by component. */
   readonly #pending = new Map<string, Promise<IssuedToken>>();
@@ -119,7 +119,8 @@ const maxTokenLength = 16_384;
 
 /**
  * Authenticates tokens by TokenReview with the audience of the API server. Resolves to undefined, without a TokenReview, for an overlong
- * token and one with characters beyond printable ASCII. Rejects as the client does.
+ * token and one with characters beyond printable ASCII. Also resolves to undefined if the token is invalid or does not have exactly one
+ * credential ID. Rejects as the client does.
  */
 export const tokenReader = (client: Client): TokenReader => ({
   async read(token, signal) {

@@ -10,7 +10,7 @@ import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
 import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { Component, RunContext } from '../ports.ts';
 import { type DesiredObject, ensure, remove, withCluster } from './cluster-objects.ts';
-import { type ComponentsDeps, missingOf, textAt } from './inputs.ts';
+import { type ComponentsDeps, notReadyUnlessPresent, textAt } from './inputs.ts';
 import {
   deletedOnceUnused,
   digestOf,
@@ -26,8 +26,8 @@ const secretNamePath = '/spec/kubeconfigSecretRef/name';
 const secretKeyPath = '/spec/kubeconfigSecretRef/key';
 
 /**
- * Replaces the component `kubeconfig` for an existing cluster: validates the supplied kubeconfig and publishes another one that expires.
- * Other components cannot read the supplied one. This component never deletes the cluster.
+ * Replaces the component `kubeconfig` for an existing cluster: validates the supplied kubeconfig and publishes a new kubeconfig that
+ * expires. Other components cannot read the supplied kubeconfig. This component never deletes the cluster.
  */
 export function byocComponent(deps: ComponentsDeps): Component {
   return {
@@ -35,8 +35,8 @@ export function byocComponent(deps: ComponentsDeps): Component {
     reconcile: async (run) => {
       const entry = await run.entry.get();
       if (run.request.operation === 'delete') return tearDown(deps, run, entry);
-      const missing = missingOf(entry, secretNamePath);
-      if (missing) return missing;
+      const notReady = notReadyUnlessPresent(entry, secretNamePath);
+      if (notReady) return notReady;
       const supplied = await readSupplied(run, entry);
       return 'outcome' in supplied ? supplied : publish(deps, run, entry, supplied);
     },
@@ -49,12 +49,16 @@ interface Supplied {
   readonly credentials: InlineCredentials;
 }
 
+/** Reads the supplied kubeconfig. Resolves to the outcome Failed if the Secret does not contain a usable kubeconfig. */
 async function readSupplied(run: RunContext, entry: KubeObject): Promise<Supplied | Outcome> {
   const secret = textAt(entry, secretNamePath) ?? '';
   const key = textAt(entry, secretKeyPath) ?? kubeconfigKey;
   const text = textIn(await run.entry.secret(secret), key);
   if (text === undefined)
-    return { outcome: 'Failed', message: `Secret ${secret} has no key ${key}; add the kubeconfig under this key` };
+    return {
+      outcome: 'Failed',
+      message: `Secret ${secret} has no key ${key}, or its value is empty; add the kubeconfig under this key`,
+    };
   try {
     return { text, credentials: await inlineCredentials(text) };
   } catch (error) {
@@ -78,9 +82,9 @@ async function publish(
 }
 
 /**
- * Issues a kubeconfig for an account with `cluster-admin` that only this entry uses. It expires when its token does, usually after
- * `lifetimeSeconds`, or at teardown. Rejects with CodedError `NotAdministrator` if the supplied kubeconfig may not create that account or
- * its ClusterRoleBinding. Also rejects as `withCluster` and the accessor of the entry do.
+ * Issues a kubeconfig for an account with `cluster-admin` that only this entry uses. The kubeconfig expires when its token does, usually
+ * after `lifetimeSeconds`, or at teardown. Rejects with CodedError `NotAdministrator` if the supplied kubeconfig may not create that
+ * account or its ClusterRoleBinding. Also rejects as `withCluster` and the accessor of the entry do.
  */
 function issueKubeconfig(
   deps: ComponentsDeps,
@@ -98,7 +102,8 @@ function issueKubeconfig(
       { signal },
     );
     const issued = await kubeconfigOf(credentials, token);
-    // Write this before the account gets permissions: if the Secret is empty, the teardown assumes that there is no account.
+    // Write the kubeconfig before the account gets permissions: if the Secret is empty, the teardown assumes that no account has
+    // permissions.
     if (textIn(await ifPresent(run.entry.kubeconfig())) === undefined) await run.entry.writeKubeconfig(issued);
     await asAdministrator(() => ensure(client, binding, signal));
     return { text: issued, expiresAtMs: parseTime(expiresAt) ?? deps.clock.now() + lifetimeSeconds * 1000 };
@@ -106,9 +111,9 @@ function issueKubeconfig(
 }
 
 /**
- * Removes the account from the cluster with the account's own kubeconfig. If that is missing, unusable, or rejected, uses the supplied one:
- * without its ClusterRoleBinding, the account may no longer delete itself. If both are missing or rejected, the account stays. Ignores any
- * error if no kubeconfig was issued. NotReady while another component has outputs.
+ * Removes the account from the cluster with the issued kubeconfig. If that kubeconfig is missing, unusable, or rejected, uses the supplied
+ * kubeconfig: without its ClusterRoleBinding, the account may no longer delete itself. If neither kubeconfig works, the account stays.
+ * Ignores any error if no kubeconfig was issued. Resolves to NotReady while another component has outputs.
  */
 async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
   const unused = deletedOnceUnused(entry);
@@ -131,7 +136,7 @@ async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject
   return unused;
 }
 
-/** The Secret does not exist, or the component may not read it. */
+/** Whether the Secret does not exist, or the component may not read it. */
 const isWithheld = (error: unknown): boolean => isNotFound(error) || isForbidden(error);
 
 async function isUsable(kubeconfig: string): Promise<boolean> {
@@ -143,7 +148,7 @@ async function isUsable(kubeconfig: string): Promise<boolean> {
   }
 }
 
-/** The cluster rejects these credentials or denies them the permission. */
+/** Whether the cluster rejects the credentials or denies them the permission. */
 const isRejected = (error: unknown): boolean => isForbidden(error) || (error instanceof ApiError && error.code === 401);
 
 async function removeAccount(deps: ComponentsDeps, run: RunContext, text: string): Promise<void> {

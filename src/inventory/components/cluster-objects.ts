@@ -64,7 +64,8 @@ async function findOwned(
   if (!found || found.metadata.labels?.[entryUidLabel] === entryUid) return found;
   const problem = `${resource.plural} ${keyOf(name)} exists but does not belong to this entry`;
   // An abandoned component leaves such objects, for example. Only an administrator knows whether they are still needed.
-  const remedy = `delete it, or label it with ${entryUidLabel}=${entryUid} to adopt it`;
+  const namespaceFlag = name.namespace === undefined ? '' : ` -n ${name.namespace}`;
+  const remedy = `delete it, or let the component adopt it: kubectl label ${resource.plural} ${name.name}${namespaceFlag} --overwrite ${entryUidLabel}=${entryUid}`;
   throw new CodedError('NotOurs', `${problem}; ${remedy}`);
 }
 
@@ -81,13 +82,13 @@ function covers(found: unknown, wanted: unknown): boolean {
 
 /** Share of the time until the deadline of the call that `work` may take. */
 const timeoutShare = 0.7;
-/** Bounds of that time, milliseconds. They apply if the clock that set the deadline differs from this one. */
+/** Bounds of the time that `work` may take, milliseconds. They limit the effect of a deadline that another clock set. */
 const timeoutBounds = { minMs: 1_000, maxMs: 20_000 };
 
 /**
- * Connects to the cluster of a kubeconfig while `work` runs. If `work` takes too long, aborts its signal with CodedError `ClusterAway`,
- * usually early enough for the component to answer the call. Rejects as `work` does, and as `inlineCredentials` does for an invalid
- * kubeconfig.
+ * Connects to the cluster of a kubeconfig while `work` runs. Aborts the signal of `work` with CodedError `ClusterAway` after 70 % of the
+ * time until the deadline of the call (`timeoutShare`), so that the component can usually still answer. Rejects as `work` does, and as
+ * `inlineCredentials` does for an invalid kubeconfig.
  */
 export async function withCluster<T>(
   { connect, clock }: Pick<ComponentsDeps, 'connect' | 'clock'>,
@@ -101,7 +102,7 @@ export async function withCluster<T>(
   const onAbort = (): void => aborter.abort(run.signal.reason);
   run.signal.addEventListener('abort', onAbort, { once: true });
   const cancel = clock.schedule(timeoutMs, () => {
-    const message = `the cluster did not answer within ${Math.round(timeoutMs)} ms; check that this server can reach it`;
+    const message = `the managed cluster did not answer within ${Math.round(timeoutMs)} ms; check that this server can reach it`;
     aborter.abort(new CodedError('ClusterAway', message));
   });
   try {

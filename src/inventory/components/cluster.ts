@@ -1,11 +1,18 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import type { KubeObject, Resource } from '../../api/object.ts';
+import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
 import { configMaps } from '../../api/resources.ts';
 import { listIn, own } from '../../kit/json-value.ts';
 import { findObject } from '../../kube/client.ts';
 import type { Component, RunContext } from '../ports.ts';
 import { type DesiredObject, ensure, remove } from './cluster-objects.ts';
-import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence, wholeNumberAt } from './inputs.ts';
+import {
+  type ComponentsDeps,
+  configOf,
+  notReadyUnlessAbsent,
+  notReadyUnlessPresent,
+  textAt,
+  wholeNumberAt,
+} from './inputs.ts';
 
 /** Resource of clusters in Gardener. */
 export const shoots: Resource = {
@@ -24,7 +31,10 @@ const deletionConfirmation = { 'confirmation.gardener.cloud/deletion': 'true' };
 /** Seconds between runs while Gardener creates, changes, or deletes the Shoot. A watch of the Shoot usually triggers a run earlier. */
 const requeueSeconds = 30;
 
-/** Creates a Gardener cluster in the network. Publishes `shootName`, `endpoint`, `ca`, and `kubernetesVersion`. */
+/**
+ * Creates a Gardener cluster in the virtual network of the component `network`. Publishes `shootName`, `endpoint`, `ca`, and
+ * `kubernetesVersion`.
+ */
 export function clusterComponent(deps: ComponentsDeps): Component {
   return {
     name: componentName,
@@ -43,8 +53,8 @@ async function reconcileCluster(
   { request, signal }: RunContext,
   entry: KubeObject,
 ): Promise<Outcome> {
-  const missing = missingOf(entry, regionPath, vnetNamePath);
-  if (missing) return missing;
+  const notReady = notReadyUnlessPresent(entry, regionPath, vnetNamePath);
+  if (notReady) return notReady;
   const wanted = { ...identityOf(deps, request.entry.id, entry), content: { spec: specOf(entry) } };
   const shoot = await ensure(deps.management, wanted, signal);
   const unfinished = unfinishedOutcome(shoot);
@@ -73,7 +83,7 @@ function unfinishedOutcome({ metadata, status }: KubeObject): Outcome | undefine
   const isDeletion = metadata.deletionTimestamp !== undefined || own(operation, 'type') === 'Delete';
   const isCurrent = own(status, 'observedGeneration') === metadata.generation;
   if (!isDeletion && isCurrent && state === 'Succeeded') return undefined;
-  const description = textAt(operation, '/description') ?? 'Gardener has not reconciled the Shoot yet';
+  const description = textAt(operation, '/description') ?? `Gardener has not reconciled Shoot ${keyOf(metadata)} yet`;
   if (isCurrent && state === 'Failed') {
     // Gardener retries after the state Error, but not after Failed.
     const command = `kubectl annotate shoot ${metadata.name} -n ${metadata.namespace} gardener.cloud/operation=retry`;
@@ -97,7 +107,7 @@ async function publish(
   const endpoint = endpointOf(status);
   const ca = own(own(caConfigMap, 'data'), 'ca.crt');
   if (endpoint === undefined || typeof ca !== 'string') {
-    const message = `Gardener has not published the endpoint and the CA of Shoot ${shootKey.name} yet`;
+    const message = `Gardener has not published the endpoint and the CA of Shoot ${keyOf(shootKey)} yet`;
     return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message };
   }
   const kubernetesVersion = own(own(spec, 'kubernetes'), 'version');
@@ -116,8 +126,8 @@ function endpointOf(status: unknown): string | undefined {
 
 async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
   // While this output exists, components that use the kubeconfig may still have resources in the cluster.
-  const inUse = waitForAbsence(entry, '/status/outputs/kubeconfig');
-  if (inUse) return inUse;
+  const notReady = notReadyUnlessAbsent(entry, '/status/outputs/kubeconfig');
+  if (notReady) return notReady;
   const identity = identityOf(deps, request.entry.id, entry);
   const shoot = await findObject(deps.management, shoots, identity.name, { signal });
   if (!shoot) return { outcome: 'Deleted' };
@@ -128,7 +138,7 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
   return {
     outcome: 'Progressing',
     requeueAfterSeconds: requeueSeconds,
-    message: 'Gardener has not deleted the Shoot yet',
+    message: `Gardener has not deleted Shoot ${keyOf(identity.name)} yet`,
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import { entryUidLabel, kubeconfigOutput } from '../../api/inventory/names.ts';
+import { entryUidLabel, kubeconfigOutput, kubeconfigSecretName } from '../../api/inventory/names.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { deployments, namespaces } from '../../api/resources.ts';
 import { valueAt } from '../../kit/json-pointer.ts';
@@ -8,10 +8,10 @@ import { type Client, findObject } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { Component, RunContext } from '../ports.ts';
 import { type DesiredObject, ensure, remove, withCluster } from './cluster-objects.ts';
-import { type ComponentsDeps, configOf, missingOf, textAt } from './inputs.ts';
+import { type ComponentsDeps, configOf, notReadyUnlessPresent, textAt } from './inputs.ts';
 import { textIn } from './kubeconfig.ts';
 
-/** Users of a managed cluster request services with this resource. */
+/** Resource with which users of a managed cluster request services. */
 export const serviceInstances: Resource = {
   group: 'services.cloud.sap.com',
   version: 'v1',
@@ -23,9 +23,13 @@ export const serviceInstances: Resource = {
 const name = 'connectivity-proxy';
 const kubeconfigVersionPath = `${kubeconfigOutput}/version` as const;
 const defaultImage = 'registry.k8s.io/pause:3.10';
+/** Value of `spec.serviceOfferingName` in the ServiceInstances that need the proxy. */
 const offering = 'connectivity';
 
-/** Runs a proxy in the managed cluster while a ServiceInstance there requests connectivity. Publishes `instances`, their number. */
+/**
+ * Runs a proxy in the managed cluster while a ServiceInstance there requests connectivity. Publishes `instances`, the number of these
+ * ServiceInstances.
+ */
 export function connectivityProxyComponent(deps: ComponentsDeps): Component {
   return {
     name,
@@ -34,11 +38,14 @@ export function connectivityProxyComponent(deps: ComponentsDeps): Component {
       const isDelete = run.request.operation === 'delete';
       // Without a kubeconfig, the component installed nothing, or can no longer reach the cluster.
       if (isDelete && valueAt(entry, kubeconfigVersionPath) === undefined) return { outcome: 'Deleted' };
-      const missing = missingOf(entry, kubeconfigVersionPath);
-      if (missing) return missing;
+      const notReady = notReadyUnlessPresent(entry, kubeconfigVersionPath);
+      if (notReady) return notReady;
       const kubeconfig = textIn(await run.entry.kubeconfig());
       if (kubeconfig === undefined)
-        return { outcome: 'Retry', message: 'the Secret with the kubeconfig is empty; its producer must write it' };
+        return {
+          outcome: 'Retry',
+          message: `Secret ${kubeconfigSecretName(run.request.entry.id)} contains no kubeconfig; the component that produces the kubeconfig must write it`,
+        };
       return withCluster(deps, run, kubeconfig, (client, signal) =>
         isDelete ? uninstall(client, run, signal) : reconcileProxy(client, run, entry, signal),
       );

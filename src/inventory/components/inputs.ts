@@ -11,7 +11,7 @@ import type { Credentials } from '../../kube/credentials.ts';
 export interface ComponentsDeps {
   /** Client of the management cluster, where custom resources represent cloud resources. */
   readonly management: Client;
-  /** Namespace of these custom resources. Default: that of the entry. */
+  /** Namespace of these custom resources. Default: the namespace of the entry. */
   readonly namespace?: string;
   /** Connects to a managed cluster. */
   readonly connect: (credentials: Credentials) => Cluster;
@@ -34,24 +34,24 @@ export function wholeNumberAt(document: unknown, pointer: JsonPointer): number |
 export const configOf = (component: string, field: string): JsonPointer =>
   pointerOf('spec', 'components', component, 'config', field);
 
-/** NotReady for the paths without a value, at most 16; undefined if none is missing. Null counts as a value. */
-export function missingOf(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
-  return waitFor(
+/** The outcome NotReady that names the paths without a value, at most 16; undefined if all paths have a value. Null counts as a value. */
+export function notReadyUnlessPresent(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
+  return notReadyFor(
     'present',
     paths.filter((path) => valueAt(document, path) === undefined),
   );
 }
 
-/** NotReady for the paths that still have a value, at most 16; undefined if none has. Null counts as a value. */
-export function waitForAbsence(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
-  return waitFor(
+/** The outcome NotReady that names the paths with a value, at most 16; undefined if no path has a value. Null counts as a value. */
+export function notReadyUnlessAbsent(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
+  return notReadyFor(
     'absent',
     paths.filter((path) => valueAt(document, path) !== undefined),
   );
 }
 
-/** Paths of the fields directly below `/status/outputs`, except `owners`. */
-export function outputsBesides(document: unknown, ...owners: readonly string[]): JsonPointer[] {
+/** Paths of the fields directly below `/status/outputs`, except the fields named in `owners`. */
+export function outputPathsExcept(document: unknown, ...owners: readonly string[]): JsonPointer[] {
   const outputs = valueAt(document, '/status/outputs');
   if (!isRecord(outputs)) return [];
   return Object.keys(outputs)
@@ -62,7 +62,7 @@ export function outputsBesides(document: unknown, ...owners: readonly string[]):
 /** Maximum number of missing inputs in one outcome. */
 const maxMissing = 16;
 
-function waitFor(want: 'present' | 'absent', paths: readonly JsonPointer[]): Outcome | undefined {
+function notReadyFor(want: 'present' | 'absent', paths: readonly JsonPointer[]): Outcome | undefined {
   const [first, ...rest] = paths.slice(0, maxMissing).map((path): MissingInput => ({ path, want }));
   return first ? { outcome: 'NotReady', missing: [first, ...rest] } : undefined;
 }

@@ -13,10 +13,10 @@ import { shoots } from './cluster.ts';
 import {
   type ComponentsDeps,
   configOf,
-  missingOf,
-  outputsBesides,
+  notReadyUnlessAbsent,
+  notReadyUnlessPresent,
+  outputPathsExcept,
   textAt,
-  waitForAbsence,
   wholeNumberAt,
 } from './inputs.ts';
 
@@ -25,7 +25,7 @@ const shootNamePath = '/status/outputs/cluster/shootName';
 const endpointPath = '/status/outputs/cluster/endpoint';
 const caPath = '/status/outputs/cluster/ca';
 
-/** Gardener's minimum is 10 minutes. */
+/** Lifetime of a kubeconfig, seconds. Gardener issues none for less than `min`. */
 const lifetimeSeconds = { min: 600, default: 86_400 };
 
 /**
@@ -38,10 +38,10 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
     reconcile: async (run) => {
       const entry = await run.entry.get();
       if (run.request.operation === 'delete') return deletedOnceUnused(entry);
-      const missing = missingOf(entry, shootNamePath, endpointPath);
-      if (missing) return missing;
+      const notReady = notReadyUnlessPresent(entry, shootNamePath, endpointPath);
+      if (notReady) return notReady;
       const shootName = textAt(entry, shootNamePath);
-      // Failed, because NotReady would start the next run at once: the path has a value.
+      // Failed and not NotReady, because the path has a value, so it is not missing.
       if (shootName === undefined) {
         const message = `${shootNamePath} is not a text; the component that writes it must publish the name of the Shoot`;
         return { outcome: 'Failed', message };
@@ -63,7 +63,9 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
  * the kubeconfig to tear down their resources.
  */
 export const deletedOnceUnused = (entry: KubeObject): Outcome =>
-  waitForAbsence(entry, ...outputsBesides(entry, 'network', 'cluster', 'kubeconfig')) ?? { outcome: 'Deleted' };
+  notReadyUnlessAbsent(entry, ...outputPathsExcept(entry, 'network', 'cluster', 'kubeconfig')) ?? {
+    outcome: 'Deleted',
+  };
 
 /** Configured lifetime of a component's kubeconfigs, seconds. Values below 600 count as 600; default: one day. */
 export function lifetimeOf(entry: KubeObject, component: string): number {
@@ -110,7 +112,7 @@ export interface IssuedKubeconfig {
 /** How a component issues its kubeconfigs. */
 interface KubeconfigSource {
   readonly component: string;
-  /** Digest of what the kubeconfig is issued for. A change requires a new kubeconfig. */
+  /** Digest of the inputs of the kubeconfig, such as the endpoint and the CA. If it changes, a new kubeconfig is issued. */
   readonly origin: string;
   readonly issue: () => Promise<IssuedKubeconfig>;
 }
@@ -121,10 +123,10 @@ const rotationShare = 0.6;
 const rotationSpread = 0.1;
 
 /**
- * Resolves to Done if the Secret of the entry contains the published kubeconfig, and that is current: same origin, same force annotation,
- * and before the rotation time. Otherwise it issues another one, writes it to the Secret, and resolves to outputs with its location. If the
- * process crashes in between, the next run issues another. Resolves to Failed if `issue` rejects with status 422. Rejects with any other
- * error of `issue` and of `entry` (EntryAccessor).
+ * Resolves to Done if the Secret of the entry contains the published kubeconfig, and the kubeconfig is current: same origin, same force
+ * annotation, and before the rotation time. Otherwise issues a new kubeconfig, writes it to the Secret, and resolves to outputs with the
+ * name of the Secret. If the process crashes before these outputs are written, the next run issues another kubeconfig. Resolves to Failed
+ * if `issue` rejects with status 422. Rejects with any other error of `issue` and of `entry` (EntryAccessor).
  */
 export async function ensureKubeconfig(
   { entry, request }: RunContext,
@@ -166,7 +168,7 @@ export async function ensureKubeconfig(
   return { outcome: 'Done', outputs: { kubeconfig: outputs } };
 }
 
-/** The text under `key` in a Secret; undefined if there is none or it is empty. */
+/** The text under `key` in a Secret; undefined if the Secret is undefined, or the text is missing or empty. */
 export function textIn(secret: KubeObject | undefined, key: string = kubeconfigKey): string | undefined {
   const data = own(own(secret, 'data'), key);
   return typeof data === 'string' && data !== '' ? Buffer.from(data, 'base64').toString('utf8') : undefined;

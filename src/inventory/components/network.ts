@@ -1,10 +1,10 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import type { KubeObject, Resource } from '../../api/object.ts';
+import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
 import { quote } from '../../kit/errors.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import type { Component, RunContext } from '../ports.ts';
 import { ensure, remove } from './cluster-objects.ts';
-import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence } from './inputs.ts';
+import { type ComponentsDeps, configOf, notReadyUnlessAbsent, notReadyUnlessPresent, textAt } from './inputs.ts';
 
 /** Resource of the Azure Service Operator. */
 export const virtualNetworks: Resource = {
@@ -19,10 +19,16 @@ const name = 'network';
 const regionPath = '/spec/cluster/region';
 const cidrPath = configOf(name, 'cidr');
 const resourceGroupPath = configOf(name, 'resourceGroup');
-/** Interval while the operator works. A watch of the VirtualNetwork usually triggers a run earlier. */
+/**
+ * Seconds between runs while the operator creates, changes, or deletes the VirtualNetwork. A watch of the VirtualNetwork usually triggers a
+ * run earlier.
+ */
 const requeueSeconds = 15;
 
-/** Creates a virtual network with Azure Service Operator. Publishes `vnetName`, the name of the object, and `vnetId`, if known. */
+/**
+ * Creates a virtual network with Azure Service Operator. Publishes `vnetName`, the name of the VirtualNetwork, and `vnetId`, its ID in
+ * Azure, if the operator reports one.
+ */
 export function networkComponent(deps: ComponentsDeps): Component {
   return {
     name,
@@ -38,12 +44,12 @@ async function reconcileNetwork(
   { request, signal }: RunContext,
   entry: KubeObject,
 ): Promise<Outcome> {
-  const missing = missingOf(entry, regionPath, cidrPath);
-  if (missing) return missing;
+  const notReady = notReadyUnlessPresent(entry, regionPath, cidrPath);
+  if (notReady) return notReady;
   const range = textAt(entry, cidrPath);
   if (range === undefined || !isIpv4Range(range)) {
-    const found = range === undefined ? 'no text' : quote(range);
-    const message = `${cidrPath} is ${found}; it must be an IPv4 range with a prefix length of 8 to 29, such as 10.4.0.0/16`;
+    const found = range === undefined ? 'not a text' : quote(range);
+    const message = `${cidrPath} is ${found}; it must be an IPv4 range with a prefix length of 8 to 29, such as 10.4.0.0/16; correct it in the entry`;
     return { outcome: 'Failed', message };
   }
   const spec = {
@@ -56,15 +62,16 @@ async function reconcileNetwork(
 }
 
 async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
-  // The machines of the cluster use the network.
-  const inUse = waitForAbsence(entry, '/status/outputs/cluster');
-  if (inUse) return inUse;
-  const deletion = await remove(deps.management, identityOf(deps, request.entry.id, entry), signal);
+  // Until the component `cluster` has removed its outputs, machines of the cluster may use the network.
+  const notReady = notReadyUnlessAbsent(entry, '/status/outputs/cluster');
+  if (notReady) return notReady;
+  const identity = identityOf(deps, request.entry.id, entry);
+  const deletion = await remove(deps.management, identity, signal);
   if (deletion === 'absent') return { outcome: 'Deleted' };
   return {
     outcome: 'Progressing',
     requeueAfterSeconds: requeueSeconds,
-    message: 'the operator has not deleted the VirtualNetwork yet',
+    message: `Azure Service Operator has not deleted VirtualNetwork ${keyOf(identity.name)} yet`,
   };
 }
 
@@ -74,7 +81,10 @@ const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: Kube
   entryUid,
 });
 
-/** The outcome from the operator's condition Ready. If it is not True, severity Error is permanent. */
+/**
+ * The outcome from the condition Ready that the operator writes. Done if it is True for the current generation; Failed if its severity is
+ * Error; otherwise Progressing.
+ */
 function outcomeOf({ metadata, status }: KubeObject): Outcome {
   const ready = listIn(status, 'conditions').find((condition) => own(condition, 'type') === 'Ready');
   const isCurrent = own(ready, 'observedGeneration') === metadata.generation;
@@ -83,7 +93,7 @@ function outcomeOf({ metadata, status }: KubeObject): Outcome {
     const vnetId = typeof id === 'string' ? { vnetId: id } : {};
     return { outcome: 'Done', outputs: { [name]: { vnetName: metadata.name, ...vnetId } } };
   }
-  const message = messageOf(ready) ?? 'the operator has not reconciled the VirtualNetwork yet';
+  const message = messageOf(ready) ?? `Azure Service Operator has not reconciled VirtualNetwork ${keyOf(metadata)} yet`;
   if (isCurrent && own(ready, 'severity') === 'Error') return { outcome: 'Failed', message };
   return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message };
 }

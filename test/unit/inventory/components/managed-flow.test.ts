@@ -143,7 +143,7 @@ describe('components of a managed cluster', () => {
     world.management.put(virtualNetworks, { apiVersion: 'v1', kind: 'VirtualNetwork', metadata: network, spec: {} });
     const outcome = await world.run('network');
     assert.equal(outcome.outcome, 'Retry');
-    assert.match(outcome.message ?? '', /does not belong to this entry; delete it, or label it with .+=11111111-/);
+    assert.match(outcome.message ?? '', /does not belong to this entry; delete it, or let the component adopt it: kubectl label .+=11111111-/);
   });
 
   it('fail permanently on a lifetime that the server rejects', async () => {
@@ -231,7 +231,7 @@ describe('components of a managed cluster', () => {
     await world.clock.advance(3_500);
     assert.deepEqual(await outcome, {
       outcome: 'Retry',
-      message: 'the cluster did not answer within 3500 ms; check that this server can reach it',
+      message: 'the managed cluster did not answer within 3500 ms; check that this server can reach it',
     });
   });
 
