@@ -35,9 +35,9 @@ export interface Entry {
   readonly disabled: ReadonlySet<string>;
   /** Names of all components in `spec.components`. */
   readonly named: readonly string[];
-  /** Size as `entryBytes` counts it; the limit for runs and writes of users and components is 65,536. */
+  /** Size in bytes, as `entryBytes` counts it. Above 65,536, no run starts, and users and components cannot let it grow. */
   readonly bytes: number;
-  /** May be another copy at each read, so do not mutate it. */
+  /** Each read may return another copy, so do not mutate it. */
   readonly content: EntryContent;
   /** `status.components`. */
   readonly components: readonly ComponentStatus[];
@@ -64,7 +64,10 @@ export const isAbandoned = (
 export const hasUnrecordedAbandonment = (entry: Annotated & Pick<Entry, 'deleting'>, component: string): boolean =>
   Object.hasOwn(entry.annotations, abandonAnnotation(component)) && !isAbandoned(entry, component);
 
-/** Who abandoned a component, as the webhook recorded, and why. `user` is undefined if the webhook recorded none. */
+/**
+ * Who abandoned a component, as the webhook recorded, and why. `user` is undefined if the webhook recorded none; `reason` is empty if the
+ * user gave none.
+ */
 export const abandonmentOf = ({ annotations }: Annotated, component: string) => ({
   user: annotations[abandonedByAnnotation(component)],
   reason: annotations[abandonAnnotation(component)] ?? '',

@@ -9,7 +9,7 @@ const maxDepth = 64;
 
 /**
  * Digest of the inputs of a run, as SHA-256 in lowercase hex. It covers the values at `reads`, the generation of the registration, and the
- * value of the component's force annotation. It does not cover labels, suspension, and awaited inputs that are not in `reads`. A missing
+ * value of the component's force annotation. It does not cover labels, suspension, or awaited inputs that are not in `reads`. A missing
  * value and null have different digests. All values nested more than 64 levels deep share one digest.
  */
 export function digestInputs(
@@ -36,8 +36,8 @@ function isWithinDepth(value: unknown, levels: number): boolean {
 }
 
 /**
- * Reads of the components that count for `noReaders`: the registered ones that apply to the entry, even if disabled. While the entry is
- * being deleted: the registered ones that still have a record.
+ * Reads of the components that count for `noReaders`: the registered components that apply to the entry, even if disabled. While the entry
+ * is being deleted: the registered components that still have a run record.
  */
 export type EntryReaders = readonly { readonly component: string; readonly reads: readonly JsonPointer[] }[];
 
@@ -46,7 +46,7 @@ export const allHold = (missing: readonly MissingInput[], content: EntryContent,
   missing.every((input) => holds(input, content, readers));
 
 function holds({ path, want, value }: MissingInput, content: EntryContent, readers: EntryReaders): boolean {
-  // The value is untrusted. An invalid path never holds.
+  // A component reported the path, so it is untrusted. An input with an invalid path never holds.
   if (!isPointer(path)) return false;
   const found = valueAt(content, path);
   switch (want) {

@@ -9,28 +9,34 @@ import type { Lane, PendingTriggers, Trigger, TriggerReason } from './triggers.t
 /** State of a key. Only `stored` survives a restart. */
 export interface KeyState {
   /**
-   * - `idle`: nothing triggers a run, or none may start; then `pending` keeps its triggers.
+   * - `idle`: no trigger waits for a run, or no run may start: then `pending` keeps the triggers until one may.
    * - `queued`: the key waits until its triggers are due and it gets a slot (see `Limits`).
    * - `starting`: the server requests a token and stores the record.
    * - `running`: the component works on the run.
    * - `applying`: the server writes the outputs into the entry.
    * - `draining`: the entry is being deleted, and the current run must end first.
-   * - `gone`: the key was retired or needs no teardown. `stored` may still be the old record. It becomes `idle` again if a user withdraws
-   *   the abandonment of its component.
+   * - `gone`: the key was retired or needs no teardown. `stored` may still be the old record. The key becomes `idle` again if a user
+   *   withdraws the abandonment of its component.
    */
   readonly phase: 'idle' | 'queued' | 'starting' | 'running' | 'applying' | 'draining' | 'gone';
   readonly stored: StoredRecord | undefined;
   /** Triggers that no run has handled yet. From `starting` on, only those that arrived after the start. */
   readonly pending: PendingTriggers | undefined;
-  /** Why the current run was started, and what the record contained before. */
+  /** Why the current run was started, and what the record contained before. Undefined without a run, and if another process started it. */
   readonly cause: RunCause | undefined;
   /** Time, in monotonic milliseconds, and reason of the next run if no trigger starts one earlier. Undefined during a run. */
   readonly wake: { readonly at: number; readonly reason: TriggerReason } | undefined;
-  /** Deadline of the current run, monotonic milliseconds. A `dequeued` event before it only enqueues the key again. */
+  /**
+   * Deadline of the current run, monotonic milliseconds. Undefined without a run. A `dequeued` event before the deadline only enqueues the
+   * key again.
+   */
   readonly deadlineAt: number | undefined;
   /** The outcome whose outputs the server is writing. */
   readonly outcome: OutcomeWithOutputs | undefined;
-  /** Time of the last start, monotonic milliseconds. The next start is at least 200 ms later, in a livelock more. */
+  /**
+   * Time of the last start, monotonic milliseconds. Undefined before the first start. The next start is at least 200 ms later, or more in a
+   * livelock.
+   */
   readonly lastStart: number | undefined;
   /** Starts of the last 10 minutes, at most 64, for livelock detection. Consecutive starts with the same digest count as one. */
   readonly recentStarts: readonly RecentStart[];
@@ -41,7 +47,7 @@ export interface KeyState {
   readonly inputsChanged: boolean;
   /** Since the last start, the server saw that a missing input did not hold. Used only after MissingAlreadySatisfied. */
   readonly sawMissing: boolean;
-  /** The status that was last reported. */
+  /** The status that was last reported; undefined before the first report. */
   readonly status: KeyStatus | undefined;
 }
 
@@ -60,7 +66,7 @@ interface RunCause {
   readonly digest: string;
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;
-  /** Values of the record before the start. The server restores them if the component did not run. */
+  /** Values of the record before the start. The server restores them if it could not call the component. */
   readonly before: Pick<RunRecord, 'inputsDigest' | 'operation'>;
 }
 
@@ -156,8 +162,8 @@ export interface Credential {
 interface WithInputs {
   readonly inputs: Inputs;
   /**
-   * For NotReady: whether all missing inputs of this outcome held when the run started, and whether they hold now. `heldAtStart` is false
-   * if another process started the run.
+   * Set only for the outcome NotReady: whether all missing inputs of this outcome held when the run started, and whether they hold now.
+   * `heldAtStart` is false if another process started the run.
    */
   readonly missing?: { readonly heldAtStart: boolean; readonly holdsNow: boolean };
 }
@@ -207,6 +213,7 @@ export type Effect =
     }
   /** Report the component's status in the entry. */
   | { readonly kind: 'reportStatus'; readonly status: KeyStatus }
+  /** Write a warning to the log, and record an Event of the entry with this code. */
   | { readonly kind: 'warn'; readonly code: 'MissingAlreadySatisfied' | 'Livelock'; readonly message: string };
 
 /** The component's status for the entry. */
@@ -215,13 +222,15 @@ export interface KeyStatus {
   readonly reason: string | undefined;
   readonly message: string | undefined;
   readonly missing: readonly MissingInput[];
-  /** Inputs digest of the last run that ended; undefined if unknown. */
+  /**
+   * Digest of the inputs of the last run that ended; undefined if it is unknown, for example because the inputs changed during that run.
+   */
   readonly observedInputs: string | undefined;
   /** Message of the entry's condition Livelock; undefined if there is no livelock. */
   readonly livelock: string | undefined;
 }
 
-/** A status that does not come from a run. */
+/** A status that does not come from a run. Default: no message. */
 export const plainStatus = (state: KeyStatus['state'], reason: string, message?: string): KeyStatus => ({
   state,
   reason,

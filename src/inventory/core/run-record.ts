@@ -5,16 +5,19 @@ import type { EntryRef } from '../entry.ts';
 type Spec = ReconcileRun['spec'];
 
 /**
- * The stored record of one component of one entry. Instants are epoch milliseconds. `attempt` counts the Retry outcomes since the last Done,
- * or since the first run with these inputs, and sets the backoff. Calls that the component did not accept count separately: after them, its
- * first Retry counts as 1, so that an outage of the endpoint delays no later retry.
+ * The stored record of one component of one entry. Instants are epoch milliseconds. `attempt` counts the Retry outcomes since the last
+ * Done, or since the first run with these inputs, and sets the backoff. Calls that the component did not accept count separately: after
+ * them, the first Retry of the component counts as 1, so that an outage of the endpoint delays no later retry.
  */
 export interface RunRecord
   extends Readonly<Pick<Spec, 'component' | 'seq' | 'phase' | 'operation' | 'asynchronous' | 'attempt'>> {
   readonly entry: EntryRef;
   /** Reasons of the last started run, at most `maxReasons`. */
   readonly reasons: readonly string[];
-  /** Digest of the inputs of the last run that ended; undefined before the first, or if the inputs changed during that run. */
+  /**
+   * Digest of the inputs of the last started run. Undefined if the inputs changed during that run, or if no run has ended and the server
+   * undid its start.
+   */
   readonly inputsDigest: string | undefined;
   /** ID of the token that may write. Undefined outside of phase Running, and once the deletion of the entry has revoked it. */
   readonly credentialId: string | undefined;
@@ -31,7 +34,7 @@ export interface RunRecord
   readonly deadlineMs: number | undefined;
   /** Time of the next run if no trigger starts one earlier; undefined during a run. */
   readonly nextAtMs: number | undefined;
-  /** Why no run starts although the record is Idle; undefined if one may, and during a run. */
+  /** Why no run starts although the record is Idle; undefined if a run may start, and during a run. */
   readonly heldBy: Spec['heldBy'] | undefined;
   /** Undefined until a run has ended. */
   readonly lastOutcome: LastOutcome | undefined;
@@ -41,7 +44,7 @@ export interface RunRecord
 
 /** Outcome of the last run that ended. */
 export interface LastOutcome extends Readonly<Pick<NonNullable<Spec['lastOutcome']>, 'seq' | 'outcome'>> {
-  /** Code of the server, UpperCamelCase; undefined if it gave none. Components give none. */
+  /** Code that the server gave the outcome, UpperCamelCase; undefined if it gave none. Components cannot give a code. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
   readonly missing: readonly MissingInput[];

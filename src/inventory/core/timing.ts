@@ -10,8 +10,8 @@ const spacingMs = 200;
 /** Time that the deadline of a synchronous run adds to the timeout of its call, milliseconds. */
 export const callSlackMs = 5000;
 /**
- * Minimum time in which an adopted run may report, milliseconds. During the change of leader it could not report, and the clock that set
- * its deadline may differ from the clock of this process. A synchronous run of an earlier leader gets no such time.
+ * Minimum time in which an adopted run may report, milliseconds. While the leader changed, the component could not report, and the clock
+ * that set its deadline may differ from the clock of this process. A synchronous run of an earlier leader gets no such time.
  */
 export const graceMs = 10_000;
 /**
@@ -58,14 +58,14 @@ function exactDelayMs(
 }
 
 /**
- * The longest delay that the last outcome allows, milliseconds. Callers limit the stored delay to it: a longer one means that the clock of
- * the replica that stored it was ahead.
+ * The longest delay that the last outcome allows, milliseconds. Callers limit the stored delay to it: a longer delay means that the clock
+ * of the replica that stored it was ahead.
  */
 export function maxDelayMs(
   { seq, attempt, lastOutcome }: Pick<RunRecord, 'seq' | 'attempt' | 'lastOutcome'>,
   registration: Pick<Registration, 'intervalMs' | 'retry'>,
 ): number {
-  // The component did not accept the last run, or the server canceled the start.
+  // The component did not accept the last call, or the server canceled the start.
   if (lastOutcome?.seq !== seq || wasNotAccepted(lastOutcome.reason)) return maxRetryAfterMs;
   const { outcome } = lastOutcome;
   // `attempt` already includes the last outcome.
@@ -73,11 +73,14 @@ export function maxDelayMs(
   return nextDelayMs({ outcome, requeueAfterSeconds: hourMs / 1000 }, attemptBefore, registration, () => 1);
 }
 
-/** Milliseconds until a run that was not accepted is retried; the circuit breaker may delay it further. */
+/**
+ * Milliseconds until the server repeats a call that was not accepted; the circuit breaker may delay it further. `retryAfterMs`: from
+ * Retry-After; undefined without that header.
+ */
 export const notAcceptedDelayMs = (retryAfterMs: number | undefined, random: Random): number =>
   Math.round(Math.max(Math.min(retryAfterMs ?? 0, maxRetryAfterMs), random() * 1000));
 
-/** Reason of the next run after this outcome. */
+/** Reason of the next run after this outcome, if no trigger starts one earlier. `outcome` is undefined if no run has ended. */
 export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
   if (outcome === 'Retry') return 'Retry';
   return outcome === 'Progressing' ? 'Requeue' : 'Interval';
@@ -85,7 +88,7 @@ export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
 
 /** Period in which starts count for a livelock, milliseconds. */
 const windowMs = 600_000;
-/** More starts than this with the same digest of the inputs, within `windowMs`, are a livelock. Consecutive ones count once. */
+/** More starts than this with the same digest of the inputs, within `windowMs`, are a livelock. Consecutive starts count once. */
 const allowedStarts = 5;
 /** Maximum number of recent starts: enough to detect cycles of ten different inputs. */
 const maxRecentStarts = 64;
@@ -107,7 +110,7 @@ export const isLivelock = (recent: readonly RecentStart[], monotonicMs: number):
 
 /**
  * Minimum time between two starts of this key, milliseconds: 200. In a livelock it is 1 s and doubles with each start of the most frequent
- * digest. It stays short enough that the livelock remains detectable.
+ * digest. The spacing stays short enough that the livelock remains detectable.
  */
 export function spacingOf(recent: readonly RecentStart[], monotonicMs: number): number {
   const { most, distinct } = countStarts(recent, monotonicMs);

@@ -29,7 +29,7 @@ export const triggerReasons = {
   interval: 'Interval',
   /** The component requested it by `requeueAfterSeconds`, or the server repeats work of the key after an internal failure or a conflict. */
   requeue: 'Requeue',
-  /** The last run ended with Retry, or the component did not accept it, or the server could not call it. */
+  /** The last run ended with Retry, the component did not accept its call, or the server could not call the component. */
   retry: 'Retry',
   /** The deadline of the current run may have passed. Only queued keys have this reason; the next run has the reason Retry. */
   leaseOver: 'LeaseOver',
@@ -41,10 +41,12 @@ export type TriggerReason = (typeof triggerReasons)[keyof typeof triggerReasons]
 /** Why a run may be needed. `isWanted` decides whether it is. */
 export interface Trigger {
   readonly reason: TriggerReason;
-  /** Details of the reason: the path, or the watched resource; `unwatched` if the watches are unhealthy. */
+  /**
+   * Details of the reason: the path, or the watched resource; `unwatched` if the watches are unhealthy. Undefined if the reason needs none.
+   */
   readonly detail: string | undefined;
   readonly lane: Lane;
-  /** Epoch milliseconds; undefined: at once. */
+  /** Time from which the trigger may start a run, epoch milliseconds; undefined: at once. */
   readonly atMs: number | undefined;
 }
 
@@ -106,12 +108,13 @@ function remoteInWords(detail = ''): string {
   return `${resource} changed in ${cluster === 'managed' ? 'the managed cluster' : 'this cluster'}`;
 }
 
-/** Limit of the schema of ReconcileRun. */
+/** Maximum length of a reason in a ReconcileRun, characters. */
 const maxReasonLength = 316;
 
 /** Triggers that wait for a run. */
 export interface PendingTriggers {
   readonly triggers: readonly Trigger[];
+  /** The most urgent lane of all triggers. */
   readonly lane: Lane;
   /** Earliest due time of all triggers, monotonic milliseconds. */
   readonly dueAt: number;
@@ -123,7 +126,7 @@ interface Now {
   readonly monotonicMs: number;
 }
 
-/** Adds a trigger: merges reasons, keeps the most urgent lane and the earliest time. */
+/** Adds a trigger: merges equal reasons, and keeps the most urgent lane and the earliest due time. */
 function withTrigger(pending: PendingTriggers | undefined, trigger: Trigger, now: Now): PendingTriggers {
   const delayMs = Math.max(0, (trigger.atMs ?? now.nowMs) - now.nowMs);
   const dueAt = now.monotonicMs + delayMs;
@@ -152,7 +155,10 @@ export function mergeTriggers(existing: readonly Trigger[], added: readonly Trig
   return merged.filter((trigger) => kept.has(trigger));
 }
 
-/** A comparison with the entry finds no remote change, and reports a forced run only as changed inputs. A deletion is most urgent. */
+/**
+ * Whether a trigger is kept if there are too many. A comparison with the entry would not find a remote change, and would report a forced
+ * run only as changed inputs. A deletion is most urgent.
+ */
 const isKeptFirst = ({ reason }: Trigger): boolean =>
   reason === 'Remote' || reason === 'Forced' || reason === 'Deleting';
 

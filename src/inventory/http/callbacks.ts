@@ -34,9 +34,9 @@ const errorAnswer = (status: number, code: ReportCode, message: string): HttpAns
   status,
   body: { code, message },
 });
-const busy = errorAnswer(503, 'Busy', 'too many concurrent reports; report again');
+const busy = errorAnswer(503, 'Busy', `${maxConcurrent} reports are active, which is the limit; report again`);
 
-/** Starts `work`. At its maximum of active calls, it does not start `work` and returns undefined. */
+/** Starts `work` and returns its promise. Returns undefined, without starting `work`, if the maximum number of calls is active. */
 type Limit = <T>(work: () => Promise<T>) => Promise<T> | undefined;
 
 /** A limit that admits `max` calls at a time. */
@@ -57,7 +57,7 @@ function limitTo(max: number): Limit {
  * (`Unavailable`).
  */
 export function callbackListener(deps: CallbacksDeps): RequestListener {
-  // Separate limits, so that slow reports do not block TokenReviews, and TokenReviews do not block reports that passed theirs.
+  // Separate limits, so that slow reports do not block TokenReviews, and TokenReviews do not block reports whose tokens were reviewed.
   const limits = { reviewing: limitTo(maxConcurrent), handling: limitTo(maxConcurrent) };
   return (request, response) => {
     const abort = new AbortController();
@@ -65,7 +65,7 @@ export function callbackListener(deps: CallbacksDeps): RequestListener {
     answer(deps, limits, request, abort.signal)
       .catch((error: unknown) => {
         if (!abort.signal.aborted) deps.log.warn('report failed', { error: describe(error) });
-        return errorAnswer(503, 'Unavailable', 'the report failed; report again');
+        return errorAnswer(503, 'Unavailable', 'the server could not handle the report; report again');
       })
       .then(({ status, body }) => sendJson(request, response, status, body))
       .catch(() => undefined);

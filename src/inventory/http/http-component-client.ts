@@ -19,7 +19,8 @@ function endpointUrl(
   const { service, url } = endpoint;
   if (service)
     return { url: new URL(`https://${service.name}.${service.namespace}.svc:${service.port}${reconcilePath}`) };
-  if (url === undefined) return { error: 'endpoint has neither service nor url; set one of them' };
+  if (url === undefined)
+    return { error: 'the endpoint of the registration has neither service nor url; set one of them' };
   const base = url.replace(/\/+$/, '');
   if (!URL.canParse(`${base}${reconcilePath}`))
     return { error: `endpoint.url ${quote(url, 128)} is not a valid URL; use an https URL` };
@@ -110,7 +111,10 @@ export class HttpComponentClient implements ComponentClient {
     this.#connections.clear();
   }
 
-  /** Retries once on a new connection if the component closed a kept-alive one. This may call the component twice for one run. */
+  /**
+   * Calls the component. If it closed a kept-alive connection, retries once on a new connection, which may call the component twice for one
+   * run.
+   */
   async #exchange(
     { url, caller, freshCaller }: Connection,
     call: Pick<JsonRequest, 'headers' | 'body' | 'signal'> & { readonly timeoutMs: number },
@@ -182,9 +186,12 @@ const connectionProblems: Readonly<Record<string, string>> = {
       'SELF_SIGNED_CERT_IN_CHAIN',
       'DEPTH_ZERO_SELF_SIGNED_CERT',
       'CERT_SIGNATURE_FAILURE',
-    ].map((code) => [code, 'no CA of spec.caBundle signed the certificate of the endpoint']),
+    ].map((code) => [
+      code,
+      'no CA of spec.caBundle signed the certificate of the endpoint; set spec.caBundle to the CA that signed it',
+    ]),
   ),
-  CERT_HAS_EXPIRED: 'the certificate of the endpoint, or of its CA, has expired',
+  CERT_HAS_EXPIRED: 'the certificate of the endpoint, or of its CA, has expired; renew it',
   ECONNRESET: connectionClosed,
   EPIPE: connectionClosed,
   UND_ERR_SOCKET: connectionClosed,
@@ -203,7 +210,8 @@ function readAnswer(
 ): Reply {
   if (status === 429 || status === 503) {
     const delayMs = retryAfterMs(headers['retry-after'], clock.now());
-    // Without the time, which changes with each answer: each new text costs a write of the entry's status. The excerpt rarely changes.
+    // The message omits the time in Retry-After, which changes with each answer: each new text costs a write of the entry's status. The
+    // excerpt of the body rarely changes.
     const message = `the component answered ${status}${bodyExcerpt(body)}; the server retries${delayMs === undefined ? '' : ' after the time in Retry-After'}`;
     return { kind: 'notAccepted', code: 'Busy', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
   }

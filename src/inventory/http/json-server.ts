@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 export const bearerToken = ({ headers }: IncomingMessage): string | undefined =>
   /^Bearer ([\x21-\x7e]{1,16384})$/i.exec(headers.authorization ?? '')?.[1];
 
-/** Sends a JSON answer, unless one was started or the connection is closed. Adds Retry-After of one second to 429 and 503. */
+/** Sends a JSON answer, unless an answer was started or the connection is closed. Adds `Retry-After: 1` (seconds) to 429 and 503. */
 export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, body: object): void {
   if (response.destroyed || response.headersSent) return;
   const text = JSON.stringify(body);

@@ -11,7 +11,7 @@ import { entryTriggers, withoutDelay } from './wanted.ts';
 /** Handles a record that the store reports, or its removal. Ignores a record that is not newer than the state. */
 export function onRecordChanged(transition: Transition, { stored, inputs }: KeyEventOf<'recordChanged'>): void {
   const { phase, stored: current } = transition.state;
-  // The result of the write by this process follows as a separate event.
+  // The result of this process's write follows as a separate event, `started` or `conflict`.
   if (phase === 'starting') return;
   if (phase === 'gone' && !stored) {
     transition.update({ stored: undefined });
@@ -62,7 +62,7 @@ function resume(transition: Transition, inputs: Inputs): void {
 
 const progress = ({ phase }: RunRecord): number => ['Running', 'Applying', 'Idle'].indexOf(phase);
 
-/** Whether the record is of a later run, or of the same run with at least the same progress. */
+/** Whether the record is another version of a later run, or of the same run with at least the same progress. */
 function isNewer(stored: StoredRecord, current: StoredRecord): boolean {
   if (stored.resourceVersion === current.resourceVersion) return false;
   const { seq } = current.record;
@@ -88,6 +88,7 @@ function adopt(transition: Transition, stored: StoredRecord | undefined, inputs:
   else adoptIdle(transition, stored?.record, inputs);
 }
 
+/** Continues with a record without an active run, or with no record: retires the key, or adds triggers and schedules the next run. */
 function adoptIdle(transition: Transition, record: RunRecord | undefined, inputs: Inputs): void {
   if (retireIfUnneeded(transition, inputs)) return;
   if (record) {
@@ -103,7 +104,10 @@ function adoptIdle(transition: Transition, record: RunRecord | undefined, inputs
   transition.report(inputs);
 }
 
-/** Triggers found in an adopted record are not urgent; the manual lane stays free for new changes. */
+/**
+ * The lane of a trigger that was found by comparing the entry with an adopted record. Such triggers are not urgent, so that the manual lane
+ * stays free for new changes.
+ */
 const demoteManual = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
 
 /**

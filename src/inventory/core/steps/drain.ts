@@ -15,7 +15,10 @@ const abandoned: Ending = {
   message: 'the component was abandoned during the run',
 };
 
-/** Retires a key that needs no teardown: it was abandoned, or the entry is being deleted and has no record. Returns whether it did. */
+/**
+ * Retires a key that needs no teardown: its component was abandoned, or the entry is being deleted and the key has no record. Returns
+ * whether it retired the key.
+ */
 export function retireIfUnneeded(transition: Transition, inputs: Inputs): boolean {
   const { stored } = transition.state;
   if (isComponentAbandoned(inputs)) retire(transition);
@@ -86,7 +89,10 @@ export function onDeletionOrAbandonment(transition: Transition, inputs: Inputs):
   transition.report(inputs);
 }
 
-/** Makes the key of an abandoned component idle after a user removed the annotation, once its record is removed. Returns whether it did. */
+/**
+ * Makes the key of an abandoned component idle again, if a user removed the annotation and the record is removed. Returns whether the key
+ * became idle.
+ */
 export function reviveIfWanted(transition: Transition, { mayRun }: Inputs): boolean {
   const { phase, stored } = transition.state;
   if (phase !== 'gone' || stored || mayRun.may !== 'reconcile') return false;

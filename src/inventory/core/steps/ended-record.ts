@@ -7,9 +7,11 @@ import type { Transition } from './transition.ts';
 /** How a run ended. */
 export interface Ending {
   readonly outcome: OutcomeName;
+  /** Code of the server; undefined for an outcome that the component chose. */
   readonly reason?: string | undefined;
   readonly message?: string | undefined;
   readonly missing?: readonly MissingInput[];
+  /** Only for Progressing. */
   readonly requeueAfterSeconds?: number;
 }
 
@@ -41,11 +43,12 @@ export function endedRecord({ state, context }: Transition, record: RunRecord, e
   };
 }
 
+/** `attempt` after the run. A Retry by the component and a call that it did not accept start separate counts. */
 function attemptAfter({ attempt, lastOutcome }: RunRecord, { outcome, reason }: Ending): number {
   if (outcome === 'Done') return 0;
   if (outcome !== 'Retry') return attempt;
-  const isOfOtherKind = wasNotAccepted(lastOutcome?.reason) !== wasNotAccepted(reason);
-  return isOfOtherKind ? 1 : attempt + 1;
+  const isFirstOfItsKind = wasNotAccepted(lastOutcome?.reason) !== wasNotAccepted(reason);
+  return isFirstOfItsKind ? 1 : attempt + 1;
 }
 
 /** The record without credentials, so that no token may write. */

@@ -31,6 +31,10 @@ export function onHeartbeat(transition: Transition, { heartbeatTimeoutMs, creden
   );
 }
 
+/**
+ * Sets the deadline to the heartbeat timeout from now, but not beyond the maximum duration of the run. Stores small changes only with a new
+ * credential, or when the run becomes asynchronous.
+ */
 function extendDeadline(
   transition: Transition,
   heartbeatTimeoutMs: number,
@@ -52,6 +56,7 @@ function extendDeadline(
   transition.scheduleDeadline();
 }
 
+/** Whether the missing inputs held at the start of the run and hold now; undefined unless the outcome is NotReady. */
 type MissingCheck = KeyEventOf<'outcome'>['missing'];
 
 /** Handles the outcome of the current run, from an answer or a report. */
@@ -111,7 +116,10 @@ export function expireRun(transition: Transition, inputs: Inputs): void {
   finish(transition, { outcome: 'Retry', reason: 'LeaseOver', message }, inputs, undefined);
 }
 
-/** Ends an adopted run as Retry with the reason LeaseOver: only the process that lost its state could handle its answer or outputs. */
+/**
+ * Ends an adopted run as Retry with the reason LeaseOver. Only the process that called the component could handle the answer or write the
+ * outputs, and that process has ended or lost its state.
+ */
 export function endInterruptedRun(transition: Transition, inputs: Inputs): void {
   const message =
     'a restart, a change of the leader, or an internal error interrupted the run, and its answer or outputs are lost; the server retries';
@@ -155,7 +163,7 @@ function runAgain(transition: Transition, record: RunRecord, retryAfterMs: numbe
   transition.store({ ...record, nextAtMs: atMs, heldBy: heldBy(inputs) }, stored);
   const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };
   transition.update({ phase: 'idle', cause: undefined, deadlineAt: undefined, pending: undefined, wake });
-  // New triggers wait as well, because the endpoint would reject their run, too.
+  // Triggers that arrived during the run wait as well, because the endpoint would reject their run, too.
   transition.addTriggers(
     ...mergeTriggers(cause?.triggers ?? [], pending?.triggers ?? []).map((delayed) => ({ ...delayed, atMs })),
   );
@@ -201,7 +209,7 @@ function finish(transition: Transition, ending: Ending, inputs: Inputs, missing:
 }
 
 const alreadySatisfiedMessage = ({ missing = [] }: Ending): string =>
-  `the component reported inputs as missing that were not missing when it was called: ${missing.map(({ path }) => path).join(', ')}; check how it reads the entry`;
+  `the component reported inputs as missing that were not missing when it was called: ${missing.map(({ path }) => path).join(', ')}; check how the component reads the entry`;
 
 /** Triggers of the next run: those that arrived during this run and still need one, and those that follow from the entry. */
 function nextTriggers({ state }: Transition, inputs: Inputs, ended: RunRecord): readonly Trigger[] {
@@ -214,7 +222,7 @@ function nextTriggers({ state }: Transition, inputs: Inputs, ended: RunRecord): 
   return namesCause && fromEntry[0]?.reason !== triggerReasons.deleting ? pending : mergeTriggers(fromEntry, pending);
 }
 
-/** Reasons that every run fulfills. A trigger with another reason may still need a run. */
+/** Reasons that need no further run once any run has ended. A trigger with another reason may still need a run. */
 const timerReasons: ReadonlySet<string> = new Set([
   triggerReasons.interval,
   triggerReasons.requeue,

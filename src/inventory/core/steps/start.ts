@@ -29,7 +29,7 @@ export function startIfWanted(transition: Transition, inputs: Inputs): void {
   }
   const triggers = mergeTriggers(pending?.triggers ?? [], wakeTriggers);
   if (!triggers.some((candidate) => isWanted(candidate, inputs, stored?.record))) {
-    // The inputs have returned to those of the last run.
+    // The inputs have returned to the inputs of the last run.
     transition.update({ pending: undefined });
     transition.scheduleNext(inputs);
     transition.report(inputs);
@@ -134,7 +134,10 @@ function cancelStart(transition: Transition, stored: StoredRecord, inputs: Input
   transition.report(inputs);
 }
 
-/** An idle record with the inputs and the operation from before the start. The run number stays used. Without `before`, no inputs. */
+/**
+ * The record without the run: idle, with the inputs digest and the operation from `before`, the values before the start. The number of the
+ * run is not used again. If `before` is undefined, the inputs digest is undefined and the operation stays. `nextAtMs`: epoch milliseconds.
+ */
 export function rolledBack(
   record: RunRecord,
   before: Pick<RunRecord, 'inputsDigest' | 'operation'> | undefined,
@@ -153,6 +156,7 @@ export function rolledBack(
   };
 }
 
+/** Reports the status and warns if the start began a livelock. Reports the status if a livelock has ended. */
 function reportLivelock(transition: Transition): void {
   const { recentStarts, cause, status } = transition.state;
   const isLooping = isLivelock(recentStarts, transition.context.monotonicMs);

@@ -16,7 +16,10 @@ import { onStarted, startIfWanted } from './start.ts';
 import { Transition } from './transition.ts';
 import { isWanted, withoutDelay } from './wanted.ts';
 
-/** Computes the next state and the effects of an event. Pure, apart from `context.random`, and total. Ignores events that do not fit. */
+/**
+ * Computes the next state and the effects of an event. Pure, apart from `context.random`. Never throws. Ignores events that do not fit the
+ * phase of the key.
+ */
 export function step(
   state: KeyState,
   event: KeyEvent,
@@ -28,8 +31,9 @@ export function step(
 }
 
 /**
- * If the last outcome was MissingAlreadySatisfied, the component named inputs as missing that held when it was called. Then clears
- * `arrived` until the server has seen that one of them did not hold, so that the same run does not start again and again.
+ * If the last outcome has the reason MissingAlreadySatisfied, the component named inputs as missing that held when it was called. This
+ * function then clears `arrived` in the event until the server has seen that one of these inputs did not hold. Otherwise the same run would
+ * start again and again.
  */
 function withoutStaleArrival(transition: Transition, event: KeyEvent): KeyEvent {
   const { stored, sawMissing } = transition.state;
@@ -107,7 +111,7 @@ function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trig
   transition.report(inputs);
 }
 
-/** Starts a run if one is due; during a run, ends it if its deadline has passed. Repeats a step that was not attempted. */
+/** Without a run: starts one if it is due. During a run: ends it if its deadline has passed. Repeats an effect that was not attempted. */
 function onDequeued(transition: Transition, { inputs }: KeyEventOf<'dequeued'>): void {
   const { phase, stored, cause, outcome, deadlineAt } = transition.state;
   switch (phase) {

@@ -72,8 +72,8 @@ export class Transition {
   }
 
   /**
-   * Stores in `heldBy` that a due run waits because the component has no reachable endpoint. Stores nothing if the record already says that
-   * the component did not accept the last call.
+   * Stores in `heldBy` that a due run waits because the component has no reachable endpoint. Stores nothing if no run is due, or if the
+   * record already says that the component did not accept the last call.
    */
   recordUnavailableEndpoint(inputs: Inputs): void {
     const isKnown = wasNotAccepted(this.state.stored?.record.lastOutcome?.reason);
@@ -92,7 +92,7 @@ export class Transition {
     return [pending?.dueAt, wake?.at].some((at) => at !== undefined && at <= monotonicMs);
   }
 
-  /** Reports the status if it changed or a run has ended. Stores why no run may start, if that changed. */
+  /** Reports the status if it changed, or if a run has ended (`hasEnded`). Stores why no run may start if that reason changed. */
   report(inputs: Inputs, hasEnded = false): void {
     const isUnreachable = this.state.stored?.record.heldBy === 'Unreachable' && this.#isDue();
     this.#storeHeldBy(heldBy(inputs) ?? (isUnreachable ? 'Unreachable' : undefined));
@@ -156,7 +156,10 @@ function statusOf(
   return isAsynchronous && !isTrueDuringRun(shown, digest) ? statusWith('Progressing', runningDetail(record)) : shown;
 }
 
-/** Whether a status stays true while the component works on a run: it says that a run is in progress, or describes the current inputs. */
+/**
+ * Whether a status stays true while the component works on a run: it is Done, says that the inputs changed, or is Progressing with the
+ * current inputs.
+ */
 const isTrueDuringRun = ({ state, reason, observedInputs }: KeyStatus, digest: string): boolean =>
   state === 'Done' || reason === outdated.reason || (state === 'Progressing' && observedInputs === digest && !reason);
 
@@ -169,7 +172,10 @@ const runningDetail = ({ startedAtMs, lastOutcome }: RunRecord): StatusDetail =>
   ].join('; '),
 });
 
-/** Why a component is not Done whose entry is suspended: it keeps its last outcome until the suspension ends. */
+/**
+ * Why the component of a suspended entry is not Done: `last`, its last outcome, stays until the suspension ends. `last` is undefined if no
+ * run has ended.
+ */
 export const suspendedDetail = (last: LastOutcome | undefined) => ({
   reason: 'Suspended',
   message: last === undefined ? 'no run has ended' : last.outcome === 'Done' ? 'inputs changed' : lastOutcomeText(last),
@@ -178,7 +184,7 @@ export const suspendedDetail = (last: LastOutcome | undefined) => ({
 const lastOutcomeText = (last: LastOutcome): string =>
   `last outcome: ${describeState({ ...last, state: last.outcome })}`;
 
-/** The last outcome of a teardown, and what ends one that failed. Without details once another run has started. */
+/** The last outcome of a teardown. If it is Failed, also what a user can do. No details while a later run is active. */
 function teardownDetail({ component, seq, lastOutcome: last }: RunRecord): StatusDetail {
   if (last?.seq !== seq) return noDetail;
   const reason = last.reason ?? last.outcome;
@@ -190,11 +196,12 @@ function teardownDetail({ component, seq, lastOutcome: last }: RunRecord): Statu
 /** Status of a component whose last run was Done, with other inputs. */
 const outdated = { state: 'Progressing', reason: 'InputsChanged', message: undefined } as const;
 
-/** Number of answers 429 or 503 in a row, and the delay that one asks for, in milliseconds, from which on the status shows them. */
+/** The status shows answers 429 or 503 once this many have arrived in a row. */
 const shownBusyAnswers = 5;
+/** The status shows an answer 429 or 503 at once if the next call is more than this much later, milliseconds. */
 const shownBusyDelayMs = 60_000;
 
-/** Whether the component was busy in its last calls, so that its status stays as it was. */
+/** Whether the component was busy only in its last few calls, so that its status stays as it was before them. */
 const isBrieflyBusy = ({ phase, attempt, nextAtMs, lastOutcome }: RunRecord): boolean =>
   lastOutcome?.reason === 'Busy' &&
   attempt < shownBusyAnswers &&
@@ -216,7 +223,7 @@ function sameStatus(a: KeyStatus, b: KeyStatus | undefined): boolean {
   );
 }
 
-/** Inputs digest of the last run that ended; undefined if unknown. */
+/** Digest of the inputs of the last run that ended; undefined if unknown. */
 function observedInputsOf(record: RunRecord, cause: KeyState['cause']): string | undefined {
   return record.phase === 'Idle' || record.seq === record.lastOutcome?.seq
     ? record.inputsDigest

@@ -2,7 +2,10 @@ import type { Inputs } from '../key-state.ts';
 import type { RunRecord } from '../run-record.ts';
 import { type Trigger, trigger, triggerReasons } from '../triggers.ts';
 
-/** Whether a trigger needs a run. For most reasons, only the state of the entry decides. */
+/**
+ * Whether a trigger needs a run. It does if the key has no record, or if the entry itself needs a run. Otherwise the reason of the trigger
+ * decides.
+ */
 export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord | undefined): boolean {
   if (!record || entryWantsRun(inputs, record)) return true;
   switch (reason) {
@@ -33,7 +36,7 @@ function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
 export const needsTeardown = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>
   mayRun.may === 'delete' && operation !== 'delete';
 
-/** The trigger that follows from the entry itself; empty if the record covers its current version. */
+/** The trigger that follows from comparing the entry with the record; empty if the last run covers the current version of the entry. */
 export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Trigger[] {
   const { created, inputChanged, inputArrived, deleting } = triggerReasons;
   if (!record) return [trigger(created)];

@@ -143,7 +143,10 @@ describe('components of a managed cluster', () => {
     world.management.put(virtualNetworks, { apiVersion: 'v1', kind: 'VirtualNetwork', metadata: network, spec: {} });
     const outcome = await world.run('network');
     assert.equal(outcome.outcome, 'Retry');
-    assert.match(outcome.message ?? '', /does not belong to this entry; delete it, or let the component adopt it: kubectl label .+=11111111-/);
+    assert.match(
+      outcome.message ?? '',
+      /does not belong to this entry; delete it, or let the component adopt it: kubectl label .+=11111111-/,
+    );
   });
 
   it('fail permanently on a lifetime that the server rejects', async () => {

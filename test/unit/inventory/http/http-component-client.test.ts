@@ -335,7 +335,8 @@ describe('the HTTP client of components', () => {
     ] as const) {
       it(`does not call a component with ${what} in its registration`, async () => {
         const reply = await call(await serveTls(), { caBundle });
-        const message = 'no CA of spec.caBundle signed the certificate of the endpoint';
+        const message =
+          'no CA of spec.caBundle signed the certificate of the endpoint; set spec.caBundle to the CA that signed it';
         assert.deepEqual(reply, { kind: 'notAccepted', code: 'Unreachable', message });
       });
     }
