@@ -3,21 +3,23 @@ import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 
-/** A provider, opened with a kubeconfig. */
+/** A connection to a provider, from one kubeconfig. */
 interface Candidate {
   readonly cluster: Cluster;
   readonly server: string;
   readonly clusterNamespace: string;
 }
 
-/** The session in use. */
+/** The session that the new one would replace. */
 interface Serving extends Candidate {
+  /** Undefined until it has been read, or if reading it is forbidden. */
   readonly clusterNamespaceUid: string | undefined;
 }
 
 /**
- * Why the candidate must not replace the serving session; undefined if it may. The API server must accept its credentials and let them read
- * the ClusterBinding. If the uids of both cluster namespaces are known, they must be equal. Rejects only when `signal` aborts.
+ * Why the candidate must not replace the serving session; undefined if it may. The API server must accept the candidate's credentials and
+ * allow a read of the ClusterBinding, which need not exist. If the uids of both cluster namespaces are known, they must be equal. Rejects
+ * only when `signal` aborts.
  */
 export async function candidateProblem(
   candidate: Candidate,
@@ -29,8 +31,8 @@ export async function candidateProblem(
   try {
     await cluster.client
       .get(clusterBindings, { namespace, name: clusterBindingName }, { signal })
-      .catch(unlessNotFound);
-    uid = await cluster.identity(namespace).catch(unlessForbidden);
+      .catch(ignoreNotFound);
+    uid = await cluster.identity(namespace).catch(ignoreForbidden);
   } catch (error) {
     signal.throwIfAborted();
     return isNotFound(error)
@@ -46,11 +48,11 @@ export async function candidateProblem(
 }
 
 /** A 404 proves that the API server accepts the credentials. */
-function unlessNotFound(error: unknown): void {
+function ignoreNotFound(error: unknown): void {
   if (!isNotFound(error)) throw error;
 }
 
-/** The candidate may lack permission to read the namespace. Then its uid is not compared. */
-function unlessForbidden(error: unknown): undefined {
+/** The candidate may lack permission to read the namespace. If it does, the uids are not compared. */
+function ignoreForbidden(error: unknown): undefined {
   if (!isForbidden(error)) throw error;
 }

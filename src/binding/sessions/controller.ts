@@ -13,7 +13,7 @@ import type { SessionRegistry } from './session-registry.ts';
 
 export interface SessionControllerDeps extends Pick<BindingDeps, 'client' | 'stores' | 'clock' | 'log' | 'metrics'> {
   readonly watches: SecretWatches;
-  /** Emits the keys of changed Secrets. */
+  /** Source of the keys (`namespace/name`) of changed Secrets. */
   readonly secrets: HintSource;
   readonly pool: SessionPool;
   readonly registry: SessionRegistry;
@@ -22,7 +22,7 @@ export interface SessionControllerDeps extends Pick<BindingDeps, 'client' | 'sto
 /** The name of the controller in log lines and metrics. */
 const name = 'konnector';
 
-/** Enqueues Secrets (`namespace/name`) for the session reconciler. */
+/** Creates the source with which other parts enqueue changed Secrets (`namespace/name`) for the session reconciler. */
 export const changedSecrets = (): HintSource => hintSource('secret');
 
 /** Opens sessions from kubeconfig Secrets. The sessions end with the controller, when this replica loses its Lease. */

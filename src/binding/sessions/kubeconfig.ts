@@ -10,7 +10,7 @@ import { type SecretView, textOf } from './secret-watches.ts';
 /** The content of a valid kubeconfig, from which the konnector can open a session. */
 export interface Kubeconfig {
   /**
-   * The first 10 hexadecimal digits of the SHA-256 of server, namespace, and credentials, which it does not reveal. Identifies a session.
+   * The first 10 hexadecimal digits of the SHA-256 of server, namespace, and credentials; it reveals none of them. Identifies a session.
    */
   readonly id: string;
   readonly credentials: Credentials;

@@ -20,14 +20,14 @@ export interface SessionOptions {
   readonly connect: (credentials: Credentials) => Cluster;
   /** Wraps the provider's client. The result writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly writeClient: (client: Client) => Client;
-  /** The controllers of one session. Controllers that they add through `running` end with the session at the latest. */
+  /** Creates the controllers of one session. Further controllers that they add through `running` also end when the session ends. */
   readonly controllers: (session: OpenSession, running: RunningControllers) => readonly Controller[];
   readonly running: RunningControllers;
   readonly clock: Clock;
   readonly log: Log;
   /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;
-  /** Called when the session's state, or the uid of its cluster namespace, has changed. */
+  /** Called when the session's state, its refused watches, or the uid of its cluster namespace has changed. */
   readonly onChange: (session: OpenSession) => void;
 }
 
@@ -55,7 +55,7 @@ export class OpenSession implements ProviderSession {
   readonly #cancelTimer: Cancel;
   #state: SessionState = { kind: 'connecting' };
   #uid: string | undefined;
-  /** Error of the last read of the cluster namespace; undefined after a success. A 403 does not count. */
+  /** Error of the last read of the cluster namespace; undefined before the first error and after a success. A 403 does not change it. */
   #lastError: string | undefined;
   #started = false;
 
@@ -104,7 +104,7 @@ export class OpenSession implements ProviderSession {
     for (const controller of this.#options.controllers(this, { add, remove })) add(controller);
   }
 
-  /** Stops the controllers. Resolves when their last reconciles have settled. They may be started again. */
+  /** Stops the controllers. Resolves when their last reconciles have settled. `start` may start new ones. */
   async stop(): Promise<void> {
     this.#started = false;
     const { remove } = this.#controllers();
@@ -144,13 +144,13 @@ export class OpenSession implements ProviderSession {
     this.#options.onChange(this);
   }
 
-  /** Reports a failing kubeconfig long before the session becomes `unreachable`. */
+  /** Sets the problem of state `connecting`; undefined clears it. It reports a failing kubeconfig long before state `unreachable`. */
   #setProblem(problem: string | undefined): void {
     if (this.#state.kind !== 'connecting' || this.#state.problem === problem) return;
     this.#setState(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });
   }
 
-  /** Sets state `unreachable` if a store is not synced. If no error is known, a live list of that store's kind finds the cause. */
+  /** Sets state `unreachable` if a store is not synced. If no error is known, lists that store's kind live to find the cause. */
   async #onSyncTimeout(): Promise<void> {
     const unsynced = this.#opened.all.filter(({ synced }) => !synced);
     const [first] = unsynced;

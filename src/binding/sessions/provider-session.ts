@@ -10,7 +10,7 @@ import type { RefusedWatch } from '../sync-engine/syncer.ts';
  * Secret uses that kubeconfig. All users of the kubeconfig share one session.
  */
 export interface ProviderSession {
-  /** Short hash of server, namespace, and credentials, which it does not reveal. For logs, metrics, and names of controllers. */
+  /** Short hash of server, namespace, and credentials; it reveals none of them. For logs, metrics, and names of controllers. */
   readonly id: string;
   /** The namespace of the kubeconfig's context. The provider reserves it for this consumer. */
   readonly clusterNamespace: string;
@@ -37,10 +37,11 @@ export type SessionState =
 
 /** The result of looking up the session of a kubeconfig reference. */
 export type SessionLookup =
+  /** The session of the Secret's current content. */
   | { readonly kind: 'session'; readonly session: ProviderSession }
   /**
-   * The Secret does not exist, cannot be read, or is not valid; the provider rejects its new kubeconfig; or the APIServiceBinding is not
-   * valid. `lastGood`: the session that was opened before, which still serves.
+   * The Secret does not exist, cannot be read, or is not valid; its new kubeconfig failed the verification; or the APIServiceBinding is not
+   * valid. `lastGood`: the session of an earlier content of the Secret, which still serves; absent if there is none.
    */
   | {
       readonly kind: 'invalid';
@@ -83,7 +84,10 @@ export function lookupOf(sessions: Sessions, { name, secretRef, specProblem }: B
   return { kind: 'invalid', reason: 'APIServiceBindingInvalid', message };
 }
 
-/** The session that serves a kubeconfig reference: the one of the Secret's content, or the last good one while that cannot be used. */
+/**
+ * The session that serves a kubeconfig reference: that of the Secret's current content or, while this content cannot be used, `lastGood`.
+ * Undefined if there is neither.
+ */
 export function servingSession(lookup: SessionLookup): ProviderSession | undefined {
   if (lookup.kind === 'session') return lookup.session;
   return lookup.kind === 'invalid' ? lookup.lastGood : undefined;

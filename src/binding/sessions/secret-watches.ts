@@ -7,8 +7,8 @@ import type { Store, StoreHandle } from '../../kube/store.ts';
 import { type CommonView, commonView } from '../stores/common-view.ts';
 
 /**
- * Watches the consumer's Secrets that the konnector needs. Those are the Secrets that a binding or bundle names, in any namespace, and
- * labeled ones in the namespace of kubectl bind. The server needs no permission to read others.
+ * Watches the consumer's Secrets that the konnector needs: the Secrets that a binding or bundle names, in any namespace, and labeled
+ * Secrets in the namespace of kubectl bind. The server needs no permission to read other Secrets.
  */
 export class SecretWatches {
   /** The Secrets in the namespace `kube-bind` with the label `kube-bind.io/provider-kubeconfig=true`. */
@@ -52,11 +52,12 @@ export class SecretWatches {
     watched?.handle.release();
   }
 
+  /** Ends the watches of all Secrets that were passed to `watch`. The watch of labeled Secrets continues. */
   dropAll(): void {
     for (const secret of [...this.#named.keys()]) this.drop(secret);
   }
 
-  /** The Secret; undefined if it does not exist, or is neither watched nor labeled; `pending` while that is not known. */
+  /** The Secret; undefined if it does not exist, or is neither watched nor labeled; `pending` while its watch has not synced. */
   get(secret: string): SecretView | undefined | 'pending' {
     const store = this.#named.get(secret)?.handle.store;
     if (store?.synced) return store.get(secret);

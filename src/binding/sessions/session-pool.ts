@@ -19,7 +19,7 @@ export class SessionPool {
 
   /**
    * Returns the session of a kubeconfig, and opens it if needed. Each `acquire` needs one `release`. Does not wait for the provider: the
-   * session says whether it is reachable.
+   * state of the session shows whether the provider is reachable.
    */
   acquire(kubeconfig: Kubeconfig): OpenSession {
     const entry = this.#entries.get(kubeconfig.id) ?? {

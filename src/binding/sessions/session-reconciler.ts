@@ -26,12 +26,12 @@ export interface SessionReconcilerDeps {
 }
 
 /** Maximum wait for a verified new session to sync before it replaces the old one, milliseconds. */
-const catchUpMs = 10_000;
+const maxSyncWaitMs = 10_000;
 
 /**
  * Opens, shares, replaces, and releases sessions. The key is `namespace/name` of a Secret. Each reconcile compares the Secret's content
- * with the sessions that serve its keys. The server retries a forbidden read and a rejected new kubeconfig with backoff. It reads a
- * malformed kubeconfig again only when the Secret changes.
+ * with the sessions that serve its keys. After a forbidden read of the Secret, or if a new kubeconfig is rejected, the result is a retry
+ * with backoff. A malformed kubeconfig is read again only when the Secret changes. With any other error of the read, a reconcile rejects.
  */
 export class SessionReconciler implements Reconciler {
   readonly #deps: SessionReconcilerDeps;
@@ -95,6 +95,7 @@ export class SessionReconciler implements Reconciler {
     }
   }
 
+  /** Opens, keeps, or replaces the session of one reference (Secret and key). */
   async #serveRef(ref: SecretKeyRef, secret: SecretView | undefined, signal: AbortSignal): Promise<Result> {
     const { registry, pool } = this.#deps;
     const read = await readKubeconfigSecret(ref, secret);
@@ -136,15 +137,16 @@ export class SessionReconciler implements Reconciler {
       unused = serving;
     } finally {
       pool.release(unused);
-      // Also after an abort: each session that the registry lists must run.
+      // Also after an abort, because each session that the registry lists must run.
       for (const candidate of [session, serving]) if (registry.list().has(candidate)) candidate.start();
     }
     return done;
   }
 
+  /** Waits until the session is synced, at most `maxSyncWaitMs`. Rejects only if `signal` aborts. */
   async #waitForSync(session: OpenSession, signal: AbortSignal): Promise<void> {
     const waitEnded = new AbortController();
-    const limit = sleep(this.#deps.clock, catchUpMs, waitEnded.signal).catch(() => undefined);
+    const limit = sleep(this.#deps.clock, maxSyncWaitMs, waitEnded.signal).catch(() => undefined);
     await Promise.race([session.whenSynced(signal).catch(() => undefined), limit]);
     waitEnded.abort();
     signal.throwIfAborted();

@@ -4,10 +4,11 @@ import type { KubeconfigProblem } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './provider-session.ts';
 
-/** What is known of one key of one Secret. */
+/** The state of one reference: one key of one Secret. */
 interface SecretKeyState {
+  /** The session that serves the reference; undefined if none does. */
   session: OpenSession | undefined;
-  /** Why the Secret's current content cannot be used. A `session` then comes from an earlier content. */
+  /** Why the Secret's current content cannot be used; undefined if it can. With a problem, `session` is that of an earlier content. */
   problem: KubeconfigProblem | undefined;
 }
 
@@ -56,12 +57,12 @@ export class SessionRegistry implements Sessions {
     return () => void this.#listeners.delete(subscription);
   }
 
-  /** The session that serves the ref. It may come from an earlier content of the Secret. */
+  /** The session that serves the reference; undefined if none does. It may be the session of an earlier content of the Secret. */
   serving(ref: SecretKeyRef): OpenSession | undefined {
     return this.#states.get(keyOf(ref))?.get(ref.key)?.session;
   }
 
-  /** Sets the session that serves the ref. */
+  /** Sets the session that serves the reference, and clears its problem. */
   serve(ref: SecretKeyRef, session: OpenSession): void {
     const state = this.#stateOf(ref);
     if (state.session === session && !state.problem) return;
@@ -70,7 +71,7 @@ export class SessionRegistry implements Sessions {
     this.#notify(keyOf(ref));
   }
 
-  /** Records that the Secret or its current content cannot be used. A serving session stays. */
+  /** Records that the Secret or its current content cannot be used. The session that serves the reference stays. */
   fail(ref: SecretKeyRef, problem: KubeconfigProblem): void {
     const state = this.#stateOf(ref);
     if (state.problem?.reason === problem.reason && state.problem.message === problem.message) return;
@@ -78,7 +79,7 @@ export class SessionRegistry implements Sessions {
     this.#notify(keyOf(ref));
   }
 
-  /** Removes the keys of the Secret for which `isUnused` is true. Returns the sessions that served them, once per ref. */
+  /** Removes the keys of the Secret for which `isUnused` is true. Returns the session of each removed key that had one. */
   forget(secret: string, isUnused: (key: string) => boolean): OpenSession[] {
     const states = this.#states.get(secret);
     const forgotten = [...(states ?? [])].filter(([key]) => isUnused(key));

@@ -3,13 +3,13 @@ import { sha256Hex } from '../../kit/canonical-json.ts';
 
 /** The last write of an action, and when it may be repeated. Times are monotonic milliseconds. */
 interface Attempt {
-  /** Of its content. */
+  /** Fingerprint of the written content. */
   fingerprint: string;
   /** Whether the last write failed. */
   failed: boolean;
   /**
-   * If the last write failed: the number of consecutive failures, also with other contents. If it succeeded: how many successes with the
-   * same content came directly before it.
+   * If the last write failed: the number of consecutive failures, also with other contents. If the last write succeeded: the number of
+   * successes with the same content directly before it.
    */
   count: number;
   atMs: number;
@@ -17,8 +17,9 @@ interface Attempt {
 }
 
 /**
- * Decides when a write may be repeated. A write that failed, or that another client reverted, waits for its backoff, even if its key is
- * reconciled earlier. A write with other content than the last one of its action may be sent at once. Times are monotonic milliseconds.
+ * Decides when a write may be repeated. A write with the same content as the last write of its key and action waits for the backoff, even
+ * if the key is reconciled earlier: the last write failed, or another client reverted it. A write with other content may be sent at once.
+ * Times are monotonic milliseconds.
  */
 export class CallBackoff {
   readonly #random: () => number;
@@ -45,7 +46,7 @@ export class CallBackoff {
     return waitMs;
   }
 
-  /** Records a success. The same write may be repeated only after a pause. */
+  /** Records a success. The same write may be repeated only after a pause, which doubles with each repeat from 0.5 s up to 30 s. */
   recordSuccess(key: string, action: string, content: string, nowMs: number): void {
     const before = this.#attempts.get(key)?.get(action);
     const isRepeat = before && !before.failed && before.fingerprint === fingerprint(content);
@@ -84,6 +85,7 @@ export class CallBackoff {
     else this.#attempts.get(key)?.delete(action);
   }
 
+  /** Forgets all keys. */
   clear(): void {
     this.#attempts.clear();
   }
@@ -124,7 +126,7 @@ const BASE_MS = 100;
 /** First and longest pause between equal writes that succeeded, milliseconds. `capMs` limits the pauses after ineffective writes. */
 const REPEAT_BASE_MS = 500;
 const REPEAT_CAP_MS = 30_000;
-/** Time after which it forgets an attempt, and interval between sweeps, milliseconds. */
+/** Time after which an attempt is forgotten, and minimum interval between sweeps, milliseconds. */
 const FORGET_MS = 5 * 60_000;
 
 /** The content itself, or its digest if it is long. */

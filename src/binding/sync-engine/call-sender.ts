@@ -28,19 +28,20 @@ export interface CallSenderOptions {
 }
 
 /**
- * Sends the calls of a pass, reads and writes, unless their backoff still runs. Turns each failure into a requeue, and into a problem unless
- * it may be temporary.
+ * Sends the calls of a pass, reads and writes, unless their backoff still runs. Turns each failure into a requeue, and into a problem
+ * unless it may be temporary.
  */
 export class CallSender {
   readonly #options: CallSenderOptions;
   readonly #backoff: CallBackoff;
-  /** By key and action: the problem of the last call, kept until the next one. */
+  /** By key and action: the problem of the last call of the action, kept until its next call. */
   readonly #problems = new Map<string, Map<string, Problem>>();
   /**
    * Keys with a call that the provider did not answer, or answered with 429 or 5xx. A key leaves when one of its calls to the provider
    * succeeds, or when `#retryUnreachable` enqueues it.
    */
   readonly #unreachable = new Set<string>();
+  /** Monotonic time at which `#retryUnreachable` last enqueued keys, milliseconds. */
   #wokenAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: CallSenderOptions) {
@@ -115,7 +116,7 @@ export class CallSender {
       this.#backoff.recordFailure(pass.key, action, content, clock.monotonic(), capMs);
     const message = describe(error);
     if (isStaleWrite(error)) {
-      // The cache did not have the newest version. Its event normally enqueues the key; the requeue is a fallback.
+      // The cache did not have the current object. The event of that object normally enqueues the key; the requeue is a fallback.
       this.#options.observer.conflict(side);
       const waitMs = recordFailure(CAP_MS);
       pass.requeueAfter(Math.max(STALE_MS, waitMs));
@@ -160,7 +161,7 @@ export class CallSender {
 
 /** Maximum backoff after a failure, milliseconds, unless the server asks for a longer one. */
 const CAP_MS = 30_000;
-/** Maximum backoff after a 403, milliseconds. Some providers revoke our permissions for a moment while they grant those of others. */
+/** Maximum backoff after a 403, milliseconds. Some providers revoke a consumer's permissions for a moment while they grant others. */
 const FORBIDDEN_CAP_MS = 5_000;
 /** Shortest requeue delay after a stale write, milliseconds. */
 const STALE_MS = 1_000;

@@ -1,14 +1,14 @@
 import { allowDeletesAnnotation } from '../../api/binding/names.ts';
 
 /**
- * Holds back deletes of copies when there are 20 or more within a minute and no watch showed the deletion of their originals. A cluster that
- * was restored from an old backup, or that lost its data, causes such deletes. Times are monotonic milliseconds. After a restart it counts
- * from zero, and the deletes are requested again.
+ * Holds back deletes of copies when there are 20 or more within a minute and no watch showed the deletion of their originals. A cluster
+ * that was restored from an old backup, or that lost its data, causes such deletes. Times are monotonic milliseconds. After a restart it
+ * counts from zero, and the deletes are requested again.
  */
 export class DeleteBreaker {
   /** By key of the copy to delete: the time of the first request. */
   readonly #wanted = new Map<string, number>();
-  /** Keys whose deletes `allow` released and that are not deleted yet. */
+  /** Keys whose deletes `allow` released, and whose copies are not deleted yet. */
   readonly #allowed = new Set<string>();
   /** Times of the deletes within the window. */
   #deleteTimesMs: number[] = [];
@@ -17,7 +17,7 @@ export class DeleteBreaker {
 
   /**
    * Requests the delete of the copy of `key`. Returns 0 if the delete may be sent, otherwise the milliseconds after which to request it
-   * again. Infinity: the breaker holds the delete back until `allow` or the last `withdraw`.
+   * again. Infinity: the breaker holds the delete back until `allow`, or until every request has been withdrawn.
    */
   request(key: string, nowMs: number): number {
     if (this.#allowed.has(key)) return 0;
@@ -36,7 +36,10 @@ export class DeleteBreaker {
     this.withdraw(key);
   }
 
-  /** Withdraws a request, because the original is back or the copy no longer exists. The last withdrawal closes the breaker. */
+  /**
+   * Withdraws a request, because the original is back or the copy no longer exists. When the last request is withdrawn, the breaker no
+   * longer holds deletes back.
+   */
   withdraw(key: string): void {
     this.#allowed.delete(key);
     if (this.#wanted.delete(key) && this.#wanted.size === 0) this.#tripped = false;
@@ -58,6 +61,7 @@ export class DeleteBreaker {
     return this.#tripped ? this.#wanted.size : 0;
   }
 
+  /** Forgets all requests, releases, and deletes. */
   clear(): void {
     this.#wanted.clear();
     this.#allowed.clear();

@@ -3,8 +3,8 @@ import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 
 /**
- * Worst first. `forbidden`: a call is denied (403). `failing`: a call fails with another error. `refused`: the server does not sync the
- * object as it is. `partial`: a cluster accepts a write but stores something else.
+ * The ranks of problems, worst first. `forbidden`: an API server denies a call (403). `failing`: a call fails with another error.
+ * `refused`: the server does not sync the object as it is. `partial`: a cluster accepts a write but stores something else.
  */
 const problemRanks = ['forbidden', 'failing', 'refused', 'partial'] as const;
 

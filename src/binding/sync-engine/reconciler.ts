@@ -19,11 +19,11 @@ export interface SyncReconcilerOptions {
 }
 
 /**
- * Maximum number of plans in a pass, more than any sequence of actions needs. A pass that reaches it is requeued: its reads contradict each
- * other.
+ * Maximum number of plans in a pass, more than any sequence of actions needs. A pass that reaches this number is requeued, because its
+ * reads contradict each other.
  */
 const MAX_PLANS = 6;
-/** Requeue delay of such a pass, milliseconds. */
+/** Requeue delay of a pass that reaches `MAX_PLANS`, milliseconds. */
 const TOO_MANY_PLANS_MS = 100;
 
 /** Syncs the two objects of a key: the strategy plans actions from the current state, and the reconciler runs them in order. */
@@ -46,7 +46,7 @@ export class SyncReconciler implements Reconciler {
       }
       const actions = strategy.plan(pass);
       if (await this.#runActions(pass, actions)) continue;
-      // The plan has no unobserved delete any more. A failed read proves nothing.
+      // The plan contains no delete whose cause was not observed, so an earlier request for one is obsolete. After a failed read, it stays.
       if (!actions.some(({ do: verb }) => verb === 'holdDeletes' || verb === 'read')) breaker.withdraw(key);
       break;
     }
@@ -82,6 +82,7 @@ export class SyncReconciler implements Reconciler {
     }
   }
 
+  /** Requests the delete from the delete breaker. Returns `stop` while the breaker delays the delete or holds it back. */
   #holdDeletes(pass: SyncPass): NextStep {
     const { breaker, clock } = this.#options;
     const waitMs = breaker.request(pass.key, clock.monotonic());
@@ -131,7 +132,7 @@ export class SyncReconciler implements Reconciler {
       latency.down.stop(pass.key);
       if (isDeleted) sender.forget(pass.key);
     }
-    // Normally the watch event of our write enqueues the key. The requeue is a fallback.
+    // Normally the watch event of the server's write enqueues the key. The requeue is a fallback.
     if (isAhead) pass.requeueAfter(answerTrustMs);
     return pass.result;
   }

@@ -34,7 +34,7 @@ export interface KeyState {
   readonly consumer: { readonly key: string; readonly uid: string } | undefined;
   /** Whether neither side has an object of the key. */
   readonly isDeleted: boolean;
-  /** Whether a watch has yet to show one of our writes. */
+  /** Whether the server has written an object of the key, and the watch does not show that write yet. */
   readonly isAhead: boolean;
 }
 
@@ -42,7 +42,9 @@ export interface KeyState {
 export type SyncAction =
   /** Marks the key as not ready until an event. */
   | { readonly do: 'wait'; readonly missing: string }
+  /** Requeues the key after `ms` milliseconds. */
   | { readonly do: 'requeue'; readonly ms: number }
+  /** Reports a problem of rank `refused`. */
   | { readonly do: 'report'; readonly problem: string }
   /** Precedes a delete whose cause was not observed. Ends the pass while the delete breaker delays the delete or holds it back. */
   | { readonly do: 'holdDeletes' }
@@ -50,14 +52,14 @@ export type SyncAction =
   | { readonly do: 'read'; readonly reads: readonly Call<unknown>[] }
   | ({ readonly do: 'call' } & Call<unknown>);
 
-/** What follows an action. */
+/** What follows an action: the next action of the plan, a new plan, or the end of the pass. */
 export type NextStep = 'continue' | 'replan' | 'stop';
 
 /** Identifies a call, so that a call that failed or had no effect is repeated only after a pause. */
 export interface CallId {
   readonly action: string;
   readonly side: Side;
-  /** Distinguishes this call from others of the same action. */
+  /** What the call writes or reads. Distinguishes this call from other calls with the same action and side. */
   readonly content: string;
   /** Whether the same call may follow a success at once, as with reads. */
   readonly repeatable?: boolean;
@@ -67,11 +69,11 @@ export interface CallId {
 export interface Call<Answer> extends CallId {
   /** Sends the call. */
   call(signal: AbortSignal): Promise<Answer>;
-  /** Called if the object does not exist (404), which then counts as a success, without `onSuccess`. Without it, a 404 is a failure. */
+  /** Called instead of `onSuccess` if the object does not exist (404). If this method is absent, a 404 is a failure. */
   onNotFound?(): NextStep;
   /** Called when the call succeeded. Default `continue`. */
   onSuccess?(answer: Answer): NextStep;
-  /** What follows a failure, and a call that must wait. Default `stop`. */
+  /** What follows if the call fails, or if its backoff delays it. Default `stop`. */
   readonly onFailure?: NextStep;
   /** Whether the answer shows that the cluster did not keep the written content. */
   isIneffective?(answer: Answer): boolean;
@@ -107,7 +109,7 @@ export class SyncPass {
     this.signal = signal;
   }
 
-  /** Requeues the key after `ms` milliseconds, or earlier. */
+  /** Requeues the key after `ms` milliseconds. If called several times, the shortest delay counts. */
   requeueAfter(ms: number): void {
     this.#requeueMs = Math.min(this.#requeueMs, ms);
   }
@@ -117,12 +119,12 @@ export class SyncPass {
     this.#missing ??= missing;
   }
 
-  /** Keeps the problem if it is worse than those before. */
+  /** Keeps the problem if it is worse than each earlier problem of the pass. */
   addProblem(problem: Problem): void {
     if (!this.#problem || severityOf(problem) < severityOf(this.#problem)) this.#problem = problem;
   }
 
-  /** The worst problem of the pass. */
+  /** The worst problem of the pass; undefined if there is none. */
   get problem(): Problem | undefined {
     return this.#problem;
   }

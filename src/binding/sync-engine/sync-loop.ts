@@ -15,7 +15,7 @@ import { type RefusableWatch, refusedWatch } from './refused-watches.ts';
 import type { KeyState, SyncPass, SyncStrategy } from './strategy.ts';
 import type { RefusedWatch, Side, SyncMode } from './syncer.ts';
 
-/** What a loop syncs, and how. */
+/** The objects that a loop syncs, and its settings. */
 export interface SyncLoopOptions {
   /** First part of the controller's name, also in metrics. */
   readonly prefix: 'sync' | 'claims';
@@ -31,9 +31,9 @@ export interface SyncLoopOptions {
   /** Uniform in [0, 1), for backoff. */
   readonly random: () => number;
   /**
-   * Called when the problems or the number of held-back deletes may have changed, when a list has not completed within 30 s, and when such
-   * a late list completes. In mode `drain`, also called for each event and each completed list, because the remaining number may have
-   * changed.
+   * Called when the problems, the refused watches, or the number of held-back deletes may have changed. Also called when a list has not
+   * completed within 30 s, and when that list completes later. In mode `drain`, also called for each event and each completed list, because
+   * the remaining number may have changed.
    */
   readonly onChange: () => void;
 }
@@ -74,7 +74,7 @@ export class SyncLoop {
   #sender: CallSender | undefined;
   /** Number of held-back deletes at the last report. */
   #held = 0;
-  /** Number of sides that no longer allowed the watch at the last check. */
+  /** Number of refused watches at the last check. */
   #refused = 0;
 
   constructor(options: SyncLoopOptions, deps: BindingDeps) {
@@ -171,12 +171,12 @@ export class SyncLoop {
     if (this.#isLate || this.#options.mode !== 'sync') this.#options.onChange();
   }
 
-  /** Unregisters the metrics. The caller stops the controller. */
+  /** Unregisters the metrics, the listeners, and the timer. The caller stops the controller. */
   close(): void {
     for (const stop of this.#stops.splice(0)) stop();
   }
 
-  /** Retries all failed calls once no watch is refused any more, because permissions to write may be back, too. */
+  /** Retries all failed calls once no watch is refused any more, because the API server may allow writes again, too. */
   #onRefusal(): void {
     const before = this.#refused;
     this.#refused = this.refusedWatches().length;

@@ -3,7 +3,7 @@ import type { Controller } from '../../engine/controller.ts';
 /** The cluster of an object or a call. */
 export type Side = 'consumer' | 'provider';
 
-/** `sync`: both directions. `drain`: the binding is being deleted, and its copies with it. */
+/** `sync`: the syncer copies changes in both directions. `drain`: the binding is being deleted, and the syncer deletes its copies. */
 export type SyncMode = 'sync' | 'drain';
 
 /** A kind that an API server let the konnector list and watch, and no longer does. */
@@ -23,15 +23,15 @@ export interface Syncer {
   /** Releases the deletes that the delete breaker holds back because there are too many at once. */
   allowDeletes(): void;
   /**
-   * Number of consumer objects with our finalizer and, in mode `drain`, of copies that the drain deletes. Infinity while that is not known.
-   * Claimed objects have no finalizer: 0 in mode `sync`.
+   * Number of consumer objects with the finalizer `kubebind.io/syncer` plus, in mode `drain`, the copies that the drain deletes. Infinity
+   * while that number is not known. For claimed objects, which have no finalizer, 0 in mode `sync`.
    */
   remaining(): number;
   /** Problems for the binding's condition: first those of the whole kind, then those of single objects, worst first. */
   problems(): readonly string[];
   /** The watches that a side no longer allows. */
   refusedWatches(): readonly RefusedWatch[];
-  /** Whether the consumer's API server serves the kind and has listed its objects. Also true if there is no version to sync. */
+  /** Whether the consumer's API server has listed the objects of the kind. Also true if there is no version to sync. */
   served(): boolean;
   /** Ends the watches. The caller has removed the controllers. */
   close(): void;
