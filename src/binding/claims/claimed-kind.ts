@@ -28,7 +28,7 @@ export interface ClaimedKind {
   readonly held: number;
   /** In mode `drain`: number of copies to delete. Infinity until both sides are listed. */
   remaining(): number;
-  /** Problems of the lists, then those of single objects, worst first. */
+  /** Problems of the lists, then problems of single objects, worst first. */
   problems(): readonly string[];
   refusedWatches(): readonly RefusedWatch[];
   /** As `Syncer.resync`. */
@@ -54,7 +54,7 @@ export interface ClaimedKindOptions {
   readonly onChange: () => void;
 }
 
-/** Keys that are reconciled at the same time. */
+/** Maximum number of keys that are reconciled at the same time. */
 const workers = 8;
 const notListed =
   'the konnector has not listed the objects in this cluster yet; it needs permission to list and watch them';
@@ -156,13 +156,13 @@ function planFor(mode: SyncMode, mayDelete: boolean): ClaimedObjectStrategyOptio
   return mayDelete ? planUnclaim : undefined;
 }
 
-/** Whether the ClusterBinding has the condition about another konnector. */
+/** Whether the ClusterBinding has condition SoleKonnector False: another konnector seems to report to it. */
 function hasConflictingKonnector({ clusterNamespace, stores }: ProviderSession): boolean {
   const found = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
   return found?.conditions.some(({ type, status }) => type === soleKonnector && status === 'False') ?? false;
 }
 
-/** Whether the namespace was created for a provider, or labeled as such. */
+/** Whether the owner label of the namespace names the provider, for example because the server created the namespace for a provider. */
 const isForProviders = (namespace: NamespaceView | undefined): boolean => namespace?.labels[ownerLabel] === 'provider';
 
 /** The part of a claim that selects the object, in words; undefined if none does or the object is exempt. */

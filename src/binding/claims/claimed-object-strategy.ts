@@ -28,8 +28,8 @@ export interface ClaimedObjectStrategyOptions {
   readonly provider: ProviderObjects;
   readonly namespaces: Store<NamespaceView>;
   /**
-   * Plans a key. Undefined while a binding that is being deleted still has bound objects, because the claimed objects must stay as long as
-   * these.
+   * Plans a key. Undefined while a binding that is being deleted still has bound objects, because claimed objects must stay as long as
+   * bound objects exist.
    */
   readonly plan: ((facts: ClaimFacts) => ClaimPlan) | undefined;
   /** The part of a claim that selects an object, in words; undefined if none does. `namespace` is the consumer namespace. */
@@ -178,8 +178,8 @@ export class ClaimedObjectStrategy implements SyncStrategy {
   }
 
   /**
-   * The call of one action. The API server rejects it if the object has changed since the live read; a delete only if another object has
-   * replaced it.
+   * The call of one action. The API server rejects a write if the object has changed since the live read. It rejects a delete only if
+   * another object has replaced the object.
    */
   #write(key: string, action: CopyAction, facts: ClaimFacts, live: LivePair): SyncAction {
     const { log } = this.#options;
@@ -244,10 +244,12 @@ function placeOf(key: string): { readonly namespace: string; readonly name: stri
   return { namespace, name };
 }
 
+/** Namespace and name of the key's object on a side. Throws if the object is in the provider and the service namespace is not ready. */
 function placeIn(side: Side, key: string, { serviceNamespace }: ClaimFacts): ObjectName {
   const place = placeOf(key);
   if (side === 'consumer') return place;
-  // Plans have calls to the provider only while it is ready. A namespace of the consumer's name may belong to another consumer there.
+  // Plans contain calls to the provider only while the service namespace is ready. There is no fallback to the name of the consumer
+  // namespace, because a provider namespace of that name may belong to another consumer.
   if (serviceNamespace.kind !== 'ready') throw new Error(`${key} has no service namespace`);
   return { namespace: serviceNamespace.name, name: place.name };
 }

@@ -24,19 +24,20 @@ export interface ClaimedView extends Projected {
   readonly name: string;
   readonly deleting: boolean;
   readonly labels: Readonly<Record<string, string>>;
+  /** From the owner label; undefined without a valid label. */
   readonly owner: Owner | undefined;
   readonly origin: OriginAnnotations;
   /** Digest of all fields but metadata. */
   readonly contentDigest: string;
   /** Digest of the labels and annotations that copies share with their original. */
   readonly metadataDigest: string;
-  /** Type of a Secret; immutable. */
+  /** Type of a Secret, which cannot change; undefined for other kinds. */
   readonly type: string | undefined;
   /** Whether the object is marked immutable. Then neither this field nor the data can change. */
   readonly immutable: boolean;
 }
 
-/** The annotations that identify a copy's original. */
+/** The annotations that identify a copy's original; undefined if absent. */
 export interface OriginAnnotations {
   readonly consumerNamespace: string | undefined;
   readonly consumerUid: string | undefined;
@@ -52,13 +53,13 @@ export interface OriginAnnotations {
 export const byNamespace = 'namespace';
 export const byName = 'name';
 
-/** One constant for all stores, so that they share their watches. */
+/** The index functions. All stores use this one constant, so that they share their watches. */
 export const claimedIndexes = {
   [byNamespace]: ({ namespace }: ClaimedView): string[] => [namespace],
   [byName]: ({ name }: ClaimedView): string[] => [name],
 };
 
-/** Undefined without uid, resourceVersion, or namespace. */
+/** The view of an object; undefined without uid, resourceVersion, or namespace. */
 export function claimedView(object: KubeObject): ClaimedView | undefined {
   const { metadata } = object;
   const { uid, resourceVersion, namespace, name } = metadata;
@@ -90,7 +91,7 @@ export function claimedView(object: KubeObject): ClaimedView | undefined {
   };
 }
 
-/** The fields that are copied besides labels and annotations. */
+/** All fields except apiVersion, kind, and metadata. The server copies them and, of the metadata, shared labels and annotations. */
 export function contentOf(object: KubeObject): Readonly<Record<string, unknown>> {
   const { apiVersion: _, kind: __, metadata: ___, ...content } = object;
   return content;

@@ -22,7 +22,7 @@ import {
 export interface CopyIdentity {
   readonly namespace: string;
   readonly owner: Owner;
-  /** Only defined fields are written. */
+  /** The annotations to write. An undefined field leaves the annotation of the copy as it is. */
   readonly origin: Partial<OriginAnnotations>;
 }
 
@@ -82,8 +82,8 @@ const annotationNames = {
 const originFields = Object.keys(annotationNames) as (keyof OriginAnnotations)[];
 
 /**
- * The value to assume for an absent annotation. kube-bind's konnector never sets `providerIdentity` and `copyOf`, so the absence of either
- * alone must cause no write.
+ * The value to assume for an absent annotation. kube-bind's konnector never sets `providerIdentity` and `copyOf`, so a copy that lacks only
+ * these two needs no write.
  */
 const expectedIfUnset = (name: keyof OriginAnnotations, origin: Partial<OriginAnnotations>): string | undefined =>
   name === 'providerIdentity' || name === 'copyOf' ? origin[name] : undefined;

@@ -10,13 +10,13 @@ interface Exemptible {
   readonly key: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Type of a Secret. */
+  /** Type of a Secret; undefined for other kinds. */
   readonly type: string | undefined;
 }
 
 /** What an exemption depends on, in addition to the object. */
 interface ExemptionContext {
-  /** The consumer's namespaces with the server's keys and the kubeconfigs of providers. */
+  /** Consumer namespaces that hold the server's keys or the kubeconfigs of providers. */
   readonly ownNamespaces: ReadonlySet<string>;
   /** Whether a binding or bundle takes its kubeconfig from the consumer's Secret with this key (`namespace/name`). */
   isKubeconfig(key: string): boolean;
@@ -33,7 +33,7 @@ const clusterTypes = ['kubernetes.io/service-account-token', 'bootstrap.kubernet
 export function exemption(resource: Resource, object: Exemptible, context: ExemptionContext): string | undefined {
   const { key, name, labels, type } = object;
   if (context.ownNamespaces.has(nameOf(key).namespace ?? '')) return 'its namespace contains the keys of drawbridge';
-  if (isOurs(labels)) return 'it belongs to drawbridge';
+  if (isOfDrawbridge(labels)) return 'it belongs to drawbridge';
   if (resource === configMaps && name === 'kube-root-ca.crt') return 'every namespace has its own';
   if (resource === serviceAccounts && name === 'default') return 'every namespace has its own';
   if (resource !== secrets) return undefined;
@@ -42,6 +42,6 @@ export function exemption(resource: Resource, object: Exemptible, context: Exemp
   return isProviderKubeconfig ? 'it contains the kubeconfig of a provider' : undefined;
 }
 
-/** Labels of any drawbridge installation, or of kubeconfigs and accounts of inventory entries. */
-const isOurs = (labels: Readonly<Record<string, string>>): boolean =>
+/** Whether the labels are those of any drawbridge installation, or of a kubeconfig or an account that the inventory feature created. */
+const isOfDrawbridge = (labels: Readonly<Record<string, string>>): boolean =>
   Object.entries(ownLabels).every(([label, value]) => labels[label] === value) || labels[entryUidLabel] !== undefined;

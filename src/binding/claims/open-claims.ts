@@ -20,12 +20,12 @@ export interface ClaimsOptions {
   readonly exported: ExportView;
   /**
    * `drain`: the binding is being deleted. Once its bound objects are deleted, the syncer deletes the copies of claimed objects on both
-   * sides. It keeps those of a kind that another binding claims, if that binding may share the provider. Default `sync`.
+   * sides. If another binding that may share the provider claims a kind, the syncer keeps the copies of that kind. Default `sync`.
    */
   readonly mode?: SyncMode;
-  /** Whether another binding may use the same provider. True while its provider is not known. */
+  /** Whether another binding may use the same provider. True while the provider of that binding is not known. */
   readonly mayShareProvider: (binding: BindingView) => boolean;
-  /** Called when `problems()` may have changed and, in mode `drain`, `remaining()`; at most five times a second. */
+  /** Called when `problems()`, `refusedWatches()`, or, in mode `drain`, `remaining()` may have changed; at most five times a second. */
   readonly onProblems?: () => void;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
   readonly random?: () => number;
@@ -33,8 +33,8 @@ export interface ClaimsOptions {
 
 /**
  * Syncs the objects that one export claims, in both directions, with one controller for each kind. Claimed objects get no finalizer. Once
- * its bound objects are deleted, a binding waits for the copies for at most a minute. A restart of the server starts that minute again.
- * Before and after it, `remaining()` is 0. Copies that remain then stay where they are.
+ * its bound objects are deleted, a binding that is being deleted waits at most a minute for the deletion of the copies. A restart of the
+ * server starts that minute again. Before and after that minute, `remaining()` is 0. Copies that remain after it stay where they are.
  */
 export type ClaimSyncer = Omit<Syncer, 'served'>;
 

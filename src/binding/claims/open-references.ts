@@ -12,17 +12,18 @@ import { formatGroupResource } from './claimable.ts';
 import { ReferenceIndex, type ReferencePaths, type Referrers } from './reference-index.ts';
 import { parseReferencePath } from './reference-path.ts';
 
-/** The references in the claims of one kind, and the open watches of the objects that refer. */
+/** The references in the claims of one kind, and the open watches of the referring objects. */
 export interface OpenReferences {
   readonly index: ReferenceIndex;
   /** Whether no reference selects anything: the claims have none, or each has a problem. */
   readonly isEmpty: boolean;
   /** Problems of references, in sentences. References with a problem select nothing. */
   readonly problems: readonly string[];
+  /** Ends the watches. */
   close(): void;
 }
 
-/** Opens the index of all references in the claims of one kind. */
+/** Opens the index of all references in the claims of one kind. `open`: opens the referring objects of one reference. */
 export function openReferences(
   claims: readonly PermissionClaim[],
   exported: ExportView,
@@ -66,7 +67,7 @@ function referencePaths(reference: ClaimReference, exported: ExportView): Refere
   return { name, namespace, isolation: exported.isolation };
 }
 
-/** Whether objects of the kind may refer: with isolation None, objects of any kind; with another isolation, only of exported kinds. */
+/** Whether the claim may follow references in objects of this kind: with isolation None in any kind, otherwise only in exported kinds. */
 const mayRefer = ({ group, resource }: GroupResource, { resources, isolation }: ExportView): boolean =>
   isolation === 'None' || resources.some((exported) => exported.group === group && exported.resource === resource);
 
@@ -79,7 +80,7 @@ interface OpenReferrers extends Referrers {
 /** Opens the consumer's objects of a referring kind. Returns a problem in one clause if it cannot. */
 type OpenReferrersOf = (reference: ClaimReference) => OpenReferrers | string;
 
-/** Opens referrers. Bound kinds share the watch of their syncer; other kinds, which need isolation None, get their own. */
+/** Opens referring objects. A bound kind shares the watch of its syncer. Another kind, which needs isolation None, gets its own watch. */
 export function referrersOf(session: ProviderSession, exported: ExportView, deps: BindingDeps): OpenReferrersOf {
   return (reference) => {
     const { group, resource: plural, versions = [] } = reference;

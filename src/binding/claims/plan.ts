@@ -35,7 +35,10 @@ export interface KnownDeletion {
   readonly wasObserved: boolean;
 }
 
-/** The service namespace of the consumer namespace: not requested; requested, or being deleted (`pending`); or its name. */
+/**
+ * The service namespace of the consumer namespace. `none`: no APIServiceNamespace requests it. `pending`: the provider has not set its
+ * name, or the APIServiceNamespace is being deleted.
+ */
 export type ServiceNamespace =
   | { readonly kind: 'none' }
   | { readonly kind: 'pending' }
@@ -43,7 +46,7 @@ export type ServiceNamespace =
 
 /** A write that a plan requests. */
 export type ClaimAction =
-  /** Request a service namespace. The rest is planned once it exists. */
+  /** Request a service namespace. Further actions are planned once it exists. */
   | { readonly kind: 'request-namespace' }
   /** Set the owner label on the original. */
   | { readonly kind: 'label'; readonly side: Side }
@@ -118,8 +121,8 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
 }
 
 /**
- * The owner. A single object without an owner label belongs to its own side. `disputed`: the labels of the two objects differ. `unknown`:
- * neither of the two has one. Undefined if there is no object.
+ * The owner. A single object without an owner label belongs to the side that it is on. `disputed`: the owner labels of the two objects
+ * differ. `unknown`: neither of the two objects has an owner label. Undefined if there is no object.
  */
 function ownerOf({ consumer, provider }: ClaimFacts): Owner | 'unknown' | 'disputed' | undefined {
   if (!provider) return consumer && (consumer.owner ?? 'consumer');
@@ -215,8 +218,8 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
 
 /**
  * Whether the provider object is the copy of `consumer`, or of an earlier consumer object of that name. If no other consumer can use the
- * service namespace, the owner label proves it. In a shared service namespace, the uid annotation must match too. Copies of older
- * konnectors have no such annotation and pass.
+ * service namespace, the owner label is sufficient proof. In a shared service namespace, the uid annotation must also match. Copies of
+ * older konnectors have no uid annotation; for them the owner label is sufficient.
  */
 function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: ClaimFacts): boolean {
   if (origin.consumerUid === consumer.uid) return true;
@@ -226,8 +229,8 @@ function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: 
 
 function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
   const { uid, origin } = copy;
-  switch (providerCopyOwnership(copy, facts)) {
-    case 'ours':
+  switch (creatorOf(copy, facts)) {
+    case 'thisServer':
       return {
         actions: [
           { kind: 'delete', side: 'provider', uid, reason: reasonOf(origin.consumerUid, facts.deleted.consumer) },
@@ -240,19 +243,22 @@ function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan
   }
 }
 
-/** `ours`: this server may delete the copy. `unsure`: another konnector may have created it. Undefined: the object is not our copy. */
-function providerCopyOwnership(
+/**
+ * Who created the provider object as a copy. `thisServer`: this server, which may delete it. `unsure`: perhaps another konnector.
+ * Undefined: the object is no copy from this cluster, or it is being deleted.
+ */
+function creatorOf(
   { name, owner, origin, deleting }: ClaimedView,
   facts: ClaimFacts,
-): 'ours' | 'unsure' | undefined {
+): 'thisServer' | 'unsure' | undefined {
   const { consumer, serviceNamespace, consumerNamespace, deleted, hasConflictingKonnector } = facts;
   if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !origin.consumerUid) return undefined;
   if ((origin.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return undefined;
-  if (origin.consumerUid === (consumer ?? deleted.consumer)?.uid) return 'ours';
+  if (origin.consumerUid === (consumer ?? deleted.consumer)?.uid) return 'thisServer';
   // A copy that names another original belongs to another cluster with the same kubeconfig, or it is a clone of a copy.
-  if (origin.copyOf !== undefined) return origin.copyOf === copyOfValue(name, facts) ? 'ours' : undefined;
+  if (origin.copyOf !== undefined) return origin.copyOf === copyOfValue(name, facts) ? 'thisServer' : undefined;
   if (isShared(facts)) return undefined;
-  return hasConflictingKonnector ? 'unsure' : 'ours';
+  return hasConflictingKonnector ? 'unsure' : 'thisServer';
 }
 
 /** The expected value of `copyOf`; undefined while the consumer cluster is not known. */
@@ -260,12 +266,13 @@ const copyOfValue = (name: string, { consumerCluster, consumerNamespace }: Claim
   consumerCluster === undefined ? undefined : `${consumerCluster}/${consumerNamespace}/${name}`;
 
 function planConsumerCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
-  if (!isOwnConsumerCopy(copy, facts)) return nothing;
+  if (!isCopyFromProvider(copy, facts)) return nothing;
   const reason = facts.provider ? 'deleted' : reasonOf(copy.origin.providerUid, facts.deleted.provider);
   return { actions: [{ kind: 'delete', side: 'consumer', uid: copy.uid, reason }] };
 }
 
-function isOwnConsumerCopy({ owner, origin, deleting }: ClaimedView, facts: ClaimFacts): boolean {
+/** Whether the consumer object is a copy from this provider that the server may delete. False if it is being deleted. */
+function isCopyFromProvider({ owner, origin, deleting }: ClaimedView, facts: ClaimFacts): boolean {
   const { provider, deleted, serviceNamespace } = facts;
   if (owner !== 'provider' || deleting || serviceNamespace.kind !== 'ready') return false;
   if (!origin.providerUid || origin.providerNamespace !== serviceNamespace.name) return false;
@@ -278,10 +285,10 @@ function isOwnConsumerCopy({ owner, origin, deleting }: ClaimedView, facts: Clai
 export function planUnclaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider } = facts;
   const actions: ClaimAction[] = [];
-  if (provider && providerCopyOwnership(provider, facts) === 'ours') {
+  if (provider && creatorOf(provider, facts) === 'thisServer') {
     actions.push({ kind: 'delete', side: 'provider', uid: provider.uid, reason: 'unbound' });
   }
-  if (consumer && !isOfAnotherProvider(consumer, facts) && isOwnConsumerCopy(consumer, facts)) {
+  if (consumer && !isOfAnotherProvider(consumer, facts) && isCopyFromProvider(consumer, facts)) {
     actions.push({ kind: 'delete', side: 'consumer', uid: consumer.uid, reason: 'unbound' });
   }
   return { actions };

@@ -20,7 +20,7 @@ export interface ProviderObjectsOptions {
   readonly consumerKeys: (namespace: string) => Iterable<string>;
 }
 
-/** Time after which an unlisted service namespace is a problem, milliseconds. Providers normally grant permissions within seconds. */
+/** Time after which a service namespace that is not listed is a problem, milliseconds. Providers normally grant permissions in seconds. */
 const gracePeriodMs = 10_000;
 
 /**
@@ -101,6 +101,7 @@ export class ProviderObjects {
     return service.kind === 'ready' && this.#store.isListed(keyOf({ namespace: service.name, name: '' }));
   }
 
+  /** The provider's object for a consumer namespace and name; undefined if the object or the service namespace does not exist yet. */
   get(namespace: string, name: string): ClaimedView | undefined {
     const service = this.serviceNamespace(namespace);
     return service.kind === 'ready' ? this.#store.get(keyOf({ namespace: service.name, name })) : undefined;
@@ -130,6 +131,7 @@ export class ProviderObjects {
     return this.#store.ageMs;
   }
 
+  /** As `Store.failing`. */
   get failing(): StoreFailure | undefined {
     return this.#store.failing;
   }

@@ -14,8 +14,9 @@ export interface Referrers {
 /** The paths of a reference in objects of one kind. */
 export interface ReferencePaths {
   readonly name: ReferencePath;
+  /** Undefined if the claim has no path of the namespace. */
   readonly namespace: ReferencePath | undefined;
-  /** Without a `namespace` path: `Namespaced` points to the referrer's namespace, other values to every namespace. */
+  /** Counts only without a `namespace` path: `Namespaced` then means the referrer's namespace, other values mean every namespace. */
   readonly isolation: IsolationName;
 }
 

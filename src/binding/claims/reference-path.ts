@@ -1,7 +1,7 @@
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 
-/** A field by name, an array element by index, or all elements of an array. */
+/** `field`: a field by name or, in an array, an element by index. `every`: all elements of an array. */
 type PathStep = { readonly kind: 'field'; readonly field: string } | { readonly kind: 'every' };
 
 /** A parsed path of fields. */
@@ -59,8 +59,8 @@ const isSpecial = (character: string, isFirst: boolean): boolean =>
 
 /**
  * The references in `object`, with the name at one path and the namespace at the other. Both paths are followed together through shared
- * lists, so that each name is paired with the namespace of its own element. Where the paths diverge and several namespaces are found, there
- * are no references.
+ * lists, so that each name is paired with the namespace of the same list element. If several namespaces are found after the paths diverge,
+ * the names there count as no references.
  */
 export function referencesIn(object: unknown, name: ReferencePath, namespace?: ReferencePath): Reference[] {
   if (!namespace) return textsAt(object, name).map((text) => ({ name: text, namespace: undefined }));

@@ -9,8 +9,9 @@ import { byName, byNamespace, type ClaimedView, claimedIndexes, claimedView } fr
 import { Deletions } from './deletions.ts';
 
 /**
- * The consumer's objects of one claimed kind. If one label selector is all that selects, two watches suffice: one with that selector, and
- * one of objects with the owner label. A copy must be deleted with its original even if the original is no longer selected.
+ * The consumer's objects of one claimed kind. Without `watchSelector`, one watch shows all objects. With it, two watches suffice: one with
+ * that selector, and one of objects with the owner label. The second watch shows the deletion of an original that is no longer selected,
+ * whose copy must also be deleted.
  */
 export class SelectedObjects {
   /** One or two watches. An object may be in both. */
@@ -43,7 +44,7 @@ export class SelectedObjects {
     await Promise.all(this.#handles.map(({ store }) => store.whenSynced()));
   }
 
-  /** The newest version of the object that a watch has shown. */
+  /** The object; undefined if no watch shows it. If both watches do, the one with the newer resourceVersion. */
   get(key: string): ClaimedView | undefined {
     let newest: ClaimedView | undefined;
     for (const { store } of this.#handles) {
@@ -53,7 +54,7 @@ export class SelectedObjects {
     return newest;
   }
 
-  /** All keys. Repeats those of objects in both watches, as `keysIn` and `keysNamed` do. */
+  /** All keys. A key of an object in both watches comes twice, also in `keysIn` and `keysNamed`. */
   *keys(): Iterable<string> {
     for (const { store } of this.#handles) for (const { key } of store.list()) yield key;
   }
@@ -66,6 +67,7 @@ export class SelectedObjects {
     return this.#keysBy(byName, name);
   }
 
+  /** One source for each watch. Each calls `onEvent` with the key of every event before it enqueues the key. */
   sources(onEvent: (key: string) => void): Source[] {
     return this.#handles.map(({ store }, i) =>
       fromSubscription(i === 0 ? 'consumer' : 'consumer-owned', store, ({ key }) => {
@@ -80,7 +82,7 @@ export class SelectedObjects {
     return Math.max(...this.#handles.map(({ store }) => store.ageMs));
   }
 
-  /** The failure of a refused watch, or else of any watch. */
+  /** The failure of a refused watch; if no watch is refused, that of any watch; undefined if no watch fails. */
   get failing(): StoreFailure | undefined {
     const failures = this.#handles.flatMap(({ store }) => store.failing ?? []);
     return failures.find(({ refused }) => refused !== undefined) ?? failures[0];

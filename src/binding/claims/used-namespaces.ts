@@ -14,13 +14,14 @@ export class UsedNamespaces {
     this.#kinds = kinds;
   }
 
+  /** Whether the namespace contains a bound object. False while the objects are not listed. */
   has(namespace: string): boolean {
     return this.#kinds.some((objects) => objects.inNamespace(namespace).length > 0);
   }
 
   /**
-   * Calls `listener` with each namespace that contains a bound object now, and with each that later gets its first one. Repeats a namespace
-   * whose objects were unknown in between. Returns a function that unsubscribes.
+   * Calls `listener` with each namespace that contains a bound object now, and with each namespace that later gets its first one. Repeats a
+   * namespace if its objects were unknown for a while. Returns a function that unsubscribes.
    */
   subscribe(listener: (namespace: string) => void): () => void {
     const used = new Set<string>();
