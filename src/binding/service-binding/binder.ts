@@ -25,13 +25,16 @@ import {
   ownedCrds,
 } from './binding-lookups.ts';
 import type { BoundStatus } from './binding-writer.ts';
-import { type CrdOutcome, missingSchema, notAllowed, notWritten } from './crd-outcome.ts';
+import { type CrdOutcome, missingSchemaOutcome, notAllowed, notWritten } from './crd-outcome.ts';
 import { judgeClaims } from './sync-plan.ts';
 
 /** Time in which syncers find the problems of single objects again, after a restart or with new credentials, milliseconds. */
 const settleMs = 10_000;
 
-/** Creates and updates the CustomResourceDefinitions of a binding, writes its status, and releases objects that are no longer exported. */
+/**
+ * Creates and updates the CustomResourceDefinitions of a binding, and writes its status. Removes the syncer finalizer from the objects of
+ * kinds that are no longer exported.
+ */
 export class Binder {
   readonly #deps: BindingReconcilerDeps;
   /** By session: the monotonic time of the first reconcile with synced stores. */
@@ -46,9 +49,9 @@ export class Binder {
   }
 
   /**
-   * Reconciles a binding that is not being deleted. Failed writes of the finalizer and of definitions become conditions, and the result is
-   * a retry. Rejects if the status write fails, except with a conflict, or if it cannot release the objects of a kind that is no longer
-   * exported.
+   * Reconciles a binding that is not being deleted. If a write of the finalizer or of a definition fails, sets conditions, and the result
+   * is a retry. Rejects if the status write fails, except with a conflict or because the binding no longer exists. Also rejects if the
+   * syncer finalizer cannot be removed from the objects of a kind that is no longer exported.
    */
   async bind(binding: BindingView, provider: BoundSession, signal: AbortSignal): Promise<Result> {
     const { session } = provider;
@@ -94,7 +97,7 @@ export class Binder {
     });
   }
 
-  /** Milliseconds until the syncers have had time to find problems again; 0 once one of the binding's problems was found. */
+  /** Milliseconds until the syncers have had time to find problems again; 0 once a syncer of the binding has found a problem. */
   #settlesInMs(session: ProviderSession, { binding, problems }: BindingFacts): number {
     const nowMs = this.#deps.clock.monotonic();
     const syncedAtMs = this.#syncedAtMs.get(session) ?? nowMs;
@@ -105,7 +108,7 @@ export class Binder {
     return 0;
   }
 
-  /** Adds our finalizer before anything is created for the binding, so that its deletion waits for the cleanup. */
+  /** Adds the unbind finalizer before anything is created for the binding, so that the deletion of the binding waits for the cleanup. */
   async #ensureFinalizer(
     binding: BindingView,
     session: ProviderSession,
@@ -177,12 +180,12 @@ export class Binder {
     const schema = stores.schemas.get(`${clusterNamespace}/${schemaName}`);
     return schema
       ? crdWriter.ensure(schema, exported, binding, signal)
-      : missingSchema(client, { namespace: clusterNamespace, name: schemaName }, signal);
+      : missingSchemaOutcome(client, { namespace: clusterNamespace, name: schemaName }, signal);
   }
 
   #boundStatus({ stores, clusterNamespace }: ProviderSession, exportFacts: ExportFacts | undefined): BoundStatus {
     const { bindable } = this.#deps;
-    // A missing or invalid export must not clear what the binding has bound.
+    // If the export is missing or not valid, the bound resources and claims in the status stay.
     const exported = exportFacts?.exported?.specProblem === undefined ? exportFacts?.exported : undefined;
     const provider = stores.clusterBindings.get(`${clusterNamespace}/${clusterBindingName}`);
     const isBound = (name: string): boolean =>
@@ -194,7 +197,7 @@ export class Binder {
     };
   }
 
-  /** Removes our finalizer from objects of kinds that are no longer exported, because no syncer would remove it. */
+  /** Removes the syncer finalizer from objects of kinds that are no longer exported, because no syncer would remove it. */
   async #releaseUnexported(
     binding: BindingView,
     session: ProviderSession,

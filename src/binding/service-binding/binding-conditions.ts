@@ -33,9 +33,9 @@ export interface BindingFacts {
   /** Kinds that a side no longer lets the konnector watch: bound and claimed ones, and those of the session. */
   readonly refusedWatches: readonly RefusedWatch[];
   /**
-   * False for 10 s after the first reconcile with synced stores of the session, or until a syncer has found a problem of the binding, if
-   * that is earlier. While it is false, a condition that reports objects out of sync stays, because the syncers may find the same problems
-   * again.
+   * False for 10 s after the first reconcile with synced stores of the session, or until a syncer has found a problem of the binding,
+   * whichever is earlier. While `settled` is false, a condition that reports objects out of sync stays, because the syncers may find the
+   * same problems again.
    */
   readonly settled: boolean;
   /** The progress of the unbinding; undefined unless the binding is being deleted. */
@@ -46,9 +46,11 @@ export interface BindingFacts {
 /** The provider's export for the binding, and its state in this cluster. */
 export interface ExportFacts {
   readonly clusterNamespace: string;
+  /** The APIServiceExport; undefined if the store has none. */
   readonly exported: ExportView | undefined;
+  /** The APIServiceExportRequest of the same name; undefined if the store has none. */
   readonly request: ExportRequestView | undefined;
-  /** One per exported resource. If the binding's finalizer could not be written, that failure only. */
+  /** One outcome for each exported resource. If the binding's finalizer could not be written, only that failure. */
   readonly outcomes: readonly CrdOutcome[];
   /** CustomResourceDefinitions whose objects are not listed yet. Empty unless all outcomes are `inSync`. */
   readonly unserved: readonly Unserved[];
@@ -123,7 +125,10 @@ function informersCondition(facts: BindingFacts): BindConditionUpdate | undefine
   }
 }
 
-/** Clients that wait for `Ready` create objects at once, so `Ready` waits until every kind is served. */
+/**
+ * The condition InformersSynced of a synced session. It is not True before every kind is served, because clients that wait for `Ready`
+ * create objects at once. Undefined: the condition stays.
+ */
 function servedCondition(
   { binding, problems }: BindingFacts,
   unserved: readonly Unserved[],
@@ -180,11 +185,11 @@ function objectsCondition({
   settled,
   nowMs,
 }: BindingFacts): BindConditionUpdate | undefined {
-  // Not held back like other problems: a kind is refused as a whole, so the message seldom changes.
+  // The 60 s between updates do not apply: the message names kinds instead of objects, so it seldom changes.
   if (refusedWatches.length > 0)
     return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', refusedWatchMessages(refusedWatches).join('. '));
   if (problems.length === 0) return !settled && hasObjectsOutOfSync(binding) ? undefined : conditionTrue(connected);
-  // Condition Heartbeating reports an unreachable provider.
+  // The condition stays, because Heartbeating reports an unreachable provider.
   if (heartbeat && !heartbeat.ok) return undefined;
   const current = findCondition(binding.conditions, connected);
   const since = current && hasObjectsOutOfSync(binding) ? parseTime(current.lastTransitionTime) : undefined;
@@ -192,7 +197,7 @@ function objectsCondition({
   return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', joinProblems(problems));
 }
 
-/** Whether the current condition reports single objects that are not in sync. */
+/** Whether condition Connected reports single objects that are not in sync. */
 export function hasObjectsOutOfSync({ conditions }: BindingView): boolean {
   const { reason, message } = findCondition(conditions, connected) ?? {};
   return reason === 'ObjectsNotInSync' && !message?.includes(refusedWatchPhrase);

@@ -19,7 +19,7 @@ import { Unbinder } from './unbinder.ts';
 export interface BindingOptions {
   /** Shared with the controllers of exports. */
   readonly syncers: RunningSyncers;
-  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
+  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable?: readonly string[] | undefined;
 }
 
@@ -82,7 +82,7 @@ export class BindingReconciler implements Reconciler {
       : this.#binder.bind(binding, provider, signal);
   }
 
-  /** Releases the objects of a binding that was deleted without our finalizer. */
+  /** Removes the syncer finalizer from objects of an earlier binding of this name that was deleted without the unbind finalizer. */
   async #releaseAbandoned(name: string, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
     const { client, releaser, stores, syncers } = this.#deps;
     const crds = abandonedCrds(stores.crds, name, binding).filter((crd) => !syncers.isSyncing(name, crd.name));
@@ -94,7 +94,7 @@ interface Named {
   readonly name: string;
 }
 
-/** Events of everything that a binding's reconciler reads. */
+/** The sources of the events of all objects that the reconciler of a binding reads. */
 function bindingSources(deps: BindingReconcilerDeps): Source[] {
   const { sessions, syncers, stores, writer, crdWriter, releaser } = deps;
   const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);

@@ -18,7 +18,7 @@ import type { RunningSyncers } from './running-syncers.ts';
 export interface BindingReconcilerDeps extends BindingDeps {
   readonly sessions: Sessions;
   readonly syncers: RunningSyncers;
-  /** Resources that bindings may use, as `<resource>.<group>`; undefined means any. */
+  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable?: readonly string[] | undefined;
   readonly writer: BindingWriter;
   readonly crdWriter: CrdWriter;
@@ -70,7 +70,7 @@ export function abandonedCrds(crds: Store<CrdView>, name: string, binding: Bindi
   );
 }
 
-/** The export in the store of the session. Undefined does not prove that it does not exist. */
+/** The export in the store of the session; undefined if the store has none, which does not prove that the export does not exist. */
 export function exportOf({ stores, clusterNamespace }: ProviderSession, name: string): ExportView | undefined {
   return stores.exports.get(`${clusterNamespace}/${name}`);
 }
@@ -99,7 +99,10 @@ export async function crdsNotOwnedBy(
   return crds.filter(({ ownerReferences }) => uid === undefined || !isOwnedBy(ownerReferences, { name, uid }));
 }
 
-/** Undefined if the object does not exist. Rejects if the answer has no UID, or if the kind is not served: that proves nothing. */
+/**
+ * The uid of the object, from a live read; undefined if the object does not exist. Rejects if the answer has no uid. Also rejects if the
+ * kind is not served, because that does not prove that the object does not exist.
+ */
 async function liveUid(
   client: Client,
   resource: Resource,

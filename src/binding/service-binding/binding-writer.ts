@@ -41,14 +41,14 @@ export class BindingWriter {
     this.#written.observe(event);
   }
 
-  /** Whether the store does not show our last write yet. The event of that write enqueues the binding. */
+  /** Whether the store does not show this server's last write yet. The event of that write enqueues the binding. */
   isStale(binding: BindingView): boolean {
     return this.#written.isStale(binding.name, binding);
   }
 
   /**
-   * Writes the status fields that differ, and records an Event about `Ready`. Ignores a conflict or a deletion: the event of the other
-   * client enqueues the binding. Rejects with other errors of the call.
+   * Writes the status fields that differ, and records an Event about `Ready`. Ignores a conflict or a deletion, because the event of the
+   * other client's write enqueues the binding. Rejects with other errors of the call.
    */
   async writeStatus(
     binding: BindingView,
@@ -73,13 +73,13 @@ export class BindingWriter {
     this.#recordEvent(binding, status);
   }
 
-  /** Adds our finalizer if it is missing. Returns the binding with it. Rejects with the error of the call, also after a conflict. */
+  /** Adds the unbind finalizer if it is missing. Returns the binding with it. Rejects with the error of the call, also with a conflict. */
   async ensureFinalizer(binding: BindingView, signal: AbortSignal): Promise<BindingView> {
     if (binding.finalizers.includes(unbindFinalizer)) return binding;
     return this.#writeFinalizers(binding, [...binding.finalizers, unbindFinalizer], signal);
   }
 
-  /** Removes our finalizer from a binding that is being deleted. Rejects with the error of the call, also after a conflict. */
+  /** Removes the unbind finalizer from a binding that is being deleted. Rejects with the error of the call, also with a conflict. */
   async removeFinalizer(binding: BindingView, signal: AbortSignal): Promise<void> {
     const finalizers = binding.finalizers.filter((finalizer) => finalizer !== unbindFinalizer);
     if (finalizers.length < binding.finalizers.length) await this.#writeFinalizers(binding, finalizers, signal);
@@ -98,7 +98,7 @@ export class BindingWriter {
     return { ...binding, finalizers, resourceVersion: written.resourceVersion };
   }
 
-  /** Records an Event if the status or reason of `Ready` has changed, unless its severity is Info. */
+  /** Records an Event if the status or reason of `Ready` has changed, unless `Ready` now has severity Info. */
   #recordEvent({ name, uid, conditions: before }: BindingView, { conditions = [] }: StatusPatch): void {
     const oldReady = findCondition(before, bindConditions.ready);
     const newReady = findCondition(conditions, bindConditions.ready);
@@ -115,12 +115,12 @@ export class BindingWriter {
   }
 }
 
-/** The reason of a condition as the reason of an Event, which is more restricted. `NotReady` if it is not valid there. */
+/** The reason of a condition, as the reason of an Event. `NotReady` if an Event does not allow that reason. */
 function eventReason(reason = ''): string {
   return /^[A-Z][A-Za-z0-9]{0,127}$/.test(reason) ? reason : 'NotReady';
 }
 
-/** The fields of a binding's status besides its conditions. An undefined field is not changed; an empty one is removed. */
+/** The fields of a binding's status except its conditions. An undefined field stays as it is; an empty string or list removes the field. */
 export interface BoundStatus {
   readonly providerPrettyName?: string | undefined;
   readonly boundSchemas?: readonly GroupResource[] | undefined;

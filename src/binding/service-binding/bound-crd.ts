@@ -13,7 +13,7 @@ export interface BoundCrd {
   readonly spec: JsonObject;
   /** Canonical JSON of `spec`, for comparison. */
   readonly canonicalSpec: string;
-  /** The only served version; set if the provider's versions need its conversion webhook and one of them can be synced. */
+  /** The only served version. Set only if the provider's versions need its conversion webhook, and one of the versions can be synced. */
   readonly onlyVersion?: string;
 }
 

@@ -11,11 +11,11 @@ import { problemsOf } from '../stores/open-stores.ts';
 export type CrdOutcome =
   | { readonly kind: 'inSync' }
   /**
-   * The CustomResourceDefinition cannot be created or updated. After a rejected update, it and its syncer stay as they were. Not retried:
-   * the next event that enqueues the binding, such as one of its BoundSchema, tries again.
+   * The CustomResourceDefinition cannot be created or updated. After a rejected update, the definition and its syncer stay as they were.
+   * Not retried: the next event that enqueues the binding, for example a change of its BoundSchema, tries again.
    */
   | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string }
-  /** The CustomResourceDefinition does not match the BoundSchema, or not yet. With a `cause`, the server retries the write. */
+  /** The CustomResourceDefinition does not match the BoundSchema. `cause`: error of a failed write, which the server retries. */
   | { readonly kind: 'outOfSync'; readonly reason: OutOfSyncReason; readonly message: string; readonly cause?: unknown }
   /** Another client changed or deleted the object at the same time. The conditions stay until the next reconcile. */
   | { readonly kind: 'conflict'; readonly cause: unknown };
@@ -68,7 +68,7 @@ export const terminating = (name: string): CrdOutcome => ({
   message: `CustomResourceDefinition ${name} is being deleted; the server creates it again afterwards`,
 });
 
-/** The API server does not serve a definition if another one of the group already uses one of its names. */
+/** The outcome of a definition that matches its BoundSchema. The API server does not serve it if another definition uses its names. */
 export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
   const names = conditions.find(({ type, status }) => type === 'NamesAccepted' && status === 'False');
   if (!names) return inSync;
@@ -80,10 +80,11 @@ export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
 }
 
 /**
- * Why the store has no BoundSchema of that name, from a live read: it does not exist, is not valid, or cannot be read. One that the store
- * does not show yet counts as missing. Rejects only when `signal` has aborted.
+ * The outcome of a resource whose BoundSchema is not in the store. A live read shows the cause: the BoundSchema does not exist, is not
+ * valid, or cannot be read. One that exists, but that the store does not show yet, counts as missing. Rejects only when `signal` has
+ * aborted.
  */
-export async function missingSchema(client: Client, key: ObjectName, signal: AbortSignal): Promise<CrdOutcome> {
+export async function missingSchemaOutcome(client: Client, key: ObjectName, signal: AbortSignal): Promise<CrdOutcome> {
   const { name, namespace = '' } = key;
   const missing = `the provider exports ${name} but has no BoundSchema of that name in namespace ${namespace}; ask the provider to create it`;
   const schema = `BoundSchema ${name} in the provider's namespace ${namespace}`;

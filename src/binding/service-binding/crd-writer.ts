@@ -44,7 +44,10 @@ export class CrdWriter {
   readonly #client: Client;
   readonly #crds: Store<CrdView>;
   readonly #events: EventRecorder;
-  /** By name. The API server may store another spec than the server wrote, so the generation shows whether it has changed since. */
+  /**
+   * By name of the definition. Its generation shows whether it has changed since. A comparison of specs would not, because the API server
+   * may store another spec than this server wrote.
+   */
   readonly #confirmed = new Map<string, Confirmed>();
 
   constructor({ client, crds, events }: CrdWriterDeps) {
@@ -53,7 +56,7 @@ export class CrdWriter {
     this.#events = events;
   }
 
-  /** Creates or updates the definition. Resolves to an outcome for each error of a call; rejects only when `signal` has aborted. */
+  /** Creates or updates the definition. The error of a call also becomes an outcome; rejects only when `signal` has aborted. */
   async ensure(
     schema: BoundSchemaView,
     exported: ExportView,
@@ -75,7 +78,7 @@ export class CrdWriter {
 
   /**
    * Requests the deletion, unless the definition was replaced or the binding does not own it. Does not wait for the end of the deletion.
-   * Rejects with the error of the call, also after a conflict.
+   * Rejects with the error of the call, also with a conflict.
    */
   async delete({ name, uid }: CrdView, binding: BindingView, signal: AbortSignal): Promise<void> {
     const live = await this.#live(name, signal);
@@ -136,7 +139,7 @@ export class CrdWriter {
     return inSync;
   }
 
-  /** Records an Event if versions of the BoundSchema are not served. */
+  /** Records an Event if the definition serves only one version, because the others need a conversion webhook. */
   #recordUnboundVersions(crd: string, { onlyVersion }: BoundCrd, { name, uid }: BindingView): void {
     if (onlyVersion === undefined) return;
     this.#events.record({

@@ -12,7 +12,10 @@ import type { Projected } from '../../kube/store.ts';
 import { commonView } from '../stores/common-view.ts';
 import { type CrdView, isEstablished } from '../stores/consumer-stores.ts';
 
-/** Removes our finalizer from all objects of a CustomResourceDefinition, and remembers the definitions for which it has done so. */
+/**
+ * Releases the objects of a CustomResourceDefinition: removes the finalizer `kubebind.io/syncer` from all of them. Remembers the released
+ * definitions.
+ */
 export class Releaser {
   readonly #deps: ReleaseDeps;
   /** uids of the released CustomResourceDefinitions. */
@@ -28,9 +31,9 @@ export class Releaser {
   }
 
   /**
-   * Removes our finalizer from the objects of each unreleased definition, one definition after the other. A definition that does not exist
-   * or is not served counts as released, because its objects cannot be read. Rejects at the first definition that fails; later ones stay
-   * unreleased. The reason is the error of the list, the reason of `signal`, or an Error whose cause is the first failed patch.
+   * Releases the objects of each unreleased definition, one definition after the other. A definition that does not exist or is not served
+   * counts as released, because its objects cannot be read. Rejects at the first definition that fails; later definitions stay unreleased.
+   * The reason is the error of the list, the reason of `signal`, or an Error whose cause is the first failed patch.
    */
   async release(crds: readonly CrdView[], signal: AbortSignal): Promise<void> {
     for (const { name, uid } of this.unreleased(crds)) {
@@ -39,7 +42,7 @@ export class Releaser {
     }
   }
 
-  /** Call when a syncer may add our finalizer to objects of these definitions again, or when the definitions are deleted. */
+  /** Call when a syncer may add the finalizer to objects of these definitions again, or when the definitions are deleted. */
   forget(crds: readonly CrdView[]): void {
     for (const { uid } of crds) this.#released.delete(uid);
   }
@@ -48,7 +51,7 @@ export class Releaser {
 interface ReleaseDeps {
   /** For watches. */
   readonly consumer: Cluster;
-  /** Writes only while this process is the leader. */
+  /** Client of the consumer. It writes only while this replica is the leader. */
   readonly client: Client;
   readonly clock: Clock;
 }
@@ -65,8 +68,9 @@ const maxConcurrentPatches = 16;
 const listTimeoutMs = 60_000;
 
 /**
- * Removes our finalizer from every object of a kind that is served. Their copies stay in the provider. No syncer may run for the kind
- * meanwhile. Rejects if the list takes over 60 s, or if a patch fails, as after a conflict. A retry repeats only the failed patches.
+ * Removes the finalizer `kubebind.io/syncer` from every object of the kind, if the kind is served. The copies of these objects stay in the
+ * provider. The caller ensures that no syncer runs for the kind meanwhile. Rejects if the list takes over 60 s, or if a patch fails, for
+ * example with a conflict. A retry repeats only the failed patches.
  */
 async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
   const resource = await servedResource(deps.client, crdName, signal);
@@ -92,7 +96,7 @@ async function servedResource(client: Client, name: string, signal: AbortSignal)
   return crd && resourceOf(crd);
 }
 
-/** Undefined if the definition is not established or serves no version, so that its objects cannot be read. */
+/** The resource to read objects with; undefined if the definition is not established or serves no version. */
 function resourceOf(crd: KubeObject): Resource | undefined {
   const { spec } = crd;
   const version = listIn(spec, 'versions').find((candidate) => own(candidate, 'served') === true);

@@ -30,7 +30,7 @@ export class RunningSyncers {
     return this.#syncersOf(binding).some((running) => running.crd === crd && running.syncer.served?.());
   }
 
-  /** The problems of all syncers; those of each syncer worst first. */
+  /** The problems of all syncers, one syncer after the other, each in the order of `Syncer.problems`. */
   problemsOf(binding: string): readonly string[] {
     return this.#syncersOf(binding).flatMap(({ syncer }) => syncer.problems());
   }

@@ -17,9 +17,11 @@ import { unbindPolicy } from './unbind-plan.ts';
 export interface SyncFacts {
   readonly exported: ExportView;
   readonly binding: BindingView;
+  /** The BoundSchema of that name; undefined if the store has none. */
   readonly schema: (name: string) => BoundSchemaView | undefined;
+  /** The CustomResourceDefinition of that name; undefined if the store has none. */
   readonly crd: (name: string) => CrdView | undefined;
-  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
+  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable: readonly string[] | undefined;
 }
 
@@ -53,8 +55,8 @@ export interface PlannedSyncer {
 }
 
 /**
- * The mode of the binding's syncers: `sync` also while it is being deleted with an unknown policy. Undefined if no syncer may run, because
- * it is being deleted with policy Orphan.
+ * The mode of the binding's syncers. While the binding is being deleted: `drain` with policy Delete, `sync` with an unknown policy, and
+ * undefined with policy Orphan, because no syncer may run.
  */
 function modeOf(binding: BindingView): SyncMode | undefined {
   if (!binding.deleting) return 'sync';
@@ -79,8 +81,9 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
 }
 
 /**
- * Whether a syncer may run. The resource must be bindable, and the binding must own the definition, which may be served and has the scope
- * of the schema. With another scope the objects would have other keys. Mode `drain` needs no definition, because copies may outlive it.
+ * Whether a syncer may run. The resource must be bindable. The binding must own the definition, and the definition must have the scope of
+ * the schema (with another scope, the objects would have other keys) and must be one that the API server may serve. In mode `drain`, the
+ * definition may also be missing, because copies may outlive it.
  */
 function canSync(
   { binding, bindable, crd: crdOf }: SyncFacts,
@@ -94,7 +97,7 @@ function canSync(
   return mayBeServed(crd) && crd.scope === scope && isOwnedBy(crd.ownerReferences, binding);
 }
 
-/** All inputs but the OpenAPI schemas, which may change under a running syncer. */
+/** Digest of all inputs of a syncer except the OpenAPI schemas, which may change while the syncer runs. */
 function fingerprintOf(
   { uid, isolation, informerScope }: ExportView,
   schema: BoundSchemaView,
@@ -153,7 +156,7 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   return { exported: { ...exported, permissionClaims }, mode, fingerprint };
 }
 
-/** The claims of an export: which the binding accepts, and which no binding may accept. */
+/** The claims of an export: those that the binding accepts, and those that no binding may accept. */
 export interface JudgedClaims {
   readonly accepted: readonly PermissionClaim[];
   /** Resources that no provider may claim. Claims that only this binding's annotation excludes are not listed. */
@@ -165,7 +168,8 @@ export interface JudgedClaims {
 const claimableNames = claimableResources.map(({ plural }) => plural);
 
 /**
- * Compares the claims with the binding's annotation {@link claimableAnnotation}; without it, the binding accepts every claimable resource.
+ * Compares the claims with the binding's annotation {@link claimableAnnotation}. Without the annotation, the binding accepts every
+ * claimable resource. If the annotation is not valid, the binding accepts no claim.
  */
 export function judgeClaims({ permissionClaims }: ExportView, { annotations }: BindingView): JudgedClaims {
   const allowedNames =

@@ -3,17 +3,19 @@ import { keyOf } from '../../api/object.ts';
 import { quote } from '../../kit/errors.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 
-/** What `planUnbind` decides from: the state of an APIServiceBinding that is being deleted, of its definitions, and of the provider. */
+/** The input of `planUnbind`: the state of an APIServiceBinding that is being deleted, of its definitions, and of the provider. */
 export interface UnbindFacts {
   readonly binding: BindingView;
   /** The CustomResourceDefinitions that the binding owns. */
   readonly crds: readonly BoundCrdState[];
   /**
    * `noSession`: no session serves the binding, because its kubeconfig is not valid. `connecting`: the session's stores are not synced.
-   * `synced`: they are.
+   * `synced`: the session's stores are synced.
    */
   readonly provider: 'noSession' | 'connecting' | 'synced';
-  /** Number of consumer objects with our finalizer, and of copies, that the unbinding waits for; Infinity until the syncers know it. */
+  /**
+   * Number of consumer objects with the syncer finalizer, plus copies, that the unbinding waits for; Infinity until the syncers know it.
+   */
   readonly remaining: number;
   /**
    * Whether all syncers that delete copies (mode `drain`) have started; until then, `remaining` may be too low. Also true while the
@@ -27,8 +29,9 @@ export interface BoundCrdState {
   readonly name: string;
   /**
    * `exported`: the export lists the resource, and its BoundSchema has the same scope; also the value while the session's stores are not
-   * synced. `notExported`: a valid export does not list the resource, or a live read finds no export. `unverified`: the export is not
-   * valid, or missing only from the store, or the BoundSchema is missing or has another scope. Then no syncer can delete the copies.
+   * synced. `notExported`: a valid export does not list the resource, or a live read finds no export. `unverified`: no syncer can delete
+   * the copies, because the export is not valid or is missing only from the store, or because the BoundSchema is missing or has another
+   * scope.
    */
   readonly exportState: 'exported' | 'unverified' | 'notExported';
   /** Whether a syncer runs for its objects. */
@@ -47,12 +50,12 @@ export interface UnbindProgress {
 export type UnbindStep =
   /** Remove the finalizer of the binding: no definition is left, and no copy to wait for. */
   | { readonly kind: 'finish' }
-  /** Change nothing. */
+  /** Change no object, and report what the unbinding waits for. */
   | ({ readonly kind: 'wait' } & UnbindProgress)
   /** Delete the definitions, and with them their objects. The syncers then delete the copies. */
   | ({
       readonly kind: 'delete';
-      /** Names of definitions whose objects lose our finalizer first, so that their copies stay at the provider. */
+      /** Names of definitions whose objects lose the syncer finalizer first, so that their copies stay in the provider. */
       readonly release: readonly string[];
     } & UnbindProgress);
 
@@ -60,8 +63,8 @@ export type UnbindStep =
 export type UnbindPolicy = 'Delete' | 'Orphan';
 
 /**
- * Default `Delete`. Undefined if the annotation has another value: a typing error must not decide whether the provider's objects are
- * deleted.
+ * The policy in the binding's annotation; `Delete` if the annotation is absent. Undefined if the annotation has any other value, because a
+ * typing error must not decide whether the provider's objects are deleted.
  */
 export function unbindPolicy({ annotations }: BindingView): UnbindPolicy | undefined {
   const value = annotations[unbindPolicyAnnotation] ?? 'Delete';
@@ -109,7 +112,7 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
 }
 
 const orphanHint = `to leave the copies there, set the annotation ${unbindPolicyAnnotation} to Orphan`;
-/** A finalizer at the provider may keep a copy forever, so the message names the other policy. */
+/** A finalizer in the provider may keep a copy forever, so the message mentions the policy Orphan. */
 const orOrphan = (remaining: number): string => (remaining === Number.POSITIVE_INFINITY ? '' : `; ${orphanHint}`);
 
 const waiting = (message: string): UnbindStep => ({ kind: 'wait', blocked: false, message });

@@ -17,10 +17,10 @@ import {
 import { plannedSyncers, syncFacts } from './sync-plan.ts';
 import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.ts';
 
-/** Requeue interval of a binding that is being deleted, besides events, milliseconds. */
+/** Requeue interval of a binding that is being deleted, milliseconds. Events enqueue it earlier. */
 const pollMs = 5000;
 
-/** Deletes the CustomResourceDefinitions of a binding, then removes its finalizer. */
+/** Deletes the CustomResourceDefinitions of a binding, then removes the unbind finalizer from the binding. */
 export class Unbinder {
   readonly #deps: BindingReconcilerDeps;
 
@@ -29,8 +29,8 @@ export class Unbinder {
   }
 
   /**
-   * Runs the next step. Requeues every 5 s until the finalizer is removed. Failed calls become the condition, and the result is a retry.
-   * Rejects only if `signal` aborts or the status cannot be written.
+   * Runs the next step. Requeues every 5 s until the finalizer is removed. If a call fails, sets condition Connected to False with the
+   * error, and the result is a retry. Rejects only if `signal` aborts or the status cannot be written.
    */
   async unbind(binding: BindingView, provider: BoundSession, signal: AbortSignal): Promise<Result> {
     const { stores, writer } = this.#deps;
@@ -103,7 +103,7 @@ export class Unbinder {
 const providerWithoutStores = (session: ProviderSession | undefined): 'connecting' | 'noSession' =>
   session ? 'connecting' : 'noSession';
 
-/** After a restart the condition keeps its value until the session is synced or fails. */
+/** Whether the session is connecting without a problem. Until it is synced or fails, condition Connected keeps its reason Unbinding. */
 const isOpening = ({ session }: BoundSession): boolean =>
   session?.state.kind === 'connecting' && session.state.problem === undefined;
 const isUnbinding = ({ conditions }: BindingView): boolean =>

@@ -10,7 +10,7 @@ import { type ExportOptions, ExportReconciler } from './export-reconciler.ts';
 import { ExportWriter } from './export-writer.ts';
 import { SyncerSet } from './syncer-set.ts';
 
-/** Backoff, milliseconds. The cap bounds the time until a provider that was unreachable gets its status. */
+/** Backoff, milliseconds. The cap bounds the delay of a status write after an unreachable provider has recovered. */
 const backoff = { baseMs: 100, capMs: 5000 };
 
 /** The controller of the APIServiceExports of one session. It closes its syncers before a run ends. */
@@ -51,7 +51,7 @@ class ExportController extends Controller {
   }
 }
 
-/** Events of everything that the exports of one session depend on. */
+/** The sources of the events of all objects that the exports of one session depend on. */
 function exportSources(
   session: ProviderSession,
   sessions: Sessions,

@@ -45,14 +45,14 @@ export class ExportReconciler implements Reconciler {
     const exported = session.stores.exports.get(key);
     await set.apply(key, name, exported && servedBinding ? this.#wanted(exported, servedBinding) : new Map());
     this.#applyAnnotations(key, servedBinding);
-    // With other credentials for the same provider, the other session reports the status.
+    // If the binding uses other credentials for the same provider, their session reports the status.
     if (exported && servedBy !== 'same provider') await this.#reportStatus(exported, servedBinding, signal);
     return done;
   }
 
   /**
-   * Which session serves the binding: this one, another one of the same provider, or none of this provider. `unknown`: its Secret is not
-   * read yet.
+   * Which session serves the binding: this session, another session with the same provider, or none of this provider. `unknown`: the Secret
+   * of the binding has not been read yet.
    */
   #servedBy(binding: BindingView | undefined): 'this session' | 'same provider' | 'none' | 'unknown' {
     if (!binding) return 'none';
@@ -64,6 +64,7 @@ export class ExportReconciler implements Reconciler {
     return serving && isSameProvider(serving, session) ? 'same provider' : 'none';
   }
 
+  /** Whether the binding uses this provider, or its provider is not known. */
   #mayShareProvider(binding: BindingView): boolean {
     const { session, sessions } = this.#deps;
     const serving = servingSession(lookupOf(sessions, binding));
@@ -94,8 +95,8 @@ export class ExportReconciler implements Reconciler {
   }
 
   /**
-   * Acts on annotations with a new value since the last reconcile. The first reconcile with the binding only records them, so a value that
-   * was set while no server ran has no effect.
+   * Acts on the annotations whose value has changed since the last reconcile. The first reconcile with the binding only records the values,
+   * so a value that was set while no server ran has no effect.
    */
   #applyAnnotations(key: string, binding: BindingView | undefined): void {
     const before = this.#lastAnnotations.get(key);
@@ -111,6 +112,7 @@ export class ExportReconciler implements Reconciler {
     if (allowDeletes !== undefined && allowDeletes !== before.allowDeletes) set.allowDeletes(key);
   }
 
+  /** Writes the status of the BoundSchemas whose definition the binding owns, then the status of the export. */
   async #reportStatus(exported: ExportView, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
     const { session, stores, writer } = this.#deps;
     const refused: string[] = [];
@@ -126,7 +128,7 @@ export class ExportReconciler implements Reconciler {
   }
 }
 
-/** Whether the cluster namespaces have the same name and, if both uids are known, the same uid. */
+/** Whether the cluster namespaces have the same name and, if both uids are known, the same uid. If not both are known, the name decides. */
 function isSameProvider(a: ProviderSession, b: ProviderSession): boolean {
   const areUidsKnown = a.clusterNamespaceUid !== undefined && b.clusterNamespaceUid !== undefined;
   return (
@@ -142,7 +144,7 @@ export interface ClaimOptions {
   readonly mode: SyncMode;
   /** Whether another binding may use the same provider, and so share the claimed objects. */
   readonly mayShareProvider: (binding: BindingView) => boolean;
-  /** Called when `problems()` may have changed and, in mode `drain`, when `remaining()` may have changed. */
+  /** Called when `problems()`, `refusedWatches()`, or, in mode `drain`, `remaining()` may have changed. */
   readonly onProblems: () => void;
 }
 
@@ -152,7 +154,7 @@ export interface ExportOptions {
   readonly openClaims: (options: ClaimOptions, deps: BindingDeps) => ObjectSyncer;
   /** Shared by the export controllers of all sessions and the binding controller. */
   readonly syncers: RunningSyncers;
-  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
+  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable?: readonly string[] | undefined;
 }
 

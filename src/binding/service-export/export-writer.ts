@@ -43,7 +43,7 @@ export class ExportWriter {
     this.#schemas.observe(event);
   }
 
-  /** Sets conditions of an export. Ignores a conflict or a deletion, whose event enqueues the export. Rejects with other errors. */
+  /** Sets conditions of an export. Ignores a conflict or a deletion, because its event enqueues the export. Rejects with other errors. */
   async writeExport(exported: ExportView, updates: readonly BindConditionUpdate[], signal: AbortSignal): Promise<void> {
     const conditions = setConditionsAndReady(exported.conditions, updates, this.#clock.now());
     if (sameConditions(exported.conditions, conditions)) return;
@@ -51,8 +51,8 @@ export class ExportWriter {
   }
 
   /**
-   * Copies the status of the definition to its BoundSchema. Returns a problem if the provider rejects it as invalid (422). Ignores a
-   * conflict or a deletion. Rejects with other errors.
+   * Copies the status of the definition to its BoundSchema. Returns a problem if the provider rejects the status as invalid (422), and
+   * undefined in all other cases. Ignores a conflict or a deletion. Rejects with other errors.
    */
   async writeSchema(schema: BoundSchemaView, crd: CrdView, signal: AbortSignal): Promise<string | undefined> {
     const status = boundSchemaStatusPatch(schema, crd, this.#clock.now());
@@ -117,7 +117,7 @@ const crdConditions: readonly string[] = [
   'Terminating',
 ];
 
-/** The conditions of the definition with their times, conditions of other types on the BoundSchema, and `Ready` as summary of both. */
+/** The conditions of the definition with their times, the BoundSchema's conditions of other types, and `Ready` as the summary of all. */
 function conditionsOf({ conditions }: BoundSchemaView, crd: CrdView, nowMs: number): BindCondition[] {
   const copied = crd.conditions.filter(({ type }) => type !== bindConditions.ready);
   const times = new Map(copied.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]));

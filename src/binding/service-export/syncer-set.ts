@@ -1,7 +1,7 @@
 import type { BindingDeps } from '../deps.ts';
 import type { ObjectSyncer, RunningSyncer, RunningSyncers } from '../service-binding/running-syncers.ts';
 
-/** A syncer that `SyncerSet.apply` starts if it does not run yet. */
+/** A syncer that should run. `SyncerSet.apply` starts it if it does not run yet. */
 export interface WantedSyncer extends Pick<RunningSyncer, 'crd' | 'mode'> {
   /** Digest of the syncer's inputs. When it changes, `apply` restarts the syncer. */
   readonly fingerprint: string;
@@ -26,10 +26,10 @@ export class SyncerSet {
 
   /**
    * Stops the syncers of an export that are not wanted or whose fingerprint changed, waits for their last reconciles, and then starts the
-   * missing ones. `exportKey`: `<cluster namespace>/<export>`; `binding`: name of its APIServiceBinding; `wanted`: by name within the
-   * export. Do not call it again for an export before it settles.
+   * missing syncers. `exportKey`: `<cluster namespace>/<export>`; `binding`: name of its APIServiceBinding; `wanted`: the syncers by name
+   * within the export. Do not call `apply` again for an export before the last call for it has settled.
    *
-   * If syncers cannot be opened, starts the others, and rejects with the first error.
+   * If a syncer cannot be opened, starts the other syncers, and rejects with the first error.
    */
   async apply(exportKey: string, binding: string, wanted: ReadonlyMap<string, WantedSyncer>): Promise<void> {
     const started = this.#exports.get(exportKey) ?? new Map<string, StartedSyncer>();

@@ -41,8 +41,8 @@ export interface BoundObjectStrategyOptions {
   readonly clock: Clock;
 }
 
-/** Interval between reads of a copy in a namespace that is not watched, milliseconds. */
-const UNWATCHED_MS = 1_000;
+/** Requeue delay after the delete of a copy whose namespace is not listed, so that no event shows the deletion, milliseconds. */
+const UNLISTED_MS = 1_000;
 
 /** Syncs bound objects: copies the consumer's object to the provider and the copy's status back. Updates are merge patches. */
 export class BoundObjectStrategy implements SyncStrategy {
@@ -224,7 +224,7 @@ export class BoundObjectStrategy implements SyncStrategy {
       onFailure: 'continue',
       call: (signal) => {
         this.#statusLimiter.recordWrite(key, clock.monotonic());
-        // Newer than planned if the call before has added the finalizer.
+        // The resourceVersion is newer than that of the plan if an earlier call of this pass has added the finalizer.
         const newest = caches.consumers.get(key);
         const { uid } = patch.metadata;
         const resourceVersion = (newest?.uid === uid ? newest : consumer)?.resourceVersion;
@@ -242,7 +242,7 @@ export class BoundObjectStrategy implements SyncStrategy {
   #deleteCopy({ key, uid, inferred }: ActionOf<'deleteCopy'>, facts: ObjectFacts): SyncAction[] {
     const { clients, copies, mode, resources, caches } = this.#options;
     const afterDeletion: SyncAction[] = [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
-    if (!copies.isListed(key)) afterDeletion.push({ do: 'requeue', ms: UNWATCHED_MS });
+    if (!copies.isListed(key)) afterDeletion.push({ do: 'requeue', ms: UNLISTED_MS });
     const deletion = call({
       action: 'deleteCopy',
       side: 'provider',

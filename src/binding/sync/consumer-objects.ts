@@ -17,9 +17,9 @@ export interface ConsumerObjectsOptions {
 
 /**
  * Watches the consumer's objects of a bound kind while its CRD exists and may be served. The watch starts before the CRD is established,
- * because some API servers serve a kind seconds earlier. The store is not `optional`: while the API server does not serve the kind, lists
- * fail and `state` stays `unknown`. An optional store would be empty, and the server would delete all copies. When a CRD is no longer
- * established, the watch ends.
+ * because some API servers serve a kind seconds earlier. When a CRD is no longer established, the watch ends. While the API server does not
+ * serve the kind, lists fail and `state` stays `unknown`. Do not set the store option `optional`: an optional store would then be empty,
+ * and the server would delete all copies.
  */
 export class ConsumerObjects {
   readonly #options: ConsumerObjectsOptions;
@@ -50,7 +50,10 @@ export class ConsumerObjects {
     return crds.synced && !crds.get(crd) ? 'absent' : 'unknown';
   }
 
-  /** Undefined also while `state` is not `listed`. Check `state` before you treat an object as deleted. The same holds for lists. */
+  /**
+   * The object; undefined if it does not exist, and while `state` is not `listed`. Check `state` before you treat an object as deleted,
+   * also with `list` and `inNamespace`.
+   */
   get(key: string): SyncedObject | undefined {
     return this.#open?.handle.store.get(key);
   }
@@ -158,8 +161,8 @@ const indexes = { [byNamespace]: ({ object }: SyncedObject) => [object.metadata.
 const noop = (): void => {};
 
 /**
- * The version to sync: the storage version if it is a candidate, otherwise the first candidate. Candidates are the served versions; if the
- * export names versions, only those. Undefined without candidates.
+ * The version to sync: the storage version if it is a candidate, otherwise the first candidate. Candidates are the served versions. If the
+ * export names versions, only these versions can be candidates. Undefined without candidates.
  */
 export function syncVersion(schema: BoundSchemaView, exported: ExportView): BoundVersion | undefined {
   const wanted = wantedVersions(schema, exported);

@@ -18,8 +18,9 @@ export interface Copies {
 }
 
 /**
- * Opens the watches. A namespaced kind with `informerScope` Namespaced has one for each service namespace. Other kinds have one for the
- * whole cluster, or for the only namespace with copies.
+ * Opens the watches of the copies of a kind. A namespaced kind with `informerScope` Namespaced has one watch for each service namespace.
+ * Any other kind has one watch: for the only namespace with copies if there is one (`isolation.providerNamespace`), else for the whole
+ * cluster.
  */
 export function openCopies(
   session: ProviderSession,

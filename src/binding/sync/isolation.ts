@@ -16,11 +16,14 @@ export interface Isolation {
   readonly providerNamespaced: boolean;
   /** The only provider namespace with copies; undefined if there are several or none. */
   readonly providerNamespace?: string;
-  /** The cluster namespace owns the copies, so that the provider garbage-collects them with it. */
+  /** Whether the cluster namespace owns the copies, so that the provider garbage-collects them when it deletes that namespace. */
   readonly ownedByClusterNamespace: boolean;
   /** The place of the copy of this consumer object. */
   placeOf(consumerKey: string): Place;
-  /** Undefined if the object cannot be a copy for this consumer, or no APIServiceNamespace names its namespace. */
+  /**
+   * The key of the consumer object whose copy this provider object would be. Undefined if the object cannot be a copy for this consumer, or
+   * if no APIServiceNamespace names its namespace.
+   */
   consumerKeyOf(providerKey: string): string | undefined;
 }
 
@@ -113,7 +116,7 @@ const unprefixed: Isolation = {
 const at = (key: string, terminating = false): Place =>
   terminating ? { kind: 'at', key, terminating } : { kind: 'at', key };
 
-/** Undefined without the prefix, or if the remainder is no name: a provider may send any name, and a slash would change the key. */
+/** Undefined without the prefix, or if the remainder is no name. A provider may send any name, and a name with a slash is another key. */
 function withoutPrefix(text: string, prefix: string): string | undefined {
   const name = text.startsWith(prefix) ? text.slice(prefix.length) : '';
   return name === '' || name.includes('/') ? undefined : name;

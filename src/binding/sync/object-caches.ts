@@ -53,8 +53,9 @@ export class ObjectCaches {
     const consumerKey = this.#options.isolation.consumerKeyOf(event.key);
     if (event.type !== 'deleted') this.#absentCopies.delete(event.key);
     if (consumerKey === undefined) return undefined;
-    const isOurs = ('now' in event && this.#isOurs(event.now)) || ('before' in event && this.#isOurs(event.before));
-    if (!isOurs && !this.#options.consumers.get(consumerKey)) return undefined;
+    const views = [...('now' in event ? [event.now] : []), ...('before' in event ? [event.before] : [])];
+    const isCopy = views.some((view) => this.#isCopyForConsumer(view));
+    if (!isCopy && !this.#options.consumers.get(consumerKey)) return undefined;
     // An object also leaves the store when its namespace is no longer watched.
     if (event.type === 'deleted' && this.#options.copies.isListed(event.key)) this.#absentCopies.add(event.key);
     return consumerKey;
@@ -102,7 +103,7 @@ export class ObjectCaches {
     this.copies.clear();
   }
 
-  #isOurs(copy: SyncedObject): boolean {
+  #isCopyForConsumer(copy: SyncedObject): boolean {
     return annotationOf(copy, clusterNamespaceAnnotation) === this.#options.clusterNamespace;
   }
 
@@ -113,7 +114,10 @@ export class ObjectCaches {
   }
 }
 
-/** Distinguishes updates after a change of the consumer object from repairs of copies that were changed or deleted in the provider. */
+/**
+ * Detects repairs: writes of a copy that was changed or deleted in the provider. A write after a change of the consumer object is no
+ * repair.
+ */
 export class Repairs {
   /** By consumer key: the object whose copy was last in sync. */
   readonly #inSync = new Map<string, { readonly uid: string; readonly generation: number }>();

@@ -33,8 +33,8 @@ export interface SyncerOptions {
   /** `sync`: both directions. `drain`: the binding is being deleted; the syncer deletes copies, then removes finalizers. */
   readonly mode: SyncMode;
   /**
-   * Called when `served()` has changed, and when `problems()` or, in mode `drain`, `remaining()` may have changed. Apart from `served()`,
-   * at most five times a second.
+   * Called at once when `served()` may have changed. Also called, at most five times a second, when `problems()`, `refusedWatches()`, or,
+   * in mode `drain`, `remaining()` may have changed.
    */
   readonly onChange?: () => void;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
@@ -55,7 +55,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   return version ? new BoundSyncer(options, deps, version) : withoutVersion(options);
 }
 
-/** The same kind as a resource of each cluster. */
+/** The bound kind as a resource of each cluster. In the provider, it may be namespaced while it is cluster-scoped in the consumer. */
 type Resources = Readonly<Record<Side, Resource>>;
 
 /** Syncs the objects of one bound kind in one version. */
@@ -185,7 +185,7 @@ class BoundSyncer implements Syncer {
     });
   }
 
-  /** A new generation of the CRD may keep fields that the old one dropped. */
+  /** Resyncs when the CRD has a new generation, because the new schema may keep fields that the old schema dropped. */
   #resyncOnNewSchema(): () => void {
     return this.#deps.stores.crds.subscribe((event) => {
       const isNewGeneration = event.type === 'updated' && event.before.generation !== event.now.generation;
@@ -235,7 +235,7 @@ class BoundSyncer implements Syncer {
     );
   }
 
-  /** Whether the copy was proven to be created through this binding. The drain deletes such copies, and `remaining` counts them. */
+  /** Whether the copy is proven to be created through this binding. The drain deletes such copies, and `remaining` counts them. */
   #isProvenCopy(copy: SyncedObject): boolean {
     const key = this.#isolation.consumerKeyOf(copy.key);
     return key !== undefined && ownershipOf(copy, undefined, this.#identity(), key) === 'orphan';
@@ -315,7 +315,7 @@ function namespacePairs({ clusterNamespace, stores }: ProviderSession): Namespac
 }
 
 /**
- * The cluster namespace as owner of copies; undefined while its UID is not known. Copies that are created meanwhile have no owner
+ * The cluster namespace as owner of copies; undefined while its uid is not known. Copies that are created until then have no owner
  * reference.
  */
 function ownerOf({ clusterNamespace, clusterNamespaceUid }: ProviderSession): OwnerReference | undefined {

@@ -9,17 +9,19 @@ import { annotationOf, type SyncedObject } from './synced-object.ts';
 
 /** Classifies the provider object at the key where the copy of a consumer object belongs. */
 export type Ownership =
-  /** Another consumer's object, one created in the provider, or the copy of an object in another consumer namespace. Never written. */
+  /**
+   * An object of another consumer or of the provider, or the copy of an object in another consumer namespace. The server never writes it.
+   */
   | 'foreign'
   /** The copy of this consumer object. */
-  | 'ours'
-  /** A copy for this consumer that names no consumer object, or an earlier one of the same name. Its annotations must be updated. */
+  | 'current'
+  /** A copy for this consumer that names no consumer object, or an earlier object of the same name. Its annotations must be updated. */
   | 'stale'
   /** A copy of a deleted consumer object, with proof that it was created for that object through this binding. */
   | 'orphan'
   /**
-   * A copy without a consumer object and without that proof. Another konnector may have created it, perhaps for another binding or
-   * name. Deleted only if the deletion of the consumer object that it names was observed.
+   * A copy without a consumer object and without the proof that `orphan` needs. Another konnector may have created it, perhaps for another
+   * binding or name. The server deletes it only if the deletion of the consumer object that it names was observed.
    */
   | 'unknown';
 
@@ -42,7 +44,7 @@ export function ownershipOf(
 ): Ownership {
   if (annotationOf(copy, clusterNamespaceAnnotation) !== identity.clusterNamespace) return 'foreign';
   const uid = annotationOf(copy, consumerUidAnnotation);
-  if (consumerObject && uid === consumerObject.uid) return 'ours';
+  if (consumerObject && uid === consumerObject.uid) return 'current';
   const namespace = annotationOf(copy, consumerNamespaceAnnotation);
   if (namespace && namespace !== nameOf(consumerKey).namespace) return 'foreign';
   if (consumerObject) return 'stale';
@@ -51,7 +53,7 @@ export function ownershipOf(
   return uid && isProven ? 'orphan' : 'unknown';
 }
 
-/** Whether {@link copyOfAnnotation} names another binding or object. While the binding's uid is not known, every value does. */
+/** Whether {@link copyOfAnnotation} names another binding or object. While the binding's uid is not known, every value counts as other. */
 export function hasOtherOrigin(copy: SyncedObject, { bindingUid }: BindingIdentity, consumerKey: string): boolean {
   const value = annotationOf(copy, copyOfAnnotation);
   return value !== undefined && value !== copyOfValue(bindingUid, consumerKey);

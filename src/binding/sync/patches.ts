@@ -24,7 +24,7 @@ interface NewCopy {
   /** Namespace and name of the copy in the provider. */
   readonly key: string;
   readonly identity: BindingIdentity;
-  /** The provider object that owns the copy; absent if none does. */
+  /** Reference to the provider object that owns the copy; absent if none does. */
   readonly owner?: OwnerReference | undefined;
 }
 
@@ -51,8 +51,8 @@ export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): 
 
 /**
  * The merge patch that updates the copy: all fields but metadata and status, and the kube-bind annotations. Undefined if nothing differs.
- * If anything differs, the patch also sets {@link copyOfAnnotation}. Its absence alone causes no patch: only drawbridge sets it, so after
- * a take-over from another konnector, the server would write all copies at once.
+ * If anything differs, the patch also sets {@link copyOfAnnotation}. The absence of only this annotation causes no patch. Only drawbridge
+ * sets it, so after a take-over from another konnector, the server would have to write all copies at once.
  */
 export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object | undefined {
   const fields = mergePatch(
@@ -66,16 +66,16 @@ export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: 
 }
 
 /**
- * The merge patch that lets a stale copy name this consumer object, so that the server then deletes it as its own. It sets only the
- * kube-bind annotations, without {@link copyOfAnnotation}. If they are current, the patch contains only the uid.
+ * The merge patch that lets a stale copy name this consumer object, so that the server can then delete it as the copy of this object. The
+ * patch sets only the kube-bind annotations, without {@link copyOfAnnotation}. If they are current, the patch contains only the uid.
  */
 export function copyAnnotationsPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object {
   return { metadata: { uid: copy.uid, ...annotationPatch(copy, copyAnnotations(consumer, identity)) } };
 }
 
 /**
- * Adds the finalizer `kubebind.io/syncer` and both `provider-*` annotations in one write. Undefined if all are present. If it adds the
- * finalizer, the API server answers 409 if another client has changed the object meanwhile.
+ * The merge patch that adds the finalizer `kubebind.io/syncer` and both `provider-*` annotations. Undefined if all are present. To a patch
+ * that adds the finalizer, the API server answers 409 if another client has changed the object meanwhile.
  */
 export function addFinalizerPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
   const { finalizers = [] } = consumer.object.metadata;
@@ -89,7 +89,10 @@ export function addFinalizerPatch(consumer: SyncedObject, copy: SyncedObject): o
   return annotations && { metadata: { uid: consumer.uid, ...annotations } };
 }
 
-/** Removes the finalizer `kubebind.io/syncer`. The API server answers 409 if another client has changed the object meanwhile. */
+/**
+ * The merge patch that removes the finalizer `kubebind.io/syncer`. The API server answers 409 if another client has changed the object
+ * meanwhile.
+ */
 export function removeFinalizerPatch(consumer: SyncedObject): object {
   const { finalizers = [] } = consumer.object.metadata;
   return {
@@ -101,8 +104,8 @@ export function removeFinalizerPatch(consumer: SyncedObject): object {
 }
 
 /**
- * A merge patch of the status. The API server ignores the uid in it, so the sender adds the resourceVersion. Then the API server answers 409
- * if another object has the name.
+ * A merge patch of the status. The API server ignores the uid in it, so the sender adds the resourceVersion. Then the API server answers
+ * 409 if another object has the name.
  */
 export interface StatusPatch {
   readonly metadata: { readonly uid: string };
@@ -148,7 +151,7 @@ function annotationPatch(
 
 const notSynced = new Set(['apiVersion', 'kind', 'metadata', 'status']);
 
-/** The fields that are copied to the provider. */
+/** The fields that the server copies to the provider, as pairs of name and value: all except apiVersion, kind, metadata, and status. */
 export const syncedFields = (object: KubeObject): [string, unknown][] =>
   Object.entries(object).filter(([field]) => !notSynced.has(field));
 
@@ -171,7 +174,7 @@ export function mergePatch(from: unknown, to: unknown): unknown {
   return members.length === 0 ? undefined : Object.fromEntries(members);
 }
 
-/** Equal, where null counts as absent. */
+/** Whether two JSON values are equal. A null counts as absent. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (a === b || (isAbsent(a) && isAbsent(b))) return true;
   if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, i) => isSame(item, b[i]));

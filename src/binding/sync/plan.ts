@@ -24,9 +24,10 @@ export interface ObjectFacts {
   readonly key: string;
   /** Undefined: the object does not exist. */
   readonly consumer: SyncedObject | undefined;
-  /** uid of the consumer object of this name whose deletion was observed. */
+  /** uid of the consumer object of this name whose deletion was observed; undefined if none was. */
   readonly deletedConsumerUid: string | undefined;
   readonly place: Place;
+  /** The provider object at the key of the copy; undefined if none is known there. It may belong to another consumer. */
   readonly copy: SyncedObject | undefined;
   /** The provider accepted this process's delete of the copy, and the watch has not confirmed it yet. */
   readonly copyDeleteAccepted: boolean;
@@ -65,8 +66,8 @@ export type ObjectAction =
   | { readonly do: 'report'; readonly problem: string };
 
 /**
- * Key of the copy in the provider: that of `place`. While the service namespace is unknown (`unmapped`), the one that an earlier sync
- * recorded in an annotation of the consumer object. Undefined if neither exists, or if no copy can exist (`impossible`).
+ * Key of the copy in the provider. If `place` has a key, that key. While the service namespace is unknown (`unmapped`), the key that an
+ * earlier sync recorded in an annotation of the consumer object, or undefined without that annotation. Undefined if no copy can exist.
  */
 export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): string | undefined {
   if (place.kind === 'at') return place.key;
@@ -87,8 +88,8 @@ export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectA
 }
 
 /**
- * Plans the deletion of a copy only with proof: its consumer object's deletion was observed, or the copy names this binding and that object.
- * Timestamps prove nothing, because the two clusters have different clocks.
+ * Plans the deletion of a copy only with proof. Either the deletion of its consumer object was observed, or the copy names this binding and
+ * the consumer object. Timestamps prove nothing, because the two clusters have different clocks.
  */
 function planWithoutConsumer(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {
   const { copy, copyDeleteAccepted, place, deletedConsumerUid } = facts;
@@ -108,13 +109,13 @@ function planDeletion(facts: ObjectFacts, consumer: SyncedObject, context: SyncC
   if (key === undefined) return finalizerRemoval;
   if (!copy) return isCopyAbsent || finalizerRemoval.length === 0 ? finalizerRemoval : [{ do: 'checkCopy', key }];
   const ownership: Ownership = ownershipOf(copy, consumer, context, facts.key);
-  if (ownership === 'ours') {
+  if (ownership === 'current') {
     if (copyDeleteAccepted || isDeleting(copy))
       return [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
     return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: false }];
   }
-  // Without our finalizer, the consumer object was never synced, so leave the stale copy alone. Do not update a copy that names another
-  // binding or object.
+  // Without the syncer finalizer, the consumer object was never synced, so leave the stale copy alone. Do not update a copy that names
+  // another binding or object.
   if (ownership !== 'stale' || finalizerRemoval.length === 0 || hasOtherOrigin(copy, context, facts.key))
     return finalizerRemoval;
   return [{ do: 'update', key, patch: copyAnnotationsPatch(consumer, copy, context) }];
@@ -164,7 +165,7 @@ const removeFinalizer = (consumer: SyncedObject): ObjectAction => ({
 const notACopy = (key: string): string =>
   `the provider already has an object ${JSON.stringify(key)} that is not the copy of this object; it belongs to the provider, to another cluster, or to another namespace of this cluster, and the server does not change it; use another name, or ask the provider whose object it is`;
 
-/** Programs that read JSON numbers as doubles would silently change the value. */
+/** The server copies no integer beyond 2^53, because JavaScript would silently change it. `what`: the consequence for the object. */
 const inexactProblem = (path: string, what: string): ObjectAction => ({
   do: 'report',
   problem: `${path} is an integer beyond 2^53, which the server cannot copy exactly, so ${what}; use a smaller number, or a string if the kind allows it`,

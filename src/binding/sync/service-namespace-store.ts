@@ -92,7 +92,10 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     return this.#options.serviceNamespaces.synced && this.#stores().every((store) => store.synced);
   }
 
-  /** Does not wait for namespaces that are added meanwhile. Rejects with CodedError `StoreClosed` if the store is closed first. */
+  /**
+   * Resolves when the APIServiceNamespaces and the namespaces that they name then have been listed. Does not wait for namespaces that are
+   * added later. Rejects with CodedError `StoreClosed` if the store is closed first, or with the reason of `signal` if it aborts first.
+   */
   async whenSynced(signal?: AbortSignal): Promise<void> {
     const stop = signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
     stop.throwIfAborted();
@@ -105,7 +108,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     return Math.max(this.#options.serviceNamespaces.ageMs, ...this.#stores().map((store) => store.ageMs));
   }
 
-  /** The failure of the first refused namespace, or else of any namespace. */
+  /** The failure of a namespace whose watch is refused; if there is none, that of any namespace; undefined if no watch fails. */
   get failing(): StoreFailure | undefined {
     const failures = this.#stores().flatMap(({ failing }) => failing ?? []);
     return failures.find(({ refused }) => refused !== undefined) ?? failures[0];

@@ -14,7 +14,7 @@ export interface SyncedObject extends Projected {
 /** Reduces an object to what a store keeps. */
 export type Projection = (object: KubeObject) => SyncedObject;
 
-/** `uid` and `resourceVersion` are empty if the object has none. */
+/** Reduces an object of either cluster. `uid` and `resourceVersion` are empty if the object has none. */
 export function projectObject(object: KubeObject): SyncedObject {
   const { managedFields: _, ...metadata } = object.metadata;
   if (own(metadata.annotations, lastApplied) !== undefined) {
@@ -53,7 +53,7 @@ export function annotationOf({ object }: SyncedObject, name: string): string | u
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Whether the watch showed a deletionTimestamp. */
+/** Whether the object has a deletionTimestamp. */
 export const isDeleting = ({ object }: SyncedObject): boolean => object.metadata.deletionTimestamp !== undefined;
 
 export const hasSyncerFinalizer = ({ object }: SyncedObject): boolean =>
