@@ -87,15 +87,22 @@ export async function applyTemplatesWithoutExec(plane: PlaneClient, serverUser: 
   await plane.kubectl(['apply', '-f', `${root}examples/without-exec.yaml`]);
 }
 
-/** The commands with which alice tries access in another terminal, and carol approves. */
-export function commandsToTry(plane: PlaneClient, { alice, carol }: People): string[] {
+/** The commands with which alice tries access in another terminal, carol approves, bob is denied, and an administrator looks. */
+export function commandsToTry(
+  plane: Pick<PlaneClient, 'binaries' | 'adminKubeconfig'>,
+  { alice, bob, carol }: People,
+): string[] {
   return [
     `cd ${root}`,
-    `export PATH=${dirname(plane.binaries.kubectl)}:$PATH KUBECONFIG=${alice}`,
+    `export PATH=${dirname(plane.binaries.kubectl)}:$PATH KUBECONFIG=${alice}   # alice is in group devs`,
     'drawbridge() { node dist/client.cjs "$@"; }',
     `drawbridge templates -n ${namespace}`,
     `drawbridge request pod payments-shell -n ${namespace} --for 30m --exec`,
-    `export KUBECONFIG=${carol}   # carol may approve requests through payments-debug and payments-oncall, and deny others`,
+    `export KUBECONFIG=${carol}   # carol of group devs may approve requests through payments-debug and payments-oncall, and deny others`,
     `drawbridge pending -n ${namespace}`,
+    `export KUBECONFIG=${bob}   # bob is in group qa, which no template allows`,
+    `drawbridge explain payments-shell -n ${namespace}`,
+    `export KUBECONFIG=${plane.adminKubeconfig}   # the administrator, who may do everything`,
+    `drawbridge who -n ${namespace} --all`,
   ];
 }

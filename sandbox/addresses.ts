@@ -25,5 +25,9 @@ export function addressesOf(plane: PlaneClient, server: Server): string {
 }
 
 /** What `kubectl exec` does on a plane. */
-export const execNote = ({ execUser }: PlaneClient): string =>
-  `No container runs: Pods only report that they run. \`kubectl exec\` runs its command on this machine, as ${execUser}.`;
+export const execNote = ({ execUser }: Pick<PlaneClient, 'execUser'>): string =>
+  [
+    `No container runs: Pods only report that they run. \`kubectl exec\` runs its command on this machine, as ${execUser}.`,
+    'So a session in the Pod of a PodAccessRequest goes on when its access ends, unless it goes through the gateway. In a real',
+    'cluster it ends with its Pod.',
+  ].join('\n');
