@@ -25,11 +25,15 @@ export interface Subject {
   readonly name: string;
 }
 
-/** The subjects of a binding. */
+/** The subjects of a binding. A binding can also name a ServiceAccount as a user, by the name with which it authenticates. */
 export const subjectsIn = (binding: KubeObject): Subject[] =>
   listIn(binding, 'subjects').map((subject) => {
-    const [kind, name, namespace] = ['kind', 'name', 'namespace'].map((field) => String(own(subject, field) ?? ''));
-    return { kind: kind ?? '', name: kind === 'ServiceAccount' ? `${namespace}/${name}` : (name ?? '') };
+    const [kind = '', name = '', namespace = ''] = ['kind', 'name', 'namespace'].map((field) =>
+      String(own(subject, field) ?? ''),
+    );
+    const [, account] = /^system:serviceaccount:([^:]+:[^:]+)$/.exec(kind === 'User' ? name : '') ?? [];
+    if (account !== undefined) return { kind: 'ServiceAccount', name: account.replace(':', '/') };
+    return { kind, name: kind === 'ServiceAccount' ? `${namespace}/${name}` : name };
   });
 
 /** The permissions that one binding gives to one subject. */

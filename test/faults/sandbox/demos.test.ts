@@ -112,6 +112,8 @@ describe('make sandbox WITH=drawbridge', function () {
       assert.equal(withoutExec.code, 0, withoutExec.stderr);
       assert.match(withoutExec.stdout, /^kubectl logs -f -n payments payments-\S+\n$/m);
       const admin = `${commands.slice(0, 3).join('\n')}\nexport KUBECONFIG=${row(text, 'kubeconfig of the administrator')}\n`;
+      const healthy = await run('bash', ['-euc', `${admin}drawbridge doctor`]);
+      assert.equal(healthy.code, 0, healthy.stdout);
       const ask = 'drawbridge approvers payments-production -n payments 2>&1';
       const unbound = await run('bash', [
         '-euc',

@@ -9,6 +9,7 @@ import {
   policyProblems,
   webhookProblems,
 } from '../../../src/client/doctor-checks.ts';
+import { subjectsIn } from '../../../src/client/rbac-view.ts';
 
 const object = (spec: object, fields: object = {}): KubeObject =>
   ({ apiVersion: 'v1', kind: 'X', metadata: { name: 'drawbridge-votes' }, spec, ...fields }) as unknown as KubeObject;
@@ -35,6 +36,22 @@ describe('the doctor', () => {
     it(`${builtIn ? 'does not list' : 'lists'} ${text} by ${binding} to ${role}`, () => {
       const [kind = '', name = ''] = text.split(' ');
       assert.equal(isBuiltIn({ subject: { kind, name }, binding, role: `ClusterRole ${role}`, by: '' }), builtIn);
+    });
+  }
+
+  const bound: readonly (readonly [kind: string, name: string, subject: string])[] = [
+    ['ServiceAccount', 'bot', 'ServiceAccount ops/bot'],
+    ['User', 'system:serviceaccount:ops:bot', 'ServiceAccount ops/bot'],
+    ['User', 'system:serviceaccount:ops', 'User system:serviceaccount:ops'],
+    ['Group', 'system:serviceaccount:ops:bot', 'Group system:serviceaccount:ops:bot'],
+  ];
+  for (const [kind, name, subject] of bound) {
+    it(`knows the ${kind} ${name} of a binding as ${subject}`, () => {
+      const binding = object(
+        {},
+        { subjects: [{ kind, name, ...(kind === 'ServiceAccount' ? { namespace: 'ops' } : {}) }] },
+      );
+      assert.deepEqual(subjectsIn(binding), [{ kind: subject.split(' ')[0], name: subject.split(' ')[1] }]);
     });
   }
 
