@@ -29,13 +29,13 @@ export function ownHelp(command: CommandSpec, program: string): string[] {
   ];
 }
 
-/** The help of the program, or of a group of its commands: every command with its summary. */
-export function programHelp(commands: readonly CommandSpec[], program: string): string {
+/** The help of the program: every command with its summary. With `isGroup`, that of the commands that begin with one word, which have their usage. */
+export function programHelp(commands: readonly CommandSpec[], program: string, isGroup = false): string {
   return [
     ...indented('Requests, approves, and ends access to Kubernetes workloads, with your own credentials.', 0),
     '',
     'Usage:',
-    `  ${program} COMMAND [flags]`,
+    ...(isGroup ? commands.map(usageLine) : ['COMMAND [flags]']).map((line) => `  ${program} ${line}`),
     '',
     'Commands:',
     ...twoColumns(commands.map(({ name, summary }) => [name, summary])),

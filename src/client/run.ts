@@ -35,7 +35,7 @@ async function runLine(argv: readonly string[], io: Io, signal: AbortSignal): Pr
     const helpWords = words[0] === 'help' ? words.slice(1) : words;
     const group = commands.filter(({ name }) => `${name} `.startsWith([...helpWords, ''].join(' ')));
     if (argv.length === 0 || (wantsHelp && group.length > 1)) {
-      io.print(programHelp(group, io.program));
+      io.print(programHelp(group, io.program, group.length < commands.length));
       return argv.length === 0 ? exits.usage : exits.done;
     }
     if (words[0] === 'help') return await runLine([...helpWords, '--help'], io, signal);

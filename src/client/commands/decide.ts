@@ -171,10 +171,11 @@ export const revoke: Command = {
     const connection = await connect();
     const where = ({ object }: TypedObject): string =>
       args.has('all-namespaces') ? ` in ${object.metadata.namespace}` : '';
-    const end = async (found: TypedObject) => ({
-      object: await endRequest(connection, found, why),
-      result: `revocation requested${where(found)}; the server closes the access`,
-    });
+    const end = async (found: TypedObject) => {
+      const object = await endRequest(connection, found, why);
+      const follows = statusOf(object).grant ? 'the server closes the access' : 'it had opened no access';
+      return { object, result: `revocation requested${where(found)}; ${follows}` };
+    };
     if (user === undefined)
       return forEach(context, form, args.positionals, async (name) => end(await findRequest(connection, name)));
     const found = await requestsOf(connection, user);

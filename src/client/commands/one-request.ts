@@ -2,6 +2,7 @@ import type { RequestSpec } from '../../api/access/kinds.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { findRequest, fullName, nameIn, requesterOf, requestResource, type TypedObject } from '../access-requests.ts';
 import { usageProblem } from '../args.ts';
+import { extendProblem, extensionInFlags, startProblem } from '../change-denial.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
@@ -149,7 +150,11 @@ export const start: Command = {
     const connection = await context.connect();
     const found = await findRequest(connection, args.positionals[0] ?? '');
     if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
-    const claimed = { ...found, object: await patchSpec(connection, found, { claimed: true }) };
+    const target = requestWithFlags(connection, found.type, found.object.metadata.name);
+    const object = await patchSpec(connection, found, { claimed: true }).catch((error: unknown) => {
+      throw startProblem(error, found.object, context.io.program, target);
+    });
+    const claimed = { ...found, object };
     printAccess(context, form, await waitFor(context, connection, claimed, { timeoutMs, done: ifReady }));
     return exits.done;
   },
@@ -177,8 +182,12 @@ export const extend: Command = {
     if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
     const before = specOf(found.object).extensions ?? [];
     const added = { by, ...(reason === undefined ? {} : { reason }) };
-    const patched = await patchSpec(connection, found, { extensions: [...before, added] });
-    for (const warning of connection.warnings) io.printError(`note: ${warning}\n`);
+    const target = requestWithFlags(connection, found.type, found.object.metadata.name);
+    const patched = await patchSpec(connection, found, { extensions: [...before, added] }).catch((error: unknown) => {
+      throw extendProblem(error, io.program, target);
+    });
+    for (const warning of connection.warnings)
+      io.printError(`note: ${extensionInFlags(warning, io.program, target)}\n`);
     if (args.has('no-wait')) {
       if (!printObject(io, form, patched)) io.print(`${fullName(found.object)} extension requested\n`);
       return exits.done;

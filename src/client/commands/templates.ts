@@ -15,7 +15,7 @@ export const templates: Command = {
   name: 'templates',
   summary: 'List the templates, and who can request access through them',
   details:
-    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. DURATION is the default and the maximum duration of a request. READY is false if the server cannot open access through the template; -o wide shows why.',
+    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. TYPE says no shell if access permits no exec. DURATION is the default and the maximum duration of a request. READY is false if the server cannot open access through the template; -o wide shows why.',
   examples: ['templates', 'templates -A -o wide'],
   async run({ args, io, connect }) {
     const form = outputForm(args);
@@ -33,7 +33,10 @@ function templateTable(namespaces: boolean): Presentation<KubeObject> {
   const columns = [
     { title: 'NAMESPACE', text: ({ metadata }: KubeObject) => metadata.namespace ?? '' },
     { title: 'NAME', long: true, text: ({ metadata }: KubeObject) => metadata.name },
-    { title: 'TYPE', text: (template: KubeObject) => `${typeOf(template)}${permitsExec(template) ? '' : ', no exec'}` },
+    {
+      title: 'TYPE',
+      text: (template: KubeObject) => `${typeOf(template)}${permitsExec(template) ? '' : ', no shell'}`,
+    },
     { title: 'READY', text: (template: KubeObject) => String(statusOf(template).ready ?? false) },
     {
       title: 'DURATION',

@@ -149,7 +149,7 @@ describe('a person who uses drawbridge to decide', () => {
     const revoked = await client.ok(admin, 'revoke', '--user', 'alice', '-A', '--reason', 'incident closed');
     assert.deepEqual(revoked.trimEnd().split('\n').sort(), [
       `podaccessrequest.crds.wizardofoz.co/less revocation requested in ${stage.namespace}; the server closes the access`,
-      `podaccessrequest.crds.wizardofoz.co/own revocation requested in ${stage.namespace}; the server closes the access`,
+      `podaccessrequest.crds.wizardofoz.co/own revocation requested in ${stage.namespace}; it had opened no access`,
     ]);
     await stage.auditLine(
       'the revocation by the administrator',

@@ -172,7 +172,13 @@ describe('a person who uses drawbridge to get access', () => {
     assert.match(again.stderr, /TooManyExtensions/);
     const { code: notClaimable, stderr: why } = await client.run(stage.alice, 'start', 'longer');
     assert.equal(notClaimable, 3, why);
-    assert.match(why, /NotClaimable/);
+    assert.match(
+      why,
+      /^drawbridge: denied: NotClaimable: the access of longer has begun already, without start; to see it: /,
+    );
+    const short = await client.run(stage.alice, 'extend', 'longer', '--by', '1ms');
+    assert.equal(short.code, 3, short.stderr);
+    assert.doesNotMatch(short.stderr, /spec\./);
   });
 
   it('prints each change, as JSON one object a line', async () => {

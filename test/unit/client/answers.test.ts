@@ -163,7 +163,7 @@ describe('the client says what happened:', () => {
     const metadata = { name: 'logs', namespace: 'payments' };
     const accessConfig = { exec: false, rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }] };
     await open({ podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec: { accessConfig } }] });
-    assert.match((await cluster.run(['templates'])).stdout, /^logs +pod, no exec /m);
+    assert.match((await cluster.run(['templates'])).stdout, /^logs +pod, no shell /m);
     const { code, stderr } = await cluster.run(['request', 'pod', 'logs', '--exec']);
     assert.equal(code, 2);
     assert.match(stderr, /template logs permits no exec; omit --exec, .*: drawbridge request pod logs -n payments$/m);
@@ -246,6 +246,86 @@ describe('the client says what happened:', () => {
     await open({ podaccessrequests: [request('a', { approval }, { claimed: true })] });
     const claimed = await cluster.run(['start', 'a', '--timeout', '1ms']);
     assert.match(claimed.stderr, /the request still waits; access is being opened\. To go on: /);
+  });
+
+  const denials: readonly (readonly [
+    title: string,
+    status: object,
+    argv: readonly string[],
+    answer: string,
+    text: RegExp,
+  ])[] = [
+    [
+      'start is not needed, if the template wants none',
+      { approval: { state: 'Pending' } },
+      ['start'],
+      'NotClaimable: template "shell" has no claimWithin, so access begins without a claim; omit spec.claimed',
+      /^drawbridge: denied: NotClaimable: access through template shell begins by itself, without start; to wait for access: drawbridge watch pod\/a -n payments$/m,
+    ],
+    [
+      'start is too early',
+      {
+        approval: { state: 'Pending' },
+        conditions: [
+          {
+            type: 'AccessApproved',
+            status: 'Unknown',
+            reason: 'Pending',
+            message: 'waiting for approvals: peer 0 of 1',
+          },
+        ],
+      },
+      ['start'],
+      'NotClaimable: spec.claimed: status.approval.state is Pending; access can be claimed only while the state is Claimable; wait for that state',
+      /: a cannot start yet: its state is Pending: waiting for approvals: peer 0 of 1; to wait for access: drawbridge watch pod\/a -n payments$/m,
+    ],
+    [
+      'start is too late',
+      { ready: true, grant },
+      ['start'],
+      'NotClaimable: template "shell" has no claimWithin, so access begins without a claim; omit spec.claimed',
+      /: the access of a has begun already, without start; to see it: drawbridge get pod\/a -n payments$/m,
+    ],
+    [
+      'an extension is too short',
+      { ready: true, grant },
+      ['extend', '--by', '1ms'],
+      'InvalidDuration: spec.extensions[0].by must be at least 1s, not "1ms"; write a Go duration, for example 30m',
+      /^drawbridge: denied: InvalidDuration: --by must be at least 1s, /m,
+    ],
+    [
+      'the template allows no extension',
+      { ready: true, grant },
+      ['extend', '--by', '5m'],
+      'NotExtendable: spec.extensions: the template allows no extension; create a new request',
+      /^drawbridge: denied: NotExtendable: the template allows no extension; create a new request$/m,
+    ],
+    [
+      'an earlier extension waits',
+      { ready: true, grant },
+      ['extend', '--by', '5m'],
+      'ExtensionPending: spec.extensions: extension 1 is not decided yet; add the next one when status.extensions shows the decision',
+      /: extension 1 is not decided yet; add the next one when this shows the decision: drawbridge get pod\/a -n payments$/m,
+    ],
+  ];
+  for (const [title, status, [command = '', ...flags], answered, text] of denials) {
+    it(`in its own words, and not those of the API, that ${title}`, async () => {
+      await open({ podaccessrequests: [request('a', status)] }, ({ method }, answer) => {
+        if (method !== 'PATCH') return false;
+        const message = `admission webhook "x" denied the request: ${answered}`;
+        answer.json(403, { kind: 'Status', code: 403, message });
+        return true;
+      });
+      const { code, stderr } = await cluster.run([command, 'a', ...flags]);
+      assert.equal(code, 3, stderr);
+      assert.match(stderr, text);
+      assert.doesNotMatch(stderr, /spec\.|status\./);
+    });
+  }
+
+  it('that a revoked request had opened no access', async () => {
+    await open({ podaccessrequests: [request('a', { approval: { state: 'Pending' } })] });
+    assert.match((await cluster.run(['revoke', 'a'])).stdout, /\/a revocation requested; it had opened no access$/m);
   });
 
   it('with which code of the reference a request was denied', async () => {

@@ -50,6 +50,8 @@ describe('the help of the client', () => {
       ['help', 'audit'],
       ['audit', '--help'],
     ]) {
+      const [, usage] = /^Usage:\n((?: .*\n)*)/m.exec(await help(...argv)) ?? [];
+      assert.match(usage ?? '', /^ {2}drawbridge audit verify .*\n {2}drawbridge audit report .*\n$/);
       const [, listed] = /^Commands:\n((?: .*\n)*)/m.exec(await help(...argv)) ?? [];
       assert.match(listed ?? '', /^ {2}audit verify .*\n {2}audit report .*\n$/);
     }
