@@ -13,7 +13,7 @@ export interface Refusal {
   readonly message: string;
 }
 
-/** Kubernetes names these reasons for the codes, and clients print them. */
+/** The field `reason` of the Status, by HTTP status. Clients print it. */
 const reasons: Readonly<Record<Refusal['status'], string>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -25,6 +25,7 @@ const reasons: Readonly<Record<Refusal['status'], string>> = {
   503: 'ServiceUnavailable',
 };
 
+/** The words after the HTTP status in the first line of an answer. */
 const titles: Readonly<Record<Refusal['status'], string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
@@ -53,10 +54,10 @@ export function refuse(response: ServerResponse, refusal: Refusal): void {
   response.end(bodyOf(refusal));
 }
 
-/** How long a client may take to close its connection after a refusal, milliseconds. */
+/** Time without data after a refusal until the gateway destroys a connection that its client keeps open, milliseconds. */
 const CLOSE_MS = 1000;
 
-/** Ends the connection, also if the client keeps its side open. */
+/** Writes `last`, and ends the connection. If the client keeps its side open, destroys the connection after `CLOSE_MS` without data. */
 function endSocket(socket: Duplex, last: string | Buffer): void {
   socket.end(last);
   socket.resume();
@@ -77,7 +78,7 @@ export function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
 /** Headers of the API server's answers that reach the client. */
 const relayed = ['audit-id', 'cache-control', 'content-encoding', 'content-type', 'warning'];
 
-/** Passes the API server's answer on while it arrives. If it breaks off, the client's connection breaks, too. */
+/** Passes the API server's answer on while it arrives. If the answer breaks off, closes the client's connection. */
 export function relay(message: IncomingMessage, response: ServerResponse): void {
   response.writeHead(message.statusCode ?? 502, pick(message.headers));
   message.on('error', () => response.destroy());
@@ -85,10 +86,13 @@ export function relay(message: IncomingMessage, response: ServerResponse): void 
   message.pipe(response);
 }
 
-/** Maximum size of the API server's answer to a refused upgrade, bytes; it is a Status. */
+/** Maximum number of bytes that the gateway keeps of the API server's answer to a refused upgrade, which is a Status. */
 const MAX_STATUS = 64 * 1024;
 
-/** Why the API server refused an upgrade, as its Status says. Rejects if the answer breaks off. */
+/**
+ * The refusal of an upgrade by the API server, for the client. It has the message of the API server's Status; without a message, the HTTP
+ * status. An HTTP status other than 400, 403, and 404 becomes 502. Rejects if the answer breaks off.
+ */
 export async function refusalIn(message: IncomingMessage): Promise<Refusal> {
   const parts: Buffer[] = [];
   let size = 0;
@@ -111,7 +115,7 @@ function messageIn(text: string): string | undefined {
   }
 }
 
-/** The answer that begins a WebSocket, with the API server's choice of the protocol. */
+/** The answer that begins a WebSocket, with the subprotocol that the API server chose. */
 export function switchingProtocols(headers: IncomingHttpHeaders): string {
   const names = ['sec-websocket-accept', 'sec-websocket-protocol', 'audit-id'];
   return head('101 Switching Protocols', { connection: 'Upgrade', upgrade: 'websocket', ...pick(headers, names) });

@@ -4,7 +4,7 @@ import type { RecordingName } from './recording/sink.ts';
 
 /** A call of the aggregated API. */
 export type GatewayCall =
-  /** A document of the API itself, for discovery. `path` has no slash at the end. */
+  /** A discovery document of the API, which may not exist. `path` has no slash at the end. */
   | { readonly kind: 'document'; readonly path: string }
   /** A call below `grants/NAME/proxy`. */
   | {
@@ -22,12 +22,16 @@ const prefix = `/apis/${gatewayGroup}/${gatewayVersion}/namespaces/`;
 const PROXY = /^([a-z0-9-]{1,63})\/grants\/([a-z0-9.-]{1,253})\/proxy(\/.*)?$/;
 const VIEW = /^([a-z0-9-]{1,63})\/(session|recording)s\/([^/]+)\/log$/;
 const DOCUMENT = /^(\/[a-zA-Z0-9.-]+){1,4}$/;
-/** A percent sign, a backslash, an empty segment, or a segment that begins with a dot: a later parser could resolve it to another path. */
+/**
+ * A percent sign, a backslash, an empty segment, a segment that begins with a dot, or a character outside of printable ASCII. Another
+ * parser could resolve a path with one of these to another path.
+ */
 const AMBIGUOUS = /[%\\]|\/\/|\/\.|[^\x21-\x7e]/;
 
 /**
- * Parses the target of a call as the API server sent it. Undefined if the gateway does not serve the path. The API server first checks the
- * permission of the caller, and then decodes `%2f` and `%2e`, so also undefined for any path that two parsers could understand differently.
+ * Parses `target`, the path and query of a call as the API server sent them. Returns undefined if the gateway does not serve the path. Also
+ * returns undefined for a path that two parsers could understand differently, because the API server decodes `%2f` and `%2e` after it has
+ * checked the permission of the caller.
  */
 export function readCall(target: string): GatewayCall | undefined {
   const question = target.indexOf('?');

@@ -3,23 +3,28 @@ import type { IncomingMessage } from 'node:http';
 /** The user of a call, as the API server authenticated them. */
 export interface Caller {
   readonly username: string;
+  /** Empty if the API server sent no uid. */
   readonly uid: string;
   readonly groups: readonly string[];
 }
 
-/** The names of the headers in which the API server names the user of a call, in lower case. */
+/**
+ * The names of the headers in which the API server names the user of a call, in lower case. Of each list, only the first header that a call
+ * has counts.
+ */
 export interface IdentityHeaders {
   readonly username: readonly string[];
   readonly uid: readonly string[];
   readonly groups: readonly string[];
 }
 
+/** Maximum length of a user name, characters. */
 const MAX_NAME = 1024;
 const MAX_GROUPS = 1000;
 
 /**
- * Reads the caller from the headers of the API server. Undefined if they name no user, or more than one. Trust it only on a connection
- * with the front-proxy certificate.
+ * Reads the caller from the headers of the API server. Undefined if the headers name no user or several users, or if the name or the number
+ * of groups is over its maximum. Trust the caller only on a connection whose peer has proved to be the API server.
  */
 export function readCaller({ headersDistinct }: IncomingMessage, names: IdentityHeaders): Caller | undefined {
   const valuesOf = (headers: readonly string[]): string[] => {

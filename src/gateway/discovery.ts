@@ -11,7 +11,10 @@ const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 const groupVersion = `${gatewayGroup}/${gatewayVersion}`;
 const version = { groupVersion, version: gatewayVersion };
 const group = { name: gatewayGroup, versions: [version], preferredVersion: version };
-/** Without list and watch, so that the deletion of a namespace never asks the gateway for content. */
+/**
+ * The resources of the gateway. They have no verbs list and watch, so the namespace controller does not call the gateway when it deletes a
+ * namespace.
+ */
 const served = [
   { resource: 'grants', singular: 'grant', kind: 'Grant', subresource: 'proxy', verbs: ['create', 'get'] },
   { resource: 'sessions', singular: 'session', kind: 'Session', subresource: 'log', verbs: ['get'] },
@@ -21,7 +24,7 @@ const served = [
 /** Whether the caller accepts the list of all groups and resources in one document. */
 const acceptsAggregated = (accept: string): boolean => accept.includes('as=APIGroupDiscoveryList');
 
-/** The discovery document of the gateway's own API at `path`; undefined if there is none. `accept`: the header of the call. */
+/** The discovery document of the gateway's API at `path`; undefined if that path has none. `accept`: the header Accept of the call. */
 export function apiDocument(path: string, accept: string): Document | undefined {
   switch (path) {
     case '/apis':
@@ -37,7 +40,10 @@ export function apiDocument(path: string, accept: string): Document | undefined 
   }
 }
 
-/** The documents that a client reads below the prefix of a grant, which has pods only; undefined if there is none at `path`. */
+/**
+ * The discovery document at `path` below `grants/NAME/proxy`, which lists pods only; undefined if that path has none. `accept`: the header
+ * Accept of the call.
+ */
 export function podDocument(path: string, accept: string): Document | undefined {
   switch (path) {
     case '':

@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream';
 
-/** One direction of a stream. It reads no faster than its receiver, and those who get copies, can take the bytes. */
+/** One direction of a stream. It pauses reading while its receiver is behind, and until the promises of `waitFor` resolve. */
 export class Flow {
   readonly #from: Duplex;
   readonly #to: Duplex;
-  /** What reading waits for; empty while the direction reads. */
+  /** The receiver if it must drain, and the promises of `waitFor` that have not resolved. Reading is paused unless this is empty. */
   readonly #pauseReasons = new Set<unknown>();
 
   constructor(from: Duplex, to: Duplex) {
@@ -12,7 +12,10 @@ export class Flow {
     this.#to = to;
   }
 
-  /** Writes the chunk to the receiver. If the receiver is behind, stops reading until it has caught up. */
+  /**
+   * Writes the chunk to the receiver, or drops it if the receiver is closed. If the receiver is behind, pauses reading until the receiver
+   * has drained.
+   */
   pass(chunk: Buffer): void {
     const to = this.#to;
     if (chunk.length === 0 || to.destroyed || to.writableEnded || to.write(chunk) || this.#pauseReasons.has(to)) return;
@@ -20,14 +23,14 @@ export class Flow {
     to.once('drain', () => this.#resume(to));
   }
 
-  /** Stops reading until `ready` resolves; it must not reject. */
+  /** Pauses reading until `ready` resolves. `ready` must not reject. */
   waitFor(ready: Promise<void>): void {
     if (this.#pauseReasons.has(ready)) return;
     this.#pause(ready);
     void ready.then(() => this.#resume(ready));
   }
 
-  /** Reads again at once, whatever reading waits for. */
+  /** Resumes reading at once, even if the receiver is behind or a promise of `waitFor` has not resolved. */
   resumeNow(): void {
     this.#pauseReasons.clear();
     this.#from.resume();

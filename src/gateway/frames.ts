@@ -1,6 +1,6 @@
 /**
  * Frames of WebSockets (RFC 6455) in one direction. The gateway passes the bytes of a stream on unchanged. It also parses them, to know
- * where it may insert a frame of its own.
+ * where it may insert a frame.
  */
 
 /** Opcodes of frames. */
@@ -9,7 +9,7 @@ export const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9,
 /** Maximum size of the payload of a frame, bytes. Clients of Kubernetes send at most 64 KiB, and its servers less. */
 export const MAX_PAYLOAD = 16 * 1024 * 1024;
 
-/** A frame that breaks the protocol, with the reason as a clause. */
+/** A frame breaks the protocol. The message says how, such as `a frame is not masked`. */
 export class FrameError extends Error {
   override readonly name = 'FrameError';
 }
@@ -17,7 +17,8 @@ export class FrameError extends Error {
 /** Receives the messages of a direction. */
 export interface FrameListener {
   /**
-   * A part of the payload of a data message, as it was sent: masked if its frame is. `first`: the message begins with this byte, unmasked.
+   * A part of the payload of a data message, as it was sent: masked if its frame is masked. `first`: the first byte of the message,
+   * unmasked; undefined unless the message begins with this part.
    */
   readonly onData?: (part: Buffer, first?: number) => void;
   /** The data message is complete. */
@@ -35,7 +36,7 @@ export class FrameReader {
   #left: number | undefined;
   #opcode = 0;
   #isFinal = true;
-  /** The mask of the frame; zeros without one. */
+  /** The mask of the current frame; zeros if frames are not masked. */
   readonly #mask = Buffer.alloc(4);
   /** Bytes of the payload before the current part. */
   #offset = 0;
@@ -45,7 +46,8 @@ export class FrameReader {
   #isStart = false;
 
   /**
-   * `isMasked`: frames must be masked, as clients send them; otherwise they must not be. `hasFragments`: a message may have several frames.
+   * `isMasked`: if true, frames must be masked, as clients send them; if false, frames must not be masked. `hasFragments`: whether a
+   * message may have several frames; default: true.
    */
   constructor(isMasked: boolean, listener: FrameListener = {}, hasFragments = true) {
     this.#isMasked = isMasked;
@@ -59,8 +61,8 @@ export class FrameReader {
   }
 
   /**
-   * Reads the chunk. Returns the number of its bytes up to the last place where a frame may be inserted; -1 if there is none. Throws
-   * FrameError.
+   * Reads the chunk. Returns the number of its bytes up to the last place where a frame may be inserted; -1 if the chunk has no such place.
+   * Throws FrameError if a frame breaks the protocol.
    */
   read(chunk: Buffer): number {
     let boundary = -1;
@@ -171,11 +173,11 @@ export function frameOf(opcode: number, payload: Buffer): Buffer {
   return Buffer.concat([header, payload]);
 }
 
-/** A message on a channel of the exec protocol. */
+/** A message on a channel of the exec protocol (`v5.channel.k8s.io`), as the pod sends it. */
 export const channelMessage = (channel: number, text: string): Buffer =>
   frameOf(opcodes.binary, Buffer.concat([Buffer.of(channel), Buffer.from(text, 'utf8')]));
 
-/** A close frame. */
+/** A close frame with a status code of RFC 6455, such as 1000. `reason`: at most 123 bytes; default: no reason. */
 export function closeFrame(code: number, reason = ''): Buffer {
   const payload = Buffer.alloc(2);
   payload.writeUInt16BE(code, 0);

@@ -12,16 +12,16 @@ const source = { namespace: 'kube-system', name: 'extension-apiserver-authentica
 
 /** How the API server proves that a call comes from it, and in which headers it names the user. */
 export interface FrontProxy extends Projected {
-  /** PEM of the authorities of its client certificate; empty if there are none. */
+  /** PEM of the certificate authorities (CAs) that sign the API server's client certificate; empty if there are none. */
   readonly authorities: string;
-  /** Common names of its client certificate; empty: any name. */
+  /** Common names that the API server's client certificate may have; empty: any name. */
   readonly names: readonly string[];
   readonly headers: IdentityHeaders;
   /** Why no call can be trusted; undefined if the settings are safe. */
   readonly problem: string | undefined;
 }
 
-/** Watches the settings. The store has at most one object. */
+/** Watches the ConfigMap. The store has at most one object. */
 export function openFrontProxy(cluster: Cluster): Store<FrontProxy> {
   const { namespace, name } = source;
   return cluster.watch({
@@ -32,14 +32,14 @@ export function openFrontProxy(cluster: Cluster): Store<FrontProxy> {
   }).store;
 }
 
-/** The current settings; undefined if the ConfigMap was not read, or does not exist. */
+/** The current settings; undefined if the ConfigMap was not read yet, or does not exist. */
 export const frontProxyOf = (store: Store<FrontProxy>): FrontProxy | undefined => store.get(keyOf(source));
 
-/** A readiness check: why the gateway can trust no call. */
+/** A readiness check: why the gateway can trust no call; undefined if it can verify the API server. */
 export function frontProxyProblem(store: Store<FrontProxy>): string | undefined {
   const settings = frontProxyOf(store);
   if (settings) return settings.problem;
-  return `ConfigMap ${keyOf(source)} was not read; the ServiceAccount of the gateway must be allowed to watch it`;
+  return `ConfigMap ${keyOf(source)} does not exist or was not read; the ServiceAccount of the gateway must be allowed to watch it`;
 }
 
 function readFrontProxy(object: KubeObject): FrontProxy {
@@ -73,9 +73,10 @@ function problemOf(authorities: string, names: readonly string[] | undefined, cl
   if (trusted.length === 0) {
     return `${where} has no certificate in requestheader-client-ca-file, so no call can be proved to come from the API server; enable the aggregation layer (--requestheader-client-ca-file)`;
   }
-  if (names === undefined) return `${where}: requestheader-allowed-names is not a JSON list of strings`;
+  if (names === undefined)
+    return `${where}: requestheader-allowed-names is not a JSON list of strings; set --requestheader-allowed-names of the API server, such as front-proxy-client`;
   const issuesUsers = certificatesIn(clientAuthorities).some((user) =>
-    trusted.some((own) => isSameKey(user, own) || user.verify(own.publicKey)),
+    trusted.some((authority) => isSameKey(user, authority) || user.verify(authority.publicKey)),
   );
   if (names.length > 0 || !issuesUsers) return undefined;
   return (
@@ -84,10 +85,10 @@ function problemOf(authorities: string, names: readonly string[] | undefined, cl
   );
 }
 
-/** Authorities with one key sign the same certificates, even if the texts differ. */
+/** Two CAs with the same key verify the same certificates, even if the certificates of the CAs differ. */
 const isSameKey = (a: X509Certificate, b: X509Certificate): boolean => a.publicKey.equals(b.publicKey);
 
-/** Undefined if the text is not a JSON list of strings; an absent one is empty. */
+/** The strings of a JSON list; an empty list if the text is empty; undefined if the text is anything else. */
 function stringsIn(text: string): string[] | undefined {
   if (text === '') return [];
   try {
@@ -109,18 +110,18 @@ function certificatesIn(pem: string): X509Certificate[] {
   });
 }
 
-/** By connection: the authorities (PEM) by which TLS verified the certificate of the peer. */
+/** By connection: the CAs (PEM) with which TLS verified the certificate of the peer. */
 const verifiedBy = new WeakMap<TLSSocket, string>();
 
-/** Records the settings by which TLS verified the certificate of the peer. Call it after each handshake. */
+/** Records the settings with which TLS verified the certificate of the peer. Call it after each handshake. */
 export function recordHandshake(socket: TLSSocket, settings: FrontProxy | undefined): void {
   verifiedBy.set(socket, settings?.authorities ?? '');
 }
 
 /**
- * Whether the peer of the connection has proved that it is the API server, by a certificate of the current authorities with one of the
- * names. Requires the certificate itself, because Node reports a connection without one as authorized if it resumes a session of TLS 1.3
- * (nodejs/node#35317).
+ * Whether the peer of the connection has proved that it is the API server: by a certificate that the current CAs signed, with an allowed
+ * common name. Requires the certificate itself, because Node reports a connection without a certificate as authorized if the connection
+ * resumes a session of TLS 1.3 (nodejs/node#35317).
  */
 export function isApiServer(socket: TLSSocket, { authorities, names, problem }: FrontProxy): boolean {
   if (problem !== undefined || !socket.authorized || verifiedBy.get(socket) !== authorities) return false;

@@ -26,7 +26,7 @@ import type { ViewHandler } from './view-handler.ts';
 const LOG_END_MS = 1000;
 /** Maximum number of refusals of streams that the gateway remembers. */
 const MAX_REFUSED = 1024;
-/** How long it remembers each, milliseconds: until kubectl has repeated the call. */
+/** How long the gateway remembers a refusal of a stream, milliseconds. kubectl repeats the call within this time. */
 const REPEAT_MS = 5000;
 
 interface GatewayDeps {
@@ -42,7 +42,7 @@ interface GatewayDeps {
   readonly log: Log;
 }
 
-/** What the gateway answers itself, or forwards. */
+/** What the gateway does with a call. A refusal without `audit` gets no audit line, because its user or its grant is unknown. */
 type Outcome =
   | { readonly kind: 'document'; readonly contentType: string; readonly body: unknown }
   | { readonly kind: 'refusal'; readonly refusal: Refusal; readonly audit?: AuditedCall }
@@ -52,13 +52,14 @@ type Outcome =
 type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream' }> };
 
 /**
- * The aggregated API. Every call must come from the API server, by its front-proxy certificate. Below a grant, the user whom it names must
- * be a subject of the open, signed grant; only what the grant gives on its one pod is forwarded. Sessions and recordings are shown to
- * everyone whom the API server authorizes for them.
+ * The aggregated API. Every call must come from the API server, which proves itself with its front-proxy certificate; only other replicas
+ * may call `/peer/`. Below a grant, the user whom the API server names must be a subject of the open, signed grant. The gateway then
+ * forwards what the grant gives on its one pod, and `GET /version`. It shows sessions and recordings to every user whom the API server
+ * authorizes for them.
  */
 export class Gateway {
   readonly #deps: GatewayDeps;
-  /** By user and target: the refusals of streams, and when they were given, monotonic milliseconds. */
+  /** By user and target: the refusal of a stream, and when the gateway refused it, monotonic milliseconds. */
   readonly #refused = new RecentMap<string, { readonly refusal: Refusal; readonly atMs: number }>(MAX_REFUSED);
 
   constructor(deps: GatewayDeps) {
@@ -111,7 +112,9 @@ export class Gateway {
     }
   }
 
-  /** Undefined if the client left before its grant was found: `connection`, to which the answer goes, is closed. */
+  /**
+   * Decides what to do with the call. `connection`: where the answer goes. Undefined if the client closed it before the grant was found.
+   */
   async #decide(request: IncomingMessage, connection: ServerResponse | Duplex): Promise<Outcome | undefined> {
     const { frontProxy } = this.#deps;
     const settings = frontProxyOf(frontProxy);
@@ -130,7 +133,8 @@ export class Gateway {
       return method === 'GET' ? { kind: 'view', view: { caller, ...call } } : { kind: 'refusal', refusal: onlyGet };
     }
     const proxyCall = proxyCallOf(call, method, headers.upgrade);
-    // Answer these even without a grant: clients read them first, and show only the reasons of refusals that follow.
+    // Answer discovery documents even without a grant: a client reads them first, and shows the reason of a refusal only for its later
+    // calls.
     if (isDocument(proxyCall)) return documentOutcome(podDocument(proxyCall.path, accept));
     const grant = await this.#findGrant(call, connection);
     if (!grant) return undefined;
@@ -141,15 +145,18 @@ export class Gateway {
     }
     const decision = decide(proxyCall, grant);
     if (decision.kind === 'refusal') {
-      const isRepeated = decision.refusal.code === 'WebSocketRequired';
-      const refusal = (isRepeated && this.#earlierRefusal(caller, request)) || decision.refusal;
+      const mayBeRepeated = decision.refusal.code === 'WebSocketRequired';
+      const refusal = (mayBeRepeated && this.#earlierRefusal(caller, request)) || decision.refusal;
       return { kind: 'refusal', refusal, audit: { caller, grant } };
     }
     if (decision.kind === 'document') return documentOutcome(podDocument(proxyCall.path, accept));
     return { kind: 'forward', caller, grant, decision };
   }
 
-  /** Undefined if the client left meanwhile. Then nothing may begin, because nothing would end it: its `close` event is over. */
+  /**
+   * The open grant, or the refusal. Undefined if the client closed the connection meanwhile: its `close` event has passed, so it could end
+   * nothing that begins now.
+   */
   async #findGrant(
     { namespace, grant }: Extract<GatewayCall, { kind: 'proxy' }>,
     connection: ServerResponse | Duplex,
@@ -167,13 +174,17 @@ export class Gateway {
     }
   }
 
-  /** kubectl repeats a refused WebSocket as SPDY, and shows only the second refusal, which must have the reason of the first. */
+  /**
+   * kubectl repeats a refused WebSocket as SPDY, and shows only the second refusal, which must have the reason of the first. Undefined if
+   * the gateway refused no such stream of the user in the last 5 s.
+   */
   #earlierRefusal(caller: Caller, request: IncomingMessage): Refusal | undefined {
     const earlier = this.#refused.get(streamKey(caller, request));
     const isRecent = earlier && this.#deps.clock.monotonic() - earlier.atMs < REPEAT_MS;
     return isRecent ? earlier.refusal : undefined;
   }
 
+  /** Logs the error, and returns the refusal for the client. */
   #unreachable(error: unknown): Refusal {
     this.#deps.log.warn('gateway stream failed', { error: describe(error) });
     return unreachable(error);
@@ -211,7 +222,7 @@ export class Gateway {
           response.destroy();
           return;
         }
-        // A regular end would look like the end of the log.
+        // If the answer ended regularly, the client would take that for the end of the log.
         response.write(`\n[drawbridge] ${endText(end)}\n`, () => response.destroy());
         this.#deps.clock.schedule(LOG_END_MS, () => response.destroy());
       },
@@ -249,7 +260,7 @@ const noUser: Refusal = {
   status: 401,
   code: 'NoUser',
   message:
-    'the call names no user, or several; the API server must set X-Remote-User once; check its --requestheader flags',
+    'the call names no user, or several, or a name or a number of groups that is too large; the API server must set X-Remote-User once, to at most 1,024 characters, and at most 1,000 groups; check the --requestheader flags of the API server',
 };
 const unknownPath: Refusal = {
   status: 404,

@@ -11,25 +11,26 @@ import type { Refusal } from './answers.ts';
 import type { Granted } from './pod-call.ts';
 import type { StreamEnd } from './stream-end.ts';
 
-/** A grant whose access is open, as the signatures prove it. */
+/** A grant whose access is open, as its signatures prove. */
 export interface LiveGrant extends Granted {
   readonly request: { readonly kind: RequestKind; readonly name: string; readonly uid: string };
   /** When the access ends, epoch ms. */
   readonly endMs: number;
   /** Milliseconds without data after which a stream ends; undefined: no limit. */
   readonly idleAfterMs: number | undefined;
-  /** Whether sessions are recorded, and with what users type; undefined: they are not. */
+  /** How sessions are recorded; undefined: they are not recorded. */
   readonly recording: RecordingTerms | undefined;
 }
 
 /** How the sessions of a grant are recorded. */
 export interface RecordingTerms {
-  /** `Required`: no session begins or continues without its recording. */
+  /** `Required`: no session begins or continues without its recording. `BestEffort`: a session continues if its recording fails. */
   readonly mode: 'BestEffort' | 'Required';
+  /** Whether the recording also has what users type. */
   readonly withInput: boolean;
 }
 
-/** Proves grants without a secret key. */
+/** Verifies the signatures of grants with public keys. */
 export interface GrantProof {
   /** When the access of the request ends, epoch ms; undefined if no valid signature proves the grant. */
   endMs(request: RequestView): number | undefined;
@@ -37,25 +38,26 @@ export interface GrantProof {
   readonly hasKeys: boolean;
   /** Milliseconds since the API server last confirmed the list of keys. */
   readonly ageMs: number;
-  /** Calls `listener` when the list of keys has changed. Returns a function that unsubscribes. */
+  /** Calls `listener` when the list of keys has changed and is not empty. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;
 }
 
-/** Maximum age of stores that may prove a grant, milliseconds: in older ones, a revocation could be missing. */
+/** Maximum age of the stores that prove a grant, milliseconds. An older store could lack a revocation. */
 const MAX_AGE_MS = 60_000;
 /** How long a call waits for a grant that no watch has reported yet, milliseconds. */
 const APPEARANCE_MS = 2_000;
 /** Maximum number of calls that wait for grants at once; further calls are answered without a wait. */
 const MAX_WAITING = 256;
 
-/** A request with a grant through the gateway. */
+/** A request whose grant has `session.via: Gateway`. */
 export interface GatewayRequest extends RequestView {
   readonly kind: RequestKind;
 }
 
+/** Index: the namespace and the name of the grant. */
 const byGrant = 'grant';
 
-/** Opens the stores of all requests that have a grant through the gateway. */
+/** Opens the stores of all requests whose grant has `session.via: Gateway`: one for each kind of request. */
 export function openGrantStores(cluster: Cluster): readonly Store<GatewayRequest>[] {
   return accesses.map(
     ({ request }) =>
@@ -89,15 +91,18 @@ export class LiveGrants {
   }
 
   /**
-   * As `find`. If no request has the grant, first waits up to 2 s for one: a requester who saw that the request is ready may call before the
-   * watch of this replica reports it. Rejects with the reason of `signal` if that aborts first.
+   * As `find`, but if no request has the grant, first waits up to 2 s for the request. A requester who saw that the request is ready may
+   * call before the watch of this replica reports the grant. Rejects with the reason of `signal` if that aborts first.
    */
   async findOrWait(namespace: string, name: string, signal: AbortSignal): Promise<LiveGrant | Refusal> {
     if (!this.isStale) await this.#waits.until(() => this.#request(namespace, name) !== undefined, signal);
     return this.find(namespace, name);
   }
 
-  /** The open grant of that name. If there is none, the refusal: `NoLiveGrant` or `GatewayNotReady`. */
+  /**
+   * The open grant of that name. If the stores or the keys were not read or are stale, the refusal `GatewayNotReady`. If no such grant is
+   * open, the refusal `NoLiveGrant`.
+   */
   find(namespace: string, name: string): LiveGrant | Refusal {
     if (this.isStale || !this.#proof.hasKeys) return notReady;
     const request = this.#request(namespace, name);
@@ -108,7 +113,7 @@ export class LiveGrants {
     return { status: 403, code: 'NoLiveGrant', message };
   }
 
-  /** Why the streams of the grant must end now. If they need not, the time at which they must, epoch ms. */
+  /** If the streams of the grant must end now: the reason. Otherwise: the time at which they must end, epoch ms. */
   endOf(namespace: string, name: string): StreamEnd | number {
     if (this.isStale) return { code: 'Unverifiable', atMs: this.#clock.now() };
     return this.#endOf(this.#request(namespace, name));
@@ -132,7 +137,10 @@ export class LiveGrants {
     return this.#proof.onChange(listener);
   }
 
-  /** Whether the API server has not confirmed the stores or the keys for over a minute, so that a revocation could be missing. */
+  /**
+   * Whether a revocation could be missing: a store has not synced, or the API server has not confirmed the stores or the keys for over a
+   * minute.
+   */
   get isStale(): boolean {
     return this.#proof.ageMs > MAX_AGE_MS || this.#stores.some(({ synced, ageMs }) => !synced || ageMs > MAX_AGE_MS);
   }
@@ -177,5 +185,6 @@ function liveGrantOf(
 const notReady: Refusal = {
   status: 503,
   code: 'GatewayNotReady',
-  message: 'the gateway has not read the grants or their keys; try again in a few seconds',
+  message:
+    'the gateway has not read the grants or their keys, or lost contact with the API server for over a minute; try again in a few seconds',
 };

@@ -21,7 +21,7 @@ export const castType = 'application/x-asciicast';
 /** The answer that a view is written to. */
 export type ViewAnswer = Pick<ServerResponse, 'writeHead' | 'write' | 'end' | 'destroy' | 'writableLength' | 'once'>;
 
-/** An open session of this replica. */
+/** A session of this replica, with its viewers. */
 export class LiveSession {
   readonly name: RecordingName;
   /** Undefined if the stream has no output that a terminal could show. */
@@ -58,7 +58,7 @@ export class LiveViews {
     this.#clock = clock;
   }
 
-  /** Registers a session that has begun. Returns the function that ends its views, with the reason. */
+  /** Registers a session that has begun. Returns a function that ends the views of the session with a reason. */
   begin(session: LiveSession): (reason: string) => void {
     const key = keyOf(session.name);
     this.#sessions.set(key, session);
@@ -69,7 +69,10 @@ export class LiveViews {
     };
   }
 
-  /** Reserves a place for a viewer of the open session, which the caller must release. If there is none, returns the refusal. */
+  /**
+   * Reserves a place for a viewer of the open session. The caller must release the place. Returns a refusal if this replica has no open
+   * session of that name, if the session has no output for a terminal, or if no place is free.
+   */
   admit(name: RecordingName): View | Refusal {
     const session = this.#sessions.get(keyOf(name));
     if (!session) return notOpen(name);
@@ -80,8 +83,8 @@ export class LiveViews {
   }
 
   /**
-   * Reserves a place for a viewer of the session or, without `session`, of a recording or a session of another replica. Returns the function
-   * that frees it, or the refusal if there is none.
+   * Reserves a place for a viewer of the session or, without `session`, of a recording or a session of another replica. Returns a function
+   * that frees the place, or the refusal if no place is free.
    */
   reserve(session?: LiveSession): (() => void) | Refusal {
     if (this.#reserved >= MAX_VIEWERS || (session?.reserved ?? 0) >= MAX_PER_SESSION) return tooManyViewers;
@@ -96,7 +99,10 @@ export class LiveViews {
     };
   }
 
-  /** Writes the session to the answer, from now until its end. Returns false if the session has ended. */
+  /**
+   * Writes the output of the session to the answer, from now until the session ends. Returns false, and writes nothing, if the session has
+   * ended.
+   */
   show({ session, cast }: Pick<View, 'session' | 'cast'>, answer: ViewAnswer): boolean {
     if (!session.isOpen) return false;
     session.viewers.add(new Viewer(session, cast, answer, this.#clock));
@@ -157,7 +163,7 @@ class Viewer implements CastReader {
   }
 }
 
-const tooSlow = 'this view ends: its reader was too slow; the session goes on';
+const tooSlow = 'this view ends: its reader was too slow; the session goes on; open the view again';
 
 /** The refusal if the session is not open. */
 export const notOpen = ({ namespace, session }: RecordingName): Refusal => ({
@@ -167,12 +173,13 @@ export const notOpen = ({ namespace, session }: RecordingName): Refusal => ({
 });
 
 /** The refusal if the session has no output that a terminal could show. */
-export const nothingToShow = ({ session }: RecordingName): Refusal => ({
+export const nothingToShow = ({ namespace, session }: RecordingName): Refusal => ({
   status: 400,
   code: 'NoTerminal',
-  message: `session ${session} forwards ports, and has no terminal to watch; end it: drawbridge sessions kill ${session}`,
+  message: `session ${session} forwards ports, and has no terminal to watch; to end it: drawbridge sessions kill ${session} -n ${namespace}`,
 });
 
+/** The refusal if no place for a viewer is free. */
 export const tooManyViewers: Refusal = {
   status: 429,
   code: 'TooManyViewers',

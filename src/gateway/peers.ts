@@ -17,7 +17,7 @@ const KEEP_ALIVE_MS = 15_000;
 const prefix = '/peer/';
 const PATH = /^\/peer\/([^/]+)\/([^/]+)$/;
 
-/** Whether another replica makes the call; otherwise, the call is for the aggregated API. */
+/** Whether the path of the call is one that only replicas may call. Every other path belongs to the aggregated API. */
 export const isPeerPath = (target: string | undefined): boolean => target?.startsWith(prefix) === true;
 
 /**
@@ -33,12 +33,12 @@ export class PeerIdentity {
     this.#fingerprints = [fingerprintOf(pair)];
   }
 
-  /** The pair to present. */
+  /** The current pair, which this replica presents. */
   get pair(): KeyPair {
     return this.#pair;
   }
 
-  /** Presents the new pair from now on. The pair before it stays valid until the next replacement. */
+  /** Presents the new pair from now on. The pair before it stays valid until a different pair replaces the new one. */
   replace(pair: KeyPair): void {
     const fingerprint = fingerprintOf(pair);
     this.#pair = pair;
@@ -60,7 +60,7 @@ interface PeersDeps {
   readonly clock: Clock;
 }
 
-/** Views of sessions between replicas. Both sides present the serving pair, and accept no other certificate. */
+/** Views of sessions between replicas. Both sides present the serving pair, and accept only the current pair or the one before it. */
 export class Peers {
   readonly #deps: PeersDeps;
 
@@ -68,7 +68,7 @@ export class Peers {
     this.#deps = deps;
   }
 
-  /** Shows a session of this replica to another replica, which has written the line in the journal. */
+  /** Shows a session of this replica to another replica, which writes the audit line before it shows the session to the user. */
   answer({ method, url, socket }: IncomingMessage, response: ServerResponse): void {
     const { identity, views } = this.#deps;
     const [, namespace = '', session = ''] = PATH.exec(url ?? '') ?? [];
@@ -84,12 +84,13 @@ export class Peers {
 
   /**
    * Calls the replica at `address` (`IP:port`) for the session. Resolves to the HTTP answer, which is a view if its status is 200. Rejects
-   * if the replica cannot be reached, has another certificate, or does not answer within 5 s. Aborting `signal` ends the call.
+   * if the replica cannot be reached, has a certificate that `isPeer` rejects, or does not answer within 5 s. Aborting `signal` ends the
+   * call.
    */
   open(address: string, { namespace, session }: RecordingName, signal: AbortSignal): Promise<IncomingMessage> {
     const { identity, clock } = this.#deps;
     const { cert, key } = identity.pair;
-    // No authority verifies the certificate. Instead, `isPeer` below compares it with the pair before the call is sent.
+    // TLS does not verify the certificate. Instead, `isPeer` below compares it with this replica's pairs before the call is sent.
     const socket = connect({ ...targetOf(address), cert, key, rejectUnauthorized: false, minVersion: 'TLSv1.2' });
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     const abort = (): void => void socket.destroy();
@@ -139,5 +140,5 @@ const notPeer: Refusal = {
 const unknownPath: Refusal = {
   status: 404,
   code: 'UnknownPath',
-  message: 'replicas serve GET /peer/NAMESPACE/SESSION only',
+  message: 'among replicas, the gateway serves GET /peer/NAMESPACE/SESSION only; use drawbridge sessions tail',
 };

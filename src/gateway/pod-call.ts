@@ -6,7 +6,7 @@ import type { Caller } from './caller.ts';
 /** What a grant lets its subjects do. */
 export interface Granted {
   readonly namespace: string;
-  /** Name of the grant: that of its Role. */
+  /** Name of the grant, which is also the name of its Role. */
   readonly name: string;
   readonly subjects: readonly GrantSubject[];
   readonly pod: string;
@@ -28,11 +28,11 @@ export type StreamKind = 'exec' | 'attach' | 'portforward';
 
 /** What the gateway does with a call. */
 export type Decision =
-  /** Forwards a read to the API server. `follows`: the answer may not end by itself, as that of a watch. */
+  /** Forwards a read to the API server. `follows`: whether the answer can continue without end, as that of a watch. */
   | { readonly kind: 'read'; readonly target: string; readonly follows: boolean }
   /** Forwards an upgrade to the API server. */
   | { readonly kind: 'stream'; readonly target: string; readonly stream: StreamKind; readonly options: StreamOptions }
-  /** Answers with a document of its own. */
+  /** Answers with a discovery document. */
   | { readonly kind: 'document' }
   | { readonly kind: 'refusal'; readonly refusal: Refusal };
 
@@ -40,6 +40,7 @@ export type StreamDecision = Extract<Decision, { kind: 'stream' }>;
 
 /** What the caller asked for with a stream. */
 export interface StreamOptions {
+  /** Undefined: the caller named no container. */
   readonly container: string | undefined;
   readonly stdin: boolean;
   readonly stdout: boolean;
@@ -99,7 +100,7 @@ const parameters: Readonly<Record<StreamKind | 'log' | 'get' | 'list', readonly 
 /** The documents below `proxy` that clients ask for before any call of a pod. */
 const documents: ReadonlySet<string> = new Set(['', '/api', '/api/v1', '/apis']);
 
-/** Whether the call asks for a document that depends on no grant, so that clients can show why their later calls are refused. */
+/** Whether the call asks for a discovery document, which is the same for all grants. */
 export const isDocument = ({ method, path, upgrade }: ProxyCall): boolean =>
   method === 'GET' && upgrade === undefined && documents.has(path);
 
@@ -107,7 +108,7 @@ export const isDocument = ({ method, path, upgrade }: ProxyCall): boolean =>
 export const isSubject = ({ subjects }: Granted, { username }: Caller): boolean =>
   subjects.some(({ kind, name }) => kind === 'User' && name === username);
 
-/** Decides about a call of a subject of the live grant. */
+/** Decides what the gateway does with a call of a subject of the open grant. */
 export function decide(call: ProxyCall, granted: Granted): Decision {
   const { method, path, query, upgrade } = call;
   if (isDocument(call)) return { kind: 'document' };
@@ -118,32 +119,32 @@ export function decide(call: ProxyCall, granted: Granted): Decision {
   const pod = `${pods}/${granted.pod}`;
   if (path === pods && method === 'GET' && upgrade === undefined) {
     const watches = isTrue(query, 'watch');
-    return read('list', watches ? 'watch' : 'list', 'pods', watches);
+    return decideRead('list', watches ? 'watch' : 'list', 'pods', watches);
   }
-  if (path === pod && method === 'GET' && upgrade === undefined) return read('get', 'get', 'pods', false);
+  if (path === pod && method === 'GET' && upgrade === undefined) return decideRead('get', 'get', 'pods', false);
   if (path === `${pod}/log` && method === 'GET' && upgrade === undefined) {
-    return read('log', 'get', 'pods/log', isTrue(query, 'follow'));
+    return decideRead('log', 'get', 'pods/log', isTrue(query, 'follow'));
   }
   const stream = path.startsWith(`${pod}/`) ? path.slice(pod.length + 1) : '';
-  if (isStreamKind(stream)) return streamOf(stream);
+  if (isStreamKind(stream)) return decideStream(stream);
   return refusal(
     403,
     'NotGranted',
-    `${method} ${shown(path)} is not part of grant ${granted.name}; ${allowed(granted)}`,
+    `${method} ${shown(path)} is not part of grant ${granted.name}; ${allowedText(granted)}`,
   );
 
-  function read(what: 'get' | 'list' | 'log', verb: string, resource: string, follows: boolean): Decision {
-    const problem = missing(verb, resource) ?? unknownParameter(what);
-    if (problem) return problem;
+  function decideRead(what: 'get' | 'list' | 'log', verb: string, resource: string, follows: boolean): Decision {
+    const denial = refuseUngranted(verb, resource) ?? refuseUnknownParameter(what);
+    if (denial) return denial;
     const search = new URLSearchParams(query);
     // The pod of the grant is the only one that the caller may see.
     if (what === 'list') search.set('fieldSelector', `metadata.name=${granted.pod}`);
     return { kind: 'read', target: withQuery(path, search), follows };
   }
 
-  function streamOf(kind: StreamKind): Decision {
-    const problem = missing('create', `pods/${kind}`) ?? unknownParameter(kind);
-    if (problem) return problem;
+  function decideStream(kind: StreamKind): Decision {
+    const denial = refuseUngranted('create', `pods/${kind}`) ?? refuseUnknownParameter(kind);
+    if (denial) return denial;
     if (upgrade !== 'websocket' || method !== 'GET') {
       const message =
         `${kind} came with ${upgrade === undefined ? 'no upgrade' : `an upgrade to ${shown(upgrade)}`}; the gateway passes WebSockets only; ` +
@@ -161,27 +162,27 @@ export function decide(call: ProxyCall, granted: Granted): Decision {
     return { kind: 'stream', target: withQuery(path, query), stream: kind, options };
   }
 
-  function missing(verb: string, resource: string): Decision | undefined {
+  function refuseUngranted(verb: string, resource: string): Decision | undefined {
     const wanted = { apiGroups: [''], resources: [resource], resourceNames: [granted.pod], verbs: [verb] };
     if (uncovered(granted.rules, [wanted]).length === 0) return undefined;
     return refusal(
       403,
       'NotGranted',
-      `grant ${granted.name} does not give ${verb} on ${resource}; ${allowed(granted)}`,
+      `grant ${granted.name} does not give ${verb} on ${resource}; ${allowedText(granted)}`,
     );
   }
 
-  function unknownParameter(what: keyof typeof parameters): Decision | undefined {
+  function refuseUnknownParameter(what: keyof typeof parameters): Decision | undefined {
     const unknown = [...query.keys()].find((name) => !parameters[what].includes(name));
     if (unknown === undefined) return undefined;
-    const message = `the query has ${shown(unknown)}; the gateway passes ${parameters[what].join(', ')}; remove it`;
+    const message = `the query has ${shown(unknown)}; the gateway passes ${parameters[what].join(', ')}; remove the parameter`;
     return refusal(400, 'UnknownParameter', message);
   }
 }
 
 const isStreamKind = (text: string): text is StreamKind => streamKinds.includes(text);
 
-/** As the API server reads a boolean of a query: a parameter without a value is true. */
+/** Reads a boolean of a query as the API server does: a parameter without a value is true, and an absent one is false. */
 const isTrue = (query: URLSearchParams, name: string): boolean => {
   const value = query.get(name)?.toLowerCase();
   return value !== undefined && value !== 'false' && value !== '0';
@@ -189,13 +190,15 @@ const isTrue = (query: URLSearchParams, name: string): boolean => {
 
 const withQuery = (path: string, query: URLSearchParams): string => (query.size === 0 ? path : `${path}?${query}`);
 
-function allowed({ namespace, pod, rules }: Granted): string {
+/** What the grant gives, as a clause for a refusal. */
+function allowedText({ namespace, pod, rules }: Granted): string {
   const what = rules.flatMap(({ resources, verbs }) =>
     resources.map((resource) => `${verbs.join(', ')} on ${resource}`),
   );
   return `it gives ${what.join('; ')}, for pod ${pod} of namespace ${namespace} only`;
 }
 
+/** Maximum number of characters that a message quotes. */
 const MAX_SHOWN = 120;
 const shown = (text: string): string => JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
 

@@ -21,11 +21,11 @@ const KEY_BYTES = 32;
 /** Maximum number of keys that the gateway reads; the server lists two. */
 const MAX_KEYS = 8;
 
-/** Proves grants by the public keys that the server lists in a ConfigMap, which it watches. */
+/** Verifies grants with public keys. The server lists the keys in a ConfigMap, and this class watches the ConfigMap. */
 export class PublicKeys implements GrantProof {
   readonly store: Store<KeyList>;
   readonly #key: string;
-  /** The proved end by request, epoch ms. Cached, because a view never changes. */
+  /** The proved end by request, epoch ms; undefined: not proved. A view never changes, so the end holds until the keys change. */
   #ends = new WeakMap<RequestView, number | undefined>();
 
   constructor(cluster: Cluster, namespace: string) {
@@ -51,16 +51,16 @@ export class PublicKeys implements GrantProof {
 
   onChange(listener: () => void): () => void {
     return this.store.subscribe(() => {
-      // A list without keys, such as a deleted one, proves nothing about a key.
+      // An empty or deleted list does not show that a key was replaced, so it must not end streams.
       if (this.hasKeys) listener();
     });
   }
 
-  /** A readiness check: why no grant can be proved. */
+  /** A readiness check: why no grant can be proved; undefined if there is a key. */
   problem(): string | undefined {
     const list = this.store.get(this.#key);
     if (list && !list.isEmpty) return undefined;
-    return `ConfigMap ${this.#key} lists no public key; the access feature writes it at its first start`;
+    return `ConfigMap ${this.#key} does not exist or lists no public key; the server writes it when it first runs the access feature`;
   }
 
   endMs(request: RequestView): number | undefined {
@@ -69,7 +69,8 @@ export class PublicKeys implements GrantProof {
   }
 
   /**
-   * The end of the last extension before the first one without a valid signature; without such an extension, the end of the signed grant.
+   * The end of the signed grant, or, if extensions were granted, of the last extension before the first one without a valid signature.
+   * Undefined if there are no keys, or no valid signature of the grant.
    */
   #provedEndMs(request: RequestView): number | undefined {
     const verifier = this.store.get(this.#key)?.verifier;

@@ -11,7 +11,7 @@ import type { Projected, Store } from '../kube/store.ts';
 /** A replica of the gateway, by its Lease. */
 interface ReplicaView extends Projected {
   readonly replica: string;
-  /** Where the other replicas reach it, `IP:port`; undefined if its Lease does not name the address. */
+  /** Where the other replicas reach this replica, `IP:port`; undefined if its Lease does not name an address. */
   readonly address: string | undefined;
 }
 
@@ -23,8 +23,8 @@ const leasePrefix = 'drawbridge-gateway-';
 /** How often a replica with sessions renews its Lease, milliseconds. */
 const RENEW_MS = 30_000;
 /**
- * How long a Lease counts without a renewal, milliseconds. A replica that cannot reach the API server for a minute ends its sessions by
- * itself, and before the others delete their objects.
+ * How long a Lease is valid without a renewal, milliseconds. It is longer than the minute after which a replica that cannot reach the API
+ * server ends its own sessions. So those sessions have ended before other replicas delete their AccessSessions.
  */
 const DURATION_MS = 90_000;
 
@@ -35,12 +35,15 @@ interface ReplicasOptions {
   readonly namespace: string;
   /** The name of this replica, as `replicaName` forms it. */
   readonly replica: string;
-  /** Where the other replicas reach this one, `IP:port`; undefined: they do not. */
+  /** Where the other replicas reach this replica, `IP:port`; undefined: nowhere. */
   readonly address: () => string | undefined;
   readonly clock: Clock;
 }
 
-/** The name of a replica, from its identity: what the name of a Lease may contain. */
+/**
+ * The name of a replica: the last 200 characters of its identity, in lower case, with dashes for characters that a Lease name cannot
+ * contain. `replica` if no character remains.
+ */
 export const replicaName = (identity: string): string =>
   identity
     .toLowerCase()
@@ -69,10 +72,11 @@ export class Replicas {
   readonly hints: HintSource = hintSource('sessions');
   readonly #options: ReplicasOptions;
   /**
-   * By key: when this process first saw the current version of the Lease, monotonic milliseconds. It does not trust times of other
-   * processes.
+   * By key: when this process first saw the current resourceVersion of the Lease, monotonic milliseconds. It does not trust the times that
+   * other processes write.
    */
-  readonly #firstSeen = new Map<string, { readonly version: string; readonly atMs: number }>();
+  readonly #firstSeen = new Map<string, { readonly resourceVersion: string; readonly atMs: number }>();
+  /** When this replica sent its last successful renewal, monotonic milliseconds; -Infinity: never. */
   #renewedAtMs = Number.NEGATIVE_INFINITY;
   #renewing: Promise<void> | undefined;
 
@@ -80,12 +84,12 @@ export class Replicas {
     this.#options = options;
     options.store.subscribe((event) => {
       if (event.type === 'deleted') this.#firstSeen.delete(event.key);
-      else this.#noteVersion(event.now);
+      else this.#noteResourceVersion(event.now);
     });
   }
 
   /** The name of this replica. */
-  get own(): string {
+  get name(): string {
     return this.#options.replica;
   }
 
@@ -98,7 +102,7 @@ export class Replicas {
     return this.store.get(this.#key(replica))?.address;
   }
 
-  /** Renews the Lease of this replica if the last renewal is 30 s old. Rejects as the client does. */
+  /** Renews the Lease of this replica, unless the last renewal is less than 30 s old. Rejects as the client does. */
   async ensureRenewed(): Promise<void> {
     const { clock } = this.#options;
     if (clock.monotonic() < this.#renewedAtMs + RENEW_MS) return;
@@ -108,7 +112,10 @@ export class Replicas {
     await this.#renewing;
   }
 
-  /** Whether the Lease of a replica has not expired. Before it resolves to false, it reads the Lease live. Rejects as the client does. */
+  /**
+   * Whether the Lease of a replica exists and has not expired. Before it resolves to false, it reads the Lease from the API server. Rejects
+   * as the client does.
+   */
   async isAlive(replica: string, signal: AbortSignal): Promise<boolean> {
     const { client, namespace } = this.#options;
     const known = this.store.get(this.#key(replica));
@@ -118,11 +125,14 @@ export class Replicas {
     return found !== undefined && found.resourceVersion !== known?.resourceVersion;
   }
 
-  /** Renews the Lease of this replica if `holdsSessions`; deletes another one if it has expired. */
+  /**
+   * If `key` is the Lease of this replica, renews it while `holdsSessions` is true. If `key` is the Lease of another replica, deletes it
+   * once it has expired.
+   */
   async reconcile(key: string, holdsSessions: boolean, signal: AbortSignal): Promise<Result> {
     const { clock, client, namespace } = this.#options;
     const found = this.store.get(key);
-    if (key === this.#key(this.own)) {
+    if (key === this.#key(this.name)) {
       if (!holdsSessions) return done;
       // If another client deleted the Lease, create it at once.
       if (!found) this.#renewedAtMs = Number.NEGATIVE_INFINITY;
@@ -142,17 +152,17 @@ export class Replicas {
     return done;
   }
 
-  /** Deletes the Lease of this replica. Rejects as the client does. */
+  /** Deletes the Lease of this replica, if there is one. Rejects as the client does. */
   async release(): Promise<void> {
     const { client, namespace } = this.#options;
     await this.#renewing?.catch(() => {});
-    if (this.#renewedAtMs === Number.NEGATIVE_INFINITY && !this.store.get(this.#key(this.own))) return;
-    await client.delete(leases, { namespace, name: `${leasePrefix}${this.own}` });
+    if (this.#renewedAtMs === Number.NEGATIVE_INFINITY && !this.store.get(this.#key(this.name))) return;
+    await client.delete(leases, { namespace, name: `${leasePrefix}${this.name}` });
   }
 
-  /** Enqueues the next renewal. */
+  /** Enqueues the Lease of this replica, to be renewed in 30 s. */
   wake(): void {
-    this.hints.hint(this.#key(this.own), 'session', { delayMs: RENEW_MS });
+    this.hints.hint(this.#key(this.name), 'session', { delayMs: RENEW_MS });
   }
 
   async #renew(): Promise<void> {
@@ -163,13 +173,13 @@ export class Replicas {
       apiVersion: apiVersionOf(leases),
       kind: leases.kind,
       metadata: {
-        name: `${leasePrefix}${this.own}`,
+        name: `${leasePrefix}${this.name}`,
         namespace,
         labels: { [replicaLabel]: 'true' },
         ...(address === undefined ? {} : { annotations: { [addressAnnotation]: address } }),
       },
       spec: {
-        holderIdentity: this.own,
+        holderIdentity: this.name,
         leaseDurationSeconds: DURATION_MS / 1000,
         renewTime: formatMicroTime(clock.now()),
       },
@@ -178,12 +188,12 @@ export class Replicas {
     this.#renewedAtMs = sentAtMs;
   }
 
-  #noteVersion({ key, resourceVersion }: ReplicaView): void {
-    if (this.#firstSeen.get(key)?.version === resourceVersion) return;
-    this.#firstSeen.set(key, { version: resourceVersion, atMs: this.#options.clock.monotonic() });
+  #noteResourceVersion({ key, resourceVersion }: ReplicaView): void {
+    if (this.#firstSeen.get(key)?.resourceVersion === resourceVersion) return;
+    this.#firstSeen.set(key, { resourceVersion, atMs: this.#options.clock.monotonic() });
   }
 
-  /** Time until the Lease expires, milliseconds; negative afterwards. */
+  /** Time until the Lease expires, milliseconds; 0 or less if it has expired. */
   #leftMs({ key }: ReplicaView): number {
     const { clock } = this.#options;
     return (this.#firstSeen.get(key)?.atMs ?? clock.monotonic()) + DURATION_MS - clock.monotonic();

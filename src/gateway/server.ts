@@ -14,6 +14,7 @@ import type { PeerIdentity } from './peers.ts';
 /** The serving certificate. */
 interface Certificate {
   readonly current: KeyPair;
+  /** Calls `listener` with each later pair, until `close`. */
   start(listener: (pair: KeyPair) => void): void;
   close(): void;
 }
@@ -27,26 +28,35 @@ interface GatewayServerOptions {
   /** 0 for any free port. */
   readonly port: number;
   readonly clock: Clock;
-  /** Limits connections until `isTrusted` says that their peer is the API server, or a replica. */
+  /**
+   * Applies the limits for connections from unknown peers. `isTrusted`: whether the peer is the API server or a replica, for which the
+   * limits do not hold.
+   */
   readonly limit: (server: Server, isTrusted: (socket: TLSSocket) => boolean) => void;
 }
 
 /** Time limit of the head of a call, milliseconds. */
 const HEADERS_MS = 5_000;
-/** Longer than the 90 s for which the API server keeps idle connections, milliseconds: the side that closes first could lose a call. */
+/**
+ * How long the gateway keeps an idle connection, milliseconds. The API server keeps it for 90 s. If the gateway closed first, the API
+ * server could send a call on a closing connection.
+ */
 const KEEP_ALIVE_MS = 120_000;
 /** Maximum size of the head of a call, bytes: the command of exec is in its URL. */
 const MAX_HEAD = 64 * 1024;
 /** How long a closing server waits for streams and logs to send the reason for their end, milliseconds. */
 const DRAIN_MS = 2_000;
 
-/** Serves the gateway over HTTPS. Rejects with `PortUnavailable` if the port cannot be bound. */
+/**
+ * Serves the gateway over HTTPS. Resolves to the port, and a function that closes the server. Rejects with `PortUnavailable` if the port
+ * cannot be bound.
+ */
 export async function startGatewayServer(options: GatewayServerOptions) {
   const { gateway, frontProxy, certificate, identity, limit } = options;
   const server = createServer(
     {
       ...tlsOptions(certificate.current, frontProxyOf(frontProxy)),
-      // The client's certificate is checked at each call, so that a refused caller can be told why.
+      // The gateway checks the client's certificate at each call, so that it can tell a refused caller the reason.
       requestCert: true,
       rejectUnauthorized: false,
       ALPNProtocols: ['http/1.1'],
@@ -56,7 +66,8 @@ export async function startGatewayServer(options: GatewayServerOptions) {
       maxHeaderSize: MAX_HEAD,
     },
     (request, response) => {
-      // If the authority is replaced while the connection is open, the server no longer trusts the connection.
+      // If the peer is not, or no longer, trusted, for example because its certificate authority (CA) was replaced, the connection closes
+      // after this answer.
       if (!isTrusted(request.socket as TLSSocket)) response.setHeader('connection', 'close');
       void gateway.onRequest(request, response);
     },
@@ -78,7 +89,7 @@ export async function startGatewayServer(options: GatewayServerOptions) {
   let pair = certificate.current;
   const apply = (): void => server.setSecureContext(tlsOptions(pair, frontProxyOf(frontProxy)));
   await listen(server, options.host, options.port);
-  // If TLS rejects the new pair, the earlier one stays.
+  // If `setSecureContext` throws because the new pair is invalid, the earlier pair stays.
   certificate.start((next) => {
     server.setSecureContext(tlsOptions(next, frontProxyOf(frontProxy)));
     pair = next;
@@ -101,14 +112,17 @@ export async function startGatewayServer(options: GatewayServerOptions) {
   };
 }
 
-/** Without an authority, Node would trust the public ones, so it gets an empty list. */
+/**
+ * If `ca` is absent, Node trusts the public certificate authorities (CAs). So without settings, `ca` is an empty list, and no client
+ * certificate is trusted.
+ */
 function tlsOptions({ cert, key }: KeyPair, settings: FrontProxy | undefined) {
   return {
     cert,
     key,
     ca: settings?.authorities ? [settings.authorities] : [],
     minVersion: 'TLSv1.2',
-    // Each connection must present its certificate again.
+    // Without session tickets, each connection must present its certificate again.
     secureOptions: constants.SSL_OP_NO_TICKET,
   } as const;
 }

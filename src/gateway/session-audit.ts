@@ -59,7 +59,7 @@ export class SessionAudit {
 
   /**
    * Records the end of the session. If the line cannot be written, logs an error, and the journal counts the line as lost. `result` is
-   * empty if nothing passed. Never rejects.
+   * empty if the stream was not opened. Never rejects.
    */
   async ended(record: SessionRecord, { end, ...result }: Partial<StreamResult>): Promise<void> {
     const line: AuditRecord = {
@@ -72,7 +72,10 @@ export class SessionAudit {
     await this.#appendOrLog(line, 'no audit line for the end of a session');
   }
 
-  /** Records that the user sees the session or the recording. Rejects if the line cannot be written; then the caller must show nothing. */
+  /**
+   * Records that the user is shown the session or the recording. `session`: its request and its Pod, if this replica knows them. Rejects if
+   * the line cannot be written; then the caller must show nothing.
+   */
   async viewed(call: ViewCall, session?: Pick<SessionRecord, 'request' | 'pod'>): Promise<void> {
     await this.#journal.append({ ...viewLine(call, session), verdict: 'viewed' });
   }

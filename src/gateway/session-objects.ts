@@ -33,7 +33,7 @@ interface OwnObject {
   mayBeDeleted: boolean;
   /** When the recording was lost, epoch ms; undefined if it was not. */
   lostAtMs: number | undefined;
-  /** Whether the status of the object shows the loss. */
+  /** Whether this replica has written the loss to the status of the object. */
   isLossStored: boolean;
 }
 
@@ -48,16 +48,17 @@ interface SessionObjectsDeps {
   readonly metrics: Metrics;
 }
 
-/** How long the creation may delay a session, milliseconds. */
+/** How long the creation of the object may delay a session, milliseconds. */
 const CREATE_MS = 5_000;
 /** Interval of the check for objects that were deleted while the watch was broken, milliseconds. */
 const CHECK_MS = 30_000;
-/** How long the deletion of objects may delay the end of the process, milliseconds. The other replicas delete what stays. */
+/** How long the deletion of objects may delay the end of the process, milliseconds. The other replicas delete the objects that remain. */
 const CLOSE_MS = 5_000;
 
 /**
- * The AccessSessions: one object for each open stream. It shows the stream to administrators, and its deletion ends the stream. Each replica
- * creates and deletes the objects of its own sessions, and deletes those of replicas whose Lease has expired.
+ * The AccessSessions: one object for each open stream. An object shows its stream to administrators. If a user deletes the object, the
+ * stream ends. Each replica creates and deletes the objects of its own sessions, and deletes the objects of replicas whose Lease has
+ * expired.
  */
 export class SessionObjects {
   readonly #deps: SessionObjectsDeps;
@@ -68,18 +69,21 @@ export class SessionObjects {
     this.#deps = deps;
   }
 
-  /** The other replica that holds the open session; undefined if none does. Its address comes from its Lease alone. */
+  /**
+   * The other replica that holds the open session; undefined if no other replica holds it. The address of the replica comes from its Lease
+   * alone.
+   */
   holderOf({ namespace, session }: RecordingName): Holder | undefined {
     const { store, replicas } = this.#deps;
     const view = store.get(keyOf({ namespace, name: session }));
-    if (!view || view.replica === replicas.own) return undefined;
+    if (!view || view.replica === replicas.name) return undefined;
     const { replica, pod, request } = view;
     return { replica, address: replicas.addressOf(replica), record: { pod, request: request.name } };
   }
 
   /**
-   * Stores the session before its first byte passes. Rejects with CodedError `SessionNotStored`. Call `end` after the session, also if this
-   * call fails.
+   * Creates the AccessSession of the session. Call it before the first byte passes. Rejects with CodedError `SessionNotStored` if the API
+   * server does not create the object within 5 s. Call `end` after the session, also if this call fails.
    */
   async begin(call: AuditedCall, decision: StreamDecision, record: SessionRecord, session: Session): Promise<void> {
     const { client, clock, replicas, log } = this.#deps;
@@ -99,14 +103,14 @@ export class SessionObjects {
     const cancel = clock.schedule(CREATE_MS, () => abort.abort(new Error(`no answer within ${CREATE_MS / 1000} s`)));
     try {
       await replicas.ensureRenewed();
-      const object = sessionObject(call, decision, record, session, replicas.own, clock.now());
+      const object = sessionObject(call, decision, record, session, replicas.name, clock.now());
       const { metadata } = await client.create(accessSessions, object, { signal: abort.signal });
       own.uid = metadata.uid ?? '';
       replicas.wake();
       if (own.isOver || own.mayBeDeleted) this.#hints.hint(key);
     } catch (error) {
       this.#own.delete(key);
-      // The API server may have created it nevertheless.
+      // The API server may have created the object nevertheless. Then the controller deletes it.
       this.#hints.hint(key);
       log.warn('a session could not be stored', { session: session.id, error: describe(error) });
       throw notStored();
@@ -116,8 +120,8 @@ export class SessionObjects {
   }
 
   /**
-   * Call it when the recording of the session has failed. The controller writes that to the object, and keeps the object until the status of
-   * the request shows it. Never blocks.
+   * Call it when the recording of the session has failed. The controller writes the loss to the object, and keeps the object until the
+   * status of the request shows the loss. Never blocks.
    */
   recordingLost(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
@@ -127,7 +131,10 @@ export class SessionObjects {
     this.#hints.hint(key);
   }
 
-  /** Call it when the session is over. The controller deletes its object, and retries until that succeeds. Never blocks. */
+  /**
+   * Call it when the session is over. The controller deletes the object of the session, and retries until the deletion succeeds. Never
+   * blocks.
+   */
   end(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
     const own = this.#own.get(key);
@@ -148,7 +155,8 @@ export class SessionObjects {
         metrics: metrics.controller('gateway-sessions'),
         sources: [
           fromSubscription('accesssessions', store, (event) =>
-            // One object is enough to show the request a lost recording. If there is one, the others can be deleted.
+            // The reconciler of the request needs one object with a lost recording. Once there is one, the other objects of the request can
+            // be deleted.
             event.type === 'updated' && event.now.isRecordingLost ? ofRequest(event.now.request.uid) : [event.key],
           ),
           this.#hints,
@@ -182,7 +190,7 @@ export class SessionObjects {
     const { clock, store, replicas, log } = this.#deps;
     const abort = new AbortController();
     const cancel = clock.schedule(CLOSE_MS, () => abort.abort(new Error(`not done after ${CLOSE_MS / 1000} s`)));
-    const left = new Set([...store.byIndex(byReplica, replicas.own).map(({ key }) => key), ...this.#own.keys()]);
+    const left = new Set([...store.byIndex(byReplica, replicas.name).map(({ key }) => key), ...this.#own.keys()]);
     try {
       await Promise.all([...left].map((key) => this.#release(key, abort.signal)));
     } catch (error) {
@@ -201,7 +209,7 @@ export class SessionObjects {
     const stored = store.get(key);
     if (own?.uid === undefined) {
       if (own) own.mayBeDeleted = true;
-      else if (stored && (stored.replica === replicas.own || !(await replicas.isAlive(stored.replica, signal))))
+      else if (stored && (stored.replica === replicas.name || !(await replicas.isAlive(stored.replica, signal))))
         await this.#release(key, signal);
     } else if (own.isOver) {
       await this.#release(key, signal);
@@ -221,7 +229,7 @@ export class SessionObjects {
     const uid = own?.uid ?? stored?.uid;
     if (uid === undefined) return;
     if (own) await this.#storeLoss(key, own, signal);
-    // The replica stopped before it could complete the recording.
+    // If another process held the session, it stopped before it could complete the recording.
     else if (stored?.isRecorded && !stored.isRecordingLost)
       await this.#markLost(key, 'the replica stopped before the recording was complete', signal);
     const isLost = own ? own.isLossStored : stored?.isRecorded;
@@ -248,7 +256,8 @@ export class SessionObjects {
 
   /**
    * Whether the object is not needed to show the loss: the status of the request shows that a recording was lost, the request no longer
-   * exists, or another object waits for the request. One object for each request is enough, however many sessions its user opens.
+   * exists, or another object of the request shows the loss. One such object for each request is enough, however many sessions its user
+   * opens.
    */
   #isLossShown(key: string, { kind, name, uid }: SessionRequest): boolean {
     const { store, requests } = this.#deps;
@@ -262,6 +271,7 @@ export class SessionObjects {
     return store.byIndex(byRequest, uid).some((other) => other.isRecordingLost && other.key < key);
   }
 
+  /** Whether the API server has no object with this uid, or deletes the object. */
   async #isDeleted(key: string, uid: string, signal: AbortSignal): Promise<boolean> {
     const found = await findObject(this.#deps.client.urgent(), accessSessions, nameOf(key), { signal });
     return found?.metadata.uid !== uid || found.metadata.deletionTimestamp !== undefined;
@@ -271,18 +281,18 @@ export class SessionObjects {
     try {
       await this.#deps.client.delete(accessSessions, nameOf(key), { uid, signal });
     } catch (error) {
-      // Another object has the name.
+      // Another object has the name; it stays.
       if (!isConflict(error)) throw error;
     }
   }
 
-  /** The objects of open sessions that the watch does not know. */
+  /** The keys of the sessions of this replica whose object is not in the store. */
   *#missing(): Iterable<string> {
     for (const key of this.#own.keys()) if (!this.#deps.store.get(key)) yield key;
   }
 }
 
-/** Omits the reason, which may name parts of the cluster that users need not know. */
+/** The error for users. It omits the reason, which may name parts of the cluster that users need not know. */
 const notStored = (): CodedError =>
   new CodedError(
     'SessionNotStored',

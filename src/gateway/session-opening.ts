@@ -44,8 +44,8 @@ export class SessionOpening {
   }
 
   /**
-   * Opens the stream. Resolves to undefined once it is open, or if the client has left. Otherwise, resolves to the refusal, which the caller
-   * must send. Rejects if the API server cannot be reached.
+   * Opens the stream. Resolves to undefined once the stream is open, or if the client has closed its connection. If the gateway or the API
+   * server refuses the stream, resolves to the refusal, which the caller must send. Rejects if the API server cannot be reached.
    */
   async open(
     { request, socket, head }: UpgradeCall,
@@ -67,7 +67,7 @@ export class SessionOpening {
     let recording: Recording | undefined;
     const close = (): void => {
       session.close();
-      // Keep the object until the recording is complete, because the recording can still be lost.
+      // Keep the AccessSession until the recording is complete, because until then the recording can be lost.
       void Promise.resolve(recording?.end()).finally(() => objects.end(grant.namespace, session));
     };
     const abort = new AbortController();
@@ -78,7 +78,7 @@ export class SessionOpening {
     socket.once('close', abandon);
     const record = sessionRecord(call, decision, session);
     const cast = kind === 'portforward' ? undefined : new SessionCast(clock, grant.recording?.withInput ?? false);
-    // Do not call the API server at the same time: that call starts the command.
+    // Open the stream only after both have succeeded, because opening it starts the command.
     const [recorded, stored] = await Promise.allSettled([
       cast && this.#beginRecording(call, cast, session, record),
       objects.begin(call, decision, record, session),
@@ -92,7 +92,7 @@ export class SessionOpening {
       return refusal;
     }
     try {
-      // Nothing passes before the line is written.
+      // No byte may pass before the audit line is written.
       await audit.opened(record);
     } catch (error) {
       close();
@@ -153,7 +153,10 @@ export class SessionOpening {
     return undefined;
   }
 
-  /** Undefined if the session is not to be recorded. Rejects with `RecorderUnavailable` if it must be, and cannot. */
+  /**
+   * Resolves to undefined if the grant has no recording. Rejects with `RecorderUnavailable` if the grant requires a recording that cannot
+   * begin.
+   */
   async #beginRecording(
     { grant }: AuditedCall,
     cast: SessionCast,

@@ -24,6 +24,7 @@ export interface SessionView extends Projected {
   readonly deleting: boolean;
   readonly pod: string;
   readonly request: SessionRequest;
+  /** Whether the grant asks for a recording, of either mode. */
   readonly isRecorded: boolean;
   readonly isRecordingLost: boolean;
 }
@@ -72,7 +73,7 @@ function viewSession(object: KubeObject): SessionView | undefined {
   };
 }
 
-/** The object of a session that `replica` opens at `nowMs` (epoch ms). */
+/** The AccessSession of a session that `replica` opens at `nowMs` (epoch ms). It omits a container name that is too long for Kubernetes. */
 export function sessionObject(
   { caller, grant }: AuditedCall,
   { stream, options }: StreamDecision,

@@ -5,21 +5,24 @@ import type { Refusal } from './answers.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
 import { type StreamEnd, timeOfDay } from './stream-end.ts';
 
-/** A stream or a read that follows, as its session can end it. */
+/** A stream, or the answer to a read such as a followed log. Its session can end it. */
 export interface Endable {
-  /** Ends it with a reason. Has no effect after the first call. */
+  /** Ends the stream or the answer with a reason. Has no effect after the first call. */
   end(reason: StreamEnd): void;
-  /** Shows a line to a person at a terminal. */
+  /** Shows a line to a person at a terminal. Does nothing if there is no terminal. */
   warn(text: string): void;
 }
 
 /** An open session: one stream of one grant. */
 export interface Session {
-  /** Unique, for the audit journal. */
+  /** A random UUID, by which audit lines, the AccessSession, and the recording name the session. */
   readonly id: string;
-  /** Sets the stream that the session ends. If the access has ended meanwhile, ends the stream at once. */
+  /**
+   * Sets the stream that the session ends. If the session or the access has ended meanwhile, or this replica stops, ends the stream at
+   * once.
+   */
   attach(stream: Endable): void;
-  /** Ends the session for a reason of its own, while its grant stays open; also if it has no stream yet. */
+  /** Ends this session, while its grant stays open. If the session has no stream yet, ends the stream in `attach`. */
   end(reason: StreamEnd): void;
   /** Removes the session. Call it when its stream is over. */
   close(): void;
@@ -29,23 +32,23 @@ export interface Session {
 const MAX_SESSIONS = 1000;
 /** Maximum number of open sessions of one grant in a replica. */
 const MAX_PER_GRANT = 64;
-/** How many streams of a grant may begin at once. Each stream costs two writes. */
+/** How many streams of a grant may begin at once. The number is limited, because each stream costs two writes to the API server. */
 const MAX_AT_ONCE = 200;
-/** Time after which one more stream may begin, milliseconds. */
+/** Once that many have begun, one more stream of the grant may begin after this time, milliseconds. */
 const PACE_MS = 100;
-/** Number of grants whose streams are counted. */
+/** Maximum number of grants whose streams are counted. */
 const MAX_COUNTED = 1024;
 
 export const tooManySessions: Refusal = {
   status: 429,
   code: 'TooManySessions',
   message:
-    'the grant has 64 open sessions, or this replica 1,000, or the grant began more than 10 a second; close some, or try again later',
+    'the grant has 64 open sessions, or this replica 1,000, or the grant began 200 at once and then more than 10 a second; close some, or try again later',
 };
 
 /** When a person at a terminal is warned, milliseconds before the end. */
 const WARNINGS_MS = [10 * 60_000, 2 * 60_000];
-/** Interval of the check whether revocations still arrive, and whether the wall clock has jumped, milliseconds. */
+/** Interval of the check whether revocations still reach this replica, and whether the wall clock has jumped, milliseconds. */
 const CHECK_MS = 5_000;
 
 interface SessionState {
@@ -64,13 +67,13 @@ interface GrantSessions {
   cancel: Cancel;
 }
 
-/** The sessions of this replica. Each ends when its grant does. */
+/** The sessions of this replica. A session ends when its grant ends. */
 export class Sessions {
   readonly #grants: LiveGrants;
   readonly #clock: Clock;
   readonly #byGrant = new Map<string, GrantSessions>();
   readonly #unsubscribe: readonly (() => void)[];
-  /** By grant: the end of the time that its streams so far have used, at `PACE_MS` each, monotonic milliseconds. */
+  /** By grant: until when its streams so far have used its time, monotonic milliseconds. Each stream uses `PACE_MS`. */
   readonly #usedUntilMs = new RecentMap<string, number>(MAX_COUNTED);
   #count = 0;
   #cancelCheck: Cancel = () => {};
@@ -86,11 +89,12 @@ export class Sessions {
     this.#checkStaleness();
   }
 
+  /** Number of open sessions of this replica. */
   get count(): number {
     return this.#count;
   }
 
-  /** Counts a stream of the grant that is about to begin. Returns false, and counts nothing, if the grant began too many. */
+  /** Counts a stream of the grant that is about to begin. Returns false, and does not count the stream, if the grant began too many. */
   countStream({ namespace, name }: Pick<LiveGrant, 'namespace' | 'name'>): boolean {
     const nowMs = this.#clock.monotonic();
     const key = `${namespace}/${name}`;
@@ -100,7 +104,7 @@ export class Sessions {
     return true;
   }
 
-  /** Begins a session of the open grant; undefined if the grant or this replica has too many. */
+  /** Begins a session of the open grant. Returns undefined if the grant or this replica has too many open sessions. */
   begin({ namespace, name, endMs }: LiveGrant): Session | undefined {
     const key = `${namespace}/${name}`;
     const sessions = this.#byGrant.get(key) ?? { namespace, name, streams: new Map(), endMs, cancel: () => {} };
@@ -134,7 +138,7 @@ export class Sessions {
     };
   }
 
-  /** Ends every session, and those that begin later. */
+  /** Ends every session with `Restarting`, also sessions that begin later. */
   close(): void {
     for (const stop of this.#unsubscribe) stop();
     this.#cancelCheck();
@@ -146,7 +150,7 @@ export class Sessions {
     for (const key of [...this.#byGrant.keys()]) this.#recheck(key);
   }
 
-  /** Ends the sessions of the grant if it is over; else waits for its next warning or its end. */
+  /** If the grant is over, ends its sessions. Otherwise, sets the timer for the next warning or the end of the grant. */
   #recheck(key: string): void {
     const sessions = this.#byGrant.get(key);
     if (!sessions) return;

@@ -21,7 +21,7 @@ const sessionOnlyCodes: readonly EndCode[] = [
   'ClientGone',
 ];
 
-/** What the user can do next. After a code without an entry, the access is over, and only a new request opens another. */
+/** What the user can do next. A code without a remedy here means that the access is over; only a new request opens access again. */
 const remedies: Readonly<Partial<Record<EndCode, string>>> = {
   Expired: 'create a new request',
   Idle: 'run the command again',

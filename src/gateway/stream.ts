@@ -11,20 +11,20 @@ const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 2
 /** The channels on which a client may send. */
 const clientChannels: readonly number[] = [channels.stdin, channels.resize, channels.close];
 
-/** How long `end` waits until the pod has completed a message, milliseconds. */
+/** How long `end` waits for the rest of a message from the pod, milliseconds. */
 const PARTIAL_MESSAGE_MS = 150;
 /** How long the client may take to close its connection after the close frame, milliseconds; then the gateway destroys it. */
 const CLOSE_MS = 1000;
-/** Interval of the checks of the client, milliseconds. kubectl itself pings every 5 s. */
+/** Interval of the checks whether the client still answers, milliseconds. kubectl itself pings every 5 s. */
 const PING_MS = 20_000;
-/** Time without a byte after which the gateway ends the stream with `ClientGone`, milliseconds. */
+/** Time without a byte from the client after which the gateway ends the stream with `ClientGone`, milliseconds. */
 const GONE_MS = 60_000;
 /** Maximum size of the Status from which the exit code is read, bytes. */
 const MAX_STATUS = 16 * 1024;
 
 /** How a stream ended, and what passed. */
 export interface StreamResult {
-  /** Undefined if the command or the client ended the stream. */
+  /** Undefined if the gateway did not end the stream: the command, the client, or a lost connection ended it. */
   readonly end: StreamEnd | undefined;
   /** Bytes of messages to the pod, and from it. */
   readonly bytesIn: number;
@@ -42,7 +42,8 @@ export interface StreamListener {
   /** A warning, or the reason of the end. The stream sends it to the client if the client can show it. */
   note(text: string): void;
   /**
-   * Undefined while the listener can take more; otherwise resolves when it can again. The stream reads nothing until then. Never rejects.
+   * Undefined while the listener can take more messages. Otherwise, resolves once it can; until then, the stream reads nothing. Never
+   * rejects.
    */
   readonly room?: Promise<void> | undefined;
 }
@@ -65,8 +66,8 @@ interface PodStreamDeps {
 }
 
 /**
- * One stream between a client and a pod. It passes bytes on unchanged in both directions, no faster than the other side reads them, and
- * parses their frames without changing them.
+ * One stream between a client and a pod. It passes bytes on unchanged in both directions, no faster than the receiver reads them, and
+ * parses their frames. Between complete messages to the client, it inserts pings, warnings, and the reason of the end.
  */
 export class PodStream {
   readonly #deps: PodStreamDeps;
@@ -75,7 +76,7 @@ export class PodStream {
   readonly #toPodFlow: Flow;
   readonly #toClientFlow: Flow;
   readonly #commandStatus = new CommandStatus();
-  /** Frames to insert once the message that has begun is complete. */
+  /** Frames to send to the client once the current message from the pod is complete. */
   readonly #waiting: Buffer[] = [];
   #state: 'open' | 'ending' | 'endSent' | 'closed' = 'open';
   #end: StreamEnd | undefined;
@@ -149,8 +150,8 @@ export class PodStream {
   }
 
   /**
-   * Ends the stream: nothing more reaches the pod. A client of exec or attach gets the reason; a port-forward is only closed. Only the
-   * first call counts.
+   * Ends the stream: nothing more reaches the pod. A client of exec or attach gets the reason, unless the message that the pod sends stays
+   * incomplete. A port-forward is only closed. Later calls have no effect.
    */
   end(end: StreamEnd): void {
     if (this.#state !== 'open') return;
@@ -158,7 +159,7 @@ export class PodStream {
     this.#end = end;
     this.#deps.listener?.note(endText(end));
     this.#toPodFlow.resumeNow();
-    // Within a message, no other may begin. The rest of the message still passes.
+    // While a message from the pod is incomplete, no other message can begin, so its rest passes first.
     if (this.#fromPod.isAtBoundary) {
       this.#sendEnd();
       return;
@@ -220,8 +221,8 @@ export class PodStream {
   }
 
   /**
-   * Closes the connection to the pod. Then sends the reason and the close frame to the client, if its last message is complete; else cuts
-   * it off.
+   * Closes the connection to the pod. If the last message to the client is complete, sends the reason and a close frame to the client.
+   * Otherwise, destroys the client's connection.
    */
   #sendEnd(isComplete = this.#fromPod.isAtBoundary): void {
     const { client, upstream, kind, options, clock } = this.#deps;
@@ -251,7 +252,7 @@ export class PodStream {
   #checkClient(): void {
     const { clock } = this.#deps;
     this.#cancelPing = clock.schedule(PING_MS, () => {
-      // While the pod does not read, the gateway does not read from the client, so silence does not mean that the client is gone.
+      // While reading from the client is paused, because the pod or the listener is behind, silence does not mean that the client is gone.
       if (this.#deps.client.isPaused()) this.#heardAtMs = clock.monotonic();
       const silentMs = clock.monotonic() - this.#heardAtMs;
       if (silentMs >= GONE_MS) {
@@ -263,6 +264,7 @@ export class PodStream {
     });
   }
 
+  /** Ends the stream if no data passed for `idleAfterMs`; otherwise, checks again when that time can have passed. */
   #checkUse(): void {
     const { clock, idleAfterMs } = this.#deps;
     if (idleAfterMs === undefined) return;
@@ -287,7 +289,9 @@ class CommandStatus {
   #text = '';
   #isError = false;
 
-  /** Reads a part of a message from the pod; `first` is the first byte of the message, its channel. */
+  /**
+   * Reads a part of a message from the pod. `first`: the channel, which is the first byte of the message, if the part begins the message.
+   */
   read(part: Buffer, first: number | undefined): void {
     if (first !== undefined) this.#isError = first === channels.error;
     if (!this.#isError || this.#text.length + part.length > MAX_STATUS) return;
@@ -296,7 +300,7 @@ class CommandStatus {
   }
 }
 
-/** The exit code in a Status; undefined if the text is no Status, or one without an exit code. */
+/** The exit code in a Status. Undefined if the text is not a complete Status, or the Status has no exit code. */
 function exitCodeIn(text: string): number | undefined {
   let status: unknown;
   try {

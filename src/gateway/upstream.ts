@@ -15,7 +15,7 @@ export type Answer =
       readonly head: Buffer;
     };
 
-/** How long the API server may take to answer, milliseconds. It connects to the kubelet first. */
+/** How long the API server may take to answer, milliseconds. Before it answers, it connects to the kubelet. */
 const ANSWER_MS = 30_000;
 /** Maximum number of idle connections that stay open for the next call. */
 const SPARE_CONNECTIONS = 16;
@@ -84,7 +84,7 @@ export class Upstream {
     });
   }
 
-  /** Closes idle connections. Streams end with their signals. */
+  /** Closes idle connections. A stream ends when its `signal` is aborted or its socket is destroyed. */
   close(): void {
     this.#agent.destroy();
   }

@@ -9,10 +9,10 @@ import type { Peers } from './peers.ts';
 import type { RecordingName, RecordingSink } from './recording/sink.ts';
 import type { SessionAudit, SessionRecord, ViewCall } from './session-audit.ts';
 
-/** The replica that holds an open session, as its AccessSession and the Lease of the replica say. */
+/** The replica that holds an open session, by the AccessSession of the session and the Lease of the replica. */
 export interface Holder {
   readonly replica: string;
-  /** `IP:port`; undefined if the Lease does not name it. */
+  /** `IP:port`; undefined if the Lease does not name an address. */
   readonly address: string | undefined;
   /** The request and the Pod of the session, for the journal. */
   readonly record: Pick<SessionRecord, 'request' | 'pod'>;
@@ -22,7 +22,7 @@ interface ViewHandlerDeps {
   readonly views: LiveViews;
   /** Undefined: this process stores no recordings. */
   readonly sink: Pick<RecordingSink, 'read'> | undefined;
-  /** The other replica that holds the session; undefined if none does. */
+  /** The other replica that holds the session; undefined if no other replica holds it. */
   readonly holderOf: (name: RecordingName) => Holder | undefined;
   readonly peers: Pick<Peers, 'open'>;
   readonly audit: SessionAudit;
@@ -40,7 +40,10 @@ export class ViewHandler {
     this.#deps = deps;
   }
 
-  /** Answers the call. Answers faults of the user, of another replica, and of the storage with refusals. */
+  /**
+   * Answers the call with the view or with a refusal. Mistakes of the user, and failures of another replica or of the storage, become
+   * refusals.
+   */
   async answer(call: ViewCall, response: ServerResponse): Promise<void> {
     const refusal = await (call.kind === 'session' ? this.#live(call, response) : this.#stored(call, response));
     if (!refusal) return;
@@ -101,7 +104,7 @@ export class ViewHandler {
     return refusal;
   }
 
-  /** Reserves a place until the answer closes. Returns the refusal if there is none. */
+  /** Reserves a place for a viewer until the answer closes. Returns the refusal if no place is free. */
   #reservePlace(response: ServerResponse): Refusal | undefined {
     const place = this.#deps.views.reserve();
     if (typeof place !== 'function') return place;
@@ -109,7 +112,7 @@ export class ViewHandler {
     return undefined;
   }
 
-  /** Writes the audit line of the view. Resolves to the refusal if that fails. */
+  /** Writes the audit line of the view. Resolves to the refusal if the line cannot be written. */
   async #recordView(call: ViewCall, record?: Holder['record']): Promise<Refusal | undefined> {
     try {
       await this.#deps.audit.viewed(call, record);
@@ -144,7 +147,7 @@ function refusalOf(status: number | undefined, name: RecordingName, replica: str
 const unreachable = ({ session }: RecordingName, replica: string): Refusal => ({
   status: 503,
   code: 'ReplicaUnreachable',
-  message: `session ${session} is open in replica ${replica} of the gateway, which this one cannot reach; try again, or ask an administrator, who finds the reason in the log of the gateway`,
+  message: `session ${session} is open in replica ${replica} of the gateway, which this replica cannot reach; try again, or ask an administrator, who finds the reason in the log of the gateway`,
 });
 
 const noRecording = ({ namespace, session }: RecordingName): Refusal => ({

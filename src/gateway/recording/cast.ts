@@ -14,11 +14,14 @@ export const headerSize: TerminalSize = { width: 80, height: 24 };
 /** Maximum width and height that a client may send, characters. */
 const MAX_SIDE = 10_000;
 
-/** The first line of a recording or a live view. Its title is the name of the session; it contains no input of users. */
+/**
+ * The first line of a recording or a live view. Its title is the name of the session; it contains no input of users. `startedAtMs`: epoch
+ * ms. Default of `size`: the placeholder.
+ */
 export const castHeader = (session: string, startedAtMs: number, size: TerminalSize = headerSize): string =>
   `${JSON.stringify({ version: 2, ...size, timestamp: Math.floor(startedAtMs / 1000), title: session })}\n`;
 
-/** One event as a line; `afterMs` since the start of the recording. */
+/** One event as a line. `afterMs`: milliseconds since the start of the recording. */
 export const castEvent = (afterMs: number, code: CastCode, text: string): string =>
   `[${(afterMs / 1000).toFixed(6)},"${code}",${JSON.stringify(text)}]\n`;
 
@@ -31,7 +34,7 @@ export class Utf8Decoder {
   }
 }
 
-/** Parses a message of the resize channel; undefined if it is no valid size. */
+/** Parses a message of the resize channel. Undefined if the text is no size, or a side is 0 or over the maximum. */
 export function parseTerminalSize(text: string): TerminalSize | undefined {
   const [, width, height] = /^\s*\{\s*"Width"\s*:\s*(\d{1,5})\s*,\s*"Height"\s*:\s*(\d{1,5})\s*\}\s*$/.exec(text) ?? [];
   if (width === undefined || height === undefined) return undefined;

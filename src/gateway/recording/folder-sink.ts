@@ -25,7 +25,7 @@ export class FolderSink implements RecordingSink, RecordingArchive {
     try {
       await writeAll(file, first);
       await file.sync();
-      // A file survives a crash only if its name in the folder does.
+      // After a crash of the machine, a file exists only if the folder with its name was synced, too.
       await syncFolder(folder);
       if (isNew) await syncFolder(this.#folder);
     } catch (error) {
@@ -57,7 +57,7 @@ export class FolderSink implements RecordingSink, RecordingArchive {
     return undefined;
   }
 
-  /** Follows no link. */
+  /** Lists the recordings in real folders and files, and follows no link. */
   async *list(): AsyncIterable<StoredRecording> {
     for await (const folder of await opendir(this.#folder)) {
       const namespace = folder.name;
@@ -65,7 +65,7 @@ export class FolderSink implements RecordingSink, RecordingArchive {
       for await (const entry of await opendir(join(this.#folder, namespace))) {
         const session = entry.name.replace(/\.cast$/, '');
         if (!entry.isFile() || session === entry.name || !isRecordingName(namespace, session)) continue;
-        // Another replica may have deleted it.
+        // Another replica may have deleted the recording meanwhile.
         const found = await lstat(this.#path({ namespace, session })).catch(absent);
         if (found) yield { namespace, session, writtenMs: found.mtimeMs };
       }
@@ -108,7 +108,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** A full disk can accept a part of the bytes. */
+/** Writes until all bytes are written: a call can write a part of the bytes, for example if the disk is nearly full. */
 async function writeAll(file: FileHandle, bytes: Buffer): Promise<void> {
   for (let offset = 0; offset < bytes.length; ) {
     const { bytesWritten } = await file.write(bytes, offset, bytes.length - offset);

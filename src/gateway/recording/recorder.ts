@@ -15,11 +15,11 @@ const MAX_WAITING = 1024 * 1024;
 /** Maximum number of bytes of all sessions that wait for the sink. */
 const MAX_WAITING_IN_ALL = 64 * 1024 * 1024;
 /**
- * While more bytes of a session wait for the sink, its stream pauses. This is below the maximum, because what the stream has read by then
- * can still add several times as many bytes.
+ * While at least this many bytes of a session wait for the sink, its stream pauses. This is below the maximum, because the bytes that the
+ * stream has already read can add several times as many bytes to the recording.
  */
 const PAUSE_ABOVE = 256 * 1024;
-/** While the sessions together have more waiting bytes, a stream pauses as soon as a whole chunk of its own waits. */
+/** While at least this many bytes of all sessions wait, a stream pauses as soon as a whole chunk of its own session waits. */
 const PAUSE_ABOVE_IN_ALL = MAX_WAITING_IN_ALL / 2;
 /** Maximum size of a recording, bytes, so that one session cannot fill the disk of all. */
 const MAX_RECORDING = 1024 * 1024 * 1024;
@@ -32,7 +32,7 @@ interface RecorderDeps {
   readonly journal: Pick<Journal, 'append'>;
   readonly clock: Clock;
   readonly log: Pick<Log, 'warn'>;
-  /** Counts a session whose recording failed, at its start or later. */
+  /** Counts a session whose recording could not start or continue. */
   readonly onLost: () => void;
 }
 
@@ -47,7 +47,10 @@ export interface RecordedSession {
   readonly record: Omit<AuditRecord, 'verdict'>;
 }
 
-/** Records sessions. It gets copies of what passes, and pauses a stream only while its output comes faster than the sink takes it. */
+/**
+ * Records sessions. The recorder gets copies of the events of a stream. It pauses a stream only while the events come faster than the sink
+ * stores them.
+ */
 export class Recorder {
   readonly #deps: RecorderDeps;
   readonly #waiting = { bytes: 0 };
@@ -65,7 +68,7 @@ export class Recorder {
     return recording;
   }
 
-  /** Whether the session is being recorded. */
+  /** Whether this process records the session. Stays true after its recording is lost, until the session is over. */
   isOpen(session: string): boolean {
     return this.#open.has(session);
   }
@@ -76,7 +79,7 @@ export class Recorder {
   }
 }
 
-/** Omits the reason, which may contain paths of the server that users need not know. */
+/** The error for users. It omits the reason, which may contain paths of the server that users need not know. */
 const unavailable = (): CodedError =>
   new CodedError(
     'RecorderUnavailable',
@@ -87,7 +90,7 @@ const unavailable = (): CodedError =>
 export class Recording implements CastReader {
   /** Resolves once the recording exists and survives a crash. Rejects with CodedError `RecorderUnavailable`. */
   readonly durable: Promise<void>;
-  /** Resolves once it is complete, or, if it was lost, once its session is over. */
+  /** Resolves once the session is over, and the recording is complete or lost. Never rejects. */
   readonly ended: Promise<void>;
   readonly #session: RecordedSession;
   readonly #deps: RecorderDeps;
@@ -97,15 +100,16 @@ export class Recording implements CastReader {
   #waitingBytes = 0;
   /** Size of the recording with the bytes that wait, but without its header, bytes. */
   #size = 0;
-  /** Number of chunks in the journal. */
+  /** Number of chunks that have a line in the journal, or whose line is being written. */
   #chunk = 0;
   #file: RecordingFile | undefined;
   #state: 'open' | 'ending' | 'lost' | 'closed' = 'open';
-  /** Set while a call to the sink runs. */
+  /** Set while the recording is created, or bytes are written. */
   #writing: Promise<void> | undefined;
   #cancelFlush: Cancel | undefined;
   #ending: Promise<void> | undefined;
   readonly #stopReading: () => void;
+  /** Set while the stream must pause; `#onRoom` resolves it. */
   #room: Promise<void> | undefined;
   #onRoom: () => void = () => {};
   #onLost: () => void = () => {};
@@ -133,15 +137,15 @@ export class Recording implements CastReader {
     return this.#state === 'lost';
   }
 
-  /** Calls `listener` when the recording is lost; at once if it is already. */
+  /** Calls `listener` when the recording is lost; at once if the recording is lost already. Replaces an earlier listener. */
   whenLost(listener: () => void): void {
     this.#onLost = listener;
     if (this.#state === 'lost') listener();
   }
 
   /**
-   * Pauses the stream while the sink is behind: otherwise, a user could end the recording by output that is too fast for the sink. A sink
-   * that does not answer delays a stream by 5 s.
+   * Set while the sink is behind, so that the stream pauses. Without the pause, a user could end the recording by output that is too fast
+   * for the sink. If the sink does not answer for 5 s, the recording is lost, and the stream continues or ends.
    */
   get room(): Promise<void> | undefined {
     return this.#room;
@@ -205,7 +209,7 @@ export class Recording implements CastReader {
   #afterWrite(writing: Promise<void>): Promise<void> {
     return writing.finally(() => {
       this.#writing = undefined;
-      // Schedule what came meanwhile. If the stream has paused, no later event does it.
+      // Schedule the events that came during the write. If the stream is paused, no later event schedules them.
       if (this.#state === 'open' && this.#waiting.length > 0) this.#schedule();
     });
   }
@@ -225,8 +229,8 @@ export class Recording implements CastReader {
   }
 
   /**
-   * Writes what waits, and then more only while a whole chunk waits, so that little output causes few lines in the journal. At the end of
-   * the session, writes everything, and completes the recording. Never rejects.
+   * Writes all waiting bytes. Repeats that only while a whole chunk waits, so that little output causes few lines in the journal. At the
+   * end of the session, writes everything, and completes the recording. Never rejects.
    */
   async #write(): Promise<void> {
     try {
@@ -291,6 +295,7 @@ export class Recording implements CastReader {
     file?.close().catch(() => {});
   }
 
+  /** Counts bytes that begin to wait for the sink; negative: that no longer wait. Ends the pause of the stream if there is room. */
   #count(bytes: number): void {
     this.#waitingBytes += bytes;
     this.#allWaiting.bytes += bytes;
@@ -301,7 +306,7 @@ export class Recording implements CastReader {
 
   /**
    * Whether the stream must pause until the sink has caught up. If the sessions together have too many waiting bytes, a session pauses only
-   * while a whole chunk of its own waits. That chunk is written at once, so no session waits for others alone.
+   * while a whole chunk of its own waits. That chunk is written at once, so a session does not pause only because of the others.
    */
   #mustPause(): boolean {
     const limit = this.#allWaiting.bytes < PAUSE_ABOVE_IN_ALL ? PAUSE_ABOVE : CHUNK;

@@ -11,16 +11,16 @@ const MAX_DELETIONS = 1000;
 
 interface RetentionDeps {
   readonly recordings: RecordingArchive;
-  /** Age from which a recording is deleted, milliseconds since its last byte. */
+  /** Age from which a recording is deleted: milliseconds since its last byte was written. */
   readonly retentionMs: number;
-  /** Whether the session is being recorded by this process. A silent session writes nothing for a long time. */
+  /** Whether this process records the session. The recording of an open session without output can be older than `retentionMs`. */
   readonly isOpen: (session: string) => boolean;
   readonly journal: Pick<Journal, 'append'>;
   readonly clock: Clock;
   readonly log: Pick<Log, 'warn'>;
 }
 
-/** Deletes old recordings, hourly. */
+/** Deletes old recordings: hourly, at most `MAX_DELETIONS` at a time. */
 export class RecordingRetention {
   readonly #deps: RetentionDeps;
   #cancel: Cancel = () => {};
@@ -30,7 +30,7 @@ export class RecordingRetention {
     this.#deps = deps;
   }
 
-  /** Checks now, and then hourly until `close`. */
+  /** Checks now, and then hourly until `close`. Resolves after the first check. Never rejects. */
   async start(): Promise<void> {
     await this.#check();
     if (!this.#closed) this.#cancel = this.#deps.clock.schedule(CHECK_MS, () => void this.start());

@@ -15,7 +15,7 @@ import { shorten } from '../../kit/shorten.ts';
 /** A bucket of AWS, or of another server that speaks the S3 protocol. */
 export interface S3Location {
   readonly bucket: string;
-  /** What the keys begin with, without a slash at either end; may be empty. */
+  /** The folder of the keys, without a slash at its beginning and end; empty: the keys have no folder. */
   readonly prefix: string;
   readonly region: string;
   /** https URL of the server; undefined: AWS in the region. */
@@ -25,27 +25,29 @@ export interface S3Location {
 /** An object of the bucket. */
 export interface StoredObject {
   readonly key: string;
-  /** When it was written by the clock of the server, epoch ms. */
+  /** When the object was written, epoch ms, by the clock of the server. NaN if the server does not say. */
   readonly writtenMs: number;
 }
 
 /** Time limit of a call, with its retries, milliseconds. */
 const CALL_MS = 5000;
-/** Time limit to open a connection, milliseconds, so that another attempt fits into the limit of the call. */
+/** Time limit to open a connection, milliseconds. It is short, so that a second attempt fits into the limit of the call. */
 const CONNECT_MS = 2000;
 const MAX_ATTEMPTS = 3;
 /** Maximum number of connections. Each open session writes one object at a time. */
 const MAX_CONNECTIONS = 64;
 /** Maximum size of an answer, bytes: a page of 1,000 keys, or a part of a recording. */
 const MAX_ANSWER = 4 * 1024 * 1024;
+/** Maximum length of the reason in an error, characters. */
 const MAX_REASON = 200;
 
+/** A logger that writes nothing. */
 const quiet = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
 
 /**
  * Calls the bucket. It takes credentials from the first source that has some, like other AWS programs: the environment, a token of the
- * ServiceAccount (`AWS_WEB_IDENTITY_TOKEN_FILE`), files, the agent of the node. It follows no redirect. Errors name the call and what the
- * server answered by its code alone, because its texts may repeat headers of the request.
+ * ServiceAccount (`AWS_WEB_IDENTITY_TOKEN_FILE`), files, and the metadata service of the node. It follows no redirect. Errors name the
+ * call, and the status and the code of the answer. They omit the text of the answer, which may repeat headers of the request.
  */
 export class S3Bucket {
   readonly #client: S3Client;
@@ -84,11 +86,11 @@ export class S3Bucket {
     try {
       await this.#call('PutObject', async (abortSignal) => {
         const { ETag } = await this.#client.send(new PutObjectCommand(input), { abortSignal });
-        // Something else than an S3 server may answer 200 to everything.
+        // A server that is not an S3 server may answer 200 to every call.
         if (!ETag) throw new Error('the answer has no ETag');
       });
     } catch (error) {
-      // An attempt whose answer was lost may have created it.
+      // An earlier attempt may have created the object although its answer was lost.
       const isRepeated = error instanceof S3Error && error.attempts > 1 && [409, 412].includes(error.status ?? 0);
       if (!isRepeated || !(await this.get(key))?.equals(bytes)) throw error;
     }
@@ -108,7 +110,10 @@ export class S3Bucket {
     }
   }
 
-  /** A page of at most 1,000 objects, in the order of their keys, and the token of the next page. */
+  /**
+   * A page of at most 1,000 objects, in the order of their keys. `token`: the `next` of the page before; undefined: the first page. `next`
+   * is undefined after the last page.
+   */
   async list(prefix: string, token?: string): Promise<{ objects: StoredObject[]; next: string | undefined }> {
     const input = { Bucket: this.#bucket, Prefix: prefix, ContinuationToken: token };
     const page = await this.#call('ListObjectsV2', (abortSignal) =>
@@ -121,7 +126,7 @@ export class S3Bucket {
     return { objects, next: page.IsTruncated ? page.NextContinuationToken : undefined };
   }
 
-  /** Deletes at most 1,000 objects; those that do not exist count as deleted. */
+  /** Deletes at most 1,000 objects. An object that does not exist counts as deleted. */
   async delete(keys: readonly string[]): Promise<void> {
     const input = { Bucket: this.#bucket, Delete: { Objects: keys.map((Key) => ({ Key })), Quiet: true } };
     const { Errors: [failed] = [] } = await this.#call('DeleteObjects', (abortSignal) =>
@@ -151,6 +156,7 @@ class S3Error extends Error {
   override readonly name: string;
   /** The HTTP status; undefined without an answer. */
   readonly status: number | undefined;
+  /** How often the client sent the call; 1 if it does not say. */
   readonly attempts: number;
 
   constructor(what: string, error: unknown) {
@@ -167,7 +173,7 @@ class S3Error extends Error {
   }
 }
 
-/** The same bytes. Fails beyond the maximum size. */
+/** The same bytes. The stream fails if there are more than `MAX_ANSWER`. */
 function bounded(body: Readable): Readable {
   let size = 0;
   const limit = new Transform({

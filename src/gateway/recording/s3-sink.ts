@@ -12,7 +12,7 @@ const MAX_PAGES = 10_000;
  * on. No write replaces an object.
  */
 export class S3Sink implements RecordingSink, RecordingArchive {
-  /** Each write costs a request, so an active session makes at most six in a minute, and one more for each 64 KiB. */
+  /** Each write costs a request. With 10 s, an active session sends at most six requests in a minute, and one more for each 64 KiB. */
   readonly flushMs = 10_000;
   readonly #bucket: S3Bucket;
   readonly #prefix: string;

@@ -20,13 +20,14 @@ const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 2
 const podChannels: readonly number[] = [channels.stdout, channels.stderr, channels.error, channels.close];
 
 /**
- * Turns what passes in one stream into events of asciicast, once for all readers. Their times count from the creation of this object.
- * Without a reader, it decodes sizes only.
+ * Converts the messages of one stream to events of asciicast, once for all readers. The times of events count from the creation of this
+ * object. While there is no reader, it decodes the sizes of the terminal only.
  */
 export class SessionCast implements StreamListener {
-  /** Epoch ms. */
+  /** When this object was created, epoch ms. */
   readonly startedAtMs: number;
   readonly #clock: Clock;
+  /** As `startedAtMs`, monotonic milliseconds. */
   readonly #startMs: number;
   readonly #withInput: boolean;
   readonly #readers = new Set<CastReader>();
@@ -46,12 +47,12 @@ export class SessionCast implements StreamListener {
     this.#startMs = clock.monotonic();
   }
 
-  /** The size that the client named last. */
+  /** The size that the client named last; before that, `headerSize`. */
   get size(): TerminalSize {
     return this.#size;
   }
 
-  /** The line that the gateway showed last; empty if none. */
+  /** The text of the last call of `note`; empty before the first call. */
   get lastNote(): string {
     return this.#lastNote;
   }
@@ -67,7 +68,7 @@ export class SessionCast implements StreamListener {
     return () => void this.#readers.delete(reader);
   }
 
-  /** A part of a message from the pod. `first`: the channel, if the part begins a message. */
+  /** A part of a message from the pod. `first`: the channel if the part begins a message; otherwise undefined. */
   fromPod(part: Buffer, first: number | undefined): void {
     if (first !== undefined) {
       this.#podChannel = first;
@@ -81,7 +82,10 @@ export class SessionCast implements StreamListener {
     else if (this.#podChannel === channels.stderr) this.#event('o', this.#texts.stderr.read(data));
   }
 
-  /** A part of a message from the client, which `read` copies without its mask. `first`: the channel, if the part begins a message. */
+  /**
+   * A part of a message from the client, which `read` copies without its mask. `first`: the channel if the part begins a message; otherwise
+   * undefined.
+   */
   fromClient(read: () => Buffer, first: number | undefined): void {
     if (first !== undefined) {
       this.#clientChannel = first;
@@ -102,7 +106,7 @@ export class SessionCast implements StreamListener {
     this.#event('r', `${size.width}x${size.height}`);
   }
 
-  /** Adds a line that the gateway showed, as a marker. */
+  /** Adds a warning, or the reason for the end of the session, as a marker. */
   note(text: string): void {
     this.#lastNote = text;
     this.#event('m', text);

@@ -24,8 +24,8 @@ export interface RecordingSink {
 /** A recording that is being written. Calls must not overlap. */
 export interface RecordingFile {
   /**
-   * Writes the bytes in order. Resolves once they are written; a crash of the machine may lose them until `close`. Rejects with the error of
-   * the storage; the caller must still call `close`.
+   * Writes the bytes after those of earlier calls. Resolves once they are written; until `close`, a crash of the machine may lose them.
+   * Rejects with the error of the storage. Then the caller must still call `close`.
    */
   append(bytes: Buffer): Promise<void>;
   /** Makes all bytes durable, and closes the recording. */
@@ -40,8 +40,8 @@ export interface StoredRecording extends RecordingName {
 
 /** The stored recordings, for their deletion. */
 export interface RecordingArchive {
-  /** All recordings, in any order; nothing else that is stored there. Throws the error of the storage. */
+  /** All recordings, in any order. Skips everything else in the storage. Throws the error of the storage. */
   list(): AsyncIterable<StoredRecording>;
-  /** Deletes the recording. If it does not exist, resolves, too. */
+  /** Deletes the recording. Also resolves if it does not exist. */
   delete(name: RecordingName): Promise<void>;
 }

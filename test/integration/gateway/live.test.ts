@@ -298,7 +298,7 @@ describe('the view of a session', () => {
         assert.match(tail.text, /lost the view: .*; the session may still be open/);
         const again = stage.client(carol, ['sessions', 'tail', id]);
         assert.equal(await again.exit(), 1);
-        assert.match(again.text, /is open in replica \S+ of the gateway, which this one cannot reach/);
+        assert.match(again.text, /is open in replica \S+ of the gateway, which this replica cannot reach/);
       });
     });
   });

@@ -166,7 +166,7 @@ describe('a view of a session or a recording', () => {
       remote = () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.2:9445'));
       const { status, text } = await answered();
       assert.equal(status, 503);
-      assert.match(text, /is open in replica b of the gateway, which this one cannot reach/);
+      assert.match(text, /is open in replica b of the gateway, which this replica cannot reach/);
       assert.doesNotMatch(text, /10\.0\.0\.2/);
       holder = { replica: 'b', address: undefined, record: {} };
       assert.equal((await answered()).status, 503);
