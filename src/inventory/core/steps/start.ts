@@ -2,10 +2,10 @@ import { maxHistory, maxReasons } from '../../../api/inventory/reconcile-run.ts'
 import type { Inputs } from '../key-state.ts';
 import type { PastRun, RunRecord, StoredRecord } from '../run-record.ts';
 import { callSlackMs, isLivelock, wakeReason, withStart } from '../timing.ts';
-import { lanes, mergeTriggers, reasonText, type Trigger, trigger } from '../triggers.ts';
+import { lanes, mergeTriggers, reasonText, type Trigger, trigger, triggerReasons } from '../triggers.ts';
 import { isComponentAbandoned, retire, retireIfUnneeded } from './drain.ts';
 import { heldBy, type Transition } from './transition.ts';
-import { entryTriggers, isWanted, withoutDelay } from './wanted.ts';
+import { entryTriggers, isWanted, mayHaveArrived, withoutDelay } from './wanted.ts';
 
 /** Starts a run of a dequeued key if one is due, still needed, and allowed. */
 export function startIfWanted(transition: Transition, inputs: Inputs): void {
@@ -27,7 +27,9 @@ export function startIfWanted(transition: Transition, inputs: Inputs): void {
     transition.scheduleNext(inputs);
     return;
   }
-  const triggers = mergeTriggers(pending?.triggers ?? [], wakeTriggers);
+  const triggers = mergeTriggers(pending?.triggers ?? [], wakeTriggers).filter(
+    ({ reason }) => reason !== triggerReasons.inputArrived || mayHaveArrived(inputs, stored?.record),
+  );
   if (!triggers.some((candidate) => isWanted(candidate, inputs, stored?.record))) {
     // The inputs have returned to the inputs of the last run.
     transition.update({ pending: undefined });

@@ -4,10 +4,13 @@ import { type Trigger, trigger, triggerReasons } from '../triggers.ts';
 
 /**
  * Whether a trigger needs a run. It does if the key has no record, or if the entry itself needs a run. Otherwise the reason of the trigger
- * decides.
+ * decides. `InputArrived` needs one only if the awaited inputs hold: it would be untrue for a run for other inputs, and these have a
+ * trigger of their own.
  */
 export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord | undefined): boolean {
-  if (!record || entryWantsRun(inputs, record)) return true;
+  if (!record) return true;
+  if (reason === triggerReasons.inputArrived) return hasArrived(inputs, record);
+  if (entryWantsRun(inputs, record)) return true;
   switch (reason) {
     case 'Remote':
       // A Failed component runs again only for changed inputs, the force annotation, or its hourly retry.
@@ -31,6 +34,10 @@ function entryWantsRun(inputs: Inputs, record: RunRecord): boolean {
 function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
   return arrived && lastOutcome?.outcome === 'NotReady';
 }
+
+/** False if the last outcome waits for inputs that do not hold. After an outcome without such inputs, the reason of that run may repeat. */
+export const mayHaveArrived = ({ arrived }: Inputs, record: RunRecord | undefined): boolean =>
+  arrived || record?.lastOutcome?.outcome !== 'NotReady';
 
 /** Whether the entry is being deleted, and no teardown of the component has started. */
 export const needsTeardown = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>

@@ -129,6 +129,31 @@ describe('a running key', () => {
     assert.equal(stage.state.phase, 'queued');
   });
 
+  it('gives InputArrived as a reason only if the missing inputs hold', () => {
+    const missing = [{ path: '/status/outputs/vault/size', want: 'equals', value: 7 }] as const;
+    const stage = new StepStage().running().outcome({ outcome: 'NotReady', missing }).later(500);
+    const changeSize = (digest: string, arrived: boolean) =>
+      stage
+        .see({ digest, arrived })
+        .trigger('InputChanged', { detail: '/status/outputs/vault' })
+        .trigger('InputArrived', { detail: '/status/outputs/vault/size' })
+        .dequeued();
+    changeSize('b', false);
+    assert.deepEqual(stage.effect('start').next.reasons, ['InputChanged:/status/outputs/vault']);
+    stage.started().outcome({ outcome: 'NotReady', missing }).later(500);
+    changeSize('c', true);
+    assert.deepEqual(stage.effect('start').next.reasons, [
+      'InputChanged:/status/outputs/vault',
+      'InputArrived:/status/outputs/vault/size',
+    ]);
+  });
+
+  it('drops InputArrived if the missing input is gone again when the run starts', () => {
+    const stage = new StepStage().running().outcome(notReady, { heldAtStart: false, holdsNow: false }).later(500);
+    stage.see({ arrived: true }).trigger('InputArrived').see({ digest: 'b', arrived: false }).trigger('InputChanged');
+    assert.deepEqual(stage.dequeued().effect('start').next.reasons, ['InputChanged']);
+  });
+
   for (const [asked, expected] of [
     [0, 1],
     [30, 30],
