@@ -151,6 +151,7 @@ export function describeConformance(
 
       for (const [what, changes] of [
         ['of another API server', { entry: { url: 'http://127.0.0.1:1/x', id: 'x', resourceVersion: '1' } }],
+        ['with another CA', { auth: { token: 'run', expires: '2099-01-01T00:00:00Z', ca: 'another CA' } }],
         ['with another callback', { callback: 'http://127.0.0.1:1/v1/runs/x' }],
         ['for another component', { component: 'other' }],
       ] as const) {

@@ -6,6 +6,7 @@ its own for TokenReviews of callers. Prints its port.
 
 import json
 import os
+import pathlib
 import ssl
 import threading
 import time
@@ -17,6 +18,7 @@ COMPONENT = os.environ["COMPONENT"]
 API_URL = os.environ["API_URL"]
 CALLBACK_URL = os.environ["CALLBACK_URL"]
 CA_FILE = os.environ.get("API_CA_FILE")
+CA = pathlib.Path(CA_FILE).read_text().strip() if CA_FILE else None
 MAX_BYTES = 131072
 # Seconds between a 202 and the first heartbeat.
 HEARTBEAT_DELAY_SECONDS = float(os.environ.get("HEARTBEAT_DELAY_SECONDS", "0.1"))
@@ -124,8 +126,14 @@ class Handler(BaseHTTPRequestHandler):
             run = Run(request)
             callback = CALLBACK_URL + "/v1/runs/" + run.id
             entries = API_URL + "/apis/inventory.drawbridge.dev/v1alpha1/namespaces/"
-            ours = run.url.startswith(entries) and run.callback == callback and request["component"] == COMPONENT
-        except (ValueError, KeyError, TypeError):
+            ca = request["auth"].get("ca")
+            ours = (
+                run.url.startswith(entries)
+                and run.callback == callback
+                and (ca if ca is None else ca.strip()) == CA
+                and request["component"] == COMPONENT
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
             return self.answer(400, {"code": "InvalidRequest"})
         if not ours:
             return self.answer(400, {"code": "ForeignAddress"})

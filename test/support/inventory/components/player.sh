@@ -35,6 +35,9 @@ run=$(printf '%s' "$request" | sed -n 's/.*"run":{"id":"\([^"]*\)".*/\1/p')
 [ -n "$run" ] || answer 400 '{"code":"InvalidRequest"}'
 case $url in "$API_URL"/apis/inventory.drawbridge.dev/v1alpha1/namespaces/*) ;; *) answer 400 '{"code":"ForeignAddress"}' ;; esac
 [ "$callback" = "$CALLBACK_URL/v1/runs/$run" ] || answer 400 '{"code":"ForeignAddress"}'
+# JSON writes the line breaks of PEM as \n, which %b reads.
+ca=$(printf '%b' "$(text ca "$request")")
+[ "$ca" = "$([ -z "${API_CA_FILE:-}" ] || cat "$API_CA_FILE")" ] || answer 400 '{"code":"ForeignAddress"}'
 [ "$(text component "$request")" = "$COMPONENT" ] || answer 400 '{"code":"OtherComponent"}'
 
 end() { answer 200 "{\"run\":\"$run\",$1}"; }
