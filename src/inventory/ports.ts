@@ -20,7 +20,7 @@ export type EntryChange =
 
 /** Reads and writes entries. Rejects like the client of kube/: with ApiError, TransportError, or the reason of the signal. */
 export interface InventoryStore extends Required<Subscribable<EntryChange>> {
-  /** The version that the watch last reported. */
+  /** The version that the watch last reported; undefined if the watch shows no such entry. */
   find(uid: string): Entry | undefined;
   list(): Iterable<Entry>;
   /** Reads the latest version live. Undefined if the entry was deleted or is invalid, or another entry has its name. */
@@ -51,7 +51,7 @@ export type Swap =
 
 /** Reads and writes the run records, one per key. Rejects like the client of kube/, except for a conflict in `swap`. */
 export interface RunStore extends Required<Subscribable<RecordChange>> {
-  /** The version that this process last watched or wrote, whichever is later. */
+  /** The version that the watch last reported or this process last wrote, whichever is later; undefined if there is none. */
   find(key: ComponentKey): StoredRecord | undefined;
   /** Reads the record live; undefined if there is none, it is invalid, or the namespace of its entry is unknown. */
   load(key: ComponentKey, signal: AbortSignal): Promise<StoredRecord | undefined>;
@@ -60,7 +60,10 @@ export interface RunStore extends Required<Subscribable<RecordChange>> {
    * gets `stored`. If the stored record already equals `next`, an earlier attempt succeeded, and the result is `stored`.
    */
   swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap>;
-  /** Removes this version of the record. Resolves if the record is already gone; rejects with Conflict if another version is stored. */
+  /**
+   * Removes this version of the record. Resolves if the record does not exist; rejects with ApiError 409 `Conflict` if another version is
+   * stored.
+   */
   remove(stored: StoredRecord, signal: AbortSignal): Promise<void>;
 }
 
@@ -68,7 +71,8 @@ export interface RunStore extends Required<Subscribable<RecordChange>> {
 export type Reply =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
   /**
-   * The component continues asynchronously and reports to the callback. `heartbeatTimeoutMs` undefined: that of the registration applies.
+   * The component continues asynchronously and reports to the callback. `heartbeatTimeoutMs` undefined: the heartbeat timeout of the
+   * registration applies.
    */
   | { readonly kind: 'accepted'; readonly heartbeatTimeoutMs: number | undefined }
   /** The component did not run. `Busy`: it answered 429 or 503. `Unreachable`: the server could not connect, or the endpoint is invalid. */
@@ -88,14 +92,17 @@ export type CallFailureCode =
   | 'Timeout'
   /** The connection ended before the answer did. */
   | 'Cut'
+  /** The answer exceeds its size limit. */
   | 'TooLarge'
   /** The answer is not HTTP, or its body is not JSON. */
   | 'NotJson'
+  /** The answer violates the contract. */
   | 'InvalidOutcome'
   /** The answer names another run. */
   | 'WrongRun'
   /** The component answered 400, 401, or 403. */
   | 'Refused'
+  /** The component answered a status that the contract does not contain. */
   | 'UnexpectedStatus'
   /** The client threw an unexpected error. */
   | 'Crashed';
@@ -129,8 +136,8 @@ export interface RunContext {
 
 /**
  * Reads and writes the entry with the token of the run. Rejects with ApiError, TransportError, or the reason of the run's signal. A 401, or
- * a 403 with the code `NoSuchRun` in its message, means that this token may not write, or no longer: usually the run has ended, or the
- * entry is being deleted. Stop writing, and end with an outcome. Another 403 means that a permission is missing or a rule is broken.
+ * a 403 with the code `NoSuchRun` in its message, means that this token may not write, or may no longer write: usually the run has ended,
+ * or the entry is being deleted. Stop writing, and end with an outcome. Another 403 means that a permission is missing or a rule is broken.
  */
 export interface EntryAccessor {
   get(): Promise<KubeObject>;
@@ -164,7 +171,10 @@ export type ReportAnswer =
    * longer write, but may still report its outcome.
    */
   | { readonly status: 403; readonly code: 'ForeignCredential'; readonly message: string }
-  /** The run has ended, used up `maxRunMs`, or was replaced by a later one. `OutcomeDiffers`: it ended with another outcome. */
+  /**
+   * The run has ended, used up `maxRunMs`, or was replaced by a later one. `OutcomeDiffers`: an earlier report, which differs from this
+   * one, ended the run.
+   */
   | { readonly status: 409; readonly code: 'RunOver' | 'OutcomeDiffers'; readonly message: string }
   /** This replica is not the leader, or cannot store the report now. The component must report again. */
   | { readonly status: 503; readonly code: 'NotLeading' | 'Unavailable'; readonly message: string };
@@ -177,7 +187,7 @@ export interface ReportSink {
 
 /**
  * Creates and removes the objects that grant components access to an entry. Rejects like the client of kube/. `prepare` also rejects with
- * CodedError `NameTaken` if an object has a name that it needs, and the server may not or cannot use that object.
+ * CodedError `NameTaken` if an object already exists under a name that `prepare` needs, and the server may not or cannot use that object.
  */
 export interface EntryAccess {
   /**
@@ -201,13 +211,15 @@ export interface AuthorizationProof {
    * Whether the webhook has denied, with `NoSuchRun`, a dry-run write whose token belongs to no run. Until then, the server starts no run.
    */
   readonly proved: boolean;
-  /** Retries until it is proved or `signal` aborts, then resolves. Never rejects. */
+  /** Retries until write authorization is proved or `signal` aborts, then resolves. Never rejects. */
   prove(signal: AbortSignal): Promise<void>;
 }
 
 /** Authenticates tokens by TokenReview. Rejects like the client of kube/. */
 export interface TokenReader {
-  /** User name of the account and credential ID of a token; undefined if the token is invalid or has no credential ID. */
+  /**
+   * User name of the account and credential ID of a token; undefined if the token is invalid or does not have exactly one credential ID.
+   */
   read(
     token: string,
     signal: AbortSignal,
@@ -258,9 +270,12 @@ export interface RemoteWatcher {
   setWatches(entry: Entry, wanted: readonly ComponentWatches[]): void;
   /** Ends the watches of an entry. */
   forget(entryUid: string): void;
-  /** Reports changes of watched objects, including possible changes while a watch was down. */
+  /**
+   * Calls the listener after each change of a watched object, and after a possible change while a watch was down. Returns a function that
+   * unsubscribes.
+   */
   subscribe(listener: (event: RemoteEvent) => void): () => void;
-  /** Why the watches of the managed cluster are unhealthy; undefined if they are healthy, or none is wanted. */
+  /** Why the watches of the managed cluster are unhealthy; undefined if they are healthy, or the entry has none. */
   problem(entryUid: string): string | undefined;
   /** Calls the listener when `problem` of an entry changes. */
   onHealth(listener: (entryUid: string) => void): () => void;

@@ -7,9 +7,12 @@ type Spec = ComponentReconciler['spec'];
 /** A registered component with defaults and implied values filled in, and durations in milliseconds. */
 export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcurrent'>> {
   readonly name: string;
-  /** `metadata.generation`. It is part of the input digest, so a new one causes a run for each entry. */
+  /** `metadata.generation`. It is part of the input digest, so a new generation causes a run for each entry. */
   readonly generation: number;
-  /** PEM of the CA that the server trusts for this endpoint. The API requires it for HTTPS endpoints. */
+  /**
+   * PEM of the CA that the server trusts for this endpoint. The API requires it for HTTPS endpoints. Undefined for plain HTTP and
+   * in-process endpoints.
+   */
   readonly caBundle: string | undefined;
   readonly modes: Readonly<Spec['modes']>;
   /** Whether the label selector matches the labels of an entry. False for all labels if the selector is invalid. */
@@ -21,14 +24,17 @@ export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcu
   readonly reads: readonly JsonPointer[];
   /** Paths that the component owns. */
   readonly writes: readonly JsonPointer[];
-  /** `produce` if the component owns `/status/outputs/kubeconfig` or a path below it; otherwise as declared. */
+  /** `produce` if the component owns `/status/outputs/kubeconfig` or a path below it; otherwise the value of `spec.kubeconfig`. */
   readonly kubeconfig: 'none' | 'read' | 'produce';
   readonly remoteWatches: Readonly<Spec['remoteWatches']>;
-  /** Time from a run that ended with Done or Deleted to the next, if nothing triggers one earlier, before jitter. */
+  /**
+   * Time from a run that ended with Done to the next run if nothing triggers one earlier, before jitter. After NotReady: this time or 10
+   * minutes, whichever is shorter.
+   */
   readonly intervalMs: number;
   /** Timeout of a call. */
   readonly timeoutMs: number;
-  /** Heartbeat timeout of an asynchronous run, unless the component names another. */
+  /** Maximum time between reports of an asynchronous run, unless the component names another. */
   readonly heartbeatTimeoutMs: number;
   /** Maximum duration of an asynchronous run, including all heartbeats. */
   readonly maxRunMs: number;

@@ -27,8 +27,9 @@ export class AbandonmentReporter {
   }
 
   /**
-   * Reports each abandonment in a written status that the status of `before` did not contain, or contained with another reason; also of
-   * components that never ran. An earlier leader reported those that the status already contained.
+   * Called after a write of the status. Reports each abandonment in `components` that the status of `before` did not contain, or contained
+   * with another user or reason, also of components that never ran. An earlier leader reported the abandonments that the status already
+   * contained.
    */
   statusWritten(before: Entry, components: readonly ComponentStatus[]): void {
     for (const { name, reason, message } of components) {
@@ -77,7 +78,7 @@ export class AbandonmentReporter {
       );
   }
 
-  /** Forgets an entry that is gone. */
+  /** Forgets the reports of a deleted entry. */
   forget(entryUid: string): void {
     this.#reported.delete(entryUid);
   }

@@ -31,7 +31,7 @@ export class Breakers {
     return true;
   }
 
-  /** Records the result of a call. `retryAfterMs`: milliseconds; see `afterCall`. `problem`: why it failed. */
+  /** Records the result of a call, as `afterCall` does. `problem`: why the call failed; undefined if it was answered. */
   record(
     component: string,
     verdict: 'answered' | 'failed',
@@ -49,7 +49,10 @@ export class Breakers {
     if (after.state === 'closed') onAdmitting(component, 'closed');
   }
 
-  /** Why the call failed that opened the breaker. It stays until the breaker closes, so that later failures cost no write. */
+  /**
+   * Why the call failed that opened the breaker; undefined while the breaker is closed. The text stays until the breaker closes, so that
+   * later failures cost no write.
+   */
   problem(component: string): EndpointProblem | undefined {
     return this.#problems.get(component);
   }
@@ -58,7 +61,10 @@ export class Breakers {
     return this.#breakers.get(component)?.state === 'open';
   }
 
-  /** Removes the breaker: the endpoint changed, its registration was created or deleted, or leadership starts. */
+  /**
+   * Removes the breaker of a component, because its endpoint changed, its registration was created or deleted, or leadership starts. If the
+   * breaker was open, calls `onAdmitting`.
+   */
   forget(component: string): void {
     const wasOpen = this.isOpen(component);
     this.#timers.get(component)?.();
@@ -118,9 +124,11 @@ export type Breaker =
       readonly probes: number;
     };
 
-/** A closed breaker opens after 5 failures in a row, or after a failure if at least half of the last 20 calls failed. */
+/** A closed breaker opens after this many failures in a row. */
 const maxConsecutiveFailures = 5;
+/** A closed breaker also opens after a failure if at least half of this many last calls failed. */
 const windowSize = 20;
+/** Backoff between probes, milliseconds. */
 const probeBackoff = { baseMs: 1000, capMs: 30_000 };
 
 /** The state of a breaker without calls. */
@@ -135,7 +143,10 @@ export function probed(breaker: Breaker, at: number): Breaker {
   return { ...breaker, probeAt: at + probeDelayMs(breaker.probes), probes: breaker.probes + 1 };
 }
 
-/** State after a call. `failed`: the component did not accept it. No probe follows before `retryAfterMs`, at most 30 s. */
+/**
+ * State after a call. `failed`: the component did not accept it. `retryAfterMs`: delay from Retry-After; undefined without that header. No
+ * probe follows before it has passed, but the breaker follows at most 30 s of it.
+ */
 export function afterCall(
   breaker: Breaker,
   verdict: 'answered' | 'failed',

@@ -15,8 +15,8 @@ import type { CurrentRun, KeyMemory } from './key-memory.ts';
 const minHeartbeatTimeoutMs = 1000;
 
 /**
- * Calls the component for the run that this process started; undefined if there is none. Rejects only when leadership ends. Any other error
- * of the client results in `Crashed`.
+ * Calls the component for the current run. Returns undefined if this process did not start that run. Rejects only when leadership ends. Any
+ * other error of the client results in a reply with the code `Crashed`.
  */
 export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry): Promise<Reply> | undefined {
   const { components, clock, signal, reporter } = deps;
@@ -29,7 +29,7 @@ export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry
   const request = requestOf(deps, entry, record, run.token, registration.timeoutMs);
   return components.invoke(registration, request, signal).catch((error: unknown) => {
     signal.throwIfAborted();
-    const message = `the server failed to call the component: ${describe(error)}; report it with the log of the server`;
+    const message = `the server failed to call the component: ${describe(error)}; report this error to the maintainers with the log of the server`;
     return { kind: 'failed', code: 'Crashed', message };
   });
 }
@@ -75,7 +75,8 @@ export function replyEvent(
 
 /**
  * The event for the outcome of a run, from an answer or a report, without outputs that the entry already contains. For NotReady, evaluates
- * the missing inputs at the start of the run and now. If another process started the run, they count as not held at the start.
+ * the missing inputs at the start of the run and now. If another process started the run, the missing inputs count as not held at the
+ * start.
  */
 export function outcomeEvent(
   { snapshots, outputWriter }: Pick<KeyLoopDeps, 'snapshots' | 'outputWriter'>,

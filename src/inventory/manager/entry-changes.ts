@@ -77,7 +77,7 @@ function mayRunChanged(
   registration: Registration,
   record: RunRecord | undefined,
 ): boolean {
-  // Neither of these values depends on the content of the entry.
+  // Both values are the same before and after the change, because neither depends on the content of the entry.
   const circumstances = { refused: false, recorded: record !== undefined };
   return !isDeepStrictEqual(mayRun(before, registration, circumstances), mayRun(after, registration, circumstances));
 }

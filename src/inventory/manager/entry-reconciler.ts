@@ -40,7 +40,7 @@ const statusSpacingMs = 250;
 export class EntryReconciler implements Reconciler {
   readonly #deps: EntryReconcilerDeps;
   /**
-   * By entry UID: the components that produced its kubeconfig when access was last prepared, joined by commas. If they change, access is
+   * By entry UID: the names of the kubeconfig producers when access was last prepared, joined by commas. If the producers change, access is
    * prepared again.
    */
   readonly #prepared = new Map<string, string>();
@@ -87,6 +87,9 @@ export class EntryReconciler implements Reconciler {
     }
   }
 
+  /**
+   * Adds the finalizer, and creates the access objects of components that will start for the first time. Then runs of the entry may start.
+   */
   async #prepare(entry: Entry, signal: AbortSignal): Promise<void> {
     const { entries, access, registrations, runs, latestEntries, onPrepared } = this.#deps;
     const { ref, resourceVersion, finalizers, suspended } = entry;
@@ -100,7 +103,7 @@ export class EntryReconciler implements Reconciler {
     const producers = applicable.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
     if (this.#prepared.get(ref.uid) === producers.join()) return;
     const hasRun = (component: string): boolean => runs.find({ entryUid: ref.uid, component }) !== undefined;
-    // Components that start together get their access in one step. A component that ran already has it.
+    // Create the access of components that start together in one step. A component that ran already has its access.
     const isFirstStart = applicable.length > 0 && !suspended && !applicable.some(({ name }) => hasRun(name));
     if (isFirstStart || !producers.every(hasRun)) await access.prepare(entry, applicable, signal);
     this.#prepared.set(ref.uid, producers.join());
@@ -119,6 +122,7 @@ export class EntryReconciler implements Reconciler {
     return true;
   }
 
+  /** Whether a component of the entry has a run record. */
   #isRecorded({ ref }: Entry): boolean {
     const { loops, runs } = this.#deps;
     for (const { key } of loops()?.ofEntry(ref.uid) ?? []) if (runs.find(key)) return true;
@@ -228,7 +232,7 @@ export class WatchFallback {
 
   /**
    * Triggers the due components of an entry with unhealthy watches. Skips components whose interval is at most five minutes. The first call
-   * only starts the period. Returns the milliseconds until the next one is due; Infinity if there is none.
+   * only starts the period. Returns the milliseconds until the next component is due; Infinity if there is none.
    */
   triggerDue(entryUid: string, components: readonly Registration[]): number {
     const before = this.#lastTriggers.get(entryUid);

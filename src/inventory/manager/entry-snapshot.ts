@@ -59,7 +59,7 @@ export class SnapshotReader {
     };
   }
 
-  /** Whether all missing inputs hold. */
+  /** Whether all inputs in `missing` hold in this snapshot. */
   holds({ entry, readers }: EntrySnapshot, missing: readonly MissingInput[]): boolean {
     return allHold(missing, entry.content, readers);
   }
@@ -85,9 +85,9 @@ export function isApplicable(entry: Entry, registration: Registration): boolean 
 
 /** What `mayRun` depends on besides the entry and the registration. */
 interface Circumstances {
-  /** The registration is not accepted. */
+  /** Whether the server cannot use the registration (condition Accepted is False). */
   readonly refused: boolean;
-  /** The component has a record. */
+  /** Whether the component has a run record for the entry. */
   readonly recorded: boolean;
 }
 

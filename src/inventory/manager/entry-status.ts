@@ -37,7 +37,7 @@ const maxComponentStatuses = 64;
 /** Maximum length of the name of a component, characters. */
 const maxNameLength = 253;
 
-/** A merge patch of a status; null removes a field. A type, because an interface is no index type. */
+/** A merge patch of a status; null removes a field. A type alias, because an interface is not assignable to an index signature. */
 type StatusPatch = Readonly<
   Record<
     'status',
@@ -115,7 +115,7 @@ export class EntryStatus {
       if (registrations.get(name) || statuses.has(name) || statuses.size >= maxComponentStatuses) continue;
       // The schema of the status admits no other names.
       if (name.length === 0 || name.length > maxNameLength) continue;
-      const message = 'no such component is registered; correct the name in spec.components, or register it';
+      const message = 'no such component is registered; correct the name in spec.components, or register the component';
       statuses.set(name, plainStatus('NotApplicable', 'NotRegistered', message));
     }
     return statuses;
@@ -130,12 +130,12 @@ function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
     : plainStatus(stateWithoutRun[mayRun.why], mayRun.why);
 }
 
-/** The key waits for its run, or the server calls the component, possibly as the probe of its breaker. */
+/** Phases in which the key waits for its run, or the server calls the component, possibly as the probe of its circuit breaker. */
 const waitingPhases: ReadonlySet<KeyState['phase']> = new Set(['queued', 'starting', 'running']);
 
 /**
- * The status while the endpoint of a waiting run is known to accept no calls. The failed calls may have been for other entries. The text
- * stays after a probe for this entry, so that an outage costs the entry one write.
+ * The status while the endpoint of a waiting run is known to accept no calls. The failed calls may have been for other entries. If a probe
+ * for this entry fails, the text stays, so that an outage costs the entry one write.
  */
 function withDeadEndpoint(
   status: KeyStatus | undefined,
@@ -253,8 +253,8 @@ export function componentStatuses(
 const worstFirst: readonly ComponentState[] = ['Failed', 'Retrying', 'NotReady', 'Progressing', 'Deleting'];
 
 /**
- * The condition Ready: whether every applicable component is Done with the current inputs. Its message lists the components that are not.
- * Also False if the entry is being deleted or too large, or no component applies.
+ * The condition Ready: whether every applicable component is Done with the current inputs. Its message lists the components that are not
+ * Done. Also False while the entry is being deleted, while it is too large, and if no component applies.
  */
 export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'deleting' | 'suspended'>): ConditionValue {
   const notReady = (reason: string, message: string): ConditionValue => ({
@@ -296,13 +296,13 @@ export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'del
   return { type: entryConditions.ready, status: 'True', reason: 'Done', message: notes };
 }
 
-/** The name, in quotes if it is no name of a component: any text may be a key of spec.components. */
+/** The name, in quotes if it contains unusual characters: any text may be a key of spec.components. */
 const printable = (name: string): string => (/^[\w.-]+$/.test(name) ? name : quote(name));
 
 /** Whether the entry names a component, or has a run of one, that is not registered. */
 const isUnregistered = ([, { reason }]: readonly [string, KeyStatus]): boolean => reason === 'NotRegistered';
 
-/** Why no component runs: none is registered, or what keeps each from running. */
+/** Message of Ready if no component applies: that none is registered, or why each does not run. */
 function noComponentsMessage(statuses: KeyStatuses): string {
   if (statuses.size === 0) return 'no component is registered; create a ComponentReconciler for each component';
   const causes = [...statuses].map(([name, status]) => ({ name, ...idleCause(name, status) }));

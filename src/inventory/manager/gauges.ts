@@ -54,12 +54,12 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
     'Entries in which the component has waited for an input longer than notReadyAlertAfterSeconds of its registration.',
     ['component', 'path'],
     (set) => {
-      for (const { component, path, entries } of notReady(all(), deps)) set({ component, path }, entries);
+      for (const { component, path, entries } of waitingEntries(all(), deps)) set({ component, path }, entries);
     },
   );
   gauge(
     'drawbridge_inventory_attempts',
-    'Runs that ended with Retry since the last Done with the same inputs, summed over all entries.',
+    'Retry outcomes since the last Done or since the first run with the same inputs, or calls in a row that the component did not accept; summed over all entries.',
     ['component'],
     (set) => {
       const attempts = new Map<string, number>();
@@ -94,10 +94,11 @@ function largest(entries: Iterable<Entry>): number {
   return most;
 }
 
-/** Label value of all paths that no registration reads, because a component may report any path. */
+/** Label value for paths that no registration reads. A component may report any path, and each label value costs memory. */
 const otherPaths = 'other';
 
-function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {
+/** Number of entries that have waited long enough for an alert, by component and path. */
+function waitingEntries(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {
   const declared = new Set<string>([...registrations.all()].flatMap(({ reads }) => reads));
   const counts = new Map<string, { component: string; path: string; entries: number }>();
   for (const { key, state } of loops) {
@@ -116,11 +117,11 @@ function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: G
   return counts.values();
 }
 
-/** Time at which the component started to wait, epoch milliseconds; undefined if its status shows that it no longer does. */
+/** Time at which the component started to wait, epoch milliseconds; undefined if its status shows that it does not wait. */
 function waitsSinceMs(entry: Entry | undefined, component: string, { sinceMs }: LastOutcome): number | undefined {
   const status = entry?.components.find(({ name }) => name === component);
   if (status?.state === 'Deleting') return parseTime(status.since);
-  // While the component runs, its status shows that instead.
+  // While the component runs, its status shows the run instead of NotReady.
   if (status?.reason === 'Running') return sinceMs;
   return status?.state === 'NotReady' ? Math.min(sinceMs, parseTime(status.since) ?? sinceMs) : undefined;
 }

@@ -32,7 +32,7 @@ interface InventoryManagerDeps extends LeaderDeps {
 
 /** Maximum number of concurrent reconciles of keys. A reconcile lasts until the answer of its call and its effects. */
 const workers = 256;
-/** Part of these workers that keys in the lane `time` may not use. */
+/** Number of these workers that keys in the lane `time` may not use. */
 const reservedWorkers = 64;
 /** Maximum number of concurrent reconciles of entries. */
 const entryWorkers = 32;
@@ -78,7 +78,8 @@ export class InventoryManager {
       onAdmitting: (component, how) => this.#limits.componentChanged(component, how),
       onStateChange: (component) => {
         this.#registrationHints.hint(component);
-        // After an outage, the end of its run updates each entry, so that an outage costs each entry one write of its status.
+        // Enqueue entries only when the breaker opens. After it closes, the end of the next run updates the status of each entry, so that
+        // an outage costs each entry one write.
         if (this.#breakers.isOpen(component)) this.#enqueueWaitingEntries(component);
       },
     });
@@ -133,7 +134,7 @@ export class InventoryManager {
   /** The controllers in start order; each starts once the previous one has synced. All run only on the leader. */
   controllers(): Runnable[] {
     return [
-      // Logs contain this name, so it stays.
+      // Operators may search logs for this name, so it stays.
       { name: 'inventory-fence', run: (signal, onSynced) => this.#prove(signal, onSynced) },
       { name: 'inventory-runs', run: (signal, onSynced) => this.#runKeys(signal, onSynced) },
       this.#entryController(),

@@ -38,7 +38,7 @@ interface KeyEventSourceDeps {
 
 /** If a replaced kubeconfig of an entry has more readers than this, their runs are spread over `rotationSpreadMs`. */
 const maxReadersAtOnce = 5;
-/** Period over which these runs are spread, milliseconds. */
+/** Period over which the runs of the readers are spread, milliseconds. */
 const rotationSpreadMs = 60_000;
 
 /** Converts events of the watches of entries, records, and remote objects to events of keys. Their loops enqueue the keys. */
@@ -213,7 +213,10 @@ export class KeyEventSource implements Source {
     }
   }
 
-  /** Handles the entry as if its events had been lost. Has no effect on an idle key that matches its record. Skips busy keys. */
+  /**
+   * Compares the entry with its records, in case events were lost. Has no effect on an idle key whose record covers the entry. Skips keys
+   * that are not idle.
+   */
   #resync({ ref }: Entry): void {
     const { entries, registrations, runs, loops, onResync } = this.#deps;
     const entry = entries.find(ref.uid);
@@ -224,7 +227,7 @@ export class KeyEventSource implements Source {
       const stored = runs.find(key);
       const trigger = syncTrigger(entry, registration, stored !== undefined, lanes.time);
       const state = loops.get(keyText(key))?.state;
-      // The key was retired before the watch reported its record.
+      // The key became `gone` before the watch reported its record.
       if (stored && state?.phase === 'gone' && !state.stored) loops.of(key).recordChanged(stored);
       if (!trigger || (state?.phase ?? 'idle') !== 'idle') continue;
       if (stored) loops.of(key).recordChanged(stored);

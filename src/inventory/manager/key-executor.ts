@@ -79,8 +79,9 @@ export class KeyExecutor {
   }
 
   /**
-   * Handles one event: `step`, then its effects, then their result events. Undefined if no effect is a write. Drops the event if the key
-   * was dropped, must be reloaded, or never had a registration, or if its entry is gone.
+   * Handles one event: calls `step`, executes its effects, and handles the events that result from them. Returns undefined, with all
+   * effects executed, if no effect is a write. Drops the event in these cases: the key was dropped, the key must be reloaded, the watch
+   * shows no such entry, or the key has no known registration and its component is not abandoned.
    */
   handle(eventOf: EventFactory): Promise<void> | undefined {
     const snapshot = this.#snapshot();
@@ -150,6 +151,7 @@ export class KeyExecutor {
     }
   }
 
+  /** Repeats a rejected write after its delay, between other events, while this replica leads. */
   #retryLater({ delayMs, attempt }: Retry): void {
     const { clock, signal } = this.#deps;
     const task = async (): Promise<void> => {
@@ -231,6 +233,7 @@ export class KeyExecutor {
   }
 }
 
+/** Work on the key. Returns undefined if it has ended at once, otherwise a promise of its end. */
 type Task = () => Promise<unknown> | undefined;
 
 interface MailboxDeps {

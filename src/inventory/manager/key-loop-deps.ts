@@ -26,7 +26,7 @@ export interface KeyLoopDeps {
   readonly recordWriter: RecordWriter;
   readonly tokens: TokenIssuer;
   readonly components: ComponentClient;
-  /** Address of the API server for components. */
+  /** Address of the API server for components. `ca`: its CA in PEM; undefined: components use the public CAs. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
   /** URL for reports, without a trailing slash. */
   readonly callbackUrl: string;

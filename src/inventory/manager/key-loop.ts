@@ -40,7 +40,7 @@ export class KeyLoop {
     return isWaiting ? this.#memory.startProblem : undefined;
   }
 
-  /** The lane that the key waits in: that of its pending triggers, otherwise `time`. */
+  /** The lane that the key waits in: the lane of its pending triggers, or `time` if it has none. */
   get lane(): number {
     return this.state.pending?.lane ?? lanes.time;
   }
@@ -54,8 +54,8 @@ export class KeyLoop {
   }
 
   /**
-   * Handles a change of the entry's content while other events are pending. One of them may be an outcome whose missing inputs the record
-   * does not contain yet, so this checks them afterwards.
+   * Handles a change of the entry's content while other events are pending. A pending event may be an outcome whose missing inputs the
+   * record does not contain yet. The key checks the missing inputs after it.
    */
   contentChanged(): void {
     if (!this.#executor.isBusy) return;
@@ -65,12 +65,12 @@ export class KeyLoop {
     });
   }
 
-  /** Handles a record from the store if it is newer than that of the state; undefined: the store has no record. */
+  /** Handles a record from the store if it is newer than the record of the state. `stored` is undefined if the store has no record. */
   recordChanged(stored: StoredRecord | undefined): void {
     this.#executor.submit(() => (this.#isNewer(stored) ? this.#recordChanged(stored) : undefined));
   }
 
-  /** Handles that a run is due, but the circuit breaker of the component's endpoint admits no call. */
+  /** Shows in the record that a due run waits, because the circuit breaker of the component's endpoint admits no call. */
   endpointUnavailable(): void {
     this.#executor.submit(() => this.#executor.handle(({ inputs }) => ({ kind: 'endpointUnavailable', inputs })));
   }
@@ -104,7 +104,10 @@ export class KeyLoop {
     this.#enqueueDeadline();
   }
 
-  /** Runs `task` for a report, between two events. `handle` handles its events. Rejects if `task` fails or the key must be reloaded. */
+  /**
+   * Runs `task` for a report, between two events. `task` gets `handle`, with which it handles events of the key. Rejects if `task` fails or
+   * the key must be reloaded.
+   */
   report<T>(task: (memory: KeyMemory, handle: (eventOf: EventFactory) => Promise<void>) => Promise<T>): Promise<T> {
     const memory = this.#memory;
     const result = deferred<T>();

@@ -22,8 +22,8 @@ export class KeyMemory {
   /** Whether the API server rejected the last write of the record, or its removal. */
   unstored = false;
   /**
-   * `retry`: handling an event failed, and the key will be retried. `reload`: some effects may also be missing. With `reload`, the loop
-   * drops all events until it has reloaded the key from the store.
+   * `retry`: handling an event failed, and the loop will retry the key. `reload`: also, some effects may not have been executed; the loop
+   * drops all events until it has reloaded the key from the store. Undefined: nothing failed.
    */
   recovery: 'retry' | 'reload' | undefined;
   /** Why the last start failed, if a user must act; undefined after a start. */
@@ -51,7 +51,9 @@ export class KeyMemory {
     return phase === 'draining' && stored !== undefined && stored.record.phase !== 'Idle';
   }
 
-  /** Milliseconds until the maximum duration of the current run, maybe negative; 0 without a run. `monotonicMs`: the current time. */
+  /**
+   * Milliseconds until the current run reaches its maximum duration, negative after that; 0 without a run. `monotonicMs`: the current time.
+   */
   remainingMs(monotonicMs: number): number {
     const { lastStart } = this.state;
     if (lastStart === undefined || !this.run) return 0;

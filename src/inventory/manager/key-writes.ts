@@ -33,8 +33,8 @@ const writes: ReadonlySet<Effect['kind']> = new Set(writeKinds);
 export const isWrite = (effect: Effect): effect is Write => writes.has(effect.kind);
 
 /**
- * Executes a write. Rejects with the reason of the leader's signal, and with an error that is not retryable. A failed start results in
- * `conflict`; problems of the other writes appear in the status or in `applied`.
+ * Executes a write. Rejects with the reason of the leader's signal, and with an error that is not retryable. A start that fails in another
+ * way results in the event `conflict`. A problem of `apply` is in the event `applied`. Problems of `store` and `retire` are in the status.
  */
 export function write(
   deps: KeyLoopDeps,
@@ -150,7 +150,7 @@ async function retire(
   memory.unstored = problem !== undefined;
   if (!problem) {
     failures.forget(memory);
-    // An earlier attempt failed and replaced the status.
+    // An earlier attempt may have failed and replaced the status.
     if (abandoned && memory.state.status?.reason !== 'Abandoned') {
       memory.setStatus(plainStatus('NotApplicable', 'Abandoned'));
     }

@@ -37,7 +37,7 @@ export interface LeaderDeps {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly log: Log;
-  /** Address of the API server for components. */
+  /** Address of the API server for components. `ca`: its CA in PEM; undefined: components use the public CAs. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
   /** URL for reports, without a trailing slash. */
   readonly callbackUrl: string;
@@ -68,7 +68,7 @@ export interface LeaderState {
 /** Backoff of a key after a failed start, call, or write, milliseconds. */
 const keyBackoff = { baseMs: 200, capMs: 30_000 };
 
-/** Creates the leader state. Its loops write nothing new after `signal` aborts. Its event source starts with the controller of keys. */
+/** Creates the leader state. Its loops start no write after `signal` aborts. The controller of keys starts its event source. */
 export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: AbortSignal): LeaderState {
   const { entries, runs, registrations, tokens, access, clock, random, log, events, components } = deps;
   const { api, callbackUrl, remote } = deps;

@@ -3,7 +3,7 @@ import { type ComponentKey, keyText, parseKey } from '../key.ts';
 import type { RegistrationLister } from './registrations.ts';
 
 const laneCount = Object.keys(lanes).length;
-/** Maximum number of concurrent runs of one entry. Runs that were active at the takeover may exceed it. */
+/** Maximum number of concurrent runs of one entry. Runs that were active when this replica became the leader may exceed it. */
 const maxRunsPerEntry = 6;
 
 interface LimitsDeps {
@@ -12,7 +12,7 @@ interface LimitsDeps {
   readonly authorizationProved: () => boolean;
   /** Whether runs of the entry may start: it has its finalizer and its first access objects, or it is being deleted. */
   readonly isPrepared: (entryUid: string) => boolean;
-  /** Whether the circuit breaker admits a call to the component. An open breaker counts the admitted call as its probe. */
+  /** Whether the circuit breaker admits a call to the component now. If the breaker is open, it counts an admitted call as its probe. */
   readonly breakerAdmits: (component: string) => boolean;
   /** The lane that a key waits in; undefined if its loop was dropped. */
   readonly laneOf: (key: string) => number | undefined;

@@ -111,8 +111,8 @@ export class OutputWriter {
   }
 
   /**
-   * Outputs that no other component with a record owns, such as those of a path that a registration no longer contains. Empty if the
-   * status contains an unregistered component.
+   * Paths of outputs that no other component with a run record owns. For example, a registration no longer contains the path. Empty if
+   * `status.components` names another component that is not registered.
    */
   #orphans({ ref, components, content }: Entry, retiring: string): JsonPointer[] {
     const { registrations, runs } = this.#deps;
@@ -198,6 +198,7 @@ function hasPath(value: unknown, [first, ...rest]: readonly string[]): boolean {
   return isRecord(value) && Object.hasOwn(value, first) && hasPath(value[first], rest);
 }
 
+/** The merge patch with null at the path, so that it removes the value there. */
 function withNull(patch: Record<string, unknown>, [first = '', ...rest]: readonly string[]): Record<string, unknown> {
   const below = Object.hasOwn(patch, first) ? patch[first] : {};
   if (below === null) return patch;

@@ -17,7 +17,7 @@ import type { Breakers } from './breakers.ts';
 export interface RegistrationLister {
   get(component: string): Registration | undefined;
   all(): Iterable<Registration>;
-  /** Why the registration of a component cannot be used; undefined if it can, or if there is none. */
+  /** Why the server cannot use the registration of a component; undefined if it can, or if the component is not registered. */
   problem(component: string): string | undefined;
 }
 
@@ -51,14 +51,14 @@ export class Registrations implements RegistrationLister {
     return this.#problems.get(component);
   }
 
-  /** The stored registration with its conditions. */
+  /** The stored registration with its conditions; undefined if the component is not registered. */
   view(component: string): RegistrationView | undefined {
     return this.#store.get(component);
   }
 
   /**
-   * Subscribes to changes from now on, but not before the store is synced. A deletion passes the changes that it causes in other
-   * registrations, possibly none.
+   * Subscribes to changes from now on, without those before the store is synced. Returns a function that unsubscribes. A deletion calls the
+   * listener with the changes that it causes in other registrations, possibly none.
    */
   onChange(listener: (changes: readonly RegistrationChange[]) => void): () => void {
     this.#listeners.add(listener);
@@ -89,7 +89,7 @@ export class Registrations implements RegistrationLister {
     if (changes.length > 0 || event.type === 'deleted') for (const listener of this.#listeners) listener(changes);
   }
 
-  /** Validates all registrations, oldest first. An unusable one makes no other one unusable. */
+  /** Validates all registrations, oldest first. An unusable registration makes no other registration unusable. */
   #validateAll(): void {
     this.#problems.clear();
     const views = [...this.#store.list()].sort((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
@@ -193,7 +193,7 @@ export class RegistrationReconciler implements Reconciler {
             type: reachable,
             status: 'False',
             reason: 'NotAnswering',
-            message: `the endpoint accepts no calls: ${breakers.problem(component)?.message ?? 'they fail'}; the server calls it again for the next run that is due, at most once in 1 to 30 s; check the endpoint`,
+            message: `the endpoint accepts no calls: ${breakers.problem(component)?.message ?? 'the calls fail'}; the server calls it again for the next run that is due, at most once in 1 to 30 s; check the endpoint`,
           }
         : { type: reachable, status: 'True', reason: 'Answering', message: '' },
     ];

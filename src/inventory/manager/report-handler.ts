@@ -76,7 +76,7 @@ export class ReportHandler implements ReportSink {
       return {
         status: 400,
         code: 'InvalidReport',
-        message: first ? `${first.field}: ${first.message}` : 'the report is invalid',
+        message: first ? `${first.field}: ${first.message}` : 'the report violates the contract; correct it',
       };
     }
     if (read.value.kind === 'heartbeat') {
@@ -181,7 +181,7 @@ const foreignCredential: ReportAnswer = {
   message: 'the token has expired or belongs to another run; use the latest token of the reported run',
 };
 
-/** Answers a heartbeat with the token of the draining run. */
+/** Answer to a heartbeat for a draining run: the entry is being deleted, and the run may no longer write. */
 const drainingRun: ReportAnswer = {
   status: 403,
   code: 'ForeignCredential',
@@ -189,7 +189,7 @@ const drainingRun: ReportAnswer = {
     'the entry is being deleted, so the run can no longer be extended; stop working on it, and report its outcome',
 };
 
-/** The report is in memory, and the server retries to store its record. */
+/** Answer while the outcome or the heartbeat is only in memory. The server keeps retrying to store the record. */
 const notStored: ReportAnswer = {
   status: 503,
   code: 'Unavailable',

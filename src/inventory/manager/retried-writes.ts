@@ -72,9 +72,9 @@ export class RecordWriter {
   }
 
   /**
-   * Stores a record. If the API server rejects its content, stores it without the component's message and missing inputs, and with the
-   * reason `NotStored`. Resolves to `rejected` after other rejections. Rejects with the reason of `signal`, and with an error that is not
-   * retryable.
+   * Stores a record. If the API server rejects the content of the record, stores the record without the component's message and missing
+   * inputs, and with the reason `NotStored`. Resolves to `rejected` after other rejections. Rejects with the reason of `signal`, and with
+   * an error that is not retryable.
    */
   async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<StoreResult> {
     const result = await this.#swap(next, base, signal);

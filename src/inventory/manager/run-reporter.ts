@@ -28,7 +28,10 @@ const warningReasons: Readonly<Record<CallFailureCode | 'Unreachable' | 'NotWrit
   NotStored: true,
 };
 
-/** Whether an outcome needs an Event. Messages of other outcomes than Failed may change with each run. */
+/**
+ * Whether an outcome needs an Event: its name or reason is new, or it is Failed with a new message. Messages of other outcomes may change
+ * with each run, so a new one needs no Event.
+ */
 const isNews = ({ outcome, reason, message }: LastOutcome, before: LastOutcome | undefined): boolean =>
   outcome !== before?.outcome || reason !== before.reason || (outcome === 'Failed' && message !== before.message);
 

@@ -31,7 +31,10 @@ export function writeViolation(writer: Writer, before: unknown, after: unknown):
   return foreignSecret(writer, after);
 }
 
-/** Checks `patch`, the outputs of an outcome: a merge patch of `status.outputs`. `outputs` are the current ones. Undefined if allowed. */
+/**
+ * Checks `patch`, the outputs of an outcome: a merge patch of `status.outputs`. `outputs` are the current outputs. Returns undefined if the
+ * write is allowed.
+ */
 export function outputsViolation(writer: Writer, outputs: unknown, patch: unknown): Violation | undefined {
   return writeViolation(writer, { outputs }, { outputs: mergePatched(outputs, patch) });
 }

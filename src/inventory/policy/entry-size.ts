@@ -4,7 +4,7 @@ import type { Violation } from './violation.ts';
 
 /**
  * Size of an entry for the limit of 65,536 bytes: that of its JSON without managedFields, `status.components`, `status.conditions`, and
- * `status.waitingFor`. The server writes these parts of the status, and its messages must not push an entry over the limit.
+ * `status.waitingFor`. Only the server writes these parts of the status, and its messages must not push an entry over the limit.
  */
 export function entryBytes(object: unknown): number {
   if (!isRecord(object)) return 0;
@@ -23,9 +23,9 @@ function recordAt(object: unknown, field: string): Readonly<Record<string, unkno
 }
 
 /**
- * Violation (`EntryTooLarge`) if a write makes an entry grow above the limit. Above it, spec, outputs, labels, and annotations may change
- * but not grow in total, and the server may still write its own status. An entry that is being deleted has no limit. `before`: undefined
- * for a new entry.
+ * Returns a Violation (`EntryTooLarge`) if a write makes an entry grow above the limit, otherwise undefined. Above the limit, spec,
+ * outputs, labels, and annotations may change but not grow in total, and the server may still write its parts of the status. An entry that
+ * is being deleted has no limit. `before`: undefined for a new entry.
  */
 export function sizeViolation(before: unknown, after: unknown): Violation | undefined {
   const bytes = entryBytes(after);

@@ -9,7 +9,7 @@ import type { Violation } from './violation.ts';
 
 type Paths = Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig'>;
 
-/** Paths that a component owns and may write. Default: its own outputs. Drops invalid pointers. */
+/** Paths that a component owns and may write. Default: `/status/outputs/NAME`. Drops invalid pointers. */
 export function writesOf(name: string, { writes }: Paths): readonly JsonPointer[] {
   return writes === undefined ? [outputsOf(name)] : writes.filter(isPointer);
 }
@@ -27,13 +27,19 @@ export function readsOf(name: string, spec: Paths): readonly JsonPointer[] {
   ];
 }
 
-/** `produce` if the component owns a path at or below the kubeconfig's output, whatever it declares; otherwise as declared. */
+/**
+ * `produce` if the component owns `/status/outputs/kubeconfig` or a path below it, whatever `spec.kubeconfig` is. Otherwise the value of
+ * `spec.kubeconfig`.
+ */
 export function kubeconfigRole(name: string, spec: Paths): 'produce' | 'read' | 'none' {
   if (writesOf(name, spec).some((path) => isWithin(path, kubeconfigOutput))) return 'produce';
   return spec.kubeconfig;
 }
 
-/** The first declared read that overlaps the component's own writes. Such a component could trigger itself forever. */
+/**
+ * The first path in `spec.reads` that overlaps a path that the component writes; undefined if there is none. Such a component could trigger
+ * itself forever.
+ */
 export function ownOutputRead(name: string, spec: Paths): JsonPointer | undefined {
   const writes = writesOf(name, spec);
   return spec.reads.filter(isPointer).find((read) => writes.some((write) => overlap(read, write)));
@@ -54,7 +60,8 @@ export function unusableField({
   if ('error' in compiled) return { field: 'selector', message: compiled.error };
   if (caBundle === undefined) return undefined;
   try {
-    // TLS reports no error: with an empty text it trusts every public CA, and with any other text without a certificate it trusts none.
+    // The TLS of Node.js reports no error: with an empty text it trusts every public CA, and with any other text without a certificate it
+    // trusts no CA.
     new X509Certificate(caBundle);
     return undefined;
   } catch (error) {
@@ -70,8 +77,8 @@ export interface RegistrationPaths {
 }
 
 /**
- * The first rule on `reads` and `writes` that a registration breaks; undefined if none. `OwnOutputRead`: it reads its own writes.
- * `PathTaken`: one of `others` that shares a mode owns an overlapping path.
+ * The first rule on `reads` and `writes` that a registration breaks; undefined if it breaks none. `OwnOutputRead`: the component reads a
+ * path that it writes. `PathTaken`: a component in `others` with a mode in common owns an overlapping path.
  */
 export function registrationViolation(
   { name, spec }: RegistrationPaths,
@@ -106,13 +113,16 @@ export function registrationViolation(
 /** Maximum number of entries that `hasRunsViolation` names. */
 export const maxNamedEntries = 3;
 
-/** Violation (`HasRuns`) for the deletion of a component with runs. `entries`: `NAMESPACE/NAME` of entries with its runs, at least one. */
+/**
+ * The Violation (`HasRuns`) that denies the deletion of a registration whose component has runs. `entries`: `NAMESPACE/NAME` of entries
+ * with these runs, at least one.
+ */
 export function hasRunsViolation(name: string, entries: readonly string[]): Violation {
   const named = entries.slice(0, maxNamedEntries).join(', ');
   const [namespace, entry] = (entries[0] ?? '').split('/');
   return {
     code: 'HasRuns',
-    message: `component ${name} still has runs for ${named}${entries.length > maxNamedEntries ? ', and more' : ''}; without the component, the server cannot tear down what it created there; delete these entries, or abandon the component in each: kubectl annotate clusterinventory ${entry} -n ${namespace} ${abandonAnnotation(name)}=REASON`,
+    message: `component ${name} still has runs for ${named}${entries.length > maxNamedEntries ? ', and more' : ''}; without the registration, the server cannot tear down what the component created for these entries; delete these entries, or abandon the component in each: kubectl annotate clusterinventory ${entry} -n ${namespace} ${abandonAnnotation(name)}=REASON`,
     status: 422,
   };
 }

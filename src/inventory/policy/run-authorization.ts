@@ -33,9 +33,9 @@ interface WriterCredential {
 }
 
 /**
- * Returns undefined if the write is authorized: the record is Running, and the token is its current one or, before
- * `previousCredentialExpiresAt`, its previous one. Otherwise returns a Violation with code `NoSuchRun`. `record`: the latest stored record;
- * undefined if there is none. `nowMs`: epoch milliseconds.
+ * Returns undefined if the write is authorized: the record is Running, and the token is the current token of the record or, before
+ * `previousCredentialExpiresAt`, the previous token. Otherwise returns a Violation with code `NoSuchRun`. `record`: the latest stored
+ * record; undefined if there is none. `nowMs`: epoch milliseconds.
  */
 export function writeAuthorizationViolation(
   record: RunAuthorization | undefined,
@@ -44,11 +44,11 @@ export function writeAuthorizationViolation(
 ): Violation | undefined {
   const { entryUid, component, credentialId } = writer;
   if (!record || record.entry.uid !== entryUid || record.component !== component) {
-    return violation(`component ${component} has no run for this entry; only the current run may write; ${stop}`);
+    return violation(`component ${component} has no run for this entry; only the current run may write; ${stopAdvice}`);
   }
   if (record.phase !== 'Running') {
     return violation(
-      `component ${component} has no active run for this entry; a run that has ended may not write; ${stop}`,
+      `component ${component} has no active run for this entry; a run that has ended may not write; ${stopAdvice}`,
     );
   }
   if (credentialId === undefined) {
@@ -64,17 +64,17 @@ export function writeAuthorizationViolation(
   if (credentialId === record.credentialID) return undefined;
   if (credentialId !== record.previousCredentialID) {
     return violation(
-      `this token is not the current one of component ${component}; use the token of its latest call, or the newer one in the answer to a heartbeat; if that run has ended, ${stop}`,
+      `this token is not the current one of component ${component}; use the token of its latest call, or the newer one in the answer to a heartbeat; if that run has ended, ${stopAdvice}`,
     );
   }
   const expiresAtMs = parseTime(record.previousCredentialExpiresAt ?? '');
   if (expiresAtMs !== undefined && nowMs < expiresAtMs) return undefined;
   return violation(
-    'a heartbeat replaced this token, and its time has passed; use the token in the answer to the latest heartbeat that contains one',
+    'a heartbeat replaced this token, and the time in which it could still write has passed; use the token in the answer to the latest heartbeat that contains one',
   );
 }
 
 /** What a component does if its run has ended. */
-const stop = 'stop, and wait for the next call';
+const stopAdvice = 'stop, and wait for the next call';
 
 const violation = (message: string): Violation => ({ code: noSuchRunCode, message, status: 403 });

@@ -11,8 +11,8 @@ export interface RegisteredComponent {
 
 /**
  * Warnings about what a write adds to `spec.components` and to the force and abandon annotations, at most 64 for each of them: names whose
- * component does not run for the entry, abandonments without a reason, and removed abandonments that stay in force. They are no denials,
- * because a registration may follow later.
+ * component does not run for the entry, abandonments without a reason, and removed abandonments that stay in force. The webhook warns and
+ * does not deny, because a user may create the registration later.
  */
 export function settingWarnings(
   object: unknown,
@@ -33,7 +33,7 @@ export function settingWarnings(
   const addedAnnotations = addedKeys(annotations, annotationsBefore);
   const removedAnnotations = addedKeys(annotationsBefore, annotations);
   const isDeleting = own(own(object, 'metadata'), 'deletionTimestamp') !== undefined;
-  // The server abandons a component without a registration, too, if the entry has it.
+  // The server can also abandon a component without a registration if the status of the entry contains it.
   const inStatus = new Set(listIn(own(object, 'status'), 'components').map((status) => own(status, 'name')));
 
   const settings = addedKeys(recordAt(object, 'spec', 'components'), recordAt(oldObject, 'spec', 'components'))
@@ -71,7 +71,7 @@ const addedKeys = (after: Readonly<Record<string, unknown>>, before: Readonly<Re
 
 const isBlank = (reason: unknown): boolean => typeof reason !== 'string' || reason.trim() === '';
 
-/** Why a registered component does not run for an entry, and what to do; undefined if it does run. */
+/** Why a registered component does not run for an entry, and what to do; undefined if the component runs. */
 function inapplicability({ name, modes, selects }: RegisteredComponent, entry: unknown): string | undefined {
   const mode = own(own(entry, 'spec'), 'mode');
   if (!modes.some((candidate) => candidate === mode)) {
@@ -81,7 +81,7 @@ function inapplicability({ name, modes, selects }: RegisteredComponent, entry: u
   const labels = recordAt(entry, 'metadata', 'labels') as Readonly<Record<string, string>>;
   if (selects(labels)) return undefined;
   const command = `kubectl get componentreconciler ${name} -o jsonpath='{.spec.selector}'`;
-  return `the selector of component ${name} does not match the labels of the entry; label the entry as it says (${command}), or remove this setting`;
+  return `the selector of component ${name} does not match the labels of the entry; label the entry as the selector requires (${command}), or remove this setting`;
 }
 
 function recordAt(object: unknown, part: 'spec' | 'metadata', field: string): Readonly<Record<string, unknown>> {

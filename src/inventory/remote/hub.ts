@@ -19,7 +19,7 @@ import { detailOf, watchKey } from './watch-spec.ts';
 interface RemoteHubOptions {
   /** The management cluster. */
   readonly cluster: Cluster;
-  /** Reads the Secrets with kubeconfigs. Works only while this replica is the leader. */
+  /** Client that reads the Secrets with kubeconfigs. It works only while this replica is the leader. */
   readonly client: Client;
   readonly connect: (credentials: Credentials) => Cluster;
   readonly clock: Clock;
@@ -38,7 +38,7 @@ interface WatchedEntry {
   watches: readonly ComponentWatches[];
   /** Version of the kubeconfig that the entry publishes; undefined if it publishes none. */
   version: string | undefined;
-  /** Undefined if no watch is wanted, there is no kubeconfig, or the watches were evicted. */
+  /** The open watches of the managed cluster. Undefined if the entry wants none, publishes no kubeconfig, or its watches were evicted. */
   managed: ManagedClusterWatches | undefined;
   /** Time of the last reported change or of the start of the watches, whichever is later, monotonic milliseconds. */
   lastChangeMs: number;
@@ -59,8 +59,8 @@ export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhe
 }
 
 /**
- * Watches objects in managed clusters and in the management cluster, by entry. If too many managed clusters are wanted, it evicts the
- * watches of the one without changes for the longest time. `problem` explains unhealthy and evicted watches.
+ * Watches objects in managed clusters and in the management cluster, by entry. If too many managed clusters are wanted, closes (evicts) the
+ * watches of the cluster whose last change is oldest. `problem` explains unhealthy and evicted watches.
  */
 export class RemoteHub implements RemoteWatcher {
   readonly #options: RemoteHubOptions;
@@ -229,7 +229,7 @@ export class RemoteHub implements RemoteWatcher {
 
   #updateHealth(entryUid: string, watchedEntry: WatchedEntry): void {
     const problem = isEvicted(watchedEntry)
-      ? `the server does not watch the managed cluster; it watches at most ${this.#maxClusters} clusters at a time; components with watches run about every five minutes instead`
+      ? `the server does not watch the managed cluster, because it watches at most ${this.#maxClusters} clusters at a time; components with watches run about every five minutes instead`
       : watchedEntry.managed?.problem;
     const before = watchedEntry.problem;
     watchedEntry.problem = problem;
@@ -238,7 +238,7 @@ export class RemoteHub implements RemoteWatcher {
   }
 }
 
-/** The entry wants watches of its managed cluster, but has none. */
+/** Whether the entry wants watches of its managed cluster, but they are not open. */
 const isEvicted = ({ managed, version, watches }: WatchedEntry): boolean =>
   !managed && version !== undefined && watchesOf(watches, 'managed').length > 0;
 

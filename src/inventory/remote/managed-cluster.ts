@@ -84,7 +84,10 @@ export class ManagedClusterWatches {
     await previous?.close();
   }
 
-  /** Why the watches are unhealthy; undefined if they are healthy. The text contains no growing numbers, so that it changes rarely. */
+  /**
+   * Why the watches are unhealthy; undefined if they are healthy. The text contains no durations that grow, because each new text costs a
+   * write of the entry's status.
+   */
   get problem(): string | undefined {
     if (this.#openProblem !== undefined) return this.#openProblem;
     const sinceOpenMs = this.#options.clock.monotonic() - this.#openedAtMs;
@@ -125,7 +128,7 @@ class ManagedWatch {
   readonly #onChange: () => void;
   /** Digests of the objects, by key. */
   readonly #digests = new Map<string, string>();
-  /** True after the first complete list. */
+  /** Whether a first list has completed, on this or an earlier connection. */
   #listedOnce = false;
   #store: Store<WatchedObject> | undefined;
   #detach: () => void = () => {};

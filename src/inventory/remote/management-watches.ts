@@ -10,7 +10,7 @@ type OnChange = (entryUid: string, watch: RemoteWatch) => void;
 
 /** An open watch, shared by the entries that want it. */
 interface SharedWatch {
-  /** Namespaces of the entries that want this watch, by UID. */
+  /** Namespaces of the entries that want this watch, by entry UID. */
   readonly wantedBy: Map<string, string>;
   readonly close: () => void;
 }

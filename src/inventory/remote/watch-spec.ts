@@ -35,7 +35,7 @@ export function watchSpec({
 export const detailOf = ({ cluster, group, resource }: RemoteWatch): string =>
   `${cluster}/${resource}${group === '' ? '' : `.${group}`}`;
 
-/** Equal watches have equal keys. */
+/** Text that is equal for watches with equal settings. */
 export const watchKey = ({
   cluster,
   group,
@@ -49,7 +49,7 @@ export const watchKey = ({
 
 /** The stored data of a watched object: its entry, and a digest of the part that `watch.fields` selects. */
 export interface WatchedObject extends Projected {
-  /** UID from the label; usually empty in managed clusters. */
+  /** UID of the entry from the label; empty without the label, as usual in managed clusters. */
   readonly entryUid: string;
   readonly digest: string;
 }
@@ -62,7 +62,10 @@ const projections: Readonly<Record<RemoteWatch['fields'], (object: KubeObject) =
   status: (object) => projectWatched(object, ({ status }) => status ?? null),
 };
 
-/** Maximum length of an object's names and versions together, in characters. A genuine API server never exceeds it. */
+/**
+ * Maximum length of an object's names and versions together, in characters. The server ignores objects beyond it. A genuine API server
+ * never exceeds it.
+ */
 const maxIdentityLength = 1_024;
 
 function projectWatched(object: KubeObject, fields: (object: KubeObject) => unknown): WatchedObject | undefined {

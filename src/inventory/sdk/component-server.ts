@@ -33,7 +33,7 @@ interface ComponentServerOptions {
 /** A listening component server. */
 export interface ComponentServer {
   readonly port: number;
-  /** Abandons all runs, and resolves when their components have ended and all connections are closed. */
+  /** Abandons all runs. Resolves when the component has ended each of them and all connections are closed. */
   close(): Promise<void>;
 }
 

@@ -93,5 +93,5 @@ function replyTo(first: FirstAnswer, request: ReconcileRequest): Reply {
   return outcomeReply(body, request);
 }
 
-/** The value as the other side would parse it. Throws if it has no JSON form, or exceeds the limits of `parseJson`. */
+/** The value after a round trip through JSON, as over HTTP. Throws if it has no JSON form, or exceeds the limits of `parseJson`. */
 const throughJson = (value: unknown): unknown => parseJson(Buffer.from(JSON.stringify(value) ?? '', 'utf8'));

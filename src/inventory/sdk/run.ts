@@ -22,7 +22,10 @@ export interface RunTransports {
   report(request: ReconcileRequest, token: string, body: object, signal: AbortSignal): Promise<ReportAnswer>;
 }
 
-/** Heartbeat timeout, seconds, if neither the component nor the server names one. The request does not contain that of the registration. */
+/**
+ * Heartbeat timeout, seconds, if neither the component nor the server names one. The request does not contain the heartbeat timeout of the
+ * registration.
+ */
 const DEFAULT_HEARTBEAT_TIMEOUT_S = 60;
 /** Delay between two attempts to deliver a report, milliseconds. */
 const RETRY_MS = 1_000;
@@ -62,7 +65,10 @@ export class Run implements RunContext {
     return this.#accepted;
   }
 
-  /** Aborts `signal` with CodedError `RunAbandoned`. The component must end the run itself. */
+  /**
+   * Aborts `signal` with CodedError `RunAbandoned`. It does not stop the component, which must react to `signal`. `why` is the message of
+   * the error.
+   */
   abandon(why: string): void {
     this.#abort.abort(new CodedError('RunAbandoned', why));
   }
@@ -111,7 +117,7 @@ export class Run implements RunContext {
       if (answer.status === 200) return 'extension' in answer ? answer.extension : undefined;
       if (answer.status !== 503) this.abandon(`the server rejected the report: ${answer.message}`);
       else if (this.#clock.monotonic() + RETRY_MS >= this.#deadline)
-        this.abandon('no report was accepted before the deadline');
+        this.abandon('the server accepted no report before the deadline of the run');
       else await sleep(this.#clock, RETRY_MS, this.signal).catch(() => undefined);
     }
     return undefined;

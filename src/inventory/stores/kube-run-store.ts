@@ -78,7 +78,7 @@ export class KubeRunStore implements RunStore {
       const stored = this.#newest.get(key);
       if (stored) listener({ kind: 'changed', stored });
     }
-    // A wrapper, so that the same function can subscribe twice.
+    // Wrap the listener, so that the same function can subscribe twice.
     const subscription = (change: RecordChange): void => listener(change);
     this.#listeners.add(subscription);
     return () => void this.#listeners.delete(subscription);
@@ -129,7 +129,7 @@ export class KubeRunStore implements RunStore {
     return this.#client.create(reconcileRuns, runObject(next), { signal });
   }
 
-  /** The name of the stored record; of a record that is not stored yet, the name for a new one. */
+  /** The name of the stored record. If the record is not stored yet: the name for a new record. */
   #nameOf(record: RunRecord): ObjectName {
     const { entry, component } = record;
     const known = this.#newest.get(keyTextOf(record));
@@ -152,7 +152,7 @@ export class KubeRunStore implements RunStore {
     return isThisWrite ? { kind: 'stored', stored } : { kind: 'conflict', stored };
   }
 
-  /** Undefined also if the record is of another entry. */
+  /** Reads a record live; undefined if there is none, it is invalid, or it belongs to another entry. */
   async #load(name: ObjectName, entryUid: string, signal: AbortSignal): Promise<RunView | undefined> {
     const found = await findObject(this.#client, reconcileRuns, name, { signal });
     const view = found && runView(found);
@@ -168,7 +168,10 @@ export class KubeRunStore implements RunStore {
     this.#recordsWithoutEntry.set(uid, waiting.set(key, view));
   }
 
-  /** Whether the record does not count, because its key has another one, and only earlier versions of the server gave this one's name. */
+  /**
+   * Whether the record does not count. That is so if its key has another record, and its own name is not the name that the server gives to
+   * a new record.
+   */
   #isSuperseded({ key, name, record }: RunView): boolean {
     const known = this.#newest.get(key);
     return known !== undefined && known.name !== name && name !== runName(record.entry, record.component);
@@ -207,7 +210,7 @@ function viewIn(object: KubeObject): RunView {
   const stored = runView(object);
   if (stored) return stored;
   throw new TransportError(
-    `the API server's answer for ReconcileRun ${object.metadata.namespace}/${object.metadata.name} is not valid; check that the installed CRD is that of this server`,
+    `the API server's answer for ReconcileRun ${object.metadata.namespace}/${object.metadata.name} is not valid; install the CRDs of the version of drawbridge that runs: kubectl apply -f charts/drawbridge/files/inventory-crds`,
     undefined,
     false,
   );

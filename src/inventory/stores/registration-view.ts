@@ -11,7 +11,7 @@ import type { Registration } from '../registration.ts';
 export interface RegistrationView extends Projected {
   readonly registration: Registration;
   readonly spec: ComponentReconciler['spec'];
-  /** Why a field cannot be used; undefined if all can. `registrationViolation` checks the paths. */
+  /** Why the server cannot use a field of the spec; undefined if it can use all. `registrationViolation` checks `reads` and `writes`. */
   readonly problem: string | undefined;
   readonly conditions: readonly Condition[];
   /** Creation time, epoch milliseconds; 0 if unknown. */

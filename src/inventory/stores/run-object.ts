@@ -176,7 +176,7 @@ const pastRun = (past: PastRun) => ({
   operation: past.operation,
   reasons: past.reasons,
   outcome: past.outcome,
-  // Null would be data inside a list.
+  // A merge patch replaces a list as a whole, so a null in it would be stored.
   ...(past.reason === undefined ? {} : { reason: past.reason }),
   startedAt: time(past.startedAtMs),
   durationMillis: millis(past.durationMs),

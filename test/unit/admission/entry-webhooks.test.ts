@@ -189,7 +189,7 @@ describe('settings of components', () => {
     assert.deepEqual(await warnings('CREATE', { network: {}, netwrok: {}, cluster: {}, gold: {} }), [
       `spec.components.netwrok has no effect: no component netwrok is registered; registered: cluster, gold, network; correct the name, or register the component`,
       `spec.components.cluster has no effect: component cluster does not run in mode byoc; it runs in managed; remove this setting`,
-      `spec.components.gold has no effect: the selector of component gold does not match the labels of the entry; label the entry as it says (kubectl get componentreconciler gold -o jsonpath='{.spec.selector}'), or remove this setting`,
+      `spec.components.gold has no effect: the selector of component gold does not match the labels of the entry; label the entry as the selector requires (kubectl get componentreconciler gold -o jsonpath='{.spec.selector}'), or remove this setting`,
     ]);
   });
 

@@ -259,7 +259,7 @@ describe('the status of an entry', () => {
         [
           'firewall',
           'NotRegistered',
-          'no such component is registered; correct the name in spec.components, or register it',
+          'no such component is registered; correct the name in spec.components, or register the component',
         ],
       ],
     );

@@ -299,7 +299,7 @@ describe('the remote hub', () => {
     await stage.want('three', [inManaged()]);
     assert.match(
       stage.hub.problem('two') ?? '',
-      /the server does not watch the managed cluster; it watches at most 2 clusters at a time/,
+      /the server does not watch the managed cluster, because it watches at most 2 clusters at a time/,
     );
     assert.equal(stage.hub.problem('one'), undefined);
     stage.hub.forget('three');
@@ -344,7 +344,7 @@ describe('the remote hub', () => {
     }
     assert.match(
       stage.hub.problem('one') ?? '',
-      /the server does not watch the managed cluster; it watches at most 1 clusters at a time/,
+      /the server does not watch the managed cluster, because it watches at most 1 clusters at a time/,
     );
     await stage.want('two', [inManaged()], null);
     await stage.settle();

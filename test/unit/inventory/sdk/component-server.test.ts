@@ -179,7 +179,7 @@ describe('the server of a component', () => {
     };
     assert.equal((await post({ url }, world.request(), 'x')).status, 202);
     await until('the end', () => reason !== '', waiting);
-    assert.match(reason, /no report was accepted before the deadline/);
+    assert.match(reason, /the server accepted no report before the deadline/);
     assert.deepEqual(world.reports, []);
   });
 });
