@@ -16,8 +16,9 @@ export interface ControllerOptions extends QueueOptions {
   readonly reconciler: Reconciler;
   readonly clock: Clock;
   readonly log: Log;
+  /** Default: no metrics. */
   readonly metrics?: ControllerMetrics;
-  /** Reconciles at a time. Default 16. */
+  /** Maximum number of reconciles at a time. Default 16. */
   readonly workers?: number;
   /**
    * Workers that the least urgent lane (the one with the highest number) may not use, so that its reconciles never delay those of other
@@ -46,8 +47,8 @@ export class Controller {
   }
 
   /**
-   * Starts the sources, calls `onSynced` once all have synced, then reconciles until `signal` aborts. Resolves when the reconciles
-   * in flight have settled. Rejects if a source fails to start.
+   * Starts the sources, calls `onSynced` once all have synced, then reconciles until `signal` aborts. Then resolves once the reconciles in
+   * flight have settled. Rejects if a source fails to start before `signal` aborts.
    */
   async run(signal: AbortSignal, onSynced: () => void = () => {}): Promise<void> {
     const {
@@ -76,7 +77,7 @@ export class Controller {
     setMaxListeners(0, stop.signal);
     const onAbort = (): void => {
       stop.abort(signal.reason);
-      // Synchronously, because no write may start after `signal` has aborted.
+      // Stop the dispatcher synchronously, because no write may start after `signal` has aborted.
       void dispatcher.stop();
     };
     if (signal.aborted) onAbort();
@@ -100,7 +101,8 @@ export class Controller {
   }
 
   /**
-   * Lets `admit` decide again about every key that it refused, or about those in `keys`. Has no effect while the controller does not run.
+   * Lets `admit` (`QueueOptions`) decide again about every key that it refused. With `keys`: only about the refused keys in `keys`. Has no
+   * effect while the controller does not run.
    */
   wake(keys?: Iterable<string>): void {
     this.#dispatcher?.queue.readmit(keys);

@@ -19,7 +19,10 @@ export interface DispatcherOptions extends QueueOptions {
   readonly lane0Aborts: boolean;
 }
 
-/** Each reconcile counts as at least this long, milliseconds, because the dispatcher measures only its part before the first `await`. */
+/**
+ * Each reconcile counts as at least this long, milliseconds, because the dispatcher measures only the part of a reconcile before its first
+ * `await`.
+ */
 const MIN_CHARGE_MS = SLICE_MS / 256;
 
 /** Passes the keys of one queue to the reconciler, with bounded concurrency, and schedules each key by its result. */
@@ -31,6 +34,7 @@ export class Dispatcher {
   readonly #drained = deferred();
   /** The least urgent lane. */
   readonly #lastLane: number;
+  /** Number of reconciles in flight whose keys come from the least urgent lane. */
   #lastLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
   /** Whether a call of `#dispatch` is scheduled. */
@@ -50,7 +54,7 @@ export class Dispatcher {
     this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onDueWhileRunning }, options.metrics);
   }
 
-  /** Starts dispatching. Until then, the queue only collects keys, so that the first reconciles see complete stores. */
+  /** Starts dispatching. Before this call, the queue only collects keys, so that the first reconciles see complete stores. */
   open(): void {
     if (this.#state !== 'collecting') return;
     this.#state = 'open';
@@ -66,7 +70,10 @@ export class Dispatcher {
     return this.#drained.promise;
   }
 
-  /** Dispatches in a microtask, or after a pause if one is due, so that keys added together compete by lane and not by order. */
+  /**
+   * Schedules `#dispatch`. In a microtask, so that the lane decides between keys that are added together, and not the order of the adds.
+   * After SLICE_MS of reconciles, after a pause instead.
+   */
   #wake(): void {
     if (this.#state !== 'open' || this.#scheduled) return;
     this.#scheduled = true;

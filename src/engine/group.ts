@@ -21,13 +21,16 @@ export class Group {
     return this.#gate.name;
   }
 
-  /** An independent controller waits for no other controller, and no other controller waits for it. */
+  /**
+   * Adds a controller. If `independent`: it starts as soon as this process leads, and at once if it leads already. Otherwise: the
+   * controllers start in the order of their addition when this process begins to lead, each once the one before it has synced.
+   */
   add(controller: SupervisedController, independent: boolean): void {
     this.#controllers.set(controller, { ordered: !independent });
     if (this.#leadership && independent && !this.#closed) void controller.start();
   }
 
-  /** Stops the controller. Resolves once none of its work is in flight. */
+  /** Stops the controller. Resolves once its reconciles have settled. */
   async remove(controller: SupervisedController): Promise<void> {
     this.#controllers.delete(controller);
     await controller.stop('stopped');
@@ -38,7 +41,10 @@ export class Group {
     this.#closed = true;
   }
 
-  /** Campaigns, and runs the controllers while this process leads, until `signal` aborts. Retries with backoff if the gate fails. */
+  /**
+   * Campaigns, and runs the controllers while this process leads, until `signal` aborts. Retries with backoff if the gate fails. Never
+   * rejects.
+   */
   run(signal: AbortSignal): Promise<void> {
     return supervise(
       this.#supervision,
@@ -71,8 +77,8 @@ export class Group {
   }
 
   /**
-   * When `signal` aborts, aborts the work of all controllers synchronously, because no write may start after that. Resolves once that work
-   * has settled.
+   * When `signal` aborts, stops all controllers synchronously, because no write may start after that. Resolves once their reconciles have
+   * settled.
    */
   #stopControllersOnAbort(signal: AbortSignal): Promise<unknown> {
     return new Promise((resolve) => {

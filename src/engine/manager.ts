@@ -55,7 +55,8 @@ export class Manager {
   }
 
   /**
-   * Controllers without a gate run in every replica. Gates with the same name are one gate: the manager uses the first one.
+   * Adds a controller behind `gate`. Without a gate, the controller runs in every replica. If several gates have the same name, the manager
+   * uses the first one for all their controllers.
    * @throws CodedError `AlreadyAdded` if the controller was added before and not removed.
    */
   add(controller: Runnable, gate?: LeaderGate): void {
@@ -72,7 +73,10 @@ export class Manager {
     group.add(supervised, this.#groupsSignal !== undefined);
   }
 
-  /** Stops the controller and resolves when its last reconcile has settled. Do not await it inside that reconcile. */
+  /**
+   * Stops the controller, and resolves when its last reconcile has settled. Has no effect on a controller that was not added. Do not await
+   * it in a reconcile of that controller.
+   */
   async remove(controller: Runnable): Promise<void> {
     const entry = this.#controllers.get(controller);
     if (!entry) return;
@@ -82,8 +86,8 @@ export class Manager {
 
   /**
    * Runs until `signal` aborts, then stops the controllers, last added first, and resolves when all have stopped. Rejects with
-   * `DrainDeadlineExceeded` if some did not stop within `drainMs`. Because these may still write, the manager does not release their Leases,
-   * which then expire. A manager runs only once: a second call rejects with `AlreadyRunning`.
+   * `DrainDeadlineExceeded` if some controllers did not stop within `drainMs`. Because these controllers may still write, the manager does
+   * not release their Leases, which then expire. A manager runs only once: a second call rejects with `AlreadyRunning`.
    */
   async run(signal: AbortSignal): Promise<void> {
     if (this.#groupsSignal)

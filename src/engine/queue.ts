@@ -10,7 +10,10 @@ export interface QueueOptions {
   readonly lanes?: number;
   /** Decides whether a due key may run. A refused key waits until `readmit()` or its next add. Default: every key may run. */
   readonly admit?: (key: string) => boolean;
-  /** Called when a key that a worker still processes becomes due again, and at each further add of it. `lane`: where it will wait. */
+  /**
+   * Called when a key that a worker still processes becomes due again, and at each further add of that key. `lane`: where the key will
+   * wait.
+   */
   readonly onDueWhileRunning?: (key: string, lane: number) => void;
   /** Delays of `retry`, milliseconds. Default base 100, cap 30000. */
   readonly backoff?: { readonly baseMs: number; readonly capMs: number };
@@ -31,12 +34,16 @@ interface Pending {
   readonly key: string;
   lane: number;
   readonly reasons: string[];
-  /** Monotonic instant at which the key is or was due. */
+  /** When the key is due, or became due: milliseconds on the monotonic clock. */
   dueAt: number;
-  /** Wall-clock instant at which the key is also due; the earlier of the two counts. Infinity if only the delay counts. */
+  /**
+   * When the key is also due: epoch ms on the wall clock. The key is due when either clock shows its instant. Infinity: `dueAt` alone
+   * counts.
+   */
   wallAt: number;
 }
 
+/** Maximum number of reasons that the queue keeps for a pending key. */
 const MAX_REASONS = 8;
 
 /**
@@ -46,9 +53,9 @@ const MAX_REASONS = 8;
 const WALL_CHECK_MS = 500;
 
 /**
- * Keys that wait for a worker. One worker at a time processes a key; adds that arrive meanwhile merge into one more run. Lane 0 goes
- * first, and within a lane the key that has been due longest. A key added for a wall-clock instant is due when the wall clock shows
- * it. It is due at the latest after the delay that remained at the add, so that setting the clock back never lengthens a wait.
+ * Keys that wait for a worker. One worker at a time processes a key; adds that arrive meanwhile merge into one more run. Lane 0 goes first,
+ * and within a lane the key that has been due longest. A key that is added for a wall-clock instant is due when the wall clock shows that
+ * instant, but at the latest after the delay that remained at the add, so that setting the clock back never lengthens a wait.
  */
 export class KeyedQueue {
   readonly #clock: Clock;
@@ -65,7 +72,9 @@ export class KeyedQueue {
   readonly #delays = new DeadlineHeap<string>();
   readonly #wallDeadlines = new DeadlineHeap<string>();
   readonly #lanes: readonly DeadlineHeap<string>[];
+  /** Due keys that `admit` refused. */
   readonly #refused = new Set<string>();
+  /** By key: number of failures since the last `forget`. */
   readonly #failures = new Map<string, number>();
   #timer: { readonly at: number; readonly cancel: Cancel } | undefined;
   #closed = false;
@@ -139,7 +148,10 @@ export class KeyedQueue {
     this.#failures.delete(key);
   }
 
-  /** Returns the next due key of the lanes 0 to `lastLane` that `admit` allows. The caller processes it and then calls `done`. */
+  /**
+   * Returns the next due key of the lanes 0 to `lastLane` (default: all lanes) that `admit` allows; undefined if there is none. The caller
+   * processes the key, and then calls `done`.
+   */
   take(lastLane: number = this.#lanes.length - 1): TakenKey | undefined {
     for (const lane of this.#lanes.slice(0, lastLane + 1)) {
       for (let first = lane.peek(); first; first = lane.peek()) {
@@ -162,8 +174,8 @@ export class KeyedQueue {
   }
 
   /**
-   * Makes every key that `admit` refused, or those of them in `keys`, ready again. The next `take` that reaches such a key calls `admit`
-   * for it.
+   * Makes the keys that `admit` refused ready again. With `keys`: only the refused keys in `keys`. The next `take` that reaches such a key
+   * calls `admit` for it.
    */
   readmit(keys: Iterable<string> = this.#refused): void {
     for (const key of [...keys]) {
@@ -227,7 +239,7 @@ export class KeyedQueue {
     }
     this.#refused.delete(key);
     const ready = this.#lanes[lane];
-    // Setting it again would move it behind other keys with the same time.
+    // Setting the key again would move it behind other keys with the same time.
     if (ready?.get(key) !== pending.dueAt) ready?.set(key, pending.dueAt);
     this.#onReady();
   }
@@ -242,7 +254,7 @@ export class KeyedQueue {
     return { key, lane: pending.lane, reasons: pending.reasons };
   }
 
-  /** Sets the timer of the queue to the earliest key. If it fires before a key is due, it is set again. */
+  /** Sets the timer of the queue to the earliest key. If the timer fires before a key is due, `#onTimer` sets it again. */
   #setTimer(): void {
     const delay = this.#delays.peek();
     if (!delay) return;

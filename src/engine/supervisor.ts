@@ -19,6 +19,7 @@ export type ControllerState =
   | 'waiting'
   /** Waits for its sources to sync. */
   | 'syncing'
+  /** Its sources have synced, and it reconciles. */
   | 'running'
   /** Waits for its restart after a failure; `error` describes the failure. */
   | 'restarting'
@@ -33,13 +34,13 @@ export interface Supervision {
   readonly random: () => number;
 }
 
-/** Bounds of the delay before a restart, which is exponential with full jitter. */
+/** Bounds of the delay before a restart, milliseconds. The delay grows exponentially, with full jitter. */
 export const RESTART_BACKOFF = { baseMs: 1000, capMs: 30_000 };
 
 /**
- * Repeats `attempt` with backoff until `signal` aborts. An attempt that ends before that, even without an error, counts as failed. The
- * attempt calls `healthy` once it works, which resets the backoff. Calls `onFailure` after each failed attempt, before the wait of `delayMs`
- * milliseconds. Never rejects.
+ * Repeats `attempt` with backoff until `signal` aborts. An attempt that ends before `signal` aborts counts as failed, even if it has no
+ * error. An attempt calls `healthy` once it works, which resets the backoff. Calls `onFailure` after each failed attempt, before the wait
+ * of `delayMs` milliseconds. Never rejects.
  */
 export async function supervise(
   { clock, random }: Supervision,
@@ -100,8 +101,8 @@ export class SupervisedController {
   }
 
   /**
-   * Aborts the controller's work. Resolves once nothing is in flight, after it has set `state` to `finalState`: `stopped` if the controller
-   * never starts again.
+   * Stops the controller. Resolves once nothing is in flight, after it has set `state` to `finalState`. Pass `stopped` if the controller
+   * never starts again, otherwise `waiting`.
    */
   async stop(finalState: 'waiting' | 'stopped'): Promise<void> {
     this.#stop?.abort();

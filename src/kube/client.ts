@@ -15,7 +15,7 @@ export interface WriteOptions extends CallOptions {
   readonly dryRun?: boolean;
   /** `Strict`: the API server rejects an object with unknown fields by ApiError 400. Default: it drops them. */
   readonly fieldValidation?: 'Strict';
-  /** Subresource to write instead of the object, such as `status`. */
+  /** Subresource to write instead of the object, such as `status`. Default: the object itself. */
   readonly subresource?: string;
 }
 
@@ -35,8 +35,9 @@ export interface ListOptions extends CallOptions {
 export interface DeleteOptions extends CallOptions {
   /** Deletes only the object with this uid. If another object has the name, the call rejects with ApiError 409. */
   readonly uid?: string;
-  /** Deletes the object only at this version. If it has changed, the call rejects with ApiError 409. */
+  /** Deletes the object only while it has this resourceVersion. If the object has changed, the call rejects with ApiError 409. */
   readonly resourceVersion?: string;
+  /** Default: the API server's default for the kind, normally `Background`. */
   readonly propagation?: 'Background' | 'Foreground' | 'Orphan';
   /** For Pods: how long their containers may take to stop. Default: as the Pod's spec says. */
   readonly gracePeriodSeconds?: number;
@@ -83,7 +84,7 @@ export interface TokenUser {
 /** A complete list. */
 export interface ListPage {
   readonly items: KubeObject[];
-  /** Version of the collection, from which a watch can start. */
+  /** resourceVersion of the collection, from which a watch can start. */
   readonly resourceVersion: string;
 }
 
@@ -98,7 +99,7 @@ export interface ListPage {
 export interface Client {
   /** Gets an object, or a subresource of it. */
   get(resource: Resource, name: ObjectName, options?: CallOptions & { subresource?: string }): Promise<KubeObject>;
-  /** Lists all pages, in order; rejects if one fails. If the list expires between two pages, it restarts once. */
+  /** Lists all pages, in order. Rejects if a page fails. If the list expires between two pages, restarts it once. */
   list(resource: Resource, options?: ListOptions): Promise<ListPage>;
   /** Creates the object. If an object has the name, rejects with ApiError 409, reason `AlreadyExists`. */
   create(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;

@@ -11,8 +11,8 @@ export interface ClusterTls {
   /** `false` disables server certificate verification; for test clusters only. Default true. */
   readonly rejectUnauthorized?: boolean;
   /**
-   * URL of an HTTP or HTTPS proxy to connect through (CONNECT), with user and password if it needs them. Only from the user's own
-   * kubeconfig.
+   * URL of an HTTP or HTTPS proxy to connect through (CONNECT), with user and password if the proxy needs them. Default: no proxy. Take it
+   * only from the kubeconfig of the user who runs this program, never from an untrusted kubeconfig.
    */
   readonly proxy?: string;
 }
@@ -41,6 +41,7 @@ export interface Credentials {
 export interface StaticCredentials {
   readonly server: string;
   readonly namespace?: string;
+  /** Bearer token. Default: the calls have no Authorization header. */
   readonly token?: string;
   readonly tls?: ClusterTls;
 }
@@ -70,7 +71,7 @@ export function withToken({ server, connectionAuth }: Credentials, token: string
   };
 }
 
-/** Settings to connect in the same way, through the same proxy, but without authentication. */
+/** The settings without the client certificate and its key: they connect to the same server, through the same proxy. */
 export function withoutClientCertificate({
   cert: _cert,
   key: _key,

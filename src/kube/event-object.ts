@@ -79,7 +79,7 @@ export function seriesKey({ regarding, type, reason, action, note }: RecordedEve
   return JSON.stringify([apiVersion, kind, namespace, name, uid, type, reason, action, note]);
 }
 
-/** Names of some kinds may contain characters that the name of an Event may not. */
+/** A unique name for an Event: the name of its object and a random suffix. Replaces characters that the name of an Event cannot have. */
 function eventName(name: string): string {
   const stem = name
     .toLowerCase()

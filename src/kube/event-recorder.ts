@@ -11,9 +11,9 @@ import { type KubeLog, silentLog } from './log.ts';
 /** Records events.k8s.io/v1 Events. Best effort: it never blocks, throws, or fails the work that it reports on. */
 export interface EventRecorder {
   /**
-   * Writes the Event, or counts it as a repetition if an equal one was recorded less than six minutes ago. Drops it after `close`, and if
-   * the budget of its object and action is used up (`seriesBudget`). If the budget of its action is used up (`writeBudget`), too many
-   * writes wait, or the write fails, a later repetition writes it.
+   * Writes the Event. If an equal Event was recorded less than six minutes ago, counts it as a repetition instead. Drops the Event after
+   * `close`, or if the budget of its object and action is used up (`seriesBudget`). Skips a write if the budget of its action is used up
+   * (`writeBudget`) or too many writes wait. After a skipped or failed write, a later repetition writes the Event.
    */
   record(event: RecordedEvent): void;
   /** Writes pending Events for at most 2 s, then drops the rest and ends the recorder. */
@@ -33,7 +33,7 @@ const SERIES_MS = 6 * 60_000;
 const COLLECT_MS = 10_000;
 /** Maximum number of series, and of budgets of objects, that the recorder remembers. It forgets the oldest. */
 const MAX_SERIES = 1_000;
-/** Maximum number of writes that wait or run; the recorder drops further ones. */
+/** Maximum number of writes that wait or run; the recorder skips further ones. */
 const MAX_PENDING = 200;
 /** Budget of new series about one object and with one action: 25 at once, then one every five minutes. */
 const seriesBudget: Budget = { burst: 25, refillMs: 5 * 60_000 };

@@ -8,8 +8,8 @@ import { tokenUserOf } from './token-user.ts';
 import type { CallSpec, Transport } from './transport.ts';
 
 /**
- * Path of RBAC objects. POST, PUT, and PATCH below it use the pool `slow`, because the API server delays them for its escalation check. It
- * does not check deletions. `apply` uses the pool `quick`, because no code applies RBAC objects.
+ * Path of RBAC objects. POST, PUT, and PATCH below it use the pool `slow`, because the API server delays these calls for its escalation
+ * check. It does not check deletions. `apply` uses the pool `quick`, because no code applies RBAC objects.
  */
 const rbacPath = groupPath({ group: 'rbac.authorization.k8s.io', version: 'v1' });
 const authorizationPath = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
@@ -28,7 +28,7 @@ interface ClientOptions {
   readonly urgent?: boolean;
 }
 
-/** The Client of one transport. It has no resources of its own and ends with the transport. */
+/** The Client of one transport. It opens no connections itself, and needs no close. */
 export function createClient(transport: Transport, options: ClientOptions = {}): Client {
   const { beforeWrite } = options;
   const send = (spec: CallSpec): Promise<unknown> =>

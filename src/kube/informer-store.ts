@@ -10,14 +10,14 @@ import { compareResourceVersions, isOlder } from './resource-version.ts';
 import type { Projected, Store, StoreEvent, StoreFailure, StoreSpec } from './store.ts';
 import { StoreIndexes } from './store-indexes.ts';
 
-/** Number of remembered deletions, so that a late, older event does not restore a deleted object. */
+/** Maximum number of deletions that the store remembers, so that a late, older event does not restore a deleted object. */
 const MAX_TOMBSTONES = 1024;
 
 /** The current failure of the list-watch. Times are milliseconds on the monotonic clock. */
 interface Failure extends Omit<StoreFailure, 'forMs' | 'refusedForMs'> {
   /** When the first failure in a row occurred. */
   readonly sinceMs: number;
-  /** When the server began to refuse the list-watch; undefined if it does not. */
+  /** When the server began to refuse the list-watch; undefined if it does not refuse it. */
   readonly refusedSinceMs?: number | undefined;
 }
 
@@ -32,11 +32,13 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   readonly #log: KubeLog;
   readonly #indexes = new StoreIndexes<T>();
   readonly #listeners = new Set<(event: StoreEvent<T>) => void>();
+  /** By key: the resourceVersion at which the object was deleted. */
   readonly #tombstones = new RecentMap<string, string>(MAX_TOMBSTONES);
   readonly #closed = new AbortController();
   readonly #firstSync = deferred();
   #objects = new Map<string, T>();
   #synced = false;
+  /** When the server last answered or sent data, milliseconds on the monotonic clock; undefined before that. */
   #aliveAtMs: number | undefined;
   /** Whether the server has more objects than `maxObjects`. */
   #overflowed = false;
@@ -111,7 +113,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     });
   }
 
-  /** Adds the indexes of another reader; false if a name belongs to a different function. */
+  /** Adds the indexes of another reader. Returns false, and adds none, if a name belongs to a different function. */
   addIndexes(indexes: StoreSpec<T>['indexes'] = {}): boolean {
     if (!this.#indexes.accepts(indexes)) return false;
     this.#indexes.add(indexes, [...this.#objects.values()]);
@@ -215,7 +217,10 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     return !this.#followsSchema || isDeepStrictEqual(before, now);
   }
 
-  /** Events may be duplicated or out of order, but the versions of one object only grow. */
+  /**
+   * Whether the event is older than what the store has. Events may be duplicated or out of order, but the resourceVersion of one object
+   * only grows.
+   */
   #isOutdated(type: string, key: string, before: T | undefined, resourceVersion: string): boolean {
     const newest = before?.resourceVersion ?? this.#tombstones.get(key);
     if (newest === undefined) return false;

@@ -63,12 +63,12 @@ export type Failure = 'unsent' | 'stale' | 'cut' | 'tooLarge' | 'malformed';
 /** The call got no complete answer. */
 export class CallError extends TransportError {
   constructor(
-    /** The call, such as `GET /version`. */
+    /** The method and path of the call, such as `GET /version`. */
     what: string,
     why: string,
     cause: unknown,
     readonly failure: Failure,
-    /** The time limit ended the call. */
+    /** Whether the time limit ended the call. */
     readonly timedOut: boolean,
   ) {
     super(`${what}: ${why}`, cause, failure === 'unsent' && !timedOut, why);
@@ -82,7 +82,7 @@ export interface JsonCall {
   /** The escaped path with its query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[]>>;
-  /** Sent as JSON. */
+  /** Sent as JSON. Default: no body. */
   readonly body?: unknown;
   /** Default `application/json`. */
   readonly contentType?: string | undefined;
@@ -217,6 +217,7 @@ export interface ConnectionOptions {
   readonly connectTimeoutMs?: number;
 }
 
+/** How long an idle connection stays open, milliseconds. */
 const KEEP_ALIVE_MS = 30_000;
 /**
  * Idle time of a connection before TCP keep-alive probes begin, milliseconds. Node then probes each second, ten times, so a connection
@@ -224,12 +225,15 @@ const KEEP_ALIVE_MS = 30_000;
  */
 const PROBE_AFTER_MS = 10_000;
 
-/** `ClusterTls` whose `ca` may also be an empty list, to trust no server. Without `ca`, Node trusts the public authorities. */
+/**
+ * `ClusterTls` whose `ca` may also be an empty list, to trust no server. If `ca` is absent, Node trusts the public certificate authorities
+ * (CAs).
+ */
 type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
 
 /**
- * Opens an agent of undici, which keeps connections for 30 s after a call, unless the server's Keep-Alive header names another time. It has
- * no time limits for calls; `CallLimit` sets those. Throws if a certificate or key in `tls` cannot be read.
+ * Opens an agent of undici. It keeps connections for 30 s after a call, unless the server's Keep-Alive header names another time. It sets
+ * no time limits for calls; `CallLimit` sets them. Throws if a certificate or key in `tls` cannot be read.
  */
 export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: ConnectionOptions = {}): Agent {
   // Parses keys and certificates once, instead of once for each connection.
@@ -264,7 +268,7 @@ export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path' | 'maxAnsw
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Calls servers other than API servers, such as the components of the inventory: each call may have another URL and token. */
+/** Calls servers other than API servers, such as the components of the inventory: each call has its own URL and token. */
 export class JsonCaller {
   readonly #agent: Agent;
   readonly #clock: Clock;

@@ -14,7 +14,7 @@ export interface AmbientOptions {
   readonly file?: string;
   /** The value of $KUBECONFIG: a list of files, separated as in $PATH. If several define a name, the first counts. */
   readonly paths?: string;
-  /** Default: the current context. Ignored with the Pod's ServiceAccount. */
+  /** Name of the context to use. Default: the current context. Ignored if the Pod's ServiceAccount is used. */
   readonly context?: string;
 }
 
@@ -39,8 +39,8 @@ export function fileCredentials(path: string, context?: string): Promise<Credent
 }
 
 /**
- * The names of the contexts in the kubeconfig that `ambientCredentials` would read; none with the Pod's ServiceAccount. Rejects with
- * `KubeconfigMissing` or `KubeconfigInvalid` if the files cannot be used.
+ * The names of the contexts in the kubeconfig that `ambientCredentials` would read; an empty list if it would use the Pod's ServiceAccount.
+ * Rejects with `KubeconfigMissing` or `KubeconfigInvalid` if the files cannot be used.
  */
 export async function contextNames(options: AmbientOptions): Promise<string[]> {
   const files = await findFiles(options);
@@ -58,8 +58,8 @@ interface DerivedContext {
 
 /**
  * A kubeconfig (`text`) with one context, for the user of the selected context, at another URL of the same API server. It contains no
- * credentials, so it works only together with `files`, which define the user. Undefined with the Pod's ServiceAccount. Rejects like
- * `ambientCredentials`.
+ * credentials, so it works only together with `files`, the absolute paths of the kubeconfigs that define the user. Undefined if the Pod's
+ * ServiceAccount is used. Rejects like `ambientCredentials`.
  */
 export async function derivedContext(
   options: AmbientOptions,
@@ -76,7 +76,7 @@ export async function derivedContext(
   return { text: derived.exportConfig(), files: files.map((file) => resolve(file)) };
 }
 
-/** The kubeconfig files to read; undefined for the Pod's ServiceAccount. Rejects with CodedError `KubeconfigMissing`. */
+/** The kubeconfig files to read; undefined if the Pod's ServiceAccount is used. Rejects with CodedError `KubeconfigMissing`. */
 async function findFiles({ file, paths = '' }: AmbientOptions): Promise<readonly string[] | undefined> {
   if (file) return [file];
   const listed = paths.split(delimiter).filter((path) => path !== '');
@@ -130,8 +130,8 @@ async function loadFile(path: string): Promise<KubeConfig> {
 const impersonations = new WeakMap<object, ConnectionAuth['headers']>();
 
 /**
- * The impersonation headers for the groups, the uid, and the extras of a user. The library sends only `as`, and would act as that user
- * without the groups. Throws an Error for groups, a uid, or extras without `as`.
+ * The impersonation headers for the groups, the uid, and the extras of a user. The library sends only `as`; without these headers, it would
+ * act as that user, but not in these groups. Throws an Error for groups, a uid, or extras without `as`.
  */
 function impersonationIn(parsed: unknown, name: string): ConnectionAuth['headers'] {
   const user = own(
@@ -154,7 +154,10 @@ function impersonationIn(parsed: unknown, name: string): ConnectionAuth['headers
   return headers;
 }
 
-/** Adds support for `tokenFile`, which the library ignores, by its auth provider for token files. It reads a file again every minute. */
+/**
+ * Adds support for `tokenFile`, which the library ignores, by the auth provider of the library for token files, which reads a file again
+ * every minute.
+ */
 function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): void {
   const users = (parsed as { users?: { name?: unknown; user?: { tokenFile?: unknown } }[] } | undefined)?.users ?? [];
   for (const [i, user] of config.users.entries()) {

@@ -60,8 +60,9 @@ class LeaseCampaign implements LeaseGate {
   readonly #retryMs: number;
   readonly #log: KubeLog;
   readonly #random: () => number;
-  /** The Lease as last read or written, and when this process first saw that version (monotonic, never compared between processes). */
+  /** The Lease as last read or written; undefined if it does not exist, or must be read again. */
   #lastRead: KubeObject | undefined;
+  /** When this process first saw the resourceVersion of `#lastRead`, milliseconds on its own monotonic clock. */
   #lastReadAtMs = 0;
   /** Until when the last successful write of the Lease proves that no other process may lead, milliseconds on the monotonic clock. */
   #provedUntilMs = Number.NEGATIVE_INFINITY;
@@ -114,8 +115,8 @@ class LeaseCampaign implements LeaseGate {
   }
 
   /**
-   * Runs `lead`, and renews the Lease until `lead` settles. Resolves to `done`, or to `lost` if this process lost the Lease before. Rejects
-   * with the error of `lead`, unless its signal aborted.
+   * Runs `lead`, and renews the Lease until `lead` settles. Resolves to `done`; to `lost` if this process lost the Lease before `lead`
+   * settled. Rejects with the error of `lead`, unless the signal of `lead` aborted before.
    */
   async #lead(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<'done' | 'lost'> {
     const leadership = new AbortController();
@@ -142,8 +143,8 @@ class LeaseCampaign implements LeaseGate {
   }
 
   /**
-   * Renews the Lease until `settled` aborts, and resolves to `held`. If `#provedUntilMs` passes before, or another process holds the Lease,
-   * calls `onLost`, which must abort the work of the leader, and resolves to `lost`.
+   * Renews the Lease until `settled` aborts, and resolves to `held`. If, before that, `#provedUntilMs` passes or another process holds the
+   * Lease, calls `onLost`, which must abort the work of the leader, and resolves to `lost`.
    */
   async #renew(settled: AbortSignal, onLost: () => void): Promise<'held' | 'lost'> {
     const stop = new AbortController();
@@ -178,8 +179,8 @@ class LeaseCampaign implements LeaseGate {
   }
 
   /**
-   * Tries once to acquire or renew the Lease. `#provedUntilMs` counts from before the request, so it passes before another process may
-   * lead.
+   * Tries once to acquire or renew the Lease. Resolves to whether this process now holds it. Never rejects. `#provedUntilMs` counts from
+   * before the request, so it passes before another process may lead.
    */
   async #tryClaim(signal: AbortSignal): Promise<boolean> {
     const attempt = this.#attempt(signal);
@@ -187,7 +188,7 @@ class LeaseCampaign implements LeaseGate {
       return await this.#claim(attempt.signal);
     } catch (error) {
       if (!signal.aborted) {
-        // The Lease has changed or was deleted, perhaps by an earlier request of this process. The next attempt reads it first.
+        // The Lease has changed or was deleted, perhaps by an earlier request of this process. The next attempt reads the Lease first.
         if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) this.#lastRead = undefined;
         else this.#log.warn('lease request failed', { lease: this.name, error: describe(error) });
       }
@@ -230,6 +231,7 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
+  /** Whether another process holds the Lease as last read, and its time has not passed. */
   #heldByOther(): boolean {
     if (!this.#lastRead) return false;
     const { holder } = readLease(this.#lastRead);
@@ -255,7 +257,7 @@ class LeaseCampaign implements LeaseGate {
         await release(lastRead);
       } catch (error) {
         if (!isConflict(error)) throw error;
-        // A renewal whose answer was abandoned may have succeeded.
+        // A renewal whose answer did not arrive may have changed the Lease.
         const current = await this.#client.get(leases, this.#lease, { signal });
         if (readLease(current).holder === this.#identity) await release(current);
       }
@@ -287,12 +289,16 @@ class LeaseCampaign implements LeaseGate {
     };
   }
 
-  /** A standby reads the Lease often, so that it soon acquires a released one. It also tries as soon as the Lease that it read expires. */
+  /**
+   * Delay before the next attempt to acquire the Lease, milliseconds. While another process holds the Lease, a standby reads it often, so
+   * that it soon sees a release, and tries as soon as the Lease expires.
+   */
   #nextTryMs(): number {
     if (!this.#heldByOther()) return this.#jittered();
     return Math.min(this.#jittered() / READS_PER_RETRY, Math.max(50, this.#heldUntilMs() - this.#clock.monotonic()));
   }
 
+  /** The retry period plus up to 20% jitter, milliseconds. */
   #jittered(): number {
     return this.#retryMs * (1 + 0.2 * this.#random());
   }

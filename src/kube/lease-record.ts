@@ -8,13 +8,15 @@ import { number, text } from './fields.ts';
 export interface LeaseRecord {
   /** Empty if no process holds the Lease. */
   readonly holder: string;
+  /** How long the Lease is valid after a renewal. */
   readonly durationSeconds: number | undefined;
   readonly acquireTime: string | undefined;
   readonly renewTime: string | undefined;
+  /** How often the holder has changed. */
   readonly transitions: number;
 }
 
-/** Reads the spec of a Lease. Fields of another type count as absent. */
+/** Reads the spec of a Lease. A field of another type counts as absent; absent transitions count as 0. */
 export function readLease({ spec }: KubeObject): LeaseRecord {
   return {
     holder: text(spec, 'holderIdentity') ?? '',
@@ -70,8 +72,12 @@ function leaseObject({ name, namespace }: ObjectName, before: KubeObject | undef
   return { apiVersion: apiVersionOf(leases), kind: leases.kind, metadata, spec };
 }
 
-/** Whether no process has written the Lease between the two reads. */
+/** Whether no process has written the Lease between the two reads. False if `a` is undefined. */
 export function sameVersion(a: KubeObject | undefined, b: KubeObject): boolean {
-  const version = own(a?.metadata, 'resourceVersion');
-  return version !== undefined && version === b.metadata.resourceVersion && a?.metadata.uid === b.metadata.uid;
+  const resourceVersion = own(a?.metadata, 'resourceVersion');
+  return (
+    resourceVersion !== undefined &&
+    resourceVersion === b.metadata.resourceVersion &&
+    a?.metadata.uid === b.metadata.uid
+  );
 }

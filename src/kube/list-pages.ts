@@ -17,7 +17,10 @@ export interface Page {
 
 const PAGE_SIZE = 500;
 
-/** The pages of a list. If the list expires between two pages, it restarts once. */
+/**
+ * The pages of a list. If the list expires between two pages, restarts it once, with `restarted`. Throws as `Client.list` rejects. `retry`:
+ * as in `CallSpec`.
+ */
 export async function* listPages(
   transport: Pick<Transport, 'request'>,
   resource: Resource,
@@ -55,7 +58,7 @@ async function nextPage(
       limit: options.limit ?? PAGE_SIZE,
       labelSelector: options.labelSelector,
       fieldSelector: options.fieldSelector,
-      // A continue token already fixes the version.
+      // A continue token already names the resourceVersion of the list.
       resourceVersion: token === undefined ? options.resourceVersion : undefined,
       continue: token,
     },

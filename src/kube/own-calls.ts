@@ -9,7 +9,7 @@ import type { Transport } from './transport.ts';
 
 /**
  * Calls about the user of the credentials, for programs that act for a person: the user name, permissions, and lists page by page. They
- * reject as those of `Client`.
+ * reject as the calls of `Client` do.
  */
 export interface OwnCalls {
   /** The user as whom the API server authenticates the caller (SelfSubjectReview). */
@@ -22,6 +22,7 @@ export interface OwnCalls {
   stream(path: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
 }
 
+/** How long the server may take to send the head of a stream, milliseconds. */
 const HEAD_MS = 30_000;
 
 /** The attributes of a SelfSubjectAccessReview. */

@@ -19,8 +19,8 @@ const SLOW_CONNECTIONS = 32;
 const URGENT_CONNECTIONS = 10;
 
 /**
- * The connections of one cluster with one set of certificates. Watches and slow calls have connections of their own, so that they do not
- * use up those of other calls. Urgent calls have reserved connections.
+ * The connections of one cluster with one set of certificates. Watches and slow calls have separate connections, so that they do not use up
+ * the connections of other calls. Urgent calls have reserved connections.
  */
 export class Pools {
   readonly tls: ClusterTls;

@@ -23,7 +23,7 @@ export interface ReflectorSpec {
   readonly followsSchema?: boolean;
 }
 
-/** Receives what a reflector reads. If it throws CodedError `TooManyObjects`, the reflector waits for minutes, then relists. */
+/** Receives what a reflector reads. If a method throws CodedError `TooManyObjects`, the reflector waits for minutes, and then relists. */
 export interface ReflectorSink {
   /** Receives a complete list in parts: `restart` discards the parts so far, `commit` replaces the content. */
   beginList(): { add(items: readonly KubeObject[]): void; restart(): void; commit(): void };
@@ -64,9 +64,9 @@ const CAP_MS = 5_000;
 /** As BASE_MS and CAP_MS, for refusals. The cap also limits how long a watch lags behind the return of its permission. */
 const REFUSED_BASE_MS = 100;
 const REFUSED_CAP_MS = 2_500;
-/** As CAP_MS, for the first answers that a kind is not served: a kind that was just created is served within seconds. */
+/** As CAP_MS, while the API server answers that it does not serve the kind: a kind that was just created is served within seconds. */
 const NOT_SERVED_CAP_MS = 1_000;
-/** Number of those first answers. */
+/** Number of answers in a row to which NOT_SERVED_CAP_MS applies. */
 const NOT_SERVED_TRIES = 20;
 /**
  * How long an accepted watch must stay open before the reflector assumes that its permission is back, milliseconds: a server may accept a
@@ -86,7 +86,10 @@ const ABSENT_CAP_MS = 30_000;
 const TOO_MANY_OBJECTS_MS = 300_000;
 /** A watch that ends sooner counts as a failure, so that the reflector backs off from a server that closes at once. */
 const SHORT_LIVED_MS = 5_000;
-/** How long the reflector rejects lists that are older than its newest version, milliseconds. After that, it assumes a restored backup. */
+/**
+ * How long the reflector rejects lists that are older than the newest resourceVersion that it has seen, milliseconds. After that, it
+ * assumes that a backup was restored.
+ */
 const STALE_LISTS_MS = 30_000;
 /** Number of streams that break in a row, without a valid event, before the reflector relists. */
 const MALFORMED_BEFORE_RELIST = 3;
@@ -100,9 +103,9 @@ class Reflector {
   readonly #spec: ReflectorSpec;
   readonly #sink: ReflectorSink;
   readonly #options: ReflectorOptions;
-  /** The version from which the next watch starts; undefined if a list is needed. */
+  /** The resourceVersion from which the next watch starts; undefined if a list is needed. */
   #resumeVersion: string | undefined;
-  /** The newest version ever seen. */
+  /** The newest resourceVersion that a list or an event had; undefined before the first complete list. */
   #newest: string | undefined;
   /** When the API server should end the current watch by its timeout, milliseconds on the monotonic clock. */
   #timeoutAtMs = 0;
@@ -113,7 +116,8 @@ class Reflector {
   /** Number of streams that broke since the last valid event. */
   #malformedStreams = 0;
   /**
-   * When the API server first listed an older version than the newest, milliseconds on the monotonic clock; undefined after a newer list.
+   * When the API server first listed an older resourceVersion than `#newest`, milliseconds on the monotonic clock; undefined if the last
+   * list was not older.
    */
   #staleSinceMs: number | undefined;
   /** Number of lists and watches that the server refused since a list was complete or a watch lived for ALLOWED_AFTER_MS. */
@@ -170,7 +174,7 @@ class Reflector {
     return this.#delayAfter(settled.error);
   }
 
-  /** Lists the collection into the sink. Resolves to its version, or undefined if the list is stale. */
+  /** Lists the collection into the sink. Resolves to the resourceVersion of the list; undefined if the list is stale. */
   async #list(): Promise<string | undefined> {
     const { transport, signal } = this.#options;
     const parts = this.#sink.beginList();
@@ -239,21 +243,21 @@ class Reflector {
   #onEvent(event: Exclude<WatchEvent, { type: 'ERROR' }>): void {
     if (event.type !== 'BOOKMARK') this.#sink.apply(event.type, event.object, event.resourceVersion);
     this.#malformedStreams = 0;
-    // Events may be duplicated or out of order; the version from which the next watch starts never decreases.
+    // Events may be duplicated or out of order; the resourceVersion from which the next watch starts never decreases.
     if (this.#resumeVersion !== undefined && isOlder(event.resourceVersion, this.#resumeVersion)) return;
     this.#resumeVersion = event.resourceVersion;
     this.#newest = event.resourceVersion;
   }
 
   /**
-   * Handles the end of a list or a watch: `error`, or undefined if the server ended a watch. Returns the delay before the next,
-   * milliseconds.
+   * Handles the failure of a list, or the end of a watch. `error`: undefined if the server ended the watch without an error. Returns the
+   * delay before the next list or watch, milliseconds.
    */
   #delayAfter(error: unknown): number {
     if (this.#options.signal.aborted) return 0;
     if (isExpired(error) && this.#resumeVersion !== undefined) {
       this.#resumeVersion = undefined;
-      // After an outage, the version is often too old: relist at once, unless the last list was a moment ago.
+      // After an outage, the resourceVersion is often too old: relist at once, unless the last list was a moment ago.
       if (this.#options.clock.monotonic() - this.#listedAtMs >= SHORT_LIVED_MS) {
         this.#failures = 0;
         return 0;
@@ -268,7 +272,7 @@ class Reflector {
       return this.#backoff(describe(error)) + TOO_MANY_OBJECTS_MS * (0.5 + this.#options.random() / 2);
     }
     if (isNotFound(error)) {
-      // The collection no longer exists; a later one with the same name has new versions and needs a list.
+      // The server no longer serves the collection. If it serves a collection of that name again, the reflector must list it.
       this.#resumeVersion = undefined;
       if (this.#spec.optional) return this.#onAbsent();
     }
@@ -295,6 +299,7 @@ class Reflector {
     else this.#cancelAllowed ??= this.#options.clock.schedule(ALLOWED_AFTER_MS, () => this.#onAllowed());
   }
 
+  /** Handles a rejected successor. `attempt`: number of successors that were rejected in a row before this one. */
   #onBusy(error: ApiError, attempt: number): void {
     const { log, onRefusal } = this.#options;
     this.#isSuccessorRefused = true;
@@ -306,6 +311,7 @@ class Reflector {
       });
   }
 
+  /** Ends the refusals in a row, after a complete list or a watch that stayed open. */
   #onAllowed(): void {
     if (this.#refusals >= REFUSALS_BEFORE_REPORT) this.#options.log.info('list-watch is allowed again', this.#fields());
     this.#refusals = 0;
@@ -316,7 +322,8 @@ class Reflector {
     const { log, random, onRefusal } = this.#options;
     const { code } = error;
     onRefusal?.(this.#spec.resource, code);
-    // Before the first list, this is no refusal: the permission may be granted later, as a provider does after it has created an export.
+    // Before the first complete list, do not report a refusal: the permission may only be granted later. A provider, for example, grants it
+    // after it has created an export.
     if (this.#newest === undefined) return this.#backoff(describe(error));
     this.#refusals++;
     this.#sink.failed(describe(error), this.#refusals >= REFUSALS_BEFORE_REPORT ? code : undefined);

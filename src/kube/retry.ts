@@ -1,6 +1,7 @@
 import { backoffMs, retryAfterMsOf } from '../kit/backoff.ts';
 import { ApiError, isUnreachable, TransportError } from './errors.ts';
 
+/** Maximum number of attempts of one call. */
 const MAX_TRIES = 4;
 /** Bounds of the backoff between two tries, milliseconds. */
 const BASE_MS = 250;
@@ -25,7 +26,7 @@ export function retryDelayMs({ error, idempotent, attempt, random }: FailedTry):
   return Math.max(retryAfterMsOf(error), backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, random }));
 }
 
-/** A write is retried only if the server or the connection proves that the first attempt had no effect. */
+/** Whether the answer or the connection proves that the server did not act on the attempt. Only then, a write is retried. */
 function neverActed(error: unknown): boolean {
   if (error instanceof ApiError) return (error.code === 429 || error.code === 503) && error.retryAfterMs !== undefined;
   return error instanceof TransportError && error.notSent;

@@ -14,8 +14,9 @@ export function successText({ status, headers, body }: JsonAnswer): string {
 }
 
 /**
- * Converts a response other than 2xx to an ApiError. The message is `CODE: ` and `Status.message`, else the body, at most 1,000 characters
- * of it. The reason is `Status.reason`, else empty. `retryAfterMs` comes from Retry-After, else from `Status.details.retryAfterSeconds`.
+ * Converts a response other than 2xx to an ApiError. The message is `CODE: ` and at most 1,000 characters of `Status.message`, else of the
+ * body, else `no message`. The reason is `Status.reason`, else empty. `retryAfterMs` comes from Retry-After, else from
+ * `Status.details.retryAfterSeconds`.
  */
 export function toApiError(code: number, retryAfter: string | string[] | undefined, body: string): ApiError {
   const status = parseStatus(body);
@@ -42,8 +43,8 @@ function parseStatus(body: string): unknown {
 }
 
 /**
- * Milliseconds of a Retry-After header: whole seconds, at most six digits. A date is accepted only with `nowMs`, the wall clock, because
- * it requires trust in the clock of the sender; API servers send no dates.
+ * Milliseconds of a Retry-After header: whole seconds, at most six digits; undefined if the header is absent or has another form. A date is
+ * accepted only with `nowMs`, the wall clock, because it requires trust in the clock of the sender; API servers send no dates.
  */
 export function retryAfterMs(header: string | string[] | undefined, nowMs?: number): number | undefined {
   if (typeof header !== 'string') return undefined;

@@ -22,7 +22,10 @@ export class StoreIndexes<T extends { readonly key: string }> {
     }
   }
 
-  /** Updates the indexes after a change of one object. Undefined: it did not exist before, or does not exist now. */
+  /**
+   * Updates the indexes after a change of one object. `before`: undefined if the object did not exist. `now`: undefined if it no longer
+   * exists.
+   */
   replace(before: T | undefined, now: T | undefined): void {
     for (const [name, valuesOf] of this.#functions) {
       const values = this.#entries.get(name);

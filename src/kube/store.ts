@@ -21,7 +21,10 @@ export interface StoreSpec<T extends Projected> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Picks the used fields, never managedFields. Returns undefined to omit the object. If it throws, the store logs that and omits it. */
+  /**
+   * Picks the used fields, never managedFields. Returns undefined to omit the object. If it throws, the store logs the error and omits the
+   * object.
+   */
   readonly project: (object: KubeObject) => T | undefined;
   /** Named indexes: each maps an object to the values by which it can be found. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
@@ -35,7 +38,7 @@ export interface StoreSpec<T extends Projected> {
   /**
    * True for custom kinds whose schema may change. A watch prunes objects by the schema at its start, and the API server ends the watch
    * soon after a change of the schema. So if a watch ends early, the store relists, and an object with other content and the same
-   * version counts as changed.
+   * resourceVersion counts as changed.
    */
   readonly followsSchema?: boolean;
   /**
@@ -78,7 +81,7 @@ export interface StoreFailure {
   readonly forMs: number;
   /** The status code, 401 or 403, if the server has listed the objects before but now refuses to list or watch them. */
   readonly refused?: number | undefined;
-  /** Milliseconds since the server began to refuse them; absent without `refused`. */
+  /** Milliseconds since the server began to refuse the list or watch; absent if `refused` is absent. */
   readonly refusedForMs?: number;
 }
 

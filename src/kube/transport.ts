@@ -21,9 +21,12 @@ export interface CallSpec {
   /** Default `application/json`. */
   readonly contentType?: string;
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for the whole call, including retries and waits. Default: that of the transport. */
+  /** Milliseconds for the whole call, including retries and waits. Default: `TransportOptions.timeoutMs`. */
   readonly timeoutMs?: number;
-  /** `idempotent`: GET and reviews. `write`: retried only if the server did not act. `never`: the caller retries. Default by method. */
+  /**
+   * `idempotent`: GET and reviews. `write`: retried only if the server did not act. `never`: the caller retries. Default: `idempotent` for
+   * GET, otherwise `write`.
+   */
   readonly retry?: 'idempotent' | 'write' | 'never';
   /** See `PoolName`. Default `quick`. */
   readonly pool?: PoolName | undefined;
@@ -219,7 +222,10 @@ export class Transport {
     return new TransportError(`${what}: ${why}`, cause, notSent, why);
   }
 
-  /** The connections and headers of the current credentials. If these have changed, retires the old connections and opens new ones. */
+  /**
+   * The connections and headers of the current credentials. If the certificates have changed, retires the old connections and opens new
+   * ones.
+   */
   async #poolsAndHeaders(limit: CallLimit): Promise<{ pools: Pools; headers: Record<string, string | string[]> }> {
     let credentials: Credentials;
     let connectionAuth: ConnectionAuth;
@@ -242,7 +248,7 @@ export class Transport {
       this.#auth = undefined;
       throw new TransportError(`no credentials for ${this.#origin}: ${describe(error)}`, error, true);
     });
-    // If it fails after its callers were aborted, the rejection has no handler.
+    // If reading the credentials fails after its callers were aborted, no caller handles the rejection, which would end the process.
     value.catch(() => undefined);
     this.#auth = { value, sinceMs: nowMs };
     return value;

@@ -31,13 +31,13 @@ export interface WatchProbeOptions {
  */
 const PERIOD_MS = 8_000;
 /**
- * Number of reviews in one period. With more namespaces, the time between two reviews of one grows, not the number of calls. With at most
- * this number, one review follows the other without a pause; with more, the reviews are spread over the period.
+ * Number of reviews in one period. With more namespaces, the time between two reviews of one namespace grows, not the number of calls. With
+ * at most this number, one review follows the other without a pause; with more, the reviews are spread over the period.
  */
 const REVIEWS_A_PERIOD = 2;
 /**
- * Pause before the next review after a failed one, and before each after a lost permission, milliseconds: an administrator often withdraws
- * several permissions at once.
+ * Pause before the next review after a failed review, milliseconds. After a lost permission, also the pause before the reviews of all
+ * namespaces: an administrator often withdraws several permissions at once.
  */
 const SHORT_PAUSE_MS = 250;
 /**
@@ -62,7 +62,7 @@ const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
  * proves nothing: if a watch seems to have no permission, the probe calls its `check`, which opens a new connection.
  *
  * A review fails if the cluster does not answer it within 4 s, or answers 401. If two reviews in a row fail, the probe checks every watch
- * once. It does so again only after a review succeeded, or after one failed in the other way.
+ * once. It checks them again only after a review succeeded, or after a review failed for the other reason.
  */
 export class WatchProbe {
   readonly #options: WatchProbeOptions;
@@ -105,6 +105,7 @@ export class WatchProbe {
     };
   }
 
+  /** Stops the reviews. */
   close(): void {
     this.#closed.abort(new Error('the cluster was closed'));
     this.#stop();
@@ -155,7 +156,10 @@ export class WatchProbe {
     if (this.#watches.size > 0) this.#schedule();
   }
 
-  /** The answer to a review, or what to doubt without one; undefined if the server is overloaded. */
+  /**
+   * The answer to a review. If the review failed, what that puts in doubt; undefined if the server is overloaded, which puts nothing in
+   * doubt.
+   */
   async #ask(namespace: string): Promise<RulesAnswer | WatchDoubt | undefined> {
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
@@ -213,7 +217,7 @@ export class WatchProbe {
     }
   }
 
-  /** Checks the watch, unless it was checked since a rule last allowed it. Returns whether it did. */
+  /** Checks the watch, unless the probe has checked it since a rule last allowed it. Returns whether this call checked it. */
   #checkPermission(watch: ProbedWatch): boolean {
     if (this.#checked.has(watch)) return false;
     this.#checked.add(watch);

@@ -13,7 +13,7 @@ const SUCCESSOR_HEAD_MS = 8_000;
 const FIRST_HEAD_MS = 30_000;
 /** Delay before the next successor if the server rejected one without Retry-After, milliseconds. */
 const REJECTED_RETRY_MS = 5_000;
-/** Maximum Retry-After that is obeyed, milliseconds. */
+/** Maximum wait for a Retry-After, milliseconds. The session shortens a longer one. */
 export const LONGEST_RETRY_AFTER_MS = 60_000;
 
 /**
@@ -29,7 +29,7 @@ export interface WatchSessionOptions {
   /** How long the connection may receive nothing before the session opens a successor, milliseconds. Default 20 000. */
   readonly silenceMs?: number | undefined;
   readonly path: string;
-  /** Returns the query of a watch that starts after the last version seen. Called for each connection. */
+  /** Returns the query of a watch that starts after the last resourceVersion seen. Called for each connection. */
   readonly query: () => Query;
   /** Called when the server accepts a connection or sends data. */
   readonly alive: () => void;
@@ -50,10 +50,10 @@ export interface WatchSessionOptions {
 
 /**
  * One watch for the reflector, over successive connections. A silent connection may be dead, and an open one does not show whether the
- * server still allows the watch. So after some silence, the session opens a second connection, the successor, from the last version seen.
- * Once the server accepts it, the successor replaces the current connection. If the silent connection receives data first, the session
- * closes the successor. If opening the successor fails or times out, or if the server answers 401, 403, or 410, the watch ends. After any
- * other answer, the current connection stays, and the session tries again later.
+ * server still allows the watch. So after some silence, the session opens a second connection, the successor, from the last resourceVersion
+ * seen. Once the server accepts it, the successor replaces the current connection. If the silent connection receives data first, the
+ * session closes the successor. If opening the successor fails or times out, or if the server answers 401, 403, or 410, the watch ends.
+ * After any other answer, the current connection stays, and the session tries again later.
  *
  * Resolves when the server closes the watch without an error. Rejects with the error that broke it, or with the reason of `signal`.
  */

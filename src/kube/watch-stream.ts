@@ -9,7 +9,7 @@ export interface WatchStreamHandlers {
   /** The server sent bytes, of any content. */
   alive(): void;
   event(event: WatchEvent): void;
-  /** The stream ended; no other callback follows. Without an error if the server closed the stream regularly. */
+  /** The stream ended; no other callback follows. `error`: undefined if the server closed the stream without a fault. */
   ended(error?: unknown): void;
 }
 

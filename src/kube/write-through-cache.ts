@@ -7,9 +7,9 @@ interface Versioned {
   readonly resourceVersion: string;
 }
 
-/** The watch that a cache adds this process's own writes to. */
+/** The watch of a cache, and how long the cache trusts the answers to this process's writes. */
 export interface WriteThroughCacheOptions<T extends Versioned> {
-  /** The object as the watch last showed it. */
+  /** The object as the watch last showed it; undefined if the watch shows no such object. */
   readonly watched: (key: string) => T | undefined;
   readonly uidOf: (object: T) => string;
   /**
@@ -28,7 +28,7 @@ export interface ObjectVersion extends Versioned {
   readonly uid: string;
 }
 
-/** The uid and version of the object; a field that it lacks is empty. */
+/** The uid and resourceVersion of the object. A field that the object lacks is empty. */
 export const versionOf = ({ metadata: { uid = '', resourceVersion = '' } }: KubeObject): ObjectVersion => ({
   uid,
   resourceVersion,
@@ -78,16 +78,16 @@ export class WriteThroughCache<T extends Versioned> {
     return watched;
   }
 
-  /** Whether a newer version of the object is known. Versions without an order count as not newer. */
+  /** Whether a newer resourceVersion of the key is known. A resourceVersion that is not a number counts as not newer. */
   isStale(key: string, object: Versioned): boolean {
     const newest = this.get(key);
     return newest !== undefined && isOlder(object.resourceVersion, newest.resourceVersion);
   }
 
   /**
-   * Runs `call`, a read or a write that resolves to the current object, and caches the object unless a later version is known. If `call`
-   * resolves to undefined, the cache stays as it is. Does not cache the object if the watch reports its deletion, or `forget` or `clear`
-   * runs, during the call.
+   * Runs `call`, a read or a write that resolves to the current object. Caches the object, unless a later resourceVersion is known. If
+   * `call` resolves to undefined, the cache stays as it is. Does not cache the object if the watch reports its deletion, or `forget` or
+   * `clear` runs, during the call.
    */
   async call<Result extends T | undefined>(key: string, call: () => Promise<Result>): Promise<Result> {
     const pending = this.#pending.get(key) ?? { count: 0, deleted: new Set(), forgotten: false };
@@ -190,7 +190,7 @@ export class WriteThroughCache<T extends Versioned> {
   }
 }
 
-/** Whether the watch shows the answer or a later version. If versions have no order, the watch is trusted. */
+/** Whether the watch shows the answer or a later resourceVersion. If the two have no order, trusts the watch. */
 function supersedes(watched: Versioned | undefined, answer: Versioned): boolean {
   if (!watched) return false;
   const order = compareResourceVersions(watched.resourceVersion, answer.resourceVersion);

@@ -2,11 +2,12 @@ import type { Cancel, Clock } from '../../kit/clock.ts';
 import { DeadlineHeap } from '../../kit/deadline-heap.ts';
 import type { Emit, Source } from '../source.ts';
 
-/** A source to which a program gives the keys and the times at which it emits them. */
+/** A source that emits each key at the time that other code sets for it. */
 export interface DeadlineSource extends Source {
   /**
-   * Emits `key` once the wall clock shows `atMs` (epoch ms), or once the monotonic clock has advanced by the time left until then, whichever
-   * comes first. Replaces the deadline of the key. If it passes while no controller listens, the key is emitted when one starts.
+   * Emits `key` once the wall clock shows `atMs` (epoch ms), or once the monotonic clock has advanced by the time left until then,
+   * whichever comes first. Replaces the deadline of the key. If the deadline passes while no controller listens, emits the key when a
+   * controller starts.
    */
   set(key: string, atMs: number): void;
   /** Forgets the deadline of the key, if it has one. */

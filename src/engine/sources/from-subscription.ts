@@ -1,10 +1,10 @@
 import type { Emit, EmitOptions, Source } from '../source.ts';
 
-/** Calls back for each change. If it knows the existing objects, as the stores of kube/ do, it calls back for each of them first. */
+/** Reports changes, such as a store of `src/kube/`. If the subscribable knows the existing objects, it first reports each of them. */
 export interface Subscribable<Event> {
   /** Returns a function that unsubscribes. */
   subscribe(listener: (event: Event) => void): () => void;
-  /** Resolves once it has reported everything that exists. Absent if it reports changes only. */
+  /** Resolves once all existing objects were reported. Rejects if `signal` aborts first. Absent if only changes are reported. */
   whenSynced?(signal?: AbortSignal): Promise<void>;
 }
 
@@ -65,7 +65,8 @@ export function fromEach<Item>(
         }
         for (const item of current) {
           if (followed.has(item)) continue;
-          // Its first events may arrive synchronously, and their handlers may check the set again.
+          // Add the item before the call of `follow`: the first events may arrive during that call, and their handlers may call
+          // `followItems` again.
           followed.set(item, () => undefined);
           followed.set(item, follow(item, emit));
         }
