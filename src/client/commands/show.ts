@@ -37,9 +37,10 @@ export const show: Command = {
     const about = awaitedDecision(found.object);
     if (template && about !== undefined && about !== 'Review') {
       const extension = awaitedExtension(found.object);
+      if (extension) io.print(`\nWhat ${about} would do\n`);
       io.print(
         fields([
-          ['Asks for', extension ? `${about}: ${extension.by} more` : ''],
+          ['Asked', extension ? `${extension.by} more` : ''],
           ['New end', extension ? extensionOutlook(found.object, extension, template, clock.now()).text : ''],
           await decisionField(io.program, connection, found, template),
         ]),

@@ -69,7 +69,7 @@ describe('a person who uses drawbridge to decide', () => {
     assert.match(shown, /^Extensions: +2 times, 8h in total, each after the same approvals as access$/m);
     assert.match(
       shown,
-      /^Asks for: +Extension-1: 12h more\nNew end: +\S+Z \(in 7h\w+\) at the latest, because the template allows 8h in total$/m,
+      /^What Extension-1 would do\nAsked: +12h more\nNew end: +\S+Z \(in 7h\w+\) at the latest, because the template allows 8h in total$/m,
     );
     await client.ok(stage.carol, 'approve', 'less', '--max', '5m');
     await ended(running, 0, /access is open until/);

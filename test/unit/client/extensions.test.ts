@@ -62,7 +62,7 @@ describe('an approver of an extension', () => {
     it(`sees when access would end: ${by} more ends at ${listed}`, async () => {
       await open({ podaccessrequests: [waiting(by)], podaccesstemplates: [template(extension)] });
       const { stdout } = await cluster.run(['show', 'a']);
-      assert.match(stdout, new RegExp(`^Asks for: +Extension-1: ${by} more\nNew end: +${end.source}`, 'm'));
+      assert.match(stdout, new RegExp(`^What Extension-1 would do\nAsked: +${by} more\nNew end: +${end.source}`, 'm'));
       const list = (await cluster.run(['pending'])).stdout;
       assert.match(list, new RegExp(` Extension-1 +${by} more +${listed} +approve, deny +`));
     });
