@@ -27,12 +27,15 @@ const groupResource = Type.Object(groupResourceFields);
 /** A resource without its version. */
 export type GroupResource = Static<typeof groupResource>;
 
-/** The schema of a list of API versions. */
-export const versionNames = listOf(Type.String({ maxLength: 63 }), 64, { description: 'Names of API versions.' });
+/** The schema of a list of names of API versions. */
+export const versionNames = (description: string) => listOf(Type.String({ maxLength: 63 }), 64, { description });
 
 /** The resources of an export or of an export request. */
 export const exportedResources = Type.Array(
-  Type.Object({ ...groupResourceFields, versions: Type.Optional(versionNames) }),
+  Type.Object({
+    ...groupResourceFields,
+    versions: Type.Optional(versionNames('The API versions that may be synced; if absent or empty, any version.')),
+  }),
   {
     description: 'The resources, each of which has a BoundSchema.',
     minItems: 1,

@@ -42,8 +42,7 @@ export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /**
  * On provider copies: the consumer object, as `<uid>/<namespace>/<name>`, or `<uid>/<name>` if it is cluster-scoped. The uid is that of the
  * APIServiceBinding or, for claimed objects, the uid of the consumer's `kube-system` Namespace. After the consumer object is deleted, this
- * annotation proves that the server may delete the copy. A copy from another cluster or from an earlier binding has another value; an
- * object that the provider created has none.
+ * annotation proves that the server may delete the copy. A copy from another cluster or from an earlier binding has another value or none.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
 /** On consumer objects, and on copies of claimed objects that the provider owns: the namespace of the provider object. */
@@ -70,9 +69,9 @@ export const kubeconfigKey = 'kubeconfig';
 export const unbindFinalizer = 'binding.drawbridge.dev/unbind';
 /** On APIServiceBindings: `Orphan` keeps the provider's copies when the binding is deleted. Default `Delete`. */
 export const unbindPolicyAnnotation = 'binding.drawbridge.dev/unbind-policy';
-/** On APIServiceBindings: when the value changes, the server reconciles every object of the binding again. */
+/** On APIServiceBindings: when a user sets a new value, the server reconciles every object of the binding again. */
 export const resyncAnnotation = 'binding.drawbridge.dev/resync';
-/** On APIServiceBindings: when the value changes, the server sends the deletes of copies that it holds back because they are too many. */
+/** On APIServiceBindings: when a user sets a new value, the server sends the deletes of copies that it holds back as too many at once. */
 export const allowDeletesAnnotation = 'binding.drawbridge.dev/allow-deletes';
 /**
  * On APIServiceBindings, and on bundles for the bindings that they create: the resources whose claims the server accepts, as plural names

@@ -39,11 +39,19 @@ const namedResource = Type.Object({
 
 const reference = Type.Object({
   ...groupResourceFields,
-  versions: Type.Optional(versionNames),
+  versions: Type.Optional(
+    versionNames(
+      'API versions of the referring kind. For a kind that is not bound, the konnector reads the first one; for a bound kind, it ignores them.',
+    ),
+  ),
   jsonPath: Type.Object(
     {
       name: path('The path of the referenced name in the referring object, in the syntax of gjson.'),
-      namespace: Type.Optional(path('The path of the referenced namespace, in the same syntax.')),
+      namespace: Type.Optional(
+        path(
+          'The path of the referenced namespace, in the same syntax. If absent, a reference covers the namespace of the referring object with isolation Namespaced, and every namespace with any other isolation.',
+        ),
+      ),
     },
     { description: 'The paths of the reference.' },
   ),
@@ -58,7 +66,7 @@ const permissionClaim = Type.Object({
       namedResources: Type.Optional(listOf(namedResource, 1024, { description: 'The names of claimed objects.' })),
       references: Type.Optional(
         listOf(reference, 128, {
-          description: 'References in the objects of bound resources. The claim covers the referenced objects.',
+          description: 'References in objects of the named kinds. The claim covers the referenced objects.',
         }),
       ),
     },

@@ -55,7 +55,7 @@ export class BundleReconciler implements Reconciler {
     const found = sessions.lookup(bundle.secretRef);
     if (found.kind === 'pending') return notReady(`the session of bundle ${name}`);
     if (found.kind === 'invalid') {
-      // The session of the last valid kubeconfig may still serve, but its exports do not count: the kubeconfig has been replaced.
+      // The session of an earlier kubeconfig may still serve, but its exports do not count while the Secret cannot be used.
       await this.#report(
         bundle,
         [conditionFalse(bindConditions.secretValid, 'Error', found.reason, found.message)],

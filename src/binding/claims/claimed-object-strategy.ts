@@ -244,7 +244,7 @@ function placeOf(key: string): { readonly namespace: string; readonly name: stri
   return { namespace, name };
 }
 
-/** Namespace and name of the key's object on a side. Throws if the object is in the provider and the service namespace is not ready. */
+/** Namespace and name of the key's object on a side. Throws if `side` is the provider and the service namespace is not ready. */
 function placeIn(side: Side, key: string, { serviceNamespace }: ClaimFacts): ObjectName {
   const place = placeOf(key);
   if (side === 'consumer') return place;

@@ -20,7 +20,7 @@ export class Deletions {
     return this.#deletions.get(key);
   }
 
-  /** Keeps the deletion only if it is of the original with this uid. `uid`: the one that the copy names; undefined if no copy remains. */
+  /** Forgets the deletion unless the deleted object had this uid: that of the original which the copy names; undefined without a copy. */
   retain(key: string, uid: string | undefined): void {
     if (this.#deletions.get(key)?.uid !== uid) this.#deletions.delete(key);
   }

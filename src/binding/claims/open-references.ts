@@ -38,7 +38,9 @@ export function openReferences(
       const paths = referencePaths(reference, exported);
       const referrers = typeof paths === 'string' ? paths : open(reference);
       if (typeof paths === 'string' || typeof referrers === 'string') {
-        problems.push(`The claim on ${claim.resource} ignores the references of ${kind}: ${referrers}`);
+        problems.push(
+          `The claim on ${claim.resource} ignores the references of ${kind}: ${referrers}; ask the provider to correct the claim or the export`,
+        );
         continue;
       }
       opened.push(referrers);

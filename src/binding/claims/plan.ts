@@ -3,7 +3,7 @@ import type { Side } from '../sync-engine/syncer.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { type CopyIdentity, isInSync, mustBeReplaced } from './copy.ts';
 
-/** The current state of one key. */
+/** The current state of one key. `consumer` and `provider`: the object of that side; undefined if there is none. */
 export interface ClaimFacts {
   readonly consumer: ClaimedView | undefined;
   readonly provider: ClaimedView | undefined;
@@ -66,9 +66,9 @@ export type DeleteReason =
   /** The binding is being deleted. */
   | 'unbound';
 
-/** What to do for one key. */
+/** The plan for one key. */
 export interface ClaimPlan {
-  /** Run in this order. Each runs only if those before it succeeded. */
+  /** The actions, in order. Each runs only if all actions before it succeeded. */
   readonly actions: readonly ClaimAction[];
   /** Why the server cannot sync the object and, if the user can correct it, what to do. */
   readonly problem?: string;

@@ -44,7 +44,7 @@ export class SelectedObjects {
     await Promise.all(this.#handles.map(({ store }) => store.whenSynced()));
   }
 
-  /** The object; undefined if no watch shows it. If both watches do, the one with the newer resourceVersion. */
+  /** The object; undefined if no watch shows it. If both watches show it, the object with the newer resourceVersion. */
   get(key: string): ClaimedView | undefined {
     let newest: ClaimedView | undefined;
     for (const { store } of this.#handles) {

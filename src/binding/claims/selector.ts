@@ -41,7 +41,9 @@ export function claimSelector(
     const compiled = compileSelector(selector.labelSelector);
     const formatted = formatSelector(selector.labelSelector);
     if ('error' in compiled)
-      problems.push(`The label selector of the claim on ${resource} selects nothing: ${compiled.error}`);
+      problems.push(
+        `The label selector of the claim on ${resource} selects nothing: ${compiled.error}; ask the provider to correct it`,
+      );
     else if ('text' in formatted) labels.push({ text: formatted.text, matches: compiled.matches });
   }
   const named = claims.flatMap(({ selector }) => selector.namedResources ?? []);

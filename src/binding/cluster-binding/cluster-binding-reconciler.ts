@@ -30,7 +30,7 @@ export interface ClusterBindingDeps {
   /** The store of a provider's Secret (`namespace/name`); undefined while the Secret is not watched. */
   readonly providerSecret: (secret: string) => Store<SecretView> | undefined;
   readonly sync: SecretSync;
-  /** The consumer's kubeconfig Secrets for this ClusterBinding: those of this session first, then those of other sessions. */
+  /** The consumer's kubeconfig Secrets for this ClusterBinding: first the Secrets of this session, then the Secrets of other sessions. */
   readonly refs: () => readonly SecretKeyRef[];
   /** Whether this session is the only one of this process that reports to the ClusterBinding. */
   readonly isOnlySession: () => boolean;

@@ -116,7 +116,7 @@ function conditionsOf(
           bindConditions.validVersion,
           'Warning',
           'ParseError',
-          `the konnector's version ${quote(version)} is not a semantic version`,
+          `the konnector's version ${quote(version)} is not a semantic version such as 1.2.3; install a release of drawbridge`,
         )
       : conditionTrue(bindConditions.validVersion),
     ...(conflict === undefined ? [] : [conflictCondition(conflict)]),

@@ -30,12 +30,12 @@ export interface BindingFacts {
   readonly exportFacts: ExportFacts | undefined;
   /** Problems of the binding's syncers, as `RunningSyncers.problemsOf` lists them. */
   readonly problems: readonly string[];
-  /** Kinds that a side no longer lets the konnector watch: bound and claimed ones, and those of the session. */
+  /** Kinds that a side no longer lets the konnector watch: bound kinds, claimed kinds, and kinds of the session's stores. */
   readonly refusedWatches: readonly RefusedWatch[];
   /**
-   * False for 10 s after the first reconcile with synced stores of the session, or until a syncer has found a problem of the binding,
-   * whichever is earlier. While `settled` is false, a condition that reports objects out of sync stays, because the syncers may find the
-   * same problems again.
+   * False until a syncer has found a problem of the binding, but for at most 10 s after the first reconcile with synced stores of the
+   * session. While `settled` is false, a condition that reports objects out of sync stays, because the syncers may find the same problems
+   * again.
    */
   readonly settled: boolean;
   /** The progress of the unbinding; undefined unless the binding is being deleted. */
@@ -210,7 +210,7 @@ function noExportCondition({ name }: BindingView, { clusterNamespace, request }:
       connected,
       'Error',
       'APIServiceExportFailed',
-      `the provider rejected the APIServiceExportRequest ${name}: ${why}`,
+      `the provider rejected the APIServiceExportRequest ${name}: ${why}; ask the provider to allow it and run kubectl bind again, or delete this binding`,
     );
   }
   return conditionFalse(
@@ -224,11 +224,11 @@ function noExportCondition({ name }: BindingView, { clusterNamespace, request }:
 const invalidExport = ({ name, specProblem: why = '' }: ExportView): string =>
   `APIServiceExport ${name} of the provider is not valid: ${why}; its objects are neither synced nor deleted; ask the provider to correct it`;
 
-function schemaCondition({ exportFacts, unbindProgress }: BindingFacts): BindConditionUpdate | undefined {
+function schemaCondition({ binding, exportFacts, unbindProgress }: BindingFacts): BindConditionUpdate | undefined {
   if (!exportFacts || unbindProgress) return undefined;
   const { exported, outcomes, clusterNamespace } = exportFacts;
   if (!exported) {
-    const message = `the provider has no APIServiceExport in namespace ${clusterNamespace} to compare with`;
+    const message = `the provider has no APIServiceExport ${binding.name} in namespace ${clusterNamespace}; see condition ${connected}`;
     return conditionUnknown(schemaInSync, 'APIServiceExportNotFound', message);
   }
   if (exported.specProblem !== undefined)

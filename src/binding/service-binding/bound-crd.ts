@@ -79,7 +79,7 @@ function build(schema: BoundSchemaView, servedVersion: BoundVersion | undefined)
   return { spec, canonicalSpec: canonicalJson(spec), ...(servedVersion ? { onlyVersion: servedVersion.name } : {}) };
 }
 
-/** The schema without numeric bounds, which API servers do not store exactly either. */
+/** The schema without numeric bounds. They may be inexact, because API servers also store them as floating-point numbers. */
 function withoutBounds(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withoutBounds);
   if (!isRecord(schema)) return schema;

@@ -77,7 +77,9 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
   if (crds.length === 0) {
     if (policy !== 'Orphan' && !drainSyncersRunning) return waiting('waiting for the syncers to list copies');
     return remaining > 0
-      ? waiting(`waiting for the provider to delete the copies of ${count(remaining)}${orOrphan(remaining)}`)
+      ? waiting(
+          `waiting for the provider to delete the copies of ${count(remaining)}${orOrphan(remaining, binding.name)}`,
+        )
       : { kind: 'finish' };
   }
   if (policy === undefined) {
@@ -98,22 +100,28 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
       provider === 'noSession'
         ? `correct the Secret ${keyOf(binding.secretRef)} as the condition ${bindConditions.secretValid} says`
         : `if that lasts, see the condition ${bindConditions.informersSynced}`;
-    return blocked(`${why}, so the copies of ${namesOf(toDrain)} there cannot be deleted; ${remedy}; ${orphanHint}`);
+    return blocked(
+      `${why}, so the copies of ${namesOf(toDrain)} there cannot be deleted; ${remedy}; ${orphanHint(binding.name)}`,
+    );
   }
   const stuck = toDrain.filter(({ exportState }) => exportState === 'unverified');
   const step = { kind: 'delete' as const, release: toRelease.map(({ name }) => name), blocked: stuck.length > 0 };
   if (step.blocked) {
-    const message = `the provider has no valid APIServiceExport ${binding.name} with a matching BoundSchema for ${namesOf(stuck)}, so the copies there cannot be deleted; ask the provider to restore them; ${orphanHint}`;
+    const message = `the provider has no valid APIServiceExport ${binding.name} with a matching BoundSchema for ${namesOf(stuck)}, so the copies there cannot be deleted; ask the provider to restore them; ${orphanHint(binding.name)}`;
     return { ...step, message };
   }
   const objects =
-    remaining > 0 ? `; the provider must delete the copies of ${count(remaining)}${orOrphan(remaining)}` : '';
+    remaining > 0
+      ? `; the provider must delete the copies of ${count(remaining)}${orOrphan(remaining, binding.name)}`
+      : '';
   return { ...step, message: `waiting for CustomResourceDefinitions to be deleted: ${namesOf(crds)}${objects}` };
 }
 
-const orphanHint = `to leave the copies there, set the annotation ${unbindPolicyAnnotation} to Orphan`;
+const orphanHint = (binding: string): string =>
+  `to leave the copies there: kubectl annotate apiservicebinding ${binding} --overwrite ${unbindPolicyAnnotation}=Orphan`;
 /** A finalizer in the provider may keep a copy forever, so the message mentions the policy Orphan. */
-const orOrphan = (remaining: number): string => (remaining === Number.POSITIVE_INFINITY ? '' : `; ${orphanHint}`);
+const orOrphan = (remaining: number, binding: string): string =>
+  remaining === Number.POSITIVE_INFINITY ? '' : `; ${orphanHint(binding)}`;
 
 const waiting = (message: string): UnbindStep => ({ kind: 'wait', blocked: false, message });
 const blocked = (message: string): UnbindStep => ({ kind: 'wait', blocked: true, message });

@@ -45,7 +45,7 @@ export class DeleteBreaker {
     if (this.#wanted.delete(key) && this.#wanted.size === 0) this.#tripped = false;
   }
 
-  /** Allows the deletes that are held back and returns their keys. Then counts from zero. Without such deletes, does nothing. */
+  /** Allows the deletes that are held back, and returns their keys. Then counts from zero. If none is held back, does nothing. */
   allow(): string[] {
     if (!this.#tripped) return [];
     const keys = [...this.#wanted.keys()];

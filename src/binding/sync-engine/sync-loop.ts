@@ -26,7 +26,7 @@ export interface SyncLoopOptions {
   readonly resource: Resource;
   readonly label: string;
   readonly mode: SyncMode;
-  /** Keys that are reconciled at the same time. */
+  /** Maximum number of keys that are reconciled at the same time. */
   readonly workers: number;
   /** Uniform in [0, 1), for backoff. */
   readonly random: () => number;

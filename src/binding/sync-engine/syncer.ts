@@ -15,7 +15,7 @@ export interface RefusedWatch {
   readonly resource: string;
 }
 
-/** Syncs the objects of one bound kind, or those that one export claims, between the consumer and one provider. */
+/** Syncs objects between the consumer and one provider: the objects of one bound kind, or the objects that one export claims. */
 export interface Syncer {
   readonly controllers: readonly Controller[];
   /** Reconciles every object again and retries failed calls at once. */

@@ -45,7 +45,7 @@ describe('the plan of an unbind', () => {
       'waits for the remaining objects',
       { crds: [], remaining: 1 },
       { kind: 'wait', blocked: false },
-      /delete the copies of 1 object; to leave the copies there, set the annotation \S+ to Orphan$/,
+      /delete the copies of 1 object; to leave the copies there: kubectl annotate apiservicebinding \S+ --overwrite \S+=Orphan$/,
     ],
     [
       'waits for the syncers that list copies',
@@ -63,7 +63,7 @@ describe('the plan of an unbind', () => {
       'counts the remaining objects',
       { remaining: 3 },
       { kind: 'delete', release: [], blocked: false },
-      /; the provider must delete the copies of 3 objects; to leave the copies there, set the annotation \S+ to Orphan$/,
+      /; the provider must delete the copies of 3 objects; to leave the copies there: kubectl annotate apiservicebinding \S+ --overwrite \S+=Orphan$/,
     ],
     [
       'waits for the provider',

@@ -56,7 +56,7 @@ describe('the unbinding', () => {
       await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
       await stage.look();
       assert.ok(stage.finalizers()?.includes(syncerFinalizer));
-      assert.match(stage.said()['Connected']?.message ?? '', /cannot be deleted; .* to Orphan/);
+      assert.match(stage.said()['Connected']?.message ?? '', /cannot be deleted; .* kubectl annotate apiservicebinding kettles --overwrite .*=Orphan/);
     });
 
     it('keeps the finalizers while the provider does not serve exports', async () => {
@@ -152,7 +152,7 @@ describe('the unbinding', () => {
       await remove();
       for (let i = 0; i < 5; i++) await stage.look();
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
-      assert.match(stage.said()['Connected']?.message ?? '', /no valid kubeconfig.*unbind-policy to Orphan/);
+      assert.match(stage.said()['Connected']?.message ?? '', /no valid kubeconfig.* kubectl annotate apiservicebinding kettles --overwrite .*unbind-policy=Orphan/);
     });
 
     it('keeps the condition while a provider is read after a restart, unless that fails', async () => {
@@ -186,7 +186,7 @@ describe('the unbinding', () => {
       await stage.look();
       assert.match(
         stage.said()['Connected']?.message ?? '',
-        /no valid APIServiceExport kettles with a matching BoundSchema for .*, .* set the annotation .* to Orphan/,
+        /no valid APIServiceExport kettles with a matching BoundSchema for .*, .* kubectl annotate apiservicebinding kettles --overwrite .*=Orphan/,
       );
     });
 
@@ -277,7 +277,10 @@ describe('the unbinding', () => {
     it('continues with the policy of the annotation', async () => {
       await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
       await stage.look();
-      assert.match(stage.said()['Connected']?.message ?? '', /no valid kubeconfig .* set the annotation .* to Orphan/);
+      assert.match(
+        stage.said()['Connected']?.message ?? '',
+        /no valid kubeconfig .* kubectl annotate apiservicebinding kettles --overwrite .*=Orphan/,
+      );
       put({ annotations: { [unbindPolicyAnnotation]: 'Orphan' } });
       await stage.look();
       assert.deepEqual(stage.finalizers(), ['example.com/other']);
