@@ -3,7 +3,7 @@ import type { StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 
-/** Maximum number of deleted exports that are remembered for one session. Beyond it, the least recently used one is forgotten. */
+/** Maximum number of deleted exports that are remembered for one session. If there are more, the least recently used one is forgotten. */
 const maxDeleted = 1024;
 
 /**

@@ -20,15 +20,17 @@ import {
 
 /** The fields that distinguish a copy from its original. */
 export interface CopyIdentity {
+  /** Namespace of the copy. */
   readonly namespace: string;
+  /** The side of the original. */
   readonly owner: Owner;
   /** The annotations to write. An undefined field leaves the annotation of the copy as it is. */
   readonly origin: Partial<OriginAnnotations>;
 }
 
 /**
- * The copy of `original` for the other cluster. With `current`, the result updates that object: it keeps the uid, resourceVersion,
- * finalizers, ownerReferences, and the labels and annotations that are never shared.
+ * The copy of `original` for the other cluster: a new object or, with `current`, an update of that copy. An update keeps the uid,
+ * resourceVersion, finalizers, ownerReferences, and the labels and annotations that are never shared.
  */
 export function copyOf(original: KubeObject, identity: CopyIdentity, current?: KubeObject): KubeObject {
   const labels = stringMap(original.metadata.labels);

@@ -36,11 +36,9 @@ export function openReferences(
     for (const reference of claim.selector.references ?? []) {
       const kind = formatGroupResource(reference);
       const paths = referencePaths(reference, exported);
-      const referrers = typeof paths === 'string' ? paths : open(reference);
+      const referrers = typeof paths === 'string' ? `${paths}; ${correctClaim}` : open(reference);
       if (typeof paths === 'string' || typeof referrers === 'string') {
-        problems.push(
-          `The claim on ${claim.resource} ignores the references of ${kind}: ${referrers}; ask the provider to correct the claim or the export`,
-        );
+        problems.push(`The claim on ${claim.resource} ignores the references of ${kind}: ${referrers}`);
         continue;
       }
       opened.push(referrers);
@@ -57,6 +55,8 @@ export function openReferences(
     },
   };
 }
+
+const correctClaim = 'ask the provider to correct the claim';
 
 /** The parsed paths of a reference, or the reason for its rejection, in one clause. */
 function referencePaths(reference: ClaimReference, exported: ExportView): ReferencePaths | string {
@@ -79,7 +79,7 @@ interface OpenReferrers extends Referrers {
   close(): void;
 }
 
-/** Opens the consumer's objects of a referring kind. Returns a problem in one clause if it cannot. */
+/** Opens the consumer's objects of a referring kind. If they cannot be opened, returns why, and what to do. */
 type OpenReferrersOf = (reference: ClaimReference) => OpenReferrers | string;
 
 /** Opens referring objects. A bound kind shares the watch of its syncer. Another kind, which needs isolation None, gets its own watch. */
@@ -91,12 +91,12 @@ export function referrersOf(session: ProviderSession, exported: ExportView, deps
     const crd = boundSchemaName(reference);
     const schema = session.stores.schemas.get(keyOf({ namespace: session.clusterNamespace, name: crd }));
     const version = schema && syncVersion(schema, exported);
-    if (!version) return 'none of its versions is synced';
+    if (!version) return 'none of its versions is synced; see the other problems of the binding';
     // An export may name any definition, including one that the binding does not own.
     const definition = deps.stores.crds.get(crd);
     const binding = deps.stores.bindings.get(exported.name);
     if (definition && binding && !isOwnedBy(definition.ownerReferences, binding)) {
-      return 'the binding does not own its CustomResourceDefinition';
+      return 'the binding does not own its CustomResourceDefinition; see condition SchemaInSync of the binding';
     }
     const resource = consumerResource(schema, version.name);
     return new ConsumerObjects({ cluster: deps.consumer, crds: deps.stores.crds, crd, resource });
@@ -107,7 +107,7 @@ function unboundReferrers(
   { group, plural, version }: { readonly group: string; readonly plural: string; readonly version: string | undefined },
   deps: BindingDeps,
 ): OpenReferrers | string {
-  if (version === undefined) return 'it is not bound and the claim names no version of it';
+  if (version === undefined) return `it is not bound and the claim names no version of it; ${correctClaim}`;
   const resource: Resource = { group, version, plural, kind: plural, namespaced: true };
   const { store, release } = deps.consumer.watch({
     resource,

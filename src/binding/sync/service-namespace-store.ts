@@ -6,7 +6,7 @@ import type { ServiceNamespaceView } from '../stores/provider-stores.ts';
 
 export interface ServiceNamespaceStoreOptions<T extends Projected> {
   readonly cluster: Cluster;
-  /** APIServiceNamespaces in other namespaces are ignored. */
+  /** The store follows only APIServiceNamespaces in this namespace. */
   readonly clusterNamespace: string;
   readonly serviceNamespaces: Store<ServiceNamespaceView>;
   readonly spec: Omit<StoreSpec<T>, 'namespace'>;

@@ -56,7 +56,10 @@ describe('the unbinding', () => {
       await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
       await stage.look();
       assert.ok(stage.finalizers()?.includes(syncerFinalizer));
-      assert.match(stage.said()['Connected']?.message ?? '', /cannot be deleted; .* kubectl annotate apiservicebinding kettles --overwrite .*=Orphan/);
+      assert.match(
+        stage.said()['Connected']?.message ?? '',
+        /cannot be deleted; .* kubectl annotate apiservicebinding kettles --overwrite .*=Orphan/,
+      );
     });
 
     it('keeps the finalizers while the provider does not serve exports', async () => {
@@ -152,7 +155,10 @@ describe('the unbinding', () => {
       await remove();
       for (let i = 0; i < 5; i++) await stage.look();
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
-      assert.match(stage.said()['Connected']?.message ?? '', /no valid kubeconfig.* kubectl annotate apiservicebinding kettles --overwrite .*unbind-policy=Orphan/);
+      assert.match(
+        stage.said()['Connected']?.message ?? '',
+        /no valid kubeconfig.* kubectl annotate apiservicebinding kettles --overwrite .*unbind-policy=Orphan/,
+      );
     });
 
     it('keeps the condition while a provider is read after a restart, unless that fails', async () => {
