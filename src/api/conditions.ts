@@ -22,8 +22,8 @@ export interface MergeOptions {
   /** The metadata.generation of the observed object; becomes observedGeneration. Default: no observedGeneration. */
   readonly generation?: number | undefined;
   /**
-   * The change that sets lastTransitionTime: of the status, as in metav1.Condition, or of any field, as in kube-bind. Default
-   * `statusChange`.
+   * Which change sets lastTransitionTime. `statusChange`: a change of the status, as in metav1.Condition. `anyChange`: a change of any
+   * field, as in kube-bind. Default `statusChange`.
    */
   readonly transitionOn?: 'statusChange' | 'anyChange';
 }

@@ -13,7 +13,10 @@ export interface Resource {
 
 const text = (maxLength: number) => Type.Optional(Type.String({ maxLength }));
 
-/** An optional map of strings. The API server limits each label to 63 characters, and all annotations together to 256 KiB. */
+/**
+ * An optional map of strings. `maxLength`: of each value, characters. The API server limits the value of a label to 63 characters, and all
+ * annotations together to 256 KiB.
+ */
 const stringsUpTo = (maxLength: number) =>
   Type.Optional(Type.Record(Type.String(), Type.String({ maxLength }), { maxProperties: 10_000 }));
 
@@ -48,7 +51,8 @@ export type OwnerReference = Static<typeof ownerReference>;
 export type ObjectMeta = Static<typeof objectMeta> & { managedFields?: unknown[] };
 
 /**
- * An object as the API server returns it. Our kinds have types in src/api/; the code checks the fields of other kinds when it reads them.
+ * An object as the API server returns it. The kinds of drawbridge have types in `src/api/`. The code checks the fields of other kinds when
+ * it reads them.
  */
 export interface KubeObject {
   apiVersion: string;
@@ -70,7 +74,7 @@ export function keyOf(name: ObjectName): string {
   return name.namespace ? `${name.namespace}/${name.name}` : name.name;
 }
 
-/** The inverse of `keyOf`. */
+/** The namespace and name in a key of `keyOf`. */
 export function nameOf(key: string): ObjectName {
   const slash = key.indexOf('/');
   return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };

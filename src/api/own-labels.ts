@@ -1,2 +1,5 @@
-/** Labels of the Secrets and ConfigMaps that the server creates for itself. The objects of its chart have them, too. A Lease has none. */
+/**
+ * Labels of the Secrets and ConfigMaps that the server creates for its own use, and of the objects of the chart. The Leases of the server
+ * do not have them.
+ */
 export const ownLabels = { 'app.kubernetes.io/name': 'drawbridge' } as const;

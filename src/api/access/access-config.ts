@@ -10,7 +10,8 @@ export const maxReasonLength = 1024;
 export const maxExtensions = 10;
 
 /**
- * A Go duration from `least` to `most`, which are Go durations. Only the API server checks the bounds, so a stored value may lie outside.
+ * A Go duration from `least` to `most`, which are Go durations. Only the API server checks the bounds, so a value that the server reads may
+ * lie outside of them.
  */
 export const boundedDuration = (description: string, least: string, most: string, options: TSchemaOptions = {}) =>
   Type.String({
@@ -126,7 +127,7 @@ const reason = Type.Object(
   { description: 'Rules for spec.reason of each request.' },
 );
 
-/** Days of the week as `Intl` abbreviates them in English. */
+/** Days of the week, as `Intl.DateTimeFormat` abbreviates them in English. */
 export const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'] as const;
 type Weekday = (typeof weekdays)[number];
 

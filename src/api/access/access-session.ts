@@ -12,7 +12,7 @@ export const accessSessions = {
   namespaced: true,
 } as const satisfies Resource;
 
-/** The name of a session, of its AccessSession, and of its recording: a random UUID. */
+/** Pattern of the name of a session, of its AccessSession, and of its recording: a random UUID (version 4). */
 export const sessionNamePattern = '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$';
 
 /** Maximum length of the name of a replica, so that the name of its Lease is valid. */
@@ -45,7 +45,7 @@ export const accessSessionKind = defineKind({
       request: Type.Object(
         {
           kind: oneOf('The kind of the request.', 'PodAccessRequest', 'ExecAccessRequest'),
-          name: objectName('Its name, in the namespace of this session.'),
+          name: objectName('The name of the request, in the namespace of this session.'),
         },
         { description: 'The request of the grant.' },
       ),
@@ -67,7 +67,7 @@ export const accessSessionKind = defineKind({
         }),
       ),
       recording: oneOf(
-        'Whether the session is recorded. Required: the gateway ends it if its recording fails.',
+        'Whether the gateway records the session. Off: no. BestEffort: the session continues if its recording fails. Required: the gateway ends the session if its recording fails.',
         'Off',
         'BestEffort',
         'Required',
@@ -82,7 +82,11 @@ export const accessSessionKind = defineKind({
     {
       description: 'The session.',
       'x-kubernetes-validations': [
-        { rule: 'self == oldSelf', message: 'a session does not change', reason: 'FieldValueForbidden' },
+        {
+          rule: 'self == oldSelf',
+          message: 'an AccessSession is immutable; to end the session, delete it',
+          reason: 'FieldValueForbidden',
+        },
       ],
     },
   ),
@@ -92,7 +96,7 @@ export const accessSessionKind = defineKind({
         Type.Object(
           {
             at: time('When the recording failed.'),
-            message: Type.String({ description: 'Why it failed.', maxLength: 1024 }),
+            message: Type.String({ description: 'Why the recording failed.', maxLength: 1024 }),
           },
           { description: 'Set if the grant asks for a recording, and the recording failed at its start or later.' },
         ),
@@ -105,7 +109,7 @@ export const accessSessionKind = defineKind({
     column('User', '.spec.user', 'The user.'),
     column('Pod', '.spec.pod', 'The Pod.'),
     column('Stream', '.spec.stream', 'exec, attach, or portforward.'),
-    column('Grant', '.spec.grant', 'The grant that allows it.'),
+    column('Grant', '.spec.grant', 'The grant that allows the session.'),
     ageColumn,
     column('Container', '.spec.container', 'The container, if the user named one.', { priority: 1 }),
     column('Recording', '.spec.recording', 'Off, BestEffort, or Required.', { priority: 1 }),

@@ -14,7 +14,10 @@ export const accessVotes = {
   namespaced: true,
 } as const satisfies Resource;
 
-/** What a vote is about: the access itself, its n-th extension, counted from 1, or the review of an emergency. */
+/**
+ * Pattern of `spec.about`, which says what a vote decides: `Access`: whether access opens; `Extension-N`: the N-th extension, counted from
+ * 1; `Review`: the review of emergency access.
+ */
 export const aboutPattern = '^(Access|Review|Extension-([1-9]|10))$';
 
 const voter = Type.Object(
@@ -42,17 +45,18 @@ const votedTemplate = Type.Object(
         { description: 'The kind of the template.' },
       ),
     ),
-    name: objectName('Its name, in the namespace of this vote.'),
-    uid: Type.String({ description: 'Its uid.', minLength: 1, maxLength: 128 }),
+    name: objectName('The name of the template, in the namespace of this vote.'),
+    uid: Type.String({ description: 'The uid of the template.', minLength: 1, maxLength: 128 }),
     generation: Type.Integer({
-      description: 'Its generation. The vote counts for this generation only.',
+      description:
+        'The generation of the template that the voter decided on. An approval counts for this generation only.',
       minimum: 0,
       format: 'int64',
     }),
   },
   {
     description:
-      'The template of the request. The admission webhook sets it. It denies an approval that names another uid or generation than the present ones.',
+      'The template of the request. The admission webhook sets it, but keeps the uid and the generation that an approval names. It denies the approval if these are not the current ones.',
   },
 );
 
@@ -61,10 +65,11 @@ const request = Type.Object(
     kind: Type.Union([Type.Literal('PodAccessRequest'), Type.Literal('ExecAccessRequest')], {
       description: 'The kind of the request.',
     }),
-    name: objectName('Its name, in the namespace of this vote.'),
+    name: objectName('The name of the request, in the namespace of this vote.'),
     uid: Type.Optional(
       Type.String({
-        description: 'Its uid. The admission webhook sets it; a vote that names another uid is denied.',
+        description:
+          'The uid of the request. If it is unset, the admission webhook sets it. The webhook denies a vote that names another uid.',
         maxLength: 128,
       }),
     ),
@@ -100,7 +105,7 @@ export const accessVoteKind = defineKind({
       ),
       reason: Type.Optional(
         Type.String({
-          description: 'Why the voter decides so, for the requester and the audit journal.',
+          description: 'The reason for the decision, for the requester and the audit journal.',
           maxLength: maxReasonLength,
         }),
       ),
@@ -127,7 +132,7 @@ export const accessVoteKind = defineKind({
     column('Decision', '.spec.decision', 'Approve or Deny.'),
     column('Voter', '.spec.voter.username', 'Who voted.'),
     column('Max', '.spec.max', 'The longest duration that the vote approves.', { priority: 1 }),
-    column('Reason', '.spec.reason', 'Why.', { priority: 1 }),
+    column('Reason', '.spec.reason', 'The reason for the decision.', { priority: 1 }),
     ageColumn,
   ],
 });

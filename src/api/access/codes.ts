@@ -60,12 +60,13 @@ export const requestCodes = {
     meaning:
       '`spec.targetPod` is not a valid name, its pod is not running, or the workload of the template does not control the pod.',
     remedy:
-      'Create a request that names a running pod of the workload, or none. An approved request for a pod of a StatefulSet waits for it.',
+      'Create a request that names a running pod of the workload, or omit `spec.targetPod`. An approved request for a pod of a StatefulSet waits for that pod.',
   },
   NoRunningPod: {
     audience: 'requester',
     meaning: 'The workload controls no running pod.',
-    remedy: 'Wait until it has one, then create a new request. An approved request waits for one.',
+    remedy:
+      'Wait until the workload has a running pod, then create a new request. An approved request waits for a running pod.',
   },
   RequesterImmutable: {
     audience: 'requester',
@@ -96,7 +97,7 @@ export const requestCodes = {
   NotExtendable: {
     audience: 'requester',
     meaning:
-      'The template has no `extension`, it is emergency access, or the pod stops by its `activeDeadlineSeconds`.',
+      'The template has no `extension`, the access is emergency access, or the pod stops by its `activeDeadlineSeconds`.',
     remedy: 'Create a new request.',
   },
   TooManyExtensions: {
@@ -198,7 +199,7 @@ export const requestCodes = {
     audience: 'requester',
     meaning:
       'The template or the workload changed after the decision, and before the server opened the access after a restart or a failure.',
-    remedy: 'Create a new request. If that would be denied, too, the message says why.',
+    remedy: 'Create a new request. If the server would deny a new request, too, the message says why.',
   },
   NameCollision: {
     audience: 'operator',

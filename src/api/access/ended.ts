@@ -4,7 +4,7 @@ import { time } from '../schema/fields.ts';
 import { readBySchema } from '../schema/read.ts';
 import { type CelRule, toStructural } from '../schema/structural-schema.ts';
 
-/** How a request ended, with a MAC if the server wrote it. The server writes it once. */
+/** How a request ended. The server writes it once, with a message authentication code (MAC). */
 export const ended = Type.Object(
   {
     at: time('When the request ended.'),
@@ -42,8 +42,8 @@ const structural = toStructural(ended, 'ended');
 const unreadable: Ended = { at: '', how: 'Revoked', reason: '', until: '' };
 
 /**
- * Reads only `status.ended`, so that a request with other invalid fields stays ended. Undefined if it is absent. If it violates its schema,
- * returns an end of kind Revoked with empty times and without a MAC, which no signer verifies. Never throws.
+ * Reads only `status.ended`, so that a request with other invalid fields stays ended. Undefined if the field is absent. If the field
+ * violates its schema, returns an end with `how: Revoked`, with empty times and without a MAC, which no signer verifies. Never throws.
  */
 export function readEnded(request: unknown): Ended | undefined {
   const value = own(own(request, 'status'), 'ended');

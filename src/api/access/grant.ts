@@ -28,7 +28,7 @@ const grantedRule = Type.Object(
   { description: 'One rule of the Role.' },
 );
 
-/** A rule of a template; it names no pod. */
+/** A rule of a template, without the name of a pod. */
 export type TemplateRule = Static<typeof templateRule>;
 /** A rule of a granted Role, for the granted pod only. */
 export type GrantedRule = Static<typeof grantedRule>;
@@ -76,7 +76,7 @@ export const grant = Type.Object(
       },
       { description: 'The one pod that the grant opens.' },
     ),
-    // Absent in grants of earlier versions.
+    // Absent in grants that earlier versions of drawbridge wrote.
     rules: Type.Optional(listOf(grantedRule, 16, { description: 'The rules of the Role.' })),
     // Absent in grants whose users call the API server directly.
     session: Type.Optional(
@@ -102,7 +102,7 @@ export const grant = Type.Object(
       ),
     ),
     planHash: Type.String({ description: 'The SHA-256 of the planned objects.', minLength: 1, maxLength: 128 }),
-    // Absent in grants of earlier versions, and if the duration of access counts from the creation of the request.
+    // Absent in grants that earlier versions of drawbridge wrote, and if the duration of access counts from the creation of the request.
     startsAt: Type.Optional(
       time(
         'The time from which the duration of access counts: when the server granted access after a wait, or emergency access. If unset, the duration counts from the creation of the request.',
@@ -118,7 +118,7 @@ export const grant = Type.Object(
         maxLength: 128,
       }),
     ),
-    // Absent in grants of earlier versions.
+    // Absent in grants that earlier versions of drawbridge wrote.
     signature: Type.Optional(
       Type.String({
         description:
@@ -130,7 +130,9 @@ export const grant = Type.Object(
   { description: 'The granted access. The server writes it once. Access ends at expiresAt, unless it is extended.' },
 );
 
-/** `status.grant`: what the server granted, to whom, and until when. Not to be trusted until its `mac` is verified. */
+/**
+ * `status.grant`: what the server granted, to whom, and until when. Callers must verify its `mac` or its `signature` before they trust it.
+ */
 export type Grant = Static<typeof grant>;
 /** How users reach the pod of a grant through the gateway. */
 export type GrantSession = NonNullable<Grant['session']>;

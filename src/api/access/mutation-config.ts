@@ -13,8 +13,8 @@ const keep = (fields: string) =>
 
 const envVar = Type.Object({
   name: Type.String({ description: 'The name of the variable.', minLength: 1, maxLength: 1024 }),
-  value: Type.Optional(Type.String({ description: 'Its value.', maxLength: 131_072 })),
-  valueFrom: Type.Optional(opaqueObject('Where its value comes from, as in a container of a Pod.')),
+  value: Type.Optional(Type.String({ description: 'The value of the variable.', maxLength: 131_072 })),
+  valueFrom: Type.Optional(opaqueObject('The source of the value, as in a container of a Pod.')),
 });
 
 const quantities = (description: string) =>

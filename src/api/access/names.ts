@@ -3,9 +3,12 @@ import type { Resource } from '../object.ts';
 const accessGroup = 'crds.wizardofoz.co';
 const accessVersion = 'v1alpha1';
 
-/** Finalizer of requests. The server removes it after it has closed the access and the signature is too old to reuse. */
+/**
+ * Finalizer of requests. The server removes the finalizer once it has closed the access, and the signature in `spec.requester` is too old
+ * for a copy of the request.
+ */
 export const revokeFinalizer = 'access.drawbridge.dev/revoke';
-/** Label of every child: the uid of its request. */
+/** Label of every child, which is an object that the server creates for a request: the uid of its request. */
 export const requestLabel = 'access.drawbridge.dev/request';
 /** Annotation of every child: the hash of its plan. */
 export const planHashAnnotation = 'access.drawbridge.dev/plan-hash';
@@ -38,7 +41,7 @@ export const templateConditions = {
 /** Condition type of templates with `session.via: Gateway`. Their `status.ready` requires it, too. */
 export const gatewayCondition = 'GatewayAvailable';
 
-/** Condition types that kstatus reads. They summarize the others and do not affect `status.ready`. */
+/** Condition types that kstatus reads. They summarize the other conditions, and do not affect `status.ready`. */
 export const summaryConditions = { ready: 'Ready', reconciling: 'Reconciling', stalled: 'Stalled' } as const;
 
 /** Condition type of requests that wait for approvals, a claim, or their start, and of emergencies. `status.ready` does not require it. */
@@ -47,7 +50,7 @@ export const approvalCondition = 'AccessApproved';
 /** Condition type of requests whose access is shorter than requested. `status.ready` does not require it. */
 export const shortenedCondition = 'AccessShortened';
 
-/** Condition type of requests with a session that is not, or not wholly, recorded. Present only if True; never removed. */
+/** Condition type of requests with a session whose recording is missing or incomplete. The server sets it to True, and never removes it. */
 export const recordingLostCondition = 'RecordingLost';
 
 /** Every condition type that the server sets on requests. */
@@ -67,6 +70,7 @@ export type TemplateKind = (typeof templateKinds)[number];
 export const accessResource = <const Name extends string>(plural: string, kind: Name) =>
   ({ group: accessGroup, version: accessVersion, plural, kind, namespaced: true }) satisfies Resource;
 
+/** How much of the name and of the uid of a request is in the names of its children, characters. */
 const NAME_LENGTH = 46;
 const UID_LENGTH = 8;
 

@@ -15,7 +15,7 @@ const selectorReference = Type.Object({
   kind: Type.Union([Type.Literal('Service'), Type.Literal('PodDisruptionBudget'), Type.Literal('NetworkPolicy')], {
     description: 'The kind of the object.',
   }),
-  name: objectName('Its name.'),
+  name: objectName('The name of the object.'),
 });
 
 /** An entry of `spec.allowedSelectors`: an object that may select the access pod by its labels. */

@@ -27,8 +27,8 @@ const child = Type.Object({
   kind: Type.Union([Type.Literal('Pod'), Type.Literal('Role'), Type.Literal('RoleBinding')], {
     description: 'The kind of the object.',
   }),
-  name: objectName('Its name.'),
-  uid: Type.String({ description: 'Its uid.', minLength: 1, maxLength: 128 }),
+  name: objectName('The name of the object.'),
+  uid: Type.String({ description: 'The uid of the object.', minLength: 1, maxLength: 128 }),
 });
 
 /** The status of templates of every kind. */
@@ -74,8 +74,8 @@ const approval = Type.Object(
       listOf(
         Type.Object({
           name: Type.String({ description: 'The name of the entry in the template.', maxLength: 63 }),
-          have: Type.Integer({ description: 'How many people have approved for it.', minimum: 0 }),
-          need: Type.Integer({ description: 'How many must approve.', minimum: 1 }),
+          have: Type.Integer({ description: 'How many people have approved for this entry.', minimum: 0 }),
+          need: Type.Integer({ description: 'How many people must approve for this entry.', minimum: 1 }),
         }),
         4,
         { description: 'How many people have approved, for each entry of approvals.all in the template.' },
@@ -88,7 +88,9 @@ const approval = Type.Object(
           voter: Type.String({ description: 'Who voted.', maxLength: 1024 }),
           decision: Type.Union([Type.Literal('Approve'), Type.Literal('Deny')], { description: 'Approve or Deny.' }),
           at: time('When the vote was created.'),
-          max: Type.Optional(Type.String({ description: 'The longest duration that it approves.', maxLength: 64 })),
+          max: Type.Optional(
+            Type.String({ description: 'The longest duration that the vote approves.', maxLength: 64 }),
+          ),
           reason: Type.Optional(Type.String({ description: 'Why the voter decided so.', maxLength: maxReasonLength })),
           onBehalfOf: Type.Optional(
             Type.String({ description: 'The person for whom a program claims to vote.', maxLength: 1024 }),
@@ -113,19 +115,19 @@ const extension = Type.Object({
   ),
   expiresAt: Type.Optional(time('When access ends with this extension. Present if it was granted.')),
   votes: Type.Optional(
-    listOf(Type.String({ maxLength: 128 }), 40, { description: 'The uids of the votes that approved it.' }),
+    listOf(Type.String({ maxLength: 128 }), 40, { description: 'The uids of the votes that approved the extension.' }),
   ),
   mac: Type.Optional(
     Type.String({
-      description: 'Proves that the server decided this extension of this grant. Absent while it waits.',
+      description: 'Proves that the server decided this extension of this grant. Absent while the extension waits.',
       maxLength: 128,
     }),
   ),
-  // Absent in extensions of earlier versions.
+  // Absent in extensions that earlier versions of drawbridge decided.
   signature: Type.Optional(
     Type.String({
       description:
-        'Ed25519 signature in base64url, with which anyone can verify the decision, by the keys that sign grants. Absent while it waits.',
+        'Ed25519 signature in base64url, with which anyone can verify the decision, by the keys that sign grants. Absent while the extension waits.',
       maxLength: 128,
     }),
   ),
@@ -173,10 +175,13 @@ export type RequestApproval = Static<typeof approval>;
 /** An entry of `status.children`: an object that the server created for a request. */
 export type RequestChild = Static<typeof child>;
 
-/** A rule for the root of the schema, because the API server does not evaluate rules of the status if an update removes the status. */
+/**
+ * CEL rule: once set, `status.grant` can be neither changed nor removed. It stands at the root of the schema, because the API server does
+ * not evaluate the rules of a status that an update removes.
+ */
 export const grantIsFinal: CelRule = {
   rule: '!has(oldSelf.status) || !has(oldSelf.status.grant) || (has(self.status) && has(self.status.grant) && self.status.grant == oldSelf.status.grant)',
-  message: 'status.grant is immutable once it is set',
+  message: 'status.grant is immutable once it is set; create another request',
   reason: 'FieldValueForbidden',
   fieldPath: '.status.grant',
 };
@@ -185,8 +190,12 @@ const readyColumn = column('Ready', '.status.ready', 'Whether the object is read
 
 const summary = (field: string): string => `.status.conditions[?(@.type=="${summaryConditions.ready}")].${field}`;
 
-const stateColumn = column('State', summary('reason'), 'Success if ready, else what it waits for, or how it ended.');
-const whyColumn = column('Why', summary('message'), 'Why it is in this state, and what to do.', { priority: 1 });
+const stateColumn = column(
+  'State',
+  summary('reason'),
+  'Success if the object is ready, else what it waits for, or how it ended.',
+);
+const whyColumn = column('Why', summary('message'), 'The reason for the state, and what to do.', { priority: 1 });
 
 /** The columns of `kubectl get` for templates. */
 export const templateColumns = [

@@ -22,7 +22,7 @@ export const templateCodes = {
     meaning:
       '`session.via` is `Gateway`, and `accessConfig.rules` has a permission whose calls the gateway does not pass.',
     remedy:
-      'Remove it. The gateway passes get, list, and watch of the pod, get of `pods/log`, and get and create of `pods/exec`, `pods/attach`, and `pods/portforward`.',
+      'Remove the permission. The gateway passes get, list, and watch of the pod, get of `pods/log`, and get and create of `pods/exec`, `pods/attach`, and `pods/portforward`.',
   },
   GatewayUnavailable: {
     audience: 'operator',
@@ -83,7 +83,7 @@ export const templateCodes = {
   TargetNotFound: {
     audience: 'author',
     meaning: 'The workload that the template names does not exist.',
-    remedy: 'Create it, or correct `controllerTargetRef`.',
+    remedy: 'Create the workload, or correct `controllerTargetRef`.',
   },
   InvalidSelector: {
     audience: 'author',
@@ -159,7 +159,7 @@ export const templateCodes = {
     audience: 'author',
     meaning:
       '`accessConfig.rules` adds more than 64 permissions. The server checks each with a call to the API server.',
-    remedy: 'Remove some, or create a second template.',
+    remedy: 'Remove some rules, or create a second template.',
   },
   NotGrantable: {
     audience: 'author',

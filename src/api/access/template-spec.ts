@@ -4,7 +4,8 @@ import { accessConfigFields, attestedUser, boundedDuration, matchesGoDuration } 
 import { templateRule } from './grant.ts';
 
 /**
- * A Go duration. A CEL rule checks it, not a pattern, so that the server can still read older objects and report their invalid durations.
+ * A Go duration above zero. A CEL rule checks it and not a pattern, so that the server can still read older objects, and report their
+ * invalid durations.
  */
 const duration = (options: TSchemaOptions & { default: string }) =>
   Type.String({

@@ -31,7 +31,7 @@ export const voteCodes = {
   ServiceAccountVote: {
     audience: 'requester',
     meaning: 'A ServiceAccount voted, and the template counts votes of people only.',
-    remedy: 'Vote as a person, or set `approvals.serviceAccounts` in the template.',
+    remedy: 'Vote as a person, or ask the author of the template to set `approvals.serviceAccounts`.',
   },
   NotApprover: {
     audience: 'requester',
@@ -41,7 +41,7 @@ export const voteCodes = {
   NotInGroups: {
     audience: 'requester',
     meaning: 'The voter approves, and is in none of the groups whose approvals the template requires.',
-    remedy: 'Ask a member of such a group to approve. To deny, the verb `approve` is enough.',
+    remedy: 'Ask a member of one of these groups to approve. To deny, the verb `approve` is enough.',
   },
   VoterForged: {
     audience: 'requester',

@@ -33,7 +33,7 @@ export const gatewayCodes = {
     audience: 'requester',
     meaning:
       'The grant has 64 open sessions, or the replica 1,000, or the grant began 200 at once and then more than 10 a second.',
-    remedy: 'Close some, or try again later.',
+    remedy: 'Close some sessions, or try again later.',
   },
   WebSocketRequired: {
     audience: 'requester',
@@ -58,7 +58,8 @@ export const gatewayCodes = {
   },
   GatewayNotReady: {
     audience: 'operator',
-    meaning: 'The gateway has not read the grants or their keys.',
+    meaning:
+      'The gateway has not read the grants or their keys, or lost contact with the API server for over a minute.',
     remedy: 'Try again. `/readyz` of the gateway names the cause.',
   },
   FrontProxyUntrusted: {
@@ -90,7 +91,7 @@ export const gatewayCodes = {
   NoTerminal: {
     audience: 'operator',
     meaning: 'The session forwards ports, and has no output to watch.',
-    remedy: 'To end it: `drawbridge sessions kill SESSION`.',
+    remedy: 'To end the session: `drawbridge sessions kill SESSION -n NAMESPACE`.',
   },
   RecordingUnreadable: {
     audience: 'operator',
@@ -99,7 +100,7 @@ export const gatewayCodes = {
   },
   ReplicaUnreachable: {
     audience: 'operator',
-    meaning: 'Another replica of the gateway holds the session, and this one cannot reach it.',
+    meaning: 'A replica of the gateway holds the session, and the replica that got the call cannot reach it.',
     remedy: 'Let the replicas reach each other at port 9445. The log of the gateway has the reason.',
   },
 } as const satisfies CodeTable;

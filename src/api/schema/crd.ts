@@ -4,7 +4,10 @@ import { customResourceDefinitions } from '../resources.ts';
 import type { Kind } from './kind.ts';
 import { type StructuralSchema, toStructural } from './structural-schema.ts';
 
-/** The CustomResourceDefinition of a kind. It stores one version and also serves the older ones, all with a status subresource. */
+/**
+ * The CustomResourceDefinition of a kind. It stores the current version, and also serves the older versions. All versions have a status
+ * subresource.
+ */
 export function customResourceDefinition(kind: Kind): KubeObject {
   const { group, version, plural, kind: name, namespaced } = kind.resource;
   const { shortNames, categories, olderVersions = [] } = kind;

@@ -34,14 +34,14 @@ export const column = (
 
 export const ageColumn = column('Age', '.metadata.creationTimestamp', 'The creation time.', { type: 'date' });
 
-/** An older version that is still served. The API server converts by changing only apiVersion. */
+/** An older version that the API server still serves. To convert an object, the API server changes only its apiVersion. */
 interface OlderVersion {
   readonly name: string;
   readonly spec: TObject;
   readonly status: TObject;
 }
 
-/** The definition of one of our kinds, from which its type, its CRD, and its reader are derived. */
+/** The definition of a kind of drawbridge, from which its type, its CRD, and its reader are derived. */
 interface KindDefinition<Spec extends TObject, Status extends TObject, Named extends Resource = Resource> {
   readonly resource: Named;
   readonly description: string;
@@ -52,7 +52,7 @@ interface KindDefinition<Spec extends TObject, Status extends TObject, Named ext
   readonly printerColumns: readonly PrinterColumn[];
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
-  /** Whether objects may lack a spec. A reader then returns an empty one. Default false. */
+  /** Whether objects may lack a spec. If true, `readObject` returns an empty spec for such an object. Default false. */
   readonly specOptional?: boolean;
   readonly olderVersions?: readonly OlderVersion[];
 }
@@ -91,7 +91,8 @@ export function defineKind<Spec extends TObject, Status extends TObject, Named e
 
 /**
  * Reads an untrusted object of this kind, from a watch, an admission review, or a file. The object must name the kind and its current
- * version; an object of an older version is an error. Raw items of a list lack both; the client adds them. Never throws.
+ * version; an object of an older version is an error. The API server omits both from the items of a list; the client adds them. Never
+ * throws.
  */
 export function readObject<K extends Kind>(kind: K, object: unknown): Read<ObjectOf<K>> {
   const apiVersion = apiVersionOf(kind.resource);

@@ -8,9 +8,10 @@ export interface FieldError {
   readonly message: string;
 }
 
-/** The value, or at least one error: at most 10 from `readBySchema`, and at most 30 from `readObject`, which reads three parts. */
+/** The value, or the errors: 1 to 10 from `readBySchema`, and 1 to 30 from `readObject`, which reads three parts. */
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly errors: FieldError[] };
 
+/** Maximum number of errors of one `readBySchema`. */
 const MAX_ERRORS = 10;
 /** Maximum length of quoted input in a message, in UTF-16 units. */
 const MAX_QUOTE = 64;
@@ -22,9 +23,8 @@ const nothing = Symbol('nothing');
  * Reads untrusted input by a structural schema, as the API server does: it drops unknown fields, treats null as absent unless the field is
  * nullable, and applies defaults. It reads own properties only. It evaluates no CEL rules, and does not check that the entries of a list of
  * type `map` or `set` are unique. Unlike the API server, it also drops unknown fields of an object that has `properties` and
- * `x-kubernetes-preserve-unknown-fields`. The result is a new value, but for an object schema without `properties` and
- * `additionalProperties`, and for a schema without a type, it contains the input itself.
- * Never throws. The caller must ensure that the schema describes T.
+ * `x-kubernetes-preserve-unknown-fields`. The result is a new value. It contains parts of the input itself only where a schema has no type,
+ * or is an object schema without `properties` and `additionalProperties`. Never throws. The caller must ensure that the schema describes T.
  */
 export function readBySchema<T>(schema: StructuralSchema, input: unknown, field: string): Read<T> {
   const reader = new Reader();

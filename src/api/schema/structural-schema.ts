@@ -10,7 +10,7 @@ export interface CelRule {
   readonly fieldPath?: string;
 }
 
-/** The subset of the structural schemas of CustomResourceDefinitions that our kinds use. */
+/** The subset of the structural schemas of CustomResourceDefinitions that the kinds of drawbridge use. */
 export interface StructuralSchema {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   readonly description?: string;
@@ -64,7 +64,7 @@ const copiedKeywords: ReadonlySet<string> = new Set([
   'x-kubernetes-validations',
 ]);
 
-/** Keywords that differ in a structural schema; the functions below convert them. */
+/** Keywords that a structural schema writes in another way; the functions below convert them. */
 const rewrittenKeywords: ReadonlySet<string> = new Set([
   'type',
   'anyOf',
@@ -80,8 +80,8 @@ const types: ReadonlySet<unknown> = new Set(['object', 'array', 'string', 'integ
 
 /**
  * Converts a TypeBox schema to an equivalent structural schema. `required` omits properties with a default, because the API server applies
- * it. Throws with the field's path if a CRD cannot express the schema, and on unbounded strings, lists, and maps: the API server rejects
- * CEL rules whose cost it cannot bound.
+ * the default. Throws with the field's path if a CRD cannot express the schema, and on unbounded strings, lists, and maps: the API server
+ * rejects CEL rules whose cost it cannot bound.
  */
 export function toStructural(schema: TSchema, path = 'schema'): StructuralSchema {
   const source = schema as Json;
@@ -139,7 +139,10 @@ function mapOf(source: Json, path: string): Partial<StructuralSchema> {
   return { additionalProperties: toStructural(pattern[1], `${path}.*`) };
 }
 
-/** In JSON Schema, exclusiveMinimum is the bound; in OpenAPI v3, it is a boolean and `minimum` is the bound. */
+/**
+ * In JSON Schema, `exclusiveMinimum` is the bound. In OpenAPI v3, `exclusiveMinimum` is a boolean, and `minimum` is the bound. The same
+ * holds for the maximum.
+ */
 function exclusive(source: Json, bound: 'minimum' | 'maximum'): Partial<StructuralSchema> {
   const keyword = bound === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
   const value = source[keyword];
