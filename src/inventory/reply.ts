@@ -9,16 +9,16 @@ export function outcomeReply(answer: unknown, { run, operation }: ReconcileReque
   const read = readOutcome(answer, { id: run.id, operation });
   if (read.ok) return { kind: 'outcome', outcome: read.value };
   const isOtherRun = read.errors.some(({ field }) => field === 'run');
-  return { kind: 'failed', code: isOtherRun ? 'WrongRun' : 'InvalidOutcome', message: listed(read.errors) };
+  return { kind: 'failed', code: isOtherRun ? 'WrongRun' : 'InvalidOutcome', message: errorText(read.errors) };
 }
 
 /** The reply for an accepted asynchronous run, from the parsed JSON of an answer: `InvalidOutcome` if it is invalid. */
 export function acceptedReply(answer: unknown): Reply {
   const read = readAccepted(answer);
-  if (!read.ok) return { kind: 'failed', code: 'InvalidOutcome', message: listed(read.errors) };
+  if (!read.ok) return { kind: 'failed', code: 'InvalidOutcome', message: errorText(read.errors) };
   const { leaseSeconds } = read.value;
   return { kind: 'accepted', heartbeatTimeoutMs: leaseSeconds === undefined ? undefined : leaseSeconds * 1000 };
 }
 
-const listed = (errors: readonly FieldError[]): string =>
+const errorText = (errors: readonly FieldError[]): string =>
   errors.map(({ field, message }) => `${field || 'the answer'} ${message}`).join('; ');

@@ -27,7 +27,8 @@ const entrySelector = Type.Object(
   { description: 'Selects the entries by label. If absent, the component runs for all entries in its modes.' },
 );
 
-const loopback = "self.url.matches('^http://(127[.]0[.]0[.]1|localhost|[[]::1[]])(:[0-9]{1,5})?(/.*)?$')";
+/** CEL expression: the URL is plain HTTP on a loopback address. */
+const isLoopbackRule = "self.url.matches('^http://(127[.]0[.]0[.]1|localhost|[[]::1[]])(:[0-9]{1,5})?(/.*)?$')";
 
 const endpoint = Type.Object(
   {
@@ -63,7 +64,7 @@ const endpoint = Type.Object(
         message: 'endpoint must set exactly one of url, service, and inProcess',
       },
       {
-        rule: `!has(self.url) || self.url.startsWith('https://') || ${loopback}`,
+        rule: `!has(self.url) || self.url.startsWith('https://') || ${isLoopbackRule}`,
         message:
           'must be https; plain http is allowed only for loopback addresses and with the flag --allow-loopback-http',
         fieldPath: '.url',

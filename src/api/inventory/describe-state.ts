@@ -41,8 +41,8 @@ function sentenceOf({ reason, message, missing }: Described): string | undefined
   const inputs = missing.map(inputText).join(', ');
   if (reason !== alreadySatisfied) return `waits for ${inputs}${detail}`;
   return missing.every(({ want }) => want === 'present')
-    ? `reports ${inputs} as missing, but it was not missing when the component was called${detail}`
-    : `waits for ${inputs}, but that held when the component was called${detail}`;
+    ? `reports ${inputs} as missing, but the entry contained ${missing.length > 1 ? 'them' : 'it'} when the component was called${detail}`
+    : `waits for ${inputs}, but this was already so when the component was called${detail}`;
 }
 
 const detailOf = ({ reason, message }: Described): string | undefined =>

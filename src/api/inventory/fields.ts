@@ -1,15 +1,15 @@
 import { type Static, type TSchemaOptions, Type } from 'typebox';
 import { anyJson } from '../schema/fields.ts';
 
-const segments = '(/([^~/]|~[01])+)';
+const segment = '(/([^~/]|~[01])+)';
 
 /** JSON pointer to a field of an entry that a component may read. */
 export const readPath = (description: string) =>
-  Type.String({ description, maxLength: 253, pattern: `^/(spec|status/outputs)${segments}*$` });
+  Type.String({ description, maxLength: 253, pattern: `^/(spec|status/outputs)${segment}*$` });
 
 /** JSON pointer to a field of an entry that a component may own. */
 export const writePath = (description: string) =>
-  Type.String({ description, maxLength: 253, pattern: `^/status/outputs${segments}+$` });
+  Type.String({ description, maxLength: 253, pattern: `^/status/outputs${segment}+$` });
 
 /** `managed`: components create the cluster. `byoc`: the cluster already exists. */
 export const mode = (options: TSchemaOptions = {}) =>

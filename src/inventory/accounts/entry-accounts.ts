@@ -154,7 +154,7 @@ export class EntryAccounts implements EntryAccess {
   /** Whether this process has just created the component's RoleBindings, which may not be in force yet. */
   #isNew(uid: string, component: Grantee): boolean {
     const known = this.#knownEntries.get(uid)?.components.get(component.name);
-    if (!known || !hasExactly(known, component)) return false;
+    if (!known || !hasExactRoles(known, component)) return false;
     return this.#deps.clock.monotonic() - known.createdAt < inForceMs;
   }
 
@@ -165,7 +165,7 @@ export class EntryAccounts implements EntryAccess {
   async #stillExists(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
     const known = this.#knownEntries.get(ref.uid);
     const ofComponent = known?.components.get(component.name);
-    const mayExist = ofComponent ? hasAll(ofComponent, component) : !known?.hasLostObjects;
+    const mayExist = ofComponent ? hasAllRoles(ofComponent, component) : !known?.hasLostObjects;
     if (!mayExist) return false;
     // A kubeconfig producer also needs the Secret, because it may not create it.
     if (component.kubeconfig === 'produce') await this.#ensureSecret(ref, signal);
@@ -174,7 +174,7 @@ export class EntryAccounts implements EntryAccess {
 
   #isTrusted(uid: string, component: Grantee): boolean {
     const known = this.#knownEntries.get(uid)?.components.get(component.name);
-    if (known?.confirmedAt === undefined || !hasExactly(known, component)) return false;
+    if (known?.confirmedAt === undefined || !hasExactRoles(known, component)) return false;
     return this.#deps.clock.monotonic() - known.confirmedAt < trustMs;
   }
 
@@ -277,8 +277,8 @@ function rolesOf({ kubeconfig }: Pick<Grantee, 'kubeconfig'>): readonly EntryRol
   return ['entry', kubeconfig === 'read' ? 'kubeconfig' : 'kubeconfig-producer'];
 }
 
-const hasAll = (known: KnownComponent | undefined, component: Grantee): boolean =>
+const hasAllRoles = (known: KnownComponent | undefined, component: Grantee): boolean =>
   rolesOf(component).every((role) => known?.roles.includes(role));
 
-const hasExactly = (known: KnownComponent, component: Grantee): boolean =>
+const hasExactRoles = (known: KnownComponent, component: Grantee): boolean =>
   known.roles.join() === rolesOf(component).join();

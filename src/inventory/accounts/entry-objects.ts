@@ -148,7 +148,7 @@ export async function ensureOwned(
       if (!isAlreadyExists(error)) throw error;
     }
     try {
-      await correct(client, resource, object, uid, signal, field);
+      await correctExisting(client, resource, object, uid, signal, field);
       return;
     } catch (error) {
       // The object was deleted or changed between the two calls.
@@ -157,7 +157,8 @@ export async function ensureOwned(
   }
 }
 
-async function correct(
+/** Checks that the server may use the existing object, and corrects `field`. Rejects as `ensureOwned` does. */
+async function correctExisting(
   client: Client,
   resource: Resource,
   object: KubeObject,

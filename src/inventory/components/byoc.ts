@@ -93,7 +93,7 @@ function issueKubeconfig(
   lifetimeSeconds: number,
 ): Promise<IssuedKubeconfig> {
   return withCluster(deps, run, text, async (client, signal) => {
-    const [account, binding] = accessOf(run.request.entry.id);
+    const [account, binding] = accountAndBindingOf(run.request.entry.id);
     await asAdministrator(() => ensure(client, account, signal));
     const { namespace = '', name } = account.name;
     const { token, expiresAt } = await client.createToken(
@@ -152,7 +152,7 @@ async function isUsable(kubeconfig: string): Promise<boolean> {
 const isRejected = (error: unknown): boolean => isForbidden(error) || (error instanceof ApiError && error.code === 401);
 
 async function removeAccount(deps: ComponentsDeps, run: RunContext, text: string): Promise<void> {
-  const [account, binding] = accessOf(run.request.entry.id);
+  const [account, binding] = accountAndBindingOf(run.request.entry.id);
   await withCluster(deps, run, text, async (client, signal) => {
     await remove(client, binding, signal);
     await remove(client, account, signal);
@@ -160,7 +160,7 @@ async function removeAccount(deps: ComponentsDeps, run: RunContext, text: string
 }
 
 /** The account of an entry in the managed cluster, and its ClusterRoleBinding. */
-function accessOf(entryUid: string): readonly [account: DesiredObject, binding: DesiredObject] {
+function accountAndBindingOf(entryUid: string): readonly [account: DesiredObject, binding: DesiredObject] {
   const account = { namespace: 'kube-system', name: `drawbridge-${entryUid}` };
   const content = {
     roleRef: { apiGroup: clusterRoleBindings.group, kind: 'ClusterRole', name: 'cluster-admin' },

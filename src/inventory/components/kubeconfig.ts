@@ -98,7 +98,7 @@ async function requestAdminKubeconfig(
   }
   return {
     text: Buffer.from(kubeconfig, 'base64').toString('utf8'),
-    expiresAtMs: instant(own(status, 'expirationTimestamp')) ?? clock.now() + expirationSeconds * 1000,
+    expiresAtMs: parseInstant(own(status, 'expirationTimestamp')) ?? clock.now() + expirationSeconds * 1000,
   };
 }
 
@@ -179,15 +179,15 @@ export const digestOf = (text: string | undefined): string => sha256Hex(text ?? 
 
 /** Time to replace the published kubeconfig, epoch milliseconds; in the past if its times are unreadable. */
 function rotationTime(published: unknown, version: string): number {
-  const issued = instant(own(published, 'issuedAt'));
-  const expires = instant(own(published, 'expiresAt'));
+  const issued = parseInstant(own(published, 'issuedAt'));
+  const expires = parseInstant(own(published, 'expiresAt'));
   if (issued === undefined || expires === undefined) return Number.NEGATIVE_INFINITY;
   // A fixed pseudo-random number for each kubeconfig.
   const random = Number.parseInt(sha256Hex(version).slice(0, 8), 16) / 2 ** 32;
   return issued + (expires - issued) * (rotationShare + rotationSpread * (random - 0.5));
 }
 
-const instant = (text: unknown): number | undefined => (typeof text === 'string' ? parseTime(text) : undefined);
+const parseInstant = (text: unknown): number | undefined => (typeof text === 'string' ? parseTime(text) : undefined);
 
 /**
  * Resolves to undefined if `reading` rejects with an error for which `isAbsence` is true; default: any 404. Rejects with any other error.

@@ -97,7 +97,7 @@ export class EntryStatus {
       if (entry.deleting && !isRecorded) continue;
       const known = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
       const problem = state && waitingPhases.has(state.phase) && this.#deps.endpointProblem(registration.name);
-      const status = problem ? withDeadEndpoint(known, problem, entry, registration.name) : known;
+      const status = problem ? withEndpointProblem(known, problem, entry, registration.name) : known;
       const refused = registrations.problem(registration.name) !== undefined;
       const fallback = (): KeyStatus => idleStatus(mayRun(entry, registration, { refused, recorded: isRecorded }));
       const startProblem = loop?.startProblem && ({ state: 'Retrying', ...loop.startProblem } as const);
@@ -137,7 +137,7 @@ const waitingPhases: ReadonlySet<KeyState['phase']> = new Set(['queued', 'starti
  * The status while the endpoint of a waiting run is known to accept no calls. The failed calls may have been for other entries. If a probe
  * for this entry fails, the text stays, so that an outage costs the entry one write.
  */
-function withDeadEndpoint(
+function withEndpointProblem(
   status: KeyStatus | undefined,
   { code, message: found }: EndpointProblem,
   entry: Entry,

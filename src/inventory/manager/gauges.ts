@@ -99,7 +99,7 @@ const otherPaths = 'other';
 
 /** Number of entries that have waited long enough for an alert, by component and path. */
 function waitingEntries(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {
-  const declared = new Set<string>([...registrations.all()].flatMap(({ reads }) => reads));
+  const readPaths = new Set<string>([...registrations.all()].flatMap(({ reads }) => reads));
   const counts = new Map<string, { component: string; path: string; entries: number }>();
   for (const { key, state } of loops) {
     const last = state.stored?.record.lastOutcome;
@@ -108,7 +108,7 @@ function waitingEntries(loops: Iterable<KeyLoop>, { entries, registrations, cloc
     const sinceMs = waitsSinceMs(entries.find(key.entryUid), key.component, last);
     if (sinceMs === undefined || clock.now() - sinceMs < alertAfterMs) continue;
     for (const { path } of last.missing) {
-      const label = declared.has(path) ? path : otherPaths;
+      const label = readPaths.has(path) ? path : otherPaths;
       const count = counts.get(`${key.component} ${label}`) ?? { component: key.component, path: label, entries: 0 };
       count.entries += 1;
       counts.set(`${key.component} ${label}`, count);

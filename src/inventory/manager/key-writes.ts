@@ -106,7 +106,11 @@ function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store
   const { rejections } = deps;
   const { status } = memory.state;
   memory.unstored = true;
-  const notStored = setStatus(deps, memory, plainStatus('Failed', 'NotStored', message));
+  const notStored = setStatus(
+    deps,
+    memory,
+    plainStatus('Failed', 'NotStored', `the API server rejected the run record: ${message}; the server retries`),
+  );
   const attempt = async (): Promise<WriteResult> => {
     const { phase, stored } = memory.state;
     if (memory.dropped || phase === 'gone' || stored?.record !== effect.next) return {};

@@ -32,7 +32,7 @@ const warningReasons: Readonly<Record<CallFailureCode | 'Unreachable' | 'NotWrit
  * Whether an outcome needs an Event: its name or reason is new, or it is Failed with a new message. Messages of other outcomes may change
  * with each run, so a new one needs no Event.
  */
-const isNews = ({ outcome, reason, message }: LastOutcome, before: LastOutcome | undefined): boolean =>
+const needsEvent = ({ outcome, reason, message }: LastOutcome, before: LastOutcome | undefined): boolean =>
   outcome !== before?.outcome || reason !== before.reason || (outcome === 'Failed' && message !== before.message);
 
 interface RunReporterDeps {
@@ -85,7 +85,7 @@ export class RunReporter {
       missing: last.missing.map(({ path, want }) => `${path} ${want}`),
       durationMs: Math.round(last.durationMs),
     });
-    if (!isNews(last, before.lastOutcome)) return;
+    if (!needsEvent(last, before.lastOutcome)) return;
     const isWarning = last.outcome === 'Failed' || Object.hasOwn(warningReasons, last.reason ?? '');
     const what = describeState({ ...last, state: last.outcome });
     this.#event(
@@ -126,7 +126,8 @@ export class RunReporter {
       key: keyText(key),
       error: message,
     });
-    return plainStatus('Failed', 'InternalError', message);
+    const shown = `the server failed to handle the component: ${message}; the server retries; see its log`;
+    return plainStatus('Failed', 'InternalError', shown);
   }
 
   #event(entry: EntryRef, type: 'Normal' | 'Warning', reason: string, note: string): void {

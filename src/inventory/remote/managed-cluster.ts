@@ -112,7 +112,7 @@ export class ManagedClusterWatches {
   }
 
   #retryOpen(problem: string): void {
-    this.#openProblem = problem;
+    this.#openProblem = `the server cannot connect to the managed cluster: ${problem}`;
     const { clock, random } = this.#options;
     const delayMs = CONNECT_BACKOFF.baseMs + backoffMs({ ...CONNECT_BACKOFF, attempt: this.#failedAttempts++, random });
     this.#cancelRetry = clock.schedule(delayMs, () => void this.open());

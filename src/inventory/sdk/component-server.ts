@@ -155,7 +155,7 @@ async function authenticate(
   throw new RejectedCall(
     401,
     'Unauthorized',
-    'the bearer token is missing or invalid; only the server may call, with a token for this component',
+    'the bearer token is missing or invalid; only the server may call, with a token for this component; check the component name and the server namespace that this component is configured with',
   );
 }
 

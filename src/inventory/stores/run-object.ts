@@ -40,7 +40,7 @@ export function recordIn(object: KubeObject): StoredRecord | undefined {
 }
 
 function recordOf(spec: ReconcileRun['spec'], namespace: string): RunRecord {
-  const previousEnd = instant(spec.previousCredentialExpiresAt);
+  const previousEnd = parseInstant(spec.previousCredentialExpiresAt);
   return {
     entry: { namespace, name: spec.entry.name, uid: spec.entry.uid },
     component: spec.component,
@@ -54,11 +54,11 @@ function recordOf(spec: ReconcileRun['spec'], namespace: string): RunRecord {
       spec.previousCredentialID === undefined || previousEnd === undefined
         ? undefined
         : { id: spec.previousCredentialID, expiresAtMs: previousEnd },
-    startedAtMs: instant(spec.startedAt),
+    startedAtMs: parseInstant(spec.startedAt),
     asynchronous: spec.asynchronous,
-    deadlineMs: instant(spec.leaseUntil),
+    deadlineMs: parseInstant(spec.leaseUntil),
     attempt: spec.attempt,
-    nextAtMs: instant(spec.nextAt),
+    nextAtMs: parseInstant(spec.nextAt),
     heldBy: spec.heldBy,
     lastOutcome: spec.lastOutcome && lastOutcomeOf(spec.lastOutcome),
     history: spec.history.map(pastRunOf),
@@ -72,8 +72,8 @@ function lastOutcomeOf(last: NonNullable<ReconcileRun['spec']['lastOutcome']>): 
     reason: last.reason,
     message: last.message,
     missing: last.missing ?? [],
-    endedAtMs: instant(last.endedAt) ?? 0,
-    sinceMs: instant(last.since ?? last.endedAt) ?? 0,
+    endedAtMs: parseInstant(last.endedAt) ?? 0,
+    sinceMs: parseInstant(last.since ?? last.endedAt) ?? 0,
     durationMs: last.durationMillis,
   };
 }
@@ -85,12 +85,13 @@ function pastRunOf(past: ReconcileRun['spec']['history'][number]): PastRun {
     reasons: past.reasons,
     outcome: past.outcome,
     reason: past.reason,
-    startedAtMs: instant(past.startedAt) ?? 0,
+    startedAtMs: parseInstant(past.startedAt) ?? 0,
     durationMs: past.durationMillis,
   };
 }
 
-const instant = (text: string | undefined): number | undefined => (text === undefined ? undefined : parseTime(text));
+const parseInstant = (text: string | undefined): number | undefined =>
+  text === undefined ? undefined : parseTime(text);
 
 /** A new ReconcileRun for the record. The entry owns it, so garbage collection deletes it after the entry. */
 export function runObject(record: RunRecord): KubeObject {
@@ -129,12 +130,12 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
     inputsDigest: record.inputsDigest ?? null,
     credentialID: record.credentialId ?? null,
     previousCredentialID: previousCredential?.id ?? null,
-    previousCredentialExpiresAt: time(previousCredential?.expiresAtMs),
-    startedAt: time(record.startedAtMs),
+    previousCredentialExpiresAt: timeOrNull(previousCredential?.expiresAtMs),
+    startedAt: timeOrNull(record.startedAtMs),
     asynchronous: record.asynchronous,
-    leaseUntil: time(record.deadlineMs),
+    leaseUntil: timeOrNull(record.deadlineMs),
     attempt: record.attempt,
-    nextAt: time(record.nextAtMs),
+    nextAt: timeOrNull(record.nextAtMs),
     heldBy: record.heldBy ?? null,
     next: nextText(record) ?? null,
     lastOutcome: lastOutcome
@@ -144,9 +145,9 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
           reason: lastOutcome.reason ?? null,
           message: lastOutcome.message ?? null,
           missing: lastOutcome.missing.length > 0 ? lastOutcome.missing : null,
-          endedAt: time(lastOutcome.endedAtMs),
-          since: time(lastOutcome.sinceMs),
-          durationMillis: millis(lastOutcome.durationMs),
+          endedAt: timeOrNull(lastOutcome.endedAtMs),
+          since: timeOrNull(lastOutcome.sinceMs),
+          durationMillis: wholeMillis(lastOutcome.durationMs),
         }
       : null,
     history: history.map(pastRun),
@@ -178,13 +179,14 @@ const pastRun = (past: PastRun) => ({
   outcome: past.outcome,
   // A merge patch replaces a list as a whole, so a null in it would be stored.
   ...(past.reason === undefined ? {} : { reason: past.reason }),
-  startedAt: time(past.startedAtMs),
-  durationMillis: millis(past.durationMs),
+  startedAt: timeOrNull(past.startedAtMs),
+  durationMillis: wholeMillis(past.durationMs),
 });
 
-const time = (instantMs: number | undefined): string | null =>
+/** RFC 3339 with microseconds; null if undefined. */
+const timeOrNull = (instantMs: number | undefined): string | null =>
   instantMs === undefined ? null : formatMicroTime(instantMs);
-const millis = (durationMs: number): number => Math.max(0, Math.round(durationMs));
+const wholeMillis = (durationMs: number): number => Math.max(0, Math.round(durationMs));
 
 /** Removes null fields of the spec and of `lastOutcome`: a create does not accept them. Nulls inside `missing` are data and stay. */
 function withoutNulls(patch: Record<string, unknown>): Record<string, unknown> {

@@ -355,7 +355,7 @@ describe('kubectl and the inventory', function () {
     const missing = [{ path: '/spec/mode', want: 'present' }];
     await stage.component('network', () => ({ outcome: 'NotReady', missing }) as never);
     await stage.entry('one');
-    const expected = 'network: reports /spec/mode as missing, but it was not missing when the component was called';
+    const expected = 'network: reports /spec/mode as missing, but the entry contained it when the component was called';
     await stage.until(
       'the message',
       async () => (await column('MESSAGE', 'clusterinventories', '-o', 'wide')) === expected,
@@ -367,7 +367,7 @@ describe('kubectl and the inventory', function () {
     await stage.component('network', () => ({ outcome: 'NotReady', missing }) as never);
     await stage.entry('one');
     const expected =
-      'network: waits for /status/outputs/cluster to be absent, but that held when the component was called';
+      'network: waits for /status/outputs/cluster to be absent, but this was already so when the component was called';
     const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
     await stage.until('the message', async () => (await message()) === expected);
   });

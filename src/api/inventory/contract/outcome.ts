@@ -68,7 +68,7 @@ const outcomeBody = Type.Object({
 
 type OutcomeBody = Static<typeof outcomeBody>;
 
-const structural = toStructural(outcomeBody, 'outcome');
+const structuralSchema = toStructural(outcomeBody, 'outcome');
 
 /** The run that the outcome must belong to. */
 export interface ExpectedRun {
@@ -81,7 +81,7 @@ export interface ExpectedRun {
  * expected run. The outcome must be valid for the operation. Never throws.
  */
 export function readOutcome(body: unknown, expected: ExpectedRun): Read<Outcome> {
-  const read = readBySchema<OutcomeBody>(structural, body, '');
+  const read = readBySchema<OutcomeBody>(structuralSchema, body, '');
   if (!read.ok) return read;
   const errors = errorsOf(read.value, body, expected);
   return errors.length > 0 ? { ok: false, errors } : { ok: true, value: outcomeOf(read.value) };
@@ -95,11 +95,11 @@ function errorsOf({ run, outcome, missing, outputs }: OutcomeBody, body: unknown
       message: `names another run; only run ${expected.id} is allowed here; send the ID of the run of the call`,
     });
   }
-  const final = expected.operation === 'delete' ? 'Deleted' : 'Done';
-  if ((outcome === 'Done' || outcome === 'Deleted') && outcome !== final) {
+  const successOutcome = expected.operation === 'delete' ? 'Deleted' : 'Done';
+  if ((outcome === 'Done' || outcome === 'Deleted') && outcome !== successOutcome) {
     errors.push({
       field: 'outcome',
-      message: `is ${outcome}, which operation ${expected.operation} does not have; answer ${final}`,
+      message: `is ${outcome}, which operation ${expected.operation} does not have; answer ${successOutcome}`,
     });
   }
   if (outcome === 'NotReady' && missing.length === 0) {

@@ -27,7 +27,10 @@ const leaseSeconds = Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 }));
 const heartbeat = Type.Object({ run: Type.String({ maxLength: 256 }), heartbeat: Type.Object({ leaseSeconds }) });
 const accepted = Type.Object({ leaseSeconds });
 
-const structural = { heartbeat: toStructural(heartbeat, 'heartbeat'), accepted: toStructural(accepted, 'accepted') };
+const structuralSchemas = {
+  heartbeat: toStructural(heartbeat, 'heartbeat'),
+  accepted: toStructural(accepted, 'accepted'),
+};
 
 /**
  * Reads the parsed body of a report: `{run, heartbeat: {leaseSeconds}}`, or an outcome with its `run`. `run` must be the ID of the expected
@@ -47,11 +50,11 @@ export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
       errors: [{ field: 'heartbeat', message: 'must not be set together with an outcome; send one of them' }],
     };
   }
-  const read = readBySchema<Static<typeof heartbeat>>(structural.heartbeat, body, '');
+  const read = readBySchema<Static<typeof heartbeat>>(structuralSchemas.heartbeat, body, '');
   return read.ok ? { ok: true, value: { kind: 'heartbeat', leaseSeconds: read.value.heartbeat.leaseSeconds } } : read;
 }
 
 /** Reads the parsed body of a 202. `leaseSeconds` is undefined if the component uses the default of its registration. */
 export function readAccepted(body: unknown): Read<Static<typeof accepted>> {
-  return readBySchema(structural.accepted, body, '');
+  return readBySchema(structuralSchemas.accepted, body, '');
 }

@@ -61,9 +61,9 @@ const reconcileRequest = Type.Object({
  */
 export type ReconcileRequest = Static<typeof reconcileRequest>;
 
-const structural = toStructural(reconcileRequest, 'request');
+const structuralSchema = toStructural(reconcileRequest, 'request');
 
 /** Reads a parsed request body. The body is untrusted. Unknown fields are dropped. Never throws. */
 export function readReconcileRequest(body: unknown): Read<ReconcileRequest> {
-  return readBySchema<ReconcileRequest>(structural, body, '');
+  return readBySchema<ReconcileRequest>(structuralSchema, body, '');
 }

@@ -74,7 +74,7 @@ describe('the condition Ready', () => {
       },
       'False',
       'NotReady',
-      'a: waits for /status/outputs/cluster to be absent, but that held when the component was called',
+      'a: waits for /status/outputs/cluster to be absent, but this was already so when the component was called',
     ],
     [
       'the inputs of one changed',

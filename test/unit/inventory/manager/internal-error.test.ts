@@ -70,7 +70,11 @@ describe('an exception in the handling of one key', () => {
       const row = rowOf(inventory, 'bad');
       assert.deepEqual(
         [row?.state, row?.reason, row?.message],
-        ['Failed', 'InternalError', 'of this entry nothing can be made'],
+        [
+          'Failed',
+          'InternalError',
+          'the server failed to handle the component: of this entry nothing can be made; the server retries; see its log',
+        ],
       );
       const tries = stage.manager.errors.filter(
         ([, { key }]) => key === keyText({ entryUid: bad.ref.uid, component: 'network' }),
