@@ -82,7 +82,7 @@ function sessionControllers(session: OpenSession, deps: SessionDeps): Controller
     // Copies the provider's kubeconfig and writes heartbeats.
     clusterBindingController(session, deps),
     namespaceController(session, deps, { mayCreate: mayCreateNamespace }),
-    // Starts and stops the syncers. Each has one controller for each kind.
+    // Starts and stops the syncers. Each syncer has one controller for each kind.
     serviceExportController(session, registry, deps, { openSyncer, openClaims, syncers, bindable }),
   ];
 }

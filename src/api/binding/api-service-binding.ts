@@ -7,7 +7,9 @@ import { apiServiceBindings } from './names.ts';
 import { permissionClaims } from './permission-claim.ts';
 import { secretKeyRef, v1alpha1SecretKeyRef } from './secret-key-ref.ts';
 
-const specText = { description: 'The provider to bind. The binding is to its APIServiceExport of the same name.' };
+const specText = {
+  description: 'The provider to bind. The bound resources are those of its APIServiceExport of the same name.',
+};
 const statusText = { description: 'The state of this binding.' };
 
 const v1alpha1Status = {

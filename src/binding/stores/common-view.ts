@@ -8,6 +8,7 @@ export interface CommonView extends Projected {
   readonly name: string;
   /** 0 if the object has none. */
   readonly generation: number;
+  /** Whether the object has a deletionTimestamp. */
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly labels: Readonly<Record<string, string>>;

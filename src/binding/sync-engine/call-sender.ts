@@ -94,7 +94,7 @@ export class CallSender {
     if (waitMs > STUCK_MS) this.#addProblem(pass, action, { rank: 'partial', message: rules.ineffective[id.side] });
   }
 
-  /** Forgets backoffs and problems of the key, and that the provider did not answer it. */
+  /** Forgets backoffs and problems of the key, and that the provider did not answer a call of the key. */
   forget(key: string): void {
     this.#backoff.forget(key);
     this.#unreachable.delete(key);
@@ -129,7 +129,7 @@ export class CallSender {
     pass.requeueAfter(waitMs);
     const fields = { key: pass.key, action: id.action, side, error: message, retryInMs: Math.round(waitMs) };
     const isOutage = side === 'provider' && isUnreachable(error);
-    // An outage of the provider fails every key. Only the first of these failures is a warning.
+    // During an outage of the provider, the calls of every key fail. Only the first failure is logged as a warning.
     if (isOutage && this.#unreachable.size > 0) log.debug('a call failed', fields);
     else log.warn('a call failed', fields);
     if (isOutage) this.#unreachable.add(pass.key);

@@ -29,7 +29,7 @@ export class DeleteBreaker {
     return Math.max(0, firstRequestMs + GATHER_MS - nowMs);
   }
 
-  /** Records that the copy was deleted. */
+  /** Records that the copy was deleted, and withdraws its request. A delete that `allow` released does not count towards the limit. */
   recordDeleted(key: string, nowMs: number): void {
     if (this.#allowed.delete(key)) return;
     this.#deleteTimesMs.push(nowMs);

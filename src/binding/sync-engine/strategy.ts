@@ -40,7 +40,7 @@ export interface KeyState {
 
 /** An action that a strategy plans. */
 export type SyncAction =
-  /** Marks the key as not ready until an event. */
+  /** Marks the key as not ready until an event. `missing`: what the key waits for, in words. */
   | { readonly do: 'wait'; readonly missing: string }
   /** Requeues the key after `ms` milliseconds. */
   | { readonly do: 'requeue'; readonly ms: number }

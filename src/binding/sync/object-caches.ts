@@ -53,8 +53,9 @@ export class ObjectCaches {
     const consumerKey = this.#options.isolation.consumerKeyOf(event.key);
     if (event.type !== 'deleted') this.#absentCopies.delete(event.key);
     if (consumerKey === undefined) return undefined;
-    const views = [...('now' in event ? [event.now] : []), ...('before' in event ? [event.before] : [])];
-    const isCopy = views.some((view) => this.#isCopyForConsumer(view));
+    const isCopy =
+      ('now' in event && this.#isCopyForConsumer(event.now)) ||
+      ('before' in event && this.#isCopyForConsumer(event.before));
     if (!isCopy && !this.#options.consumers.get(consumerKey)) return undefined;
     // An object also leaves the store when its namespace is no longer watched.
     if (event.type === 'deleted' && this.#options.copies.isListed(event.key)) this.#absentCopies.add(event.key);
