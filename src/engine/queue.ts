@@ -76,6 +76,7 @@ export class KeyedQueue {
   readonly #refused = new Set<string>();
   /** By key: number of failures since the last `forget`. */
   readonly #failures = new Map<string, number>();
+  /** `at`: when the timer fires, milliseconds on the monotonic clock. */
   #timer: { readonly at: number; readonly cancel: Cancel } | undefined;
   #closed = false;
 

@@ -55,7 +55,7 @@ export async function supervise(
       await attempt(() => {
         failures = 0;
       });
-      error = new Error('it ended although nothing stopped it');
+      error = new Error('the run ended although nothing stopped it');
     } catch (thrown) {
       error = thrown;
     }

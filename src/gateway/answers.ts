@@ -106,6 +106,7 @@ export async function refusalIn(message: IncomingMessage): Promise<Refusal> {
   return { status, code: 'RefusedByApiServer', message: `the API server refused the stream: ${why}` };
 }
 
+/** The `message` of a Status; undefined if the text is no JSON, or has no message. */
 function messageIn(text: string): string | undefined {
   try {
     const message = own(JSON.parse(text), 'message');
@@ -121,12 +122,14 @@ export function switchingProtocols(headers: IncomingHttpHeaders): string {
   return head('101 Switching Protocols', { connection: 'Upgrade', upgrade: 'websocket', ...pick(headers, names) });
 }
 
+/** The headers with these names. Default: those that the gateway relays. */
 function pick(headers: IncomingHttpHeaders, names: readonly string[] = relayed): Record<string, string | string[]> {
   return Object.fromEntries(
     names.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name] ?? '']])),
   );
 }
 
+/** The first line and the headers of an HTTP answer. */
 function head(status: string, headers: Readonly<Record<string, string | string[]>>): string {
   const lines = Object.entries(headers).flatMap(([name, values]) =>
     [values].flat().map((value) => `${name}: ${value}`),

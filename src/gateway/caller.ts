@@ -20,6 +20,7 @@ export interface IdentityHeaders {
 
 /** Maximum length of a user name, characters. */
 const MAX_NAME = 1024;
+/** Maximum number of groups of a caller. */
 const MAX_GROUPS = 1000;
 
 /**

@@ -113,7 +113,8 @@ export class Gateway {
   }
 
   /**
-   * Decides what to do with the call. `connection`: where the answer goes. Undefined if the client closed it before the grant was found.
+   * Decides what to do with the call. `connection`: where the answer goes. Returns undefined if the client closed the connection before the
+   * grant was found.
    */
   async #decide(request: IncomingMessage, connection: ServerResponse | Duplex): Promise<Outcome | undefined> {
     const { frontProxy } = this.#deps;
@@ -154,8 +155,8 @@ export class Gateway {
   }
 
   /**
-   * The open grant, or the refusal. Undefined if the client closed the connection meanwhile: its `close` event has passed, so it could end
-   * nothing that begins now.
+   * The open grant, or the refusal. Undefined if the client closed the connection meanwhile: its `close` event has passed, so that event
+   * could not end a stream that begins now.
    */
   async #findGrant(
     { namespace, grant }: Extract<GatewayCall, { kind: 'proxy' }>,

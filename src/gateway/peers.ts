@@ -98,17 +98,17 @@ export class Peers {
     if (signal.aborted) abort();
     return new Promise<IncomingMessage>((resolve, reject) => {
       const cancel = clock.schedule(ANSWER_MS, () =>
-        socket.destroy(new Error(`it did not answer within ${ANSWER_MS / 1000} s`)),
+        socket.destroy(new Error(`the replica did not answer within ${ANSWER_MS / 1000} s`)),
       );
       socket.on('error', reject);
       socket.once('close', () => {
         cancel();
         signal.removeEventListener('abort', abort);
-        reject(new Error('it closed the connection'));
+        reject(new Error('the replica closed the connection'));
       });
       socket.once('secureConnect', () => {
         if (!identity.isPeer(socket)) {
-          socket.destroy(new Error('it has another certificate than this replica'));
+          socket.destroy(new Error('the replica has another certificate than this replica'));
           return;
         }
         const call = request({ createConnection: () => socket, path: `${prefix}${namespace}/${session}` });
@@ -127,7 +127,8 @@ export class Peers {
 function targetOf(address: string): { readonly host: string; readonly port: number } {
   const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(address) ?? [];
   const host = bracketed ?? plain ?? '';
-  if (isIP(host) === 0 || Number(port) < 1 || Number(port) > 65_535) throw new Error('its address is not IP:port');
+  if (isIP(host) === 0 || Number(port) < 1 || Number(port) > 65_535)
+    throw new Error('the address of the replica is not IP:port');
   return { host, port: Number(port) };
 }
 

@@ -68,7 +68,7 @@ function viewReplica({ metadata }: KubeObject): ReplicaView | undefined {
  * gateway without sessions writes nothing. If a replica has stopped, any other replica deletes its Lease.
  */
 export class Replicas {
-  /** Emits the Lease of this replica when it must be renewed. */
+  /** Emits the key of the Lease of this replica when the Lease must be renewed. */
   readonly hints: HintSource = hintSource('sessions');
   readonly #options: ReplicasOptions;
   /**
@@ -78,6 +78,7 @@ export class Replicas {
   readonly #firstSeen = new Map<string, { readonly resourceVersion: string; readonly atMs: number }>();
   /** When this replica sent its last successful renewal, monotonic milliseconds; -Infinity: never. */
   #renewedAtMs = Number.NEGATIVE_INFINITY;
+  /** Set while a renewal runs. */
   #renewing: Promise<void> | undefined;
 
   constructor(options: ReplicasOptions) {
@@ -93,6 +94,7 @@ export class Replicas {
     return this.#options.replica;
   }
 
+  /** The Leases of all replicas. */
   get store(): Store<ReplicaView> {
     return this.#options.store;
   }

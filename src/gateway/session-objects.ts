@@ -23,7 +23,7 @@ import type { Session } from './sessions.ts';
 import type { Holder } from './view-handler.ts';
 
 /** The object of a session that this replica holds or held. */
-interface OwnObject {
+interface HeldObject {
   readonly session: Session;
   readonly request: SessionRequest;
   /** Undefined until the API server has created the object. */
@@ -62,7 +62,8 @@ const CLOSE_MS = 5_000;
  */
 export class SessionObjects {
   readonly #deps: SessionObjectsDeps;
-  readonly #own = new Map<string, OwnObject>();
+  /** By key of the AccessSession: the sessions of this replica whose object may still exist. */
+  readonly #held = new Map<string, HeldObject>();
   readonly #hints = hintSource('session');
 
   constructor(deps: SessionObjectsDeps) {
@@ -89,7 +90,7 @@ export class SessionObjects {
     const { client, clock, replicas, log } = this.#deps;
     const key = keyOf({ namespace: call.grant.namespace, name: session.id });
     const { request } = call.grant;
-    const own: OwnObject = {
+    const held: HeldObject = {
       session,
       request,
       uid: undefined,
@@ -98,18 +99,18 @@ export class SessionObjects {
       lostAtMs: undefined,
       isLossStored: false,
     };
-    this.#own.set(key, own);
+    this.#held.set(key, held);
     const abort = new AbortController();
     const cancel = clock.schedule(CREATE_MS, () => abort.abort(new Error(`no answer within ${CREATE_MS / 1000} s`)));
     try {
       await replicas.ensureRenewed();
       const object = sessionObject(call, decision, record, session, replicas.name, clock.now());
       const { metadata } = await client.create(accessSessions, object, { signal: abort.signal });
-      own.uid = metadata.uid ?? '';
+      held.uid = metadata.uid ?? '';
       replicas.wake();
-      if (own.isOver || own.mayBeDeleted) this.#hints.hint(key);
+      if (held.isOver || held.mayBeDeleted) this.#hints.hint(key);
     } catch (error) {
-      this.#own.delete(key);
+      this.#held.delete(key);
       // The API server may have created the object nevertheless. Then the controller deletes it.
       this.#hints.hint(key);
       log.warn('a session could not be stored', { session: session.id, error: describe(error) });
@@ -125,9 +126,9 @@ export class SessionObjects {
    */
   recordingLost(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
-    const own = this.#own.get(key);
-    if (!own) return;
-    own.lostAtMs ??= this.#deps.clock.now();
+    const held = this.#held.get(key);
+    if (!held) return;
+    held.lostAtMs ??= this.#deps.clock.now();
     this.#hints.hint(key);
   }
 
@@ -137,9 +138,9 @@ export class SessionObjects {
    */
   end(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
-    const own = this.#own.get(key);
-    if (!own) return;
-    own.isOver = true;
+    const held = this.#held.get(key);
+    if (!held) return;
+    held.isOver = true;
     this.#hints.hint(key);
   }
 
@@ -179,7 +180,7 @@ export class SessionObjects {
         name: 'gateway-replicas',
         metrics: metrics.controller('gateway-replicas'),
         sources: [fromSubscription('leases', replicas.store, ({ key }) => [key]), replicas.hints],
-        reconciler: { reconcile: (key, signal) => replicas.reconcile(key, this.#own.size > 0, signal) },
+        reconciler: { reconcile: (key, signal) => replicas.reconcile(key, this.#held.size > 0, signal) },
         workers: 1,
       }),
     ];
@@ -190,7 +191,7 @@ export class SessionObjects {
     const { clock, store, replicas, log } = this.#deps;
     const abort = new AbortController();
     const cancel = clock.schedule(CLOSE_MS, () => abort.abort(new Error(`not done after ${CLOSE_MS / 1000} s`)));
-    const left = new Set([...store.byIndex(byReplica, replicas.name).map(({ key }) => key), ...this.#own.keys()]);
+    const left = new Set([...store.byIndex(byReplica, replicas.name).map(({ key }) => key), ...this.#held.keys()]);
     try {
       await Promise.all([...left].map((key) => this.#release(key, abort.signal)));
     } catch (error) {
@@ -205,46 +206,53 @@ export class SessionObjects {
 
   async #reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const { store, replicas, clock } = this.#deps;
-    const own = this.#own.get(key);
+    const held = this.#held.get(key);
     const stored = store.get(key);
-    if (own?.uid === undefined) {
-      if (own) own.mayBeDeleted = true;
+    if (held?.uid === undefined) {
+      if (held) held.mayBeDeleted = true;
       else if (stored && (stored.replica === replicas.name || !(await replicas.isAlive(stored.replica, signal))))
         await this.#release(key, signal);
-    } else if (own.isOver) {
+    } else if (held.isOver) {
       await this.#release(key, signal);
     } else {
-      await this.#storeLoss(key, own, signal);
-      const isUnseen = stored?.uid !== own.uid || stored.deleting;
-      if (isUnseen && (await this.#isDeleted(key, own.uid, signal)))
-        own.session.end({ code: 'Killed', atMs: clock.now() });
+      await this.#storeLoss(key, held, signal);
+      const isUnseen = stored?.uid !== held.uid || stored.deleting;
+      if (isUnseen && (await this.#isDeleted(key, held.uid, signal)))
+        held.session.end({ code: 'Killed', atMs: clock.now() });
     }
     return done;
   }
 
   /** Deletes the object of a session that is over, unless its recording was lost and its request does not show that yet. */
   async #release(key: string, signal: AbortSignal): Promise<void> {
-    const own = this.#own.get(key);
+    const held = this.#held.get(key);
     const stored = this.#deps.store.get(key);
-    const uid = own?.uid ?? stored?.uid;
+    const uid = held?.uid ?? stored?.uid;
     if (uid === undefined) return;
-    if (own) await this.#storeLoss(key, own, signal);
+    if (held) await this.#storeLoss(key, held, signal);
     // If another process held the session, it stopped before it could complete the recording.
     else if (stored?.isRecorded && !stored.isRecordingLost)
       await this.#markLost(key, 'the replica stopped before the recording was complete', signal);
-    const isLost = own ? own.isLossStored : stored?.isRecorded;
-    const request = own?.request ?? stored?.request;
+    const isLost = held ? held.isLossStored : stored?.isRecorded;
+    const request = held?.request ?? stored?.request;
     if (isLost && request && !this.#isLossShown(key, request) && !(await this.#isDeleted(key, uid, signal))) return;
     await this.#delete(key, uid, signal);
-    this.#own.delete(key);
+    this.#held.delete(key);
   }
 
-  async #storeLoss(key: string, own: OwnObject, signal: AbortSignal): Promise<void> {
-    if (own.lostAtMs === undefined || own.isLossStored) return;
-    await this.#markLost(key, 'the gateway could not store it; its log has the reason', signal, own.lostAtMs);
-    own.isLossStored = true;
+  /** Writes the loss of a recording of this replica to the status of the object, once. */
+  async #storeLoss(key: string, held: HeldObject, signal: AbortSignal): Promise<void> {
+    if (held.lostAtMs === undefined || held.isLossStored) return;
+    await this.#markLost(
+      key,
+      'the gateway could not store the recording; the log of the gateway has the reason',
+      signal,
+      held.lostAtMs,
+    );
+    held.isLossStored = true;
   }
 
+  /** Writes `status.recordingLost`. Does nothing if the object no longer exists. `atMs`: epoch ms; default: now. */
   async #markLost(key: string, message: string, signal: AbortSignal, atMs = this.#deps.clock.now()): Promise<void> {
     const patch = { status: { recordingLost: { at: formatTime(atMs), message } } };
     try {
@@ -288,7 +296,7 @@ export class SessionObjects {
 
   /** The keys of the sessions of this replica whose object is not in the store. */
   *#missing(): Iterable<string> {
-    for (const key of this.#own.keys()) if (!this.#deps.store.get(key)) yield key;
+    for (const key of this.#held.keys()) if (!this.#deps.store.get(key)) yield key;
   }
 }
 

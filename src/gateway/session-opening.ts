@@ -179,7 +179,7 @@ export class SessionOpening {
 const unknownProtocol = (found: readonly string[], kind: StreamKind): Refusal => ({
   status: 400,
   code: 'UnknownProtocol',
-  message: `the WebSocket has the subprotocol ${found.join(', ') || 'none'}; for ${kind}, the gateway passes ${streamProtocols[kind].join(' and ')}; use kubectl 1.31 or newer`,
+  message: `the WebSocket has the subprotocol ${found.join(', ') || 'none'}; for ${kind}, the gateway passes ${streamProtocols[kind].join(' or ')}; use kubectl 1.31 or newer`,
 });
 
 const unavailable = (error: unknown): Refusal => ({

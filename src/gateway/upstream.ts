@@ -43,8 +43,8 @@ export class Upstream {
   }
 
   /**
-   * Forwards a GET, and asks for an upgrade to a WebSocket if `upgrades` is true. Aborting `signal` ends the call and its answer. Rejects if
-   * the API server cannot be reached or does not answer within 30 s, and as `connectionAuth` does.
+   * Forwards a GET, and asks for an upgrade to a WebSocket if `upgrades` is true. Aborting `signal` ends the call and its answer. Rejects
+   * if the API server cannot be reached or does not answer within 30 s, and as `Credentials.connectionAuth` does.
    */
   async open(
     target: string,
@@ -90,6 +90,7 @@ export class Upstream {
   }
 }
 
+/** The headers of the call that the gateway forwards. */
 function pick(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const entries = forwarded.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name]] as const]));
   return Object.fromEntries(entries);

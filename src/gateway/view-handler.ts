@@ -74,7 +74,7 @@ export class ViewHandler {
     whenClosed(response, () => abort.abort());
     let answer: IncomingMessage;
     try {
-      if (address === undefined) throw new Error('its Lease has no address');
+      if (address === undefined) throw new Error('the Lease of the replica has no address');
       answer = await peers.open(address, call.name, abort.signal);
     } catch (error) {
       if (!response.destroyed) log.warn('a replica does not show its session', { replica, error: describe(error) });

@@ -43,8 +43,8 @@ export async function inlineCredentials(text: string): Promise<InlineCredentials
     const message = `current context ${quote(context)} not found; set current-context to the name of one of contexts`;
     throw new CodedError('KubeconfigContextNotFound', message);
   }
-  const cluster = required(document, 'clusters', entry, 'cluster');
-  const user = required(document, 'users', entry, 'user');
+  const cluster = requiredEntry(document, 'clusters', entry, 'cluster');
+  const user = requiredEntry(document, 'users', entry, 'user');
   forbidFields(cluster, forbiddenInCluster, 'cluster');
   forbidFields(user, forbiddenInUser, 'user');
   const token = string(user, 'token');
@@ -106,6 +106,7 @@ function pem(from: object, name: string): string | undefined {
   return decoded;
 }
 
+/** The token without white space around it. Throws `KubeconfigInvalid` if an HTTP header cannot have it. */
 function headerSafe(token: string): string {
   if (/^[\x21-\x7e]+$/.test(token.trim())) return token.trim();
   throw invalid('token contains characters that an HTTP header may not have');
@@ -120,7 +121,8 @@ function forbidFields(from: object, fields: readonly string[], section: string):
   }
 }
 
-function required(document: object, list: string, context: object, kind: 'cluster' | 'user'): object {
+/** The cluster or user that the context names. Throws `KubeconfigInvalid` if there is none. */
+function requiredEntry(document: object, list: string, context: object, kind: 'cluster' | 'user'): object {
   const name = string(context, kind) ?? '';
   const found = findEntry(document, list, name, kind);
   if (!found) throw invalid(`${kind} ${quote(name)} of the current context is not in ${list}`);
@@ -133,6 +135,7 @@ function findEntry(document: object, list: string, name: string, kind: string): 
   return isRecord(value) ? value : undefined;
 }
 
+/** The string at `name`; undefined if it is absent or null. Throws `KubeconfigInvalid` for another type. */
 function string(from: object, name: string): string | undefined {
   const value = own(from, name);
   if (value === undefined || value === null) return undefined;

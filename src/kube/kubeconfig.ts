@@ -80,9 +80,9 @@ export async function derivedContext(
 async function findFiles({ file, paths = '' }: AmbientOptions): Promise<readonly string[] | undefined> {
   if (file) return [file];
   const listed = paths.split(delimiter).filter((path) => path !== '');
-  if (listed.length > 0) return existing(listed);
+  if (listed.length > 0) return existingPaths(listed);
   if (await exists(inClusterToken)) return undefined;
-  return existing([join(homedir(), '.kube', 'config')]);
+  return existingPaths([join(homedir(), '.kube', 'config')]);
 }
 
 function loadInCluster(): KubeConfig {
@@ -265,7 +265,8 @@ function tlsOf({ ca, cert, key, servername, rejectUnauthorized }: RequestOptions
 
 const isText = (value: unknown): value is string | Buffer => typeof value === 'string' || Buffer.isBuffer(value);
 
-async function existing(paths: readonly string[]): Promise<string[]> {
+/** The paths that exist. Rejects with CodedError `KubeconfigMissing` if none exists. */
+async function existingPaths(paths: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const path of paths) if (await exists(path)) found.push(path);
   if (found.length > 0) return found;

@@ -14,6 +14,7 @@ export interface FailedTry {
   readonly idempotent: boolean;
   /** Number of earlier failures. */
   readonly attempt: number;
+  /** Uniform in [0, 1), for the backoff. */
   readonly random: () => number;
 }
 

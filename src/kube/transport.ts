@@ -123,7 +123,10 @@ export class Transport {
     }
   }
 
-  /** The body of a 200 answer in chunks, on a connection of its own; `signal`, `update`, and `close` end it. Never retries. */
+  /**
+   * The body of a 200 answer in chunks, over a connection for this stream alone. `signal`, `update`, and `close` end the stream. Rejects
+   * with ApiError on any other answer. Never retries.
+   */
   async stream(spec: StreamSpec): Promise<AsyncIterable<Uint8Array>> {
     const limit = this.#limit(spec.signal, spec.headTimeoutMs);
     try {
@@ -154,7 +157,7 @@ export class Transport {
     if (credentials.server !== this.#credentials.server) {
       throw new CodedError(
         'ServerChanged',
-        `new credentials name ${credentials.server}, this connection is for ${this.#credentials.server}; open another one`,
+        `new credentials name ${credentials.server}, this connection is for ${this.#credentials.server}; open another connection`,
       );
     }
     this.#credentials = credentials;

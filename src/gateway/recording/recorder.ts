@@ -18,9 +18,9 @@ const MAX_WAITING_IN_ALL = 64 * 1024 * 1024;
  * While at least this many bytes of a session wait for the sink, its stream pauses. This is below the maximum, because the bytes that the
  * stream has already read can add several times as many bytes to the recording.
  */
-const PAUSE_ABOVE = 256 * 1024;
+const PAUSE_FROM = 256 * 1024;
 /** While at least this many bytes of all sessions wait, a stream pauses as soon as a whole chunk of its own session waits. */
-const PAUSE_ABOVE_IN_ALL = MAX_WAITING_IN_ALL / 2;
+const PAUSE_FROM_IN_ALL = MAX_WAITING_IN_ALL / 2;
 /** Maximum size of a recording, bytes, so that one session cannot fill the disk of all. */
 const MAX_RECORDING = 1024 * 1024 * 1024;
 /** How long the sink may take for one call, milliseconds. */
@@ -309,7 +309,7 @@ export class Recording implements CastReader {
    * while a whole chunk of its own waits. That chunk is written at once, so a session does not pause only because of the others.
    */
   #mustPause(): boolean {
-    const limit = this.#allWaiting.bytes < PAUSE_ABOVE_IN_ALL ? PAUSE_ABOVE : CHUNK;
+    const limit = this.#allWaiting.bytes < PAUSE_FROM_IN_ALL ? PAUSE_FROM : CHUNK;
     return this.#state === 'open' && this.#waitingBytes >= limit;
   }
 

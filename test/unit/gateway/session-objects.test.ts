@@ -313,7 +313,10 @@ describe('the objects of sessions', () => {
         },
       });
     };
-    const lost = { at: '2026-11-21T09:00:00Z', message: 'the gateway could not store it; its log has the reason' };
+    const lost = {
+      at: '2026-11-21T09:00:00Z',
+      message: 'the gateway could not store the recording; the log of the gateway has the reason',
+    };
     beforeEach(() => putRequest(false));
 
     it('say so while the session goes on, with one write', async () => {
