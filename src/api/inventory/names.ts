@@ -63,10 +63,10 @@ export const kubeconfigKey = 'config';
 /** Name of the Secret in the entry's namespace that holds its kubeconfig. The server creates it, and the producing component fills it. */
 export const kubeconfigSecretName = (entryUid: string): string => `kc-${entryUid}`;
 
-/** Default for `writes` of a registration. */
+/** Default for `writes` of a registration: `/status/outputs/COMPONENT`. */
 export const outputsOf = (component: string): JsonPointer => pointerOf('status', 'outputs', component);
 
-/** Maximum length of the name of an object. */
+/** Maximum length of the name of an object, characters. */
 const maxNameLength = 253;
 
 /** Name of the run record of one component of one entry: `ENTRY.COMPONENT`, or `runNameByUid` if that name would be too long. */
@@ -81,10 +81,10 @@ export function runName(entry: { readonly name: string; readonly uid: string }, 
  */
 export const runNameByUid = (entryUid: string, component: string): string => `${entryUid}.${component}`;
 
-/** ID of one run, as requests and reports use it. */
+/** ID of one run, as requests and reports use it: `UID.COMPONENT.SEQ`. */
 export const runIdOf = (entryUid: string, component: string, seq: number): string => `${entryUid}.${component}.${seq}`;
 
-/** Name of the ServiceAccount of a component for one entry. */
+/** Name of the ServiceAccount of a component for one entry: `inventory-UID.COMPONENT`. */
 export const accountName = (entryUid: string, component: string): string => `${accountPrefix}${entryUid}.${component}`;
 /** Name prefix of the ServiceAccounts of components. The server gives it to no other ServiceAccount. */
 export const accountPrefix = 'inventory-';
@@ -103,7 +103,7 @@ export const maxEntryBytes = 65_536;
 /** Condition types of entries. */
 export const entryConditions = {
   /**
-   * True if at least one component applies, and every applicable one is Done with the current inputs. False while the entry is being
+   * True if at least one component applies, and every applicable component is Done with the current inputs. False while the entry is being
    * deleted. With reason `TooLarge`, the server starts no run.
    */
   ready: 'Ready',

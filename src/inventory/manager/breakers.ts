@@ -144,8 +144,8 @@ export function probed(breaker: Breaker, at: number): Breaker {
 }
 
 /**
- * State after a call. `failed`: the component did not accept it. `retryAfterMs`: delay from Retry-After; undefined without that header. No
- * probe follows before it has passed, but the breaker follows at most 30 s of it.
+ * State after a call. `failed`: the component did not accept the call. `retryAfterMs`: delay from Retry-After; undefined without that
+ * header. No probe follows before it has passed, but the breaker follows at most 30 s of it.
  */
 export function afterCall(
   breaker: Breaker,

@@ -16,7 +16,7 @@ interface LimitsDeps {
   readonly breakerAdmits: (component: string) => boolean;
   /** The lane that a key waits in; undefined if its loop was dropped. */
   readonly laneOf: (key: string) => number | undefined;
-  /** Called when a key must wait because the breaker of its component does not admit it. */
+  /** Called when a key must wait because the circuit breaker of its component admits no call. */
   readonly onUnreachable: (key: string) => void;
   /** Re-admits waiting keys of the queue; all of them if `keys` is undefined. */
   readonly wake: (keys?: Iterable<string>) => void;
@@ -30,7 +30,7 @@ export class Limits {
   readonly #deps: LimitsDeps;
   /** Keys with a slot. */
   readonly #slots = new Map<string, ComponentKey>();
-  /** Number of slots by component, and by entry UID. */
+  /** Number of slots by component; `#ofEntry`: by entry UID. */
   readonly #ofComponent = new Map<string, number>();
   readonly #ofEntry = new Map<string, number>();
   /** Waiting keys, by the component or entry whose limit they reached, then by lane. */

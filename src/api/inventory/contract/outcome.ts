@@ -54,7 +54,9 @@ export const maxMessage = 1024;
 /** Delay after the outcome Progressing if the component names no time, in seconds. */
 export const defaultRequeueSeconds = 15;
 
-/** Maximum length of a value for `equals`, in characters of its JSON: the status of the entry shows it. */
+/**
+ * Maximum length of a value for `equals`, in characters of its JSON. The limit exists because the status of the entry contains the value.
+ */
 const maxValue = 1024;
 
 const outcomeBody = Type.Object({

@@ -48,8 +48,8 @@ export function retire(transition: Transition, ended?: RunRecord): void {
 
 /**
  * Handles the deletion of the entry, or the abandonment of the component. A current run with the operation `reconcile` loses its
- * credential, and must end before the server calls the component with `delete`. If the component was abandoned, its current run ends at
- * once.
+ * credential, and must end before the server calls the component with `delete`. If the component was abandoned, a run in phase `running`
+ * ends at once. In the phases `starting`, `applying`, and `draining`, the key is retired by the event that ends the phase.
  */
 export function onDeletionOrAbandonment(transition: Transition, inputs: Inputs): void {
   const { phase, stored } = transition.state;

@@ -102,7 +102,7 @@ const endingOf = ({ code, message }: { readonly code: string; readonly message: 
 /** Codes after which a retry cannot succeed: the component published outputs that it may not write. */
 const ruleCodes: ReadonlySet<string> = new Set<InventoryCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
 
-/** Ends the run as Retry: the component may have run, but there is no usable answer. */
+/** Handles a call without a usable answer: ends the run as Retry, although the component may have run. */
 export function onCallFailed(transition: Transition, { code, message, inputs }: KeyEventOf<'callFailed'>): void {
   if (!isRunning(transition)) return;
   transition.addEffect(answeredEffect);
