@@ -71,8 +71,8 @@ export class Dispatcher {
   }
 
   /**
-   * Schedules `#dispatch`. In a microtask, so that the lane decides between keys that are added together, and not the order of the adds.
-   * After SLICE_MS of reconciles, after a pause instead.
+   * Schedules `#dispatch`. Normally in a microtask, so that the lane decides between keys that are added together, and not the order of the
+   * adds. If the reconciles since the last pause took SLICE_MS, after another pause.
    */
   #wake(): void {
     if (this.#state !== 'open' || this.#scheduled) return;

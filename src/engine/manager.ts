@@ -27,11 +27,11 @@ export interface ControllerStatus {
 }
 
 /**
- * Runs controllers. Controllers added before `run` start in order, each once the previous one behind the same gate has synced.
- * Controllers added later, such as those of another cluster, start as soon as this process leads, and delay no other controller. So an
- * unreachable cluster affects only its own controllers.
- * A failed controller is restarted with backoff and has the state `restarting`. Ending the process instead would also stop the
- * controllers that revoke access on time. Losing a gate stops only the controllers behind it.
+ * Runs controllers. Controllers added before `run` start in order, each once the previous one behind the same gate has synced. Controllers
+ * added later, such as those of another cluster, start as soon as this process leads, and delay no other controller. So an unreachable
+ * cluster affects only its own controllers. A failed controller is restarted with backoff and has the state `restarting`. Ending the
+ * process instead would also stop the controllers that revoke access on time. If this process no longer leads by one gate, only the
+ * controllers behind that gate stop.
  */
 export class Manager {
   readonly #clock: Clock;

@@ -99,7 +99,7 @@ export class Replicas {
     return this.#options.store;
   }
 
-  /** Where to reach a replica, `IP:port`; undefined if it has no Lease, or the Lease does not name the address. */
+  /** Where to reach a replica, `IP:port`; undefined if the replica has no Lease, or its Lease does not name an address. */
   addressOf(replica: string): string | undefined {
     return this.store.get(this.#key(replica))?.address;
   }
@@ -124,6 +124,7 @@ export class Replicas {
     if (known && this.#leftMs(known) > 0) return true;
     const lease = await findObject(client, leases, { namespace, name: `${leasePrefix}${replica}` }, { signal });
     const found = lease && viewReplica(lease);
+    // The Lease has expired in the store. With another resourceVersion, it was renewed since.
     return found !== undefined && found.resourceVersion !== known?.resourceVersion;
   }
 

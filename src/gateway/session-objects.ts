@@ -133,8 +133,8 @@ export class SessionObjects {
   }
 
   /**
-   * Call it when the session is over. The controller deletes the object of the session, and retries until the deletion succeeds. Never
-   * blocks.
+   * Call it when the session is over. The controller deletes the object of the session, and retries until the deletion succeeds. If the
+   * recording was lost, it first waits until the status of the request shows the loss. Never blocks.
    */
   end(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });

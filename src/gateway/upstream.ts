@@ -43,8 +43,9 @@ export class Upstream {
   }
 
   /**
-   * Forwards a GET, and asks for an upgrade to a WebSocket if `upgrades` is true. Aborting `signal` ends the call and its answer. Rejects
-   * if the API server cannot be reached or does not answer within 30 s, and as `Credentials.connectionAuth` does.
+   * Forwards a GET of `target` (path and query), and asks for an upgrade to a WebSocket if `upgrades` is true. Aborting `signal` ends the
+   * call and its answer. Rejects if the API server cannot be reached or does not answer within 30 s, and as `Credentials.connectionAuth`
+   * does.
    */
   async open(
     target: string,

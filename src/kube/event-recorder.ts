@@ -51,14 +51,14 @@ export function eventRecorder(options: EventRecorderOptions): EventRecorder {
 interface Budget {
   /** Tokens of a full bucket. */
   readonly burst: number;
-  /** Interval in which it earns a token, milliseconds. */
+  /** Interval in which the bucket earns a token, milliseconds. */
   readonly refillMs: number;
 }
 
 /** A token bucket at an instant of the monotonic clock. */
 interface Bucket {
   tokens: number;
-  /** When `tokens` last earned a token, milliseconds on the monotonic clock; at first, when the bucket was created. */
+  /** When the bucket last earned a token, milliseconds on the monotonic clock; before that, when the bucket was created. */
   refilledAtMs: number;
 }
 
@@ -211,7 +211,7 @@ class Recorder implements EventRecorder {
   }
 }
 
-/** Takes a token from the bucket of `key`. Returns false if it is empty. */
+/** Takes a token from the bucket of `key`. Returns false if the bucket is empty. */
 function takeToken(buckets: Map<string, Bucket>, key: string, { burst, refillMs }: Budget, nowMs: number): boolean {
   const bucket = buckets.get(key) ?? { tokens: burst, refilledAtMs: nowMs };
   const earned = Math.floor((nowMs - bucket.refilledAtMs) / refillMs);

@@ -19,6 +19,7 @@ export class CallLimit {
   readonly #onAbort = (): void => this.#abort.abort(this.#source?.reason);
   /** Cancels the time limit. The caller's signal still aborts `signal`. */
   readonly cancelTimeout: Cancel;
+  /** The time limit of the constructor, milliseconds. */
   readonly timeoutMs: number;
   /** Whether the time limit, and not the caller's signal, aborted `signal`. */
   timedOut = false;
@@ -38,11 +39,12 @@ export class CallLimit {
     });
   }
 
+  /** Aborts at the time limit, or when the caller's signal aborts. */
   get signal(): AbortSignal {
     return this.#abort.signal;
   }
 
-  /** Settles as `work` does, unless `signal` aborts first; then it rejects with the reason of `signal`. */
+  /** Settles as `work` does. If `signal` aborts first, rejects with the reason of `signal`. */
   race<T>(work: Promise<T>): Promise<T> {
     return unlessAborted(work, this.signal);
   }

@@ -23,10 +23,10 @@ const inClusterToken = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 /**
  * The credentials of this process: from `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`. Skips missing files of
  * `paths`. Rejects with CodedError:
- * - `KubeconfigMissing`: no file of `paths` exists, or `~/.kube/config` does not.
+ * - `KubeconfigMissing`: no file of `paths` exists; or `~/.kube/config` would be read, and does not exist.
  * - `KubeconfigInvalid`: `file` does not exist; a file cannot be read or parsed; the cluster has a proxy-url that is not HTTP or HTTPS, or
  *   whose user or password cannot be decoded; or the Pod has a ServiceAccount token, but not the address of its API server.
- * - `KubeconfigContextNotFound`: no context is chosen, it does not exist, or its cluster does not.
+ * - `KubeconfigContextNotFound`: no context is chosen, the context does not exist, or the cluster of the context does not exist.
  */
 export async function ambientCredentials(options: AmbientOptions = {}): Promise<Credentials> {
   const files = await findFiles(options);
@@ -155,8 +155,8 @@ function impersonationIn(parsed: unknown, name: string): ConnectionAuth['headers
 }
 
 /**
- * Adds support for `tokenFile`, which the library ignores, by the auth provider of the library for token files, which reads a file again
- * every minute.
+ * Adds support for `tokenFile`, a field that the library ignores. Sets the auth provider of the library for token files instead, which
+ * reads a file again every minute.
  */
 function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): void {
   const users = (parsed as { users?: { name?: unknown; user?: { tokenFile?: unknown } }[] } | undefined)?.users ?? [];

@@ -41,12 +41,13 @@ const REVIEWS_A_PERIOD = 2;
  */
 const SHORT_PAUSE_MS = 250;
 /**
- * Time limit of a review, milliseconds. Two of them, a period, SPREAD_MS, and the time in which a server must accept the new connection
+ * Time limit of a review, milliseconds. Two such limits, a period, SPREAD_MS, and the time in which a server must accept the new connection
  * take less than 30 s together, so that a dead connection is noticed within that time.
  */
 const ANSWER_MS = 4_000;
 /**
- * Time over which the probe distributes its checks of connections, milliseconds, so that the new ones do not reach the API server together.
+ * Time over which the probe distributes its checks of connections, milliseconds, so that the new connections do not reach the API server
+ * together.
  */
 const SPREAD_MS = 3_000;
 /**
@@ -196,7 +197,10 @@ export class WatchProbe {
     }
   }
 
-  /** One failure may be a slow answer, a connection that just closed, or a token that was just replaced; the next review follows soon. */
+  /**
+   * Handles a failed review. A single failure may be a slow answer, a connection that just closed, or a token that was just replaced, so
+   * the next review follows soon. After a second failure in a row, checks every watch.
+   */
   #onFailed(doubt: WatchDoubt): void {
     if (doubt === this.#doubt) return;
     if (!this.#hasFailed) {

@@ -32,7 +32,7 @@ const oneOf = <const Value extends string>(description: string, ...values: Value
 export const accessSessionKind = defineKind({
   resource: accessSessions,
   description:
-    'An AccessSession is a session that is open through the gateway. The gateway creates it before the first byte passes, and deletes it after the last one. Deleting it ends the session.',
+    'An AccessSession is a session that is open through the gateway. The gateway creates it before the first byte passes, and deletes it after the session. Deleting it ends the session.',
   rules: [{ rule: `self.metadata.name.matches('${sessionNamePattern}')`, message: 'metadata.name must be a UUID' }],
   spec: Type.Object(
     {
@@ -117,4 +117,5 @@ export const accessSessionKind = defineKind({
   ],
 });
 
+/** An AccessSession with its metadata. */
 export type AccessSession = ObjectOf<typeof accessSessionKind>;

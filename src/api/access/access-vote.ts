@@ -26,7 +26,8 @@ const voter = Type.Object(
     time: time('When the vote was created.'),
     signature: Type.Optional(
       Type.String({
-        description: 'Proves that the webhook wrote these fields for this vote. A vote without it never counts.',
+        description:
+          'Proves that the webhook wrote these fields for this vote. A vote without a valid signature never counts.',
         maxLength: 128,
       }),
     ),
@@ -99,7 +100,8 @@ export const accessVoteKind = defineKind({
       }),
       max: Type.Optional(
         Type.String({
-          description: 'The longest duration that this vote approves, as a Go duration such as 20m.',
+          description:
+            'The longest duration that this vote approves, as a Go duration such as 20m. If unset, the vote does not limit the duration.',
           maxLength: 64,
         }),
       ),

@@ -114,7 +114,8 @@ export const grant = Type.Object(
     expiresAt: time('When access ends.'),
     mac: Type.Optional(
       Type.String({
-        description: 'Proves that the server wrote this grant for this request. The server revokes a grant without it.',
+        description:
+          'Proves that the server wrote this grant for this request. The server revokes a grant without a valid MAC.',
         maxLength: 128,
       }),
     ),

@@ -14,7 +14,7 @@ const requester = Type.Object(
     signature: Type.Optional(
       Type.String({
         description:
-          'Proves that the webhook wrote these fields for this request. The server denies a request without it.',
+          'Proves that the webhook wrote these fields for this request. The server denies a request without a valid signature.',
         maxLength: 128,
       }),
     ),

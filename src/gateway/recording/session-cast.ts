@@ -12,11 +12,12 @@ export interface CastReader {
   readonly room?: Promise<void> | undefined;
 }
 
-/** Maximum size of a message with the size of a terminal, bytes. */
+/** Maximum size of a message with the size of a terminal, bytes; the gateway ignores a longer one. */
 const MAX_SIZE_TEXT = 256;
 
-/** Channels of the exec protocol that become events. */
+/** The channels of the exec protocol: the first byte of each message. Output, input, and sizes become events. */
 const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
+/** The channels on which a pod sends. */
 const podChannels: readonly number[] = [channels.stdout, channels.stderr, channels.error, channels.close];
 
 /**
@@ -35,6 +36,7 @@ export class SessionCast implements StreamListener {
   /** The channels of the current messages from the pod and from the client; undefined before the first. */
   #podChannel: number | undefined;
   #clientChannel: number | undefined;
+  /** What has arrived of the current message with the size of the terminal. */
   #sizeText = '';
   #size: TerminalSize = headerSize;
   #lastNote = '';
@@ -57,6 +59,7 @@ export class SessionCast implements StreamListener {
     return this.#lastNote;
   }
 
+  /** The `room` of a reader that must catch up; undefined if all readers can take more. */
   get room(): Promise<void> | undefined {
     for (const { room } of this.#readers) if (room !== undefined) return room;
     return undefined;
