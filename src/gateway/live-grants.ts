@@ -34,7 +34,7 @@ export interface RecordingTerms {
 export interface GrantProof {
   /** When the access of the request ends, epoch ms; undefined if no valid signature proves the grant. */
   endMs(request: RequestView): number | undefined;
-  /** Whether the public keys have been read. */
+  /** Whether the public keys have been read, and there is at least one. */
   readonly hasKeys: boolean;
   /** Milliseconds since the API server last confirmed the list of keys. */
   readonly ageMs: number;

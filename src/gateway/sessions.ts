@@ -32,7 +32,7 @@ export interface Session {
 const MAX_SESSIONS = 1000;
 /** Maximum number of open sessions of one grant in a replica. */
 const MAX_PER_GRANT = 64;
-/** How many streams of a grant may begin at once. The number is limited, because each stream costs two writes to the API server. */
+/** How many streams of a grant may begin at once. Each stream costs two writes to the API server. */
 const MAX_AT_ONCE = 200;
 /** Once that many have begun, one more stream of the grant may begin after this time, milliseconds. */
 const PACE_MS = 100;
@@ -57,7 +57,7 @@ interface SessionState {
   end?: StreamEnd;
 }
 
-/** The sessions of one grant. They end together. */
+/** The sessions of one grant. If the grant ends, they end together. */
 interface GrantSessions {
   readonly namespace: string;
   readonly name: string;

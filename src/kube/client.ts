@@ -94,7 +94,8 @@ export interface ListPage {
  * of `signal` if that aborts. An invalid name or a missing namespace rejects with a CodedError of `resourcePath`.
  *
  * A call takes at most four attempts and 30 s (a list: for each page). Reads and reviews are retried if the server is unreachable, or
- * answers 429 or 5xx. Writes are retried only if the server did not act (429 and 503 with Retry-After, no connection).
+ * answers 429 or 5xx. Writes are retried only if the server did not act: it answered 429 or 503, with Retry-After, or there was no
+ * connection.
  */
 export interface Client {
   /** Gets an object, or a subresource of it. */

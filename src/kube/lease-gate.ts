@@ -126,7 +126,7 @@ class LeaseCampaign implements LeaseGate {
     if (signal.aborted) onStop();
     const renewing = this.#renew(settled.signal, () => leadership.abort(notLeading(this.name)));
     try {
-      // Also catches an error before its first await.
+      // The inner function also catches an error that `lead` throws synchronously.
       await (async () => lead(leadership.signal))();
     } catch (error) {
       if (!leadership.signal.aborted) throw error;
@@ -271,7 +271,10 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
-  /** A signal for one read and write. It aborts after half the renew deadline, so that a second attempt fits, and with `signal`. */
+  /**
+   * A signal for one attempt: a read and a write. It aborts with `signal`, or after half the renew deadline, so that a second attempt fits
+   * into the deadline. Call `end` after the attempt.
+   */
   #attempt(signal: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
     const abort = new AbortController();
     const onAbort = (): void => abort.abort(signal?.reason);

@@ -84,7 +84,10 @@ const ABSENT_CAP_MS = 30_000;
  * Maximum pause after `TooManyObjects`, milliseconds; jitter shortens it by up to a half. Long, because a retry reads the whole list again.
  */
 const TOO_MANY_OBJECTS_MS = 300_000;
-/** A watch that ends sooner counts as a failure, so that the reflector backs off from a server that closes at once. */
+/**
+ * A watch that ends sooner than this, in milliseconds, counts as a failure, so that the reflector backs off from a server that closes at
+ * once.
+ */
 const SHORT_LIVED_MS = 5_000;
 /**
  * How long the reflector rejects lists that are older than the newest resourceVersion that it has seen, milliseconds. After that, it
@@ -94,7 +97,7 @@ const STALE_LISTS_MS = 30_000;
 /** Number of streams that break in a row, without a valid event, before the reflector relists. */
 const MALFORMED_BEFORE_RELIST = 3;
 
-/** Keeps a sink equal to one collection of the API server, despite any fault, until the signal aborts. Never rejects. */
+/** Keeps a sink equal to one collection of the API server until the signal aborts. Retries after every fault. Never rejects. */
 export async function reflect(spec: ReflectorSpec, sink: ReflectorSink, options: ReflectorOptions): Promise<void> {
   await new Reflector(spec, sink, options).run();
 }

@@ -29,8 +29,8 @@ export interface StoreSpec<T extends Projected> {
   /** Named indexes: each maps an object to the values by which it can be found. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
   /**
-   * Maximum number of objects, for untrusted servers. A store that would exceed it keeps its content and fails until a list is short enough
-   * again; it relists every few minutes. Default: no limit.
+   * Maximum number of objects, for untrusted servers. If the server has more, the store keeps its earlier content and is failing
+   * (`Store.failing`). It relists every few minutes, until a list is short enough. Default: no limit.
    */
   readonly maxObjects?: number;
   /** True for kinds that may not be installed (Argo Rollout): the store counts as synced while the kind is absent. */

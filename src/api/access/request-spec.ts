@@ -61,7 +61,7 @@ export interface ChangedRequest {
 
 /** A change of a request that the webhook signs if the requester makes it. `index` counts from 0. */
 export type RequesterChange =
-  /** `time` is that of the claim, RFC 3339, by the clock of the webhook. */
+  /** `time`: when the requester claimed the access, RFC 3339, by the clock of the webhook. */
   | { readonly field: 'claimed'; readonly time: string }
   | ({ readonly field: 'extensions'; readonly index: number } & Pick<RequestedExtension, 'by' | 'reason'>);
 
