@@ -158,7 +158,7 @@ export class GrantReporter {
    * that deleted or revoked it exists already.
    */
   endedWithoutAccess(request: RequestView, text: string): void {
-    this.#event(request, 'Normal', 'RequestEnded', `the request ended before access opened: ${text}`);
+    this.#event(request, 'Normal', 'RequestEnded', `the request ended before access opened: ${text}`, 'Request');
   }
 
   /** Reports a denial. Does not wait for the journal; if the audit line cannot be written, logs an error. */
@@ -225,13 +225,13 @@ export class GrantReporter {
     return vote ? auditVoteOf(vote) : { uid };
   }
 
-  /** Each action has its own budget of Events, so that a flood of others does not crowd out those of emergencies. */
+  /** Each action has its own budget of Events: requests that users create and delete must not crowd out grants, nor these emergencies. */
   #event(
     request: Pick<RequestView, 'namespace' | 'name' | 'uid'>,
     type: 'Normal' | 'Warning',
     reason: string,
     note: string,
-    action: 'Access' | 'Emergency' = 'Access',
+    action: 'Access' | 'Emergency' | 'Request' = 'Access',
   ): void {
     this.#deps.events.record({
       regarding: regarding(this.#deps.requestResource, request),

@@ -1,5 +1,6 @@
 import type { Ended } from '../../api/access/ended.ts';
 import type { Grant } from '../../api/access/grant.ts';
+import { revokeFinalizer } from '../../api/access/names.ts';
 import { keyOf } from '../../api/object.ts';
 import { at, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
@@ -135,8 +136,9 @@ export class RequestReconciler implements Reconciler {
     // If the grant is forged, the children in the status may be forged, too. Without them, the applier finds our objects by their owner.
     const trusted = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
     const existed = await this.#deps.revoker.deleteRoleBinding(trusted, signal);
-    // `close` reports the end of a grant, and the decider a denial.
-    if (!request.grant && !isDeniedOrEnded(request) && !this.#endings.has(request.uid))
+    // `close` reports the end of a grant, and the decider a denial. Without our finalizer, an earlier leader has reported the end.
+    const isReported = isDeniedOrEnded(request) || !request.finalizers.includes(revokeFinalizer);
+    if (!request.grant && request.children.length === 0 && !isReported && !this.#endings.has(request.uid))
       this.#deps.reporter.endedWithoutAccess(request, endText(request, ending, denial));
     this.#endings.set(request.uid, { ending, denial });
     if (existed) return at(alreadyDueMs, cleanupLane);

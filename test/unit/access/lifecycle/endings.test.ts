@@ -3,6 +3,7 @@ import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { Condition, KubeObject } from '../../../../src/api/object.ts';
 import { roleBindings } from '../../../../src/api/resources.ts';
+import type { JsonObject } from '../../../../src/kit/json-value.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { LifecycleStage, requestName } from './lifecycle-stage.ts';
 
@@ -124,6 +125,42 @@ describe('a request that ended', () => {
       assert.deepEqual(events(), [
         'Normal RequestEnded: the request ended before access opened: the request was deleted',
       ]);
+    });
+
+    it('and not again under the next leader, while the finalizer of another program keeps it', async () => {
+      await waits();
+      const { metadata, ...rest } = stage.request ?? assert.fail('no request');
+      const finalizers = [...(metadata.finalizers ?? []), 'example.com/keep'];
+      stage.cluster.put(podAccessRequests, { ...rest, metadata: { ...metadata, finalizers } });
+      await deleteByUser();
+      await stage.clock.advance(30_000);
+      await stage.stop();
+      await stage.start();
+      await stage.clock.advance(30_000);
+      assert.deepEqual(stage.request?.metadata.finalizers, ['example.com/keep']);
+      assert.equal(events().length, 1);
+    });
+
+    it('if access was open although its status has no grant: only that it ended', async () => {
+      stage.ask();
+      await stage.clock.advance(10);
+      stage.podBecomesReady();
+      await stage.clock.advance(minute);
+      await stage.stop();
+      const { status: stored, ...rest } = stage.request ?? assert.fail('no request');
+      const { grant: _, ...stripped } = stored as JsonObject;
+      stage.cluster.put(podAccessRequests, {
+        ...rest,
+        status: stripped,
+        spec: { ...(rest.spec as JsonObject), revoked: true },
+      });
+      stage.events.length = 0;
+      await stage.start();
+      await stage.clock.advance(15_000);
+      assert.deepEqual(
+        events().filter((event) => event.includes('before access opened')),
+        [],
+      );
     });
 
     it('if the API server does not take its status at first', async () => {
