@@ -2,6 +2,7 @@ import { showName } from '../access/policy/names.ts';
 import type { ApprovalEntry } from '../api/access/access-config.ts';
 import type { TemplateSpec } from '../api/access/kinds.ts';
 import type { KubeObject } from '../api/object.ts';
+import { shellWord } from '../kit/shell-word.ts';
 import type { Subject } from './rbac-view.ts';
 
 /** The spec of a template. The API server has checked its schema, so the client does not check it again. */
@@ -51,6 +52,7 @@ export function missingBindingText(
   // Do not bind groups of Kubernetes: a template that names one is not ready, and the group could then approve through other templates.
   const named = missing.flatMap(({ groups = [] }) => groups).filter((name) => !name.startsWith('system:'));
   const groups = named.length > 0 ? new Set(named) : ['GROUP'];
+  // The author of the template chooses the names of groups, and an administrator pastes the command.
   const bind = [
     'kubectl create rolebinding',
     shellWord(`${template.metadata.name}-approvers`),
@@ -64,8 +66,3 @@ export function missingBindingText(
   const names = missing.map(({ name }) => name).join(' and ');
   return `no binding gives the verb approve to a user, or to a group that counts for ${names}${others}; an administrator can bind it: ${bind}`;
 }
-
-/**
- * Quotes the text as one word for a shell. The author of a template chooses the names of groups, and an administrator pastes the command.
- */
-const shellWord = (text: string): string => (/^[\w.:@/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -1,3 +1,4 @@
+import { isPlainWord, shellWord } from '../../kit/shell-word.ts';
 import type { Violation } from './policy.ts';
 
 /** The fields of a pod that an access command can refer to. */
@@ -73,7 +74,7 @@ export function parseAccessCommand(
 }
 
 /**
- * Renders the command for one pod, and quotes values for a POSIX shell where necessary. Code `InvalidAccessCommand` if a label or
+ * Renders the command for one pod, and quotes values for POSIX shells and fish where necessary. Code `InvalidAccessCommand` if a label or
  * annotation is absent or empty, if a value would change the command or what the terminal shows, or if the result has more than 4,096
  * characters.
  */
@@ -189,13 +190,10 @@ function scanShell(context: QuoteContext, text: string): QuoteContext {
   return { quote, precededBy, unclear };
 }
 
-/** Text that is literal in every POSIX shell, with and without quotes. */
-const PLAIN = /^[A-Za-z0-9_@%+=:./-]+$/;
-
 /** The value as a shell word or a part of one; undefined if no quoting protects it in this context. */
 function quoteForShell(value: string, context: QuoteContext): string | undefined {
   if (context.precededBy) return undefined;
-  if (PLAIN.test(value)) return value;
+  if (isPlainWord(value)) return value;
   if (context.quote !== 'none' || context.unclear) return undefined;
-  return `'${value.replaceAll("'", "'\\''")}'`;
+  return shellWord(value);
 }

@@ -30,19 +30,22 @@ export const markers: Readonly<Record<Placeholder['kind'], string>> = {
   annotation: '\0annotation',
 };
 
-/** Characters that are literal in every POSIX shell, at any position in a word. */
+/** Characters that are literal in every POSIX shell and in fish, at any position in a word. */
 const plain = /^[A-Za-z0-9_@%+=:,./-]$/;
 /** Characters that a shell interprets between double quotes. */
 const special = /["$`\\!]/;
 
-/** Splits the command into words, as a shell does. */
+/** Splits the command into words, as POSIX shells and fish do. */
 export function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | { readonly problem: string } {
   const words: Word[] = [];
   let word: Word | undefined;
   let openQuote: "'" | '"' | undefined;
+  // Whether fish reads the next character as escaped. Between single quotes, POSIX shells know no escapes.
+  let isEscaped = false;
   for (const segment of command) {
     if (segment.kind === 'value') {
       word = (word ?? '') + markers[segment.placeholder.kind];
+      isEscaped = false;
       continue;
     }
     for (const character of segment.text) {
@@ -53,6 +56,14 @@ export function wordsOf(command: AccessCommand): { readonly words: readonly Word
       }
       const opens = openQuote === undefined && (character === "'" || character === '"');
       const closes = character === openQuote;
+      if (closes && isEscaped) {
+        return {
+          problem:
+            "has a backslash directly before a closing ', which fish reads as a part of the text; " +
+            'write the backslash twice, or another character after it',
+        };
+      }
+      isEscaped = character === '\\' && !isEscaped;
       word ??= '';
       if (opens) openQuote = character;
       else if (closes) openQuote = undefined;

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { isObjectName } from '../../access/policy/names.ts';
+import { shellWord } from '../../kit/shell-word.ts';
 import { derivedContext } from '../../kube/kubeconfig.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
@@ -48,7 +49,7 @@ export const use: Command = {
     const file = join(folder, `${namespace}-${name}.yaml`);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await writeFile(file, `${derived.text}\n`, { mode: 0o600 });
-    io.print(`export KUBECONFIG=${quoted([file, ...derived.files].join(delimiter))}\n`);
+    io.print(`export KUBECONFIG=${shellWord([file, ...derived.files].join(delimiter))}\n`);
     const until = endsMs === undefined ? '' : ` until ${timeFrom(endsMs, clock.now())}`;
     io.printError(
       `note: after this line, or eval "$(${io.program} use ${name} -n ${namespace})", kubectl reaches pod ${pod}, and only it,${until}\n`,
@@ -56,6 +57,3 @@ export const use: Command = {
     return exits.done;
   },
 };
-
-/** Quotes the text as one word for a POSIX shell. */
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

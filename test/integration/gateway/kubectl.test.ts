@@ -119,7 +119,7 @@ describe('kubectl in a context of `drawbridge use`', () => {
         const request = await stage.ready({ kind: 'ExecAccessRequest', metadata: { name, uid: '' } });
         pod = request.status?.podName ?? '';
         const { stdout, stderr } = await client.run({ kubeconfig: own, home: folder }, 'use', name);
-        const kubeconfig = /^export KUBECONFIG='(.*)'\n$/.exec(stdout)?.[1];
+        const kubeconfig = /^export KUBECONFIG=(.*)\n$/.exec(stdout)?.[1];
         assert.ok(kubeconfig, stderr);
         env = { PATH: process.env['PATH'], HOME: folder, TERM: 'xterm', KUBECONFIG: kubeconfig };
       });

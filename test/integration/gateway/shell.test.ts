@@ -60,7 +60,7 @@ describe('a shell through the gateway, from the request to its end', () => {
     const { code, stdout, stderr } = await client.run({ ...stage.alice, home }, 'use', 'look');
     assert.equal(code, 0, stderr);
     assert.match(stderr, /kubectl reaches pod payments-\S+, and only it, until \S+ \(in \d+m/);
-    const kubeconfig = /^export KUBECONFIG='(.*)'\n$/.exec(stdout)?.[1] ?? '';
+    const kubeconfig = /^export KUBECONFIG=(.*)\n$/.exec(stdout)?.[1] ?? '';
     const [file = ''] = kubeconfig.split(':');
     assert.equal((await stat(file)).mode & 0o777, 0o600);
     assert.doesNotMatch(await readFile(file, 'utf8'), /client-key|token/);

@@ -36,7 +36,7 @@ describe('access command', () => {
     ],
     ['{{.Metadata.Name}}{{  .Metadata.Namespace }}', 'web-1payments'],
     ['x {{ index .Metadata.Labels "team.example.com/name" }}', 'x money'],
-    ['x {{index  .Metadata.Annotations  "note"}} y', `x 'it'\\''s $(id); \`id\` "x" \\' y`],
+    ['x {{index  .Metadata.Annotations  "note"}} y', `x 'it'\\''s $(id); \`id\` "x" '\\\\ y`],
     ['x "{{ index .Metadata.Annotations "plain" }}"', 'x "a.b-c"'],
     ['  plain text }}\n', 'plain text }}'],
   ] as const) {

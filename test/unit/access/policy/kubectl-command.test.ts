@@ -28,6 +28,7 @@ describe('the client in an access command', () => {
     `kubectl port-forward ${pod.name} 0:80 :443 https 8443:https -- 9090`,
     `kubectl port-forward ${pod.name} {{ index .Metadata.Annotations "port" }}`,
     `kubectl -c web -it exec ${pod.name} -- sh`,
+    `kubectl exec ${pod.name} -- grep '\\.js\\\\' '\\{{ index .Metadata.Labels "team" }}'`,
     `  kubectl exec ${pod.name} -- sh  `,
   ];
   for (const source of allowed) {
@@ -54,6 +55,8 @@ describe('the client in an access command', () => {
     [`${exec} {a,b}`, /has "\{" outside/],
     [`${exec} # and then`, /has "#" outside/],
     [`${exec} ‘quoted’`, /has "‘" outside/],
+    [`${exec} 'a\\' b ' ; touch /tmp/pwned #'`, /has a backslash directly before a closing '.* write the backslash twice/],
+    [`${exec} 'a\\\\\\' b`, /has a backslash directly before a closing '/],
     [`${exec} 'open`, /has an unclosed '; close the quotes/],
     [`${exec} "open`, /has an unclosed "; close the quotes/],
     [`curl https://example.org`, /begins with "curl"; allowed are kubectl and oc, for example: kubectl exec/],
