@@ -47,9 +47,8 @@ export function uncovered(held: readonly RbacRule[], wanted: readonly RbacRule[]
 
 /** The verbs that the rules grant on every object of the resource, without duplicates; `*` stands for all. */
 export function verbsOn(rules: readonly RbacRule[], { group, resource }: Omit<Right, 'verb' | 'name'>): string[] {
-  return [...new Set(rules.flatMap(({ verbs }) => verbs))].filter((verb) =>
-    rules.some((rule) => grants(rule, { verb, group, resource })),
-  );
+  const granting = rules.filter((rule) => rule.verbs.some((verb) => grants(rule, { verb, group, resource })));
+  return [...new Set(granting.flatMap(({ verbs }) => verbs))];
 }
 
 /** Whether the one rule covers the right. A right on every name needs a rule without `resourceNames`. */

@@ -113,12 +113,18 @@ export function grantableViolations(
   grantable: readonly RbacRule[],
 ): Violation[] {
   const missing = notGrantable(rules, grantable);
-  return missing.map((right, index) => {
-    const shown = missing.slice(index, index + MAX_SHOWN);
-    const found = `${field} hands out ${shown.map(describeRight).join(', ')}, which this installation does not allow`;
-    const message = `${found}; ${grantableRemedy(shown, grantable)}`;
-    return { code: 'NotGrantable', message, field, status: 403, key: describeRight(right) };
-  });
+  return missing.map((right, index) => ({
+    code: 'NotGrantable',
+    // Of up to 64 violations, only one is shown, and its text takes a pass through all grantable rules.
+    get message() {
+      const shown = missing.slice(index, index + MAX_SHOWN);
+      const found = `${field} hands out ${shown.map(describeRight).join(', ')}, which this installation does not allow`;
+      return `${found}; ${grantableRemedy(shown, grantable)}`;
+    },
+    field,
+    status: 403,
+    key: describeRight(right),
+  }));
 }
 
 /** The distinct rights of the rules that templates may not hand out. */
