@@ -151,9 +151,15 @@ function nameOfCharacter(text: string): string {
   return `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** `InvalidAccessCommand`. `why` is a clause after the word `accessCommand`. */
-export const refuse = (why: string): { readonly violation: Violation } => ({
-  violation: { code: 'InvalidAccessCommand', message: `accessCommand ${why}`, field: FIELD, status: 422 },
+/** `InvalidAccessCommand`. `why` is a clause after the word `accessCommand`; `key` as in Violation. */
+export const refuse = (why: string, key?: string): { readonly violation: Violation } => ({
+  violation: {
+    code: 'InvalidAccessCommand',
+    message: `accessCommand ${why}`,
+    field: FIELD,
+    status: 422,
+    ...(key === undefined ? {} : { key }),
+  },
 });
 
 /**

@@ -9,8 +9,17 @@ export interface KubectlCall {
   readonly namespace?: Word | undefined;
   /** The container that the call names; absent if kubectl chooses it. */
   readonly container?: Word | undefined;
+  /** Whether `exec` has its command without `--`, which kubectl accepts only up to version 1.30. */
+  readonly lacksSeparator: boolean;
   /** The ports of the pod that `port-forward` names by their names. */
   readonly portNames: readonly Word[];
+}
+
+/** Why words are no allowed call: a clause after the word `accessCommand`. */
+export interface CallProblem {
+  readonly problem: string;
+  /** What was found, without remedy: the same for equal commands. Default: the problem. */
+  readonly key?: string;
 }
 
 /** What a refusal can offer instead. */
@@ -36,7 +45,7 @@ const plain = /^[A-Za-z0-9_@%+=:,./-]$/;
 const special = /["$`\\!]/;
 
 /** Splits the command into words, as POSIX shells and fish do. */
-export function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | { readonly problem: string } {
+export function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | CallProblem {
   const words: Word[] = [];
   let word: Word | undefined;
   let openQuote: "'" | '"' | undefined;
@@ -116,17 +125,16 @@ const optionsOf: Readonly<Record<Verb, ReadonlyMap<Word, OptionKind>>> = {
 /** The options before the verb. For `exec` and others, -f names a file or URL that selects the target. */
 const earlyOptions = new Map([...common, ...ofContainer, ...ofStreams, ...ofLines]);
 
-/** The call that the words are, or why they are none: a clause after the word `accessCommand`. */
-export function callOf(
-  [client = '', ...rest]: readonly Word[],
-  offer: Offer,
-): KubectlCall | { readonly problem: string } {
-  const withExample = (problem: string, of?: Verb): { readonly problem: string } => {
+/** The call that the words are, or why they are none. */
+export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): KubectlCall | CallProblem {
+  // An edit of the rules changes the example and the offered verbs, but not what is wrong.
+  const withExample = (found: string, remedy: string, of?: Verb): CallProblem => {
     const example = offer.example(of);
-    return { problem: example === undefined ? problem : `${problem}, for example: ${example}` };
+    const problem = `${found}; ${remedy}`;
+    return { problem: example === undefined ? problem : `${problem}, for example: ${example}`, key: found };
   };
   if (!clients.includes(client)) {
-    return withExample(`begins with ${shown(client)}; allowed are ${clients.join(' and ')}`);
+    return withExample(`begins with ${shown(client)}`, `allowed are ${clients.join(' and ')}`);
   }
   const end = rest.indexOf('--');
   const { operands, options, verb } = argumentsOf(end < 0 ? rest : rest.slice(0, end));
@@ -134,36 +142,41 @@ export function callOf(
   const allowed = verb ? optionsOf[verb] : earlyOptions;
   const unknown = options.find(({ name }) => !allowed.has(name));
   if (operands.length > 0 && !verb) {
-    return withExample(`has ${client} ${shown(operands[0] ?? '')}; allowed are ${offer.verbs.join(', ')}`);
+    return withExample(`has ${client} ${shown(operands[0] ?? '')}`, `allowed are ${offer.verbs.join(', ')}`);
   }
   if (unknown) {
     const names = [...allowed.keys()].join(' ');
-    return withExample(`has the option ${shown(unknown.name)}; allowed ${verb ? `to ${verb} ` : ''}are ${names}`, verb);
+    return withExample(
+      `has the option ${shown(unknown.name)}`,
+      `allowed ${verb ? `to ${verb} ` : ''}are ${names}`,
+      verb,
+    );
   }
-  if (!verb) return withExample(`has ${client} nothing; allowed are ${offer.verbs.join(', ')}`);
+  if (!verb) return withExample(`has ${client} nothing`, `allowed are ${offer.verbs.join(', ')}`);
   const [, pod = '', ...others] = operands;
   if (pod.replace(/^(po|pod|pods)\//, '') !== markers.name) {
     return withExample(
-      `has the target ${shown(pod)}; write {{ .Metadata.Name }} instead, which is the granted pod`,
+      `has the target ${shown(pod)}`,
+      'write {{ .Metadata.Name }} instead, which is the granted pod',
       verb,
     );
   }
   const invalid = options.flatMap(({ name, value }) =>
-    valueProblem(value, allowed.get(name)).map((why) => ({ name, why })),
+    valueProblem(name, value, allowed.get(name)).map((why) => ({ name, why })),
   );
   if (invalid[0]) return { problem: `has the option ${shown(invalid[0].name)} ${invalid[0].why}` };
-  if (verb === 'exec' && !after[0]) {
-    return withExample('is kubectl exec without a command after --; write --, then the command for the pod', verb);
+  if (verb === 'exec' && !after[0] && (end >= 0 || others.length === 0)) {
+    return withExample('is kubectl exec without a command for the pod', 'write --, then the command', verb);
   }
   const ports = verb === 'port-forward' ? [...others, ...after] : [];
   if (verb === 'port-forward' && ports.length === 0) {
-    return withExample('is kubectl port-forward without a port; write one after the pod', verb);
+    return withExample('is kubectl port-forward without a port', 'write one after the pod', verb);
   }
   const wrong = ports.find((port) => remotePortOf(port) === undefined);
   if (wrong !== undefined) {
     return withExample(
-      `has the port ${shown(wrong)}; write REMOTE, LOCAL:REMOTE, or :REMOTE, where LOCAL is a number, and REMOTE a number from 1 to ` +
-        '65535 or the name of a container port',
+      `has the port ${shown(wrong)}`,
+      'write REMOTE, LOCAL:REMOTE, or :REMOTE, where LOCAL is a number, and REMOTE a number from 1 to 65535 or the name of a container port',
       verb,
     );
   }
@@ -171,6 +184,7 @@ export function callOf(
   return {
     verb,
     namespace: last('-n', '--namespace'),
+    lacksSeparator: verb === 'exec' && end < 0,
     container: last('-c', '--container') ?? (verb === 'logs' ? others[0] : undefined),
     portNames: ports.flatMap((port) => remotePortOf(port) ?? []).filter((port) => /[a-z]/.test(port)),
   };
@@ -213,21 +227,22 @@ function argumentsOf(words: readonly Word[]): {
 }
 
 /** Why kubectl does not accept the value of an option; empty if it does, or if a placeholder decides. */
-function valueProblem(value: Word | undefined, kind: OptionKind | undefined): readonly string[] {
+function valueProblem(name: Word, value: Word | undefined, kind: OptionKind | undefined): readonly string[] {
   if (value === undefined) return ['without a value; write one, or remove the option'];
   if (value.includes('\0')) return [];
-  if (kind === 'lines' && !/^(-1|\d{1,15})$/.test(value)) {
+  if (kind === 'lines' && !/^([+-]?\d{1,15}|0x[0-9a-f]{1,12})$/i.test(value)) {
     return [`with the value ${quote(value)}; write a number of lines, or -1 for all`];
   }
   if (kind !== 'duration') return [];
   const parsed = parseGoDuration(value);
   if ('error' in parsed) return [`whose value ${parsed.error}`];
-  return parsed.ns < 0n ? [`with the value ${quote(value)}; write a duration that is not negative, such as 10m`] : [];
+  const isTooShort = parsed.ns < 0n || (parsed.ns === 0n && name === '--pod-running-timeout');
+  return isTooShort ? [`with the value ${quote(value)}; write a duration above zero, such as 10m`] : [];
 }
 
 const highestPort = 65_535;
 const isPort = (text: string, lowest: number): boolean =>
-  /^\d{1,5}$/.test(text) && Number(text) >= lowest && Number(text) <= highestPort;
+  /^\d{1,15}$/.test(text) && Number(text) >= lowest && Number(text) <= highestPort;
 /** The name of a container port: at most 15 characters with a letter. */
 const isPortName = (text: string): boolean => /^(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$/.test(text);
 

@@ -41,7 +41,7 @@ export function readAccessCommand(
   if ('violation' in parsed) return parsed;
   const split = wordsOf(parsed.command);
   const read = 'problem' in split ? split : callOf(split.words, offerOf(config));
-  return 'problem' in read ? refuse(read.problem) : { ...parsed, ...read };
+  return 'problem' in read ? refuse(read.problem, read.key) : { ...parsed, ...read };
 }
 
 /**
@@ -59,7 +59,7 @@ export function accessCommandViolation(config: AccessConfig, namespace: string):
 
 /**
  * What can make a valid access command fail for some requesters, with the remedy, one sentence each. Requesters may hold a permission that
- * the template does not hand out, and their context may name the namespace, so neither is a violation. Empty if they go through the gateway,
+ * the template does not hand out, their context may name the namespace, and their kubectl may be old, so none of these is a violation. Empty if they go through the gateway,
  * because then they get its command.
  */
 export function accessCommandNotes(config: AccessConfig): readonly string[] {
@@ -68,6 +68,9 @@ export function accessCommandNotes(config: AccessConfig): readonly string[] {
   const ungranted = config.exec === false ? undefined : ungrantedCommand(config, read.verb);
   const notes = [
     ...(ungranted === undefined ? [] : [`${ungranted}; it fails for requesters who do not hold this already`]),
+    ...(read.lacksSeparator
+      ? ['has no -- before the command for the pod, which kubectl refuses from version 1.31 on; write it']
+      : []),
     ...(read.namespace
       ? []
       : [
@@ -91,7 +94,8 @@ export function podCommandNotes(config: AccessConfig, spec: unknown, title: stri
   // A placeholder decides a word with a marker.
   const lacksContainer =
     names.length > 0 && container !== '' && !container.includes('\0') && !names.includes(container);
-  const lackedPorts = portNames.filter((port) => !ports.includes(port));
+  const knownPorts = new Set(ports);
+  const lackedPorts = portNames.filter((port) => !knownPorts.has(port));
   const portChoice = ports.length === 0 ? '' : ` or one of ${listNames(ports)}`;
   return [
     ...(lacksContainer

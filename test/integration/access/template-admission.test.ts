@@ -69,8 +69,8 @@ describe('kubectl apply of a template', () => {
     ],
     [
       'an access command that kubectl does not accept',
-      template('no-dashes', { podSpec }, { accessCommand: 'kubectl exec -it {{ .Metadata.Name }} /bin/bash' }),
-      /denied the request: InvalidAccessCommand: .*accessCommand is kubectl exec without a command after --; write --/,
+      template('no-command', { podSpec }, { accessCommand: 'kubectl exec -it {{ .Metadata.Name }} --' }),
+      /denied the request: InvalidAccessCommand: .*accessCommand is kubectl exec without a command for the pod; write --/,
     ],
     [
       'a verb that access commands do not have, with an example that fits the rules',

@@ -522,6 +522,14 @@ describe('template policy', () => {
     });
   }
 
+  it('accepts an update of the rules, although the remedy for a stored access command changes with them', () => {
+    const accessCommand = 'kubectl logs -f deploy/cart';
+    const before = template({ podSpec }, { accessCommand });
+    const after = template({ podSpec }, { accessCommand, rules: [rule('pods/log', 'get')] });
+    assert.notEqual(firstViolation(templatePolicy, before)?.message, firstViolation(templatePolicy, after)?.message);
+    assert.equal(firstViolation(templatePolicy, after, before), undefined);
+  });
+
   for (const [title, input, message] of [
     ['no groups', template({ podSpec }, { allowedGroups: [] }), /allowedGroups is empty/],
     ['a grant to whole groups', template({ podSpec }, { grantTo: 'AllowedGroups' }), /not only to the requester/],
@@ -547,6 +555,11 @@ describe('template policy', () => {
         { exec: false, rules: [rule('pods/log', 'get')], accessCommand: 'kubectl logs {{ .Metadata.Name }}' },
       ),
       /^spec\.accessConfig\.accessCommand has no -n, so it fails for requesters whose kubeconfig selects another namespace; write -n \{\{ \.Metadata\.Namespace \}\}$/,
+    ],
+    [
+      'a command without -- before the one for the pod',
+      template({ podSpec }, { accessCommand: 'kubectl exec -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} sh' }),
+      /^spec\.accessConfig\.accessCommand has no -- before the command for the pod, which kubectl refuses from version 1\.31 on; write it$/,
     ],
     ['both targets', template({ podSpec, controllerTargetRef }), /podSpec is ignored/],
     ['a mutation without a target', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],
