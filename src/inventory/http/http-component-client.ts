@@ -212,7 +212,7 @@ function readAnswer(
     const delayMs = retryAfterMs(headers['retry-after'], clock.now());
     // The message omits the time in Retry-After, which changes with each answer: each new text costs a write of the entry's status. The
     // excerpt of the body rarely changes.
-    const message = `the component answered ${status}${bodyExcerpt(body)}; the server retries${delayMs === undefined ? '' : ' after the time in Retry-After'}`;
+    const message = `the component answered ${status}${delayMs === undefined ? '' : ' with Retry-After'}${bodyExcerpt(body)}`;
     return { kind: 'notAccepted', code: 'Busy', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
   }
   if (status === 202) return body.length === 0 ? acceptedReply({}) : fromJson(body, acceptedReply);

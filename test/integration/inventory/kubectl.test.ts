@@ -177,7 +177,7 @@ describe('kubectl and the inventory', function () {
     await stage.entry('first');
     const reachable = async () => (await kubectl('get', 'componentreconciler', 'network', '-o', 'wide')).stdout;
     await stage.until('the breaker to open', async () =>
-      /the endpoint accepts no calls: the component answered 503: \{"message":"maintenance"\}; /.test(
+      /the endpoint accepts no calls: the component answered 503: \{"message":"maintenance"\}; the server calls it again for /.test(
         await reachable(),
       ),
     );
@@ -185,7 +185,7 @@ describe('kubectl and the inventory', function () {
     const text = 'jsonpath={.status.conditions[?(@.type=="Ready")].message}';
     const message = async () => (await kubectl('get', 'clusterinventory', 'second', ...here(), '-o', text)).stdout;
     const expected =
-      'network: Retrying (Busy): the endpoint accepts no calls: the component answered 503: {"message":"maintenance"}; the server retries; see: kubectl get componentreconciler network -o wide';
+      'network: Retrying (Busy): the endpoint accepts no calls: the component answered 503: {"message":"maintenance"}; see: kubectl get componentreconciler network -o wide';
     await stage.until('the message', async () => (await message()) === expected);
     for (const name of ['first', 'second'])
       await stage.patch(name, { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'test' } } });

@@ -179,16 +179,16 @@ describe('the HTTP client of components', () => {
       `HTTP/1.1 418 No\r\n${body('')}`,
       'the component answered 418; allowed are 200, 202, 400, 401, 403, 429, and 503; check the log of the component',
     ],
-    ['a 503', `HTTP/1.1 503 Busy\r\n${body('')}`, 'the component answered 503; the server retries'],
+    ['a 503', `HTTP/1.1 503 Busy\r\n${body('')}`, 'the component answered 503'],
     [
       'a 503 with a body',
       `HTTP/1.1 503 Busy\r\n${body({ message: 'maintenance' })}`,
-      'the component answered 503: {"message":"maintenance"}; the server retries',
+      'the component answered 503: {"message":"maintenance"}',
     ],
     [
       'a 503 with Retry-After',
       `HTTP/1.1 503 Busy\r\nretry-after: 7\r\n${body('')}`,
-      'the component answered 503; the server retries after the time in Retry-After',
+      'the component answered 503 with Retry-After',
     ],
     [
       'an outcome with outputs of a wrong type',
