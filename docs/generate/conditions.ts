@@ -87,7 +87,7 @@ export const conditionsPage = (): string =>
         [
           'entry',
           codes(['Livelock', 'MissingAlreadySatisfied', 'SecretNotReadable', 'Abandoned']),
-          'Warning: inputs repeatedly return to earlier values; a component waits for an input that is present; the user who named a Secret may not read it; or a user abandoned a component, whose resources stay.',
+          'Warning: inputs repeatedly return to earlier values; a component waits for what already holds; the user who named a Secret may not read it; or a user abandoned a component, whose resources stay.',
         ],
       ],
     ),

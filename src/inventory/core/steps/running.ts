@@ -1,6 +1,6 @@
 import type { InventoryCode } from '../../../api/codes.ts';
 import type { Outcome } from '../../../api/inventory/contract/outcome.ts';
-import { alreadySatisfied } from '../../../api/inventory/describe-state.ts';
+import { alreadySatisfied, describeReason } from '../../../api/inventory/describe-state.ts';
 import type { Inputs, KeyEventOf, OutcomeWithOutputs } from '../key-state.ts';
 import type { RunRecord } from '../run-record.ts';
 import { nextDelayMs, notAcceptedDelayMs, tokenLifetimeMs, unstoredShare, wakeReason } from '../timing.ts';
@@ -208,8 +208,14 @@ function finish(transition: Transition, ending: Ending, inputs: Inputs, missing:
   transition.scheduleNext(inputs);
 }
 
-const alreadySatisfiedMessage = ({ missing = [] }: Ending): string =>
-  `the component reported inputs as missing that were not missing when it was called: ${missing.map(({ path }) => path).join(', ')}; check how the component reads the entry`;
+function alreadySatisfiedMessage({ outcome, missing = [] }: Ending): string {
+  const found = describeReason({ state: outcome, reason: alreadySatisfied, message: undefined, missing });
+  // The entry does not show which components read a path.
+  const remedy = missing.every(({ want }) => want === 'noReaders')
+    ? 'while something else uses what the component created, it must answer Retry instead'
+    : 'check how the component reads the entry';
+  return `the component ${found}; ${remedy}`;
+}
 
 /** Triggers of the next run: those that arrived during this run and still need one, and those that follow from the entry. */
 function nextTriggers({ state }: Transition, inputs: Inputs, ended: RunRecord): readonly Trigger[] {

@@ -121,6 +121,23 @@ describe('a running key', () => {
     assert.equal(stage.state.phase, 'queued');
   });
 
+  for (const [missing, expected] of [
+    [
+      [{ path: '/status/outputs/cluster/endpoint', want: 'present' }],
+      'the component reports /status/outputs/cluster/endpoint as missing, but the entry contained it when the component was called; check how the component reads the entry',
+    ],
+    [
+      [{ path: '/status/outputs/network', want: 'noReaders' }],
+      'the component waits for /status/outputs/network to have no readers, but this was already so when the component was called; while something else uses what the component created, it must answer Retry instead',
+    ],
+  ] as const) {
+    it(`warns that ${expected}`, () => {
+      const stage = new StepStage().running().later(500);
+      stage.outcome({ outcome: 'NotReady', missing }, { heldAtStart: true, holdsNow: true });
+      assert.equal(stage.effect('warn').message, expected);
+    });
+  }
+
   it('runs as soon as its missing input arrives', () => {
     const stage = new StepStage().running().outcome(notReady, { heldAtStart: false, holdsNow: false }).later(500);
     stage.trigger('InputChanged');
