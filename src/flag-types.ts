@@ -90,7 +90,7 @@ export const names: FlagType<readonly string[]> = {
 
 const allFeatures = ['access', 'binding', 'inventory', 'gateway'] as const;
 
-/** Each feature once, in the order above. */
+/** Names of features, separated by commas. The value has each once, in the order of `allFeatures`. */
 export const features: FlagType<readonly (typeof allFeatures)[number][]> = {
   placeholder: 'NAMES',
   parse: (value, flag) => {
@@ -104,7 +104,7 @@ export const features: FlagType<readonly (typeof allFeatures)[number][]> = {
   },
 };
 
-/** `[HOST]:PORT`. `host` is empty if only a port is given. */
+/** `HOST:PORT` or `:PORT`; an IPv6 host may be in brackets, which are removed. `host` is empty if only a port is given. */
 export const address: FlagType<{ readonly host: string; readonly port: number }> = {
   placeholder: 'ADDRESS',
   parse: (value, flag) => {
@@ -114,7 +114,7 @@ export const address: FlagType<{ readonly host: string; readonly port: number }>
   },
 };
 
-/** A whole number, as klog accepts it. */
+/** A verbosity of klog: a whole number of at most 9 digits, which may be negative. */
 export const verbosity: FlagType<number> = {
   placeholder: 'NUMBER',
   parse: (value, flag) => {

@@ -56,7 +56,7 @@ export interface Io {
 }
 
 /**
- * The `Io` below the cleaning of `runClient`: `print` and `printError` write text unchanged and add no newline. It needs no `draw`, because
- * `printError` does the same here.
+ * The `Io` that `runClient` wraps to clean all text: its `print` and `printError` write text unchanged and add no newline. It needs no `draw`,
+ * because `runClient` draws with this `printError`.
  */
 export type RawIo = Omit<Io, 'draw'>;

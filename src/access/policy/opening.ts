@@ -22,7 +22,7 @@ export interface OpeningInput {
   readonly claimedAtMs: number | undefined;
 }
 
-/** Whether access may open now, or what the request waits for. Every waiting state has a deadline. */
+/** Whether access may open now, or what the request waits for. Every waiting state has a deadline. `all`: what `approvals.all` still needs. */
 export type Opening =
   /** Waits for approvals, until `untilMs`, epoch ms. */
   | { readonly is: 'pending'; readonly all: readonly EntryCount[]; readonly untilMs: number }
@@ -122,7 +122,7 @@ function approvalProgress(
   return nowMs < untilMs ? { is: 'pending', all, untilMs } : { is: 'timedOut', missing: 'approvals', atMs: untilMs };
 }
 
-/** Undefined if the text is absent or not a duration. The CRD rejects templates with such a duration. */
+/** Undefined if the text is absent or invalid. The CRD rejects templates with an invalid duration. */
 function durationMs(text: string | undefined): number | undefined {
   const parsed = text === undefined ? undefined : parseGoDuration(text);
   return parsed && 'ns' in parsed ? toMilliseconds(parsed.ns) : undefined;

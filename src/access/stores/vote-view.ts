@@ -11,12 +11,12 @@ export interface VoteView extends ViewMetadata {
   readonly requestUid: string;
   /** Epoch ms. */
   readonly createdAtMs: number;
-  /** False for a vote about an emergency whose request was already deleted: nothing garbage-collects it. */
+  /** False if the request of the emergency was already deleted when the vote was created. Kubernetes never garbage-collects such a vote. */
   readonly hasOwner: boolean;
   readonly spec: VoteSpec;
 }
 
-/** The projection of a vote. Undefined if it violates its schema, or lacks the label or a metadata field that the server sets. */
+/** The projection of a vote. Undefined if it violates its schema, or lacks the label or a metadata field that the API server sets. */
 export function viewVote(object: KubeObject): VoteView | undefined {
   const metadata = viewMetadata(object);
   const requestUid = object.metadata.labels?.[requestLabel];

@@ -13,7 +13,7 @@ interface StartedSyncer extends RunningSyncer {
   readonly fingerprint: string;
 }
 
-/** The syncers of one session, by export, and by name within the export. */
+/** The syncers of one ProviderSession, by export, and by name within the export. */
 export class SyncerSet {
   readonly #controllers: BindingDeps['running'];
   readonly #registry: RunningSyncers;

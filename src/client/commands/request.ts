@@ -189,7 +189,8 @@ async function createProblem(
 }
 
 /**
- * Prints when access ends to standard error, and to standard output the object, or in the form table the command that uses the access. If
+ * Prints the end of access to standard error. Prints to standard output the command that uses the access or, with `-o json` or `-o yaml`, the
+ * object. If
  * the server could not write that command, also says why.
  */
 export function printAccess({ io, clock }: Context, form: OutputForm, ready: KubeObject): void {

@@ -13,7 +13,7 @@ export class KeyMemory {
   readonly key: ComponentKey;
   /** Text form of the key, by which the queue and the limits know it. */
   readonly keyText: string;
-  /** State after the last `step`. The executor only replaces the stored record and the status. */
+  /** The state that the last `step` (core/steps/step.ts) returned, with the stored record and the status that were written since. */
   state: KeyState = initialKeyState;
   /** The last known registration. Runs may outlive the registration. */
   registration: Registration | undefined;
@@ -28,7 +28,7 @@ export class KeyMemory {
   recovery: 'retry' | 'reload' | undefined;
   /** Why the last start failed, if a user must act; undefined after a start. */
   startProblem: { readonly reason: string; readonly message: string } | undefined;
-  /** Lane and time of the oldest trigger that waits for a run, in monotonic milliseconds. */
+  /** The oldest trigger that waits for a run: its lane (`lanes` in core/triggers.ts), and when it arrived, monotonic milliseconds. */
   oldestTrigger: { readonly lane: number; readonly since: number } | undefined;
   /** Whether the entry was deleted, and the loop dropped. */
   dropped = false;
@@ -60,7 +60,7 @@ export class KeyMemory {
     return lastStart + this.run.registration.maxRunMs - monotonicMs;
   }
 
-  /** Sets the current run from the record, if another process started it. */
+  /** Sets the current run from the record, if memory lacks it: another process started the run, or the key was reloaded. */
   adopt(): void {
     const record = this.state.stored?.record;
     if (!record || !this.registration || !this.hasActiveRun || this.run?.seq === record.seq) return;

@@ -11,5 +11,5 @@ export interface Violation {
   readonly status: 403 | 413 | 422;
 }
 
-/** Code for a write by a token without a current run. The proof of write authorization expects it as the answer to its dry-run write. */
+/** Code for a write by a token without a current run. accounts/dry-run-proof.ts sends such a write as a dry run, and expects this code. */
 export const noSuchRunCode: InventoryCode = 'NoSuchRun';
