@@ -190,8 +190,7 @@ async function createProblem(
 
 /**
  * Prints the end of access to standard error. Prints to standard output the command that uses the access or, with `-o json` or `-o yaml`, the
- * object. If
- * the server could not write that command, also says why.
+ * object. If the server could not write that command, also says why.
  */
 export function printAccess({ io, clock }: Context, form: OutputForm, ready: KubeObject): void {
   io.printError(`${openText(ready, clock.now())}\n`);

@@ -72,6 +72,26 @@ describe('the webhook server', () => {
     for await (const chunk of answer) text += chunk;
     return { status: answer.statusCode, text, peer };
   };
+  /** A connection that the server has accepted, before its first call. */
+  const idleClient = async () => {
+    const socket = connect({
+      host: '127.0.0.1',
+      port: server.port,
+      ca: authority.certificate,
+      servername: 'localhost',
+    });
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk;
+    });
+    socket.on('error', () => {});
+    await once(socket, 'secureConnect');
+    await settleIo();
+    return {
+      call: () => void socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'),
+      received: () => received,
+    };
+  };
   beforeEach(() => {
     agent = new Agent({ keepAlive: true });
     write(newIdentity());
@@ -199,25 +219,13 @@ describe('the webhook server', () => {
       for (const callback of due) callback();
     };
     await start((_request, response) => response.end('late'), { ...systemClock, schedule });
-    const client = connect({
-      host: '127.0.0.1',
-      port: server.port,
-      ca: authority.certificate,
-      servername: 'localhost',
-    });
-    let received = '';
-    client.on('data', (chunk) => {
-      received += chunk;
-    });
-    client.on('error', () => {});
-    await once(client, 'secureConnect');
-    await settleIo();
+    const client = await idleClient();
     const closing = server.close();
     for (let sweep = 1; sweep < 10; sweep += 1) {
       runTimers();
       await settleIo();
     }
-    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    client.call();
     let closed = false;
     void closing.then(() => {
       closed = true;
@@ -227,7 +235,7 @@ describe('the webhook server', () => {
       runTimers();
       await settleIo();
     }
-    assert.match(received, /^HTTP\/1\.1 200 OK\r\n.*\r\nlate$/s);
+    assert.match(client.received(), /^HTTP\/1\.1 200 OK\r\n.*\r\nlate$/s);
   });
 
   it('delivers pending answers when it closes, and accepts no new calls', async () => {
@@ -266,27 +274,15 @@ describe('the webhook server', () => {
     it(`${answers ? 'waits for' : 'no longer answers'} late calls when its last check comes ${stallMs - 50} ms late`, async () => {
       const clock = new SimulatedClock();
       await start((_request, response) => response.end('late'), clock);
-      const client = connect({
-        host: '127.0.0.1',
-        port: server.port,
-        ca: authority.certificate,
-        servername: 'localhost',
-      });
-      let received = '';
-      client.on('data', (chunk) => {
-        received += chunk;
-      });
-      client.on('error', () => {});
-      await once(client, 'secureConnect');
-      await settleIo();
+      const client = await idleClient();
       const closing = server.close();
       await advanceIo(clock, 950, 50);
       clock.stall(stallMs);
       await clock.advance(0);
-      client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+      client.call();
       await advanceIo(clock, 1_500, 50);
       await closing;
-      assert.equal(received.endsWith('late'), answers);
+      assert.equal(client.received().endsWith('late'), answers);
     });
   }
 
