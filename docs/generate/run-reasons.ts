@@ -79,7 +79,7 @@ const otherTexts: Readonly<Record<string, string>> = {
     'The last run was Done, but since then the inputs, or the force annotation, have changed. A run follows, or is in progress.',
   Pending: 'The first run of the component has not started, or the component has not answered yet.',
   Running:
-    'The component answered 202, and has not reported its outcome. The message says since when it runs, and has the last outcome. A component that was Done with the same inputs stays Done meanwhile.',
+    'The component answered 202, and has not reported its outcome. The message says since when it runs, and has the last outcome. A component that was Done with the same inputs stays Done meanwhile. With the state `Deleting`, the teardown runs since then, or waits until this run ends: the message says until when.',
 };
 
 const reasonTable = (texts: Readonly<Record<string, string>>): string =>

@@ -137,7 +137,7 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
     attempt: record.attempt,
     nextAt: timeOrNull(record.nextAtMs),
     heldBy: record.heldBy ?? null,
-    next: nextText(record) ?? null,
+    next: nextText(record),
     lastOutcome: lastOutcome
       ? {
           seq: lastOutcome.seq,
@@ -154,9 +154,9 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
   };
 }
 
-/** When the next run starts, in words; undefined during a run. Contains a time only if the run waits for nothing else. */
-function nextText({ phase, heldBy, lastOutcome, nextAtMs }: RunRecord): string | undefined {
-  if (phase !== 'Idle') return undefined;
+/** When the next run starts, in words. Contains a time only if the run waits for nothing else. */
+function nextText({ phase, heldBy, lastOutcome, nextAtMs }: RunRecord): string {
+  if (phase !== 'Idle') return 'once the current run ends';
   if (heldBy !== undefined) return heldTexts[heldBy];
   if (wasNotAccepted(lastOutcome?.reason)) return heldTexts.Unreachable;
   if (nextAtMs === undefined || nextAtMs <= (lastOutcome?.endedAtMs ?? 0)) return 'at once';

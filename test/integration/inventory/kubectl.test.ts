@@ -131,6 +131,20 @@ describe('kubectl and the inventory', function () {
     await stage.patch('one', { spec: { suspend: false } });
   });
 
+  it('prints until when a teardown waits for the run of a component that answered 202, and what ends that', async () => {
+    await stage.component('network', () => ({ status: 202, body: { leaseSeconds: 3000 } }));
+    await stage.entry('one');
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    await stage.until('the run', async () => (await message()).startsWith('network: running since '));
+    await stage.delete('one');
+    const expected =
+      /^network: the teardown waits for the run since 20\S+Z to end, at the latest at 20\S+Z; to give up, annotate the entry with abandon\.inventory\.drawbridge\.dev\/network=REASON$/;
+    await stage.until('the message', async () => expected.test(await message()));
+    assert.equal(await column('NEXT', 'reconcileruns', '-o', 'wide'), 'once the current run ends');
+    await kubectl('annotate', 'clusterinventory', 'one', ...here(), 'abandon.inventory.drawbridge.dev/network=silent');
+    await stage.gone('one');
+  });
+
   it('prints that a teardown failed, and what ends it', async () => {
     const network = await stage.component('network', () => ({ outcome: 'Done' }));
     network.teardown = () => ({ outcome: 'Failed', message: 'AccountLocked: cannot delete zone' });

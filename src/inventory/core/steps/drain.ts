@@ -1,7 +1,7 @@
 import type { Inputs } from '../key-state.ts';
 import type { RunRecord } from '../run-record.ts';
 import { trigger, triggerReasons } from '../triggers.ts';
-import { type Ending, endedRecord } from './ended-record.ts';
+import { type Ending, endedRecord, withoutCredential } from './ended-record.ts';
 import type { Transition } from './transition.ts';
 import { needsTeardown } from './wanted.ts';
 
@@ -49,10 +49,10 @@ export function retire(transition: Transition, ended?: RunRecord): void {
 /**
  * Handles the deletion of the entry, or the abandonment of the component. A current run with the operation `reconcile` loses its
  * credential, and must end before the server calls the component with `delete`. If the component was abandoned, a run in phase `running`
- * ends at once. In the phases `starting`, `applying`, and `draining`, the key is retired by the event that ends the phase.
+ * or `draining` ends at once. In the phases `starting` and `applying`, the key is retired by the event that ends the phase.
  */
 export function onDeletionOrAbandonment(transition: Transition, inputs: Inputs): void {
-  const { phase, stored } = transition.state;
+  const { phase, stored, deadlineAt } = transition.state;
   const deletion = trigger(triggerReasons.deleting);
   switch (phase) {
     case 'gone':
@@ -71,18 +71,21 @@ export function onDeletionOrAbandonment(transition: Transition, inputs: Inputs):
       break;
     case 'starting':
     case 'applying':
-    case 'draining':
       transition.addTriggers(deletion);
       break;
     case 'running':
+    case 'draining':
       if (isComponentAbandoned(inputs)) {
         retire(transition, stored && endedRecord(transition, stored.record, abandoned));
       } else if (stored?.record.operation === 'reconcile') {
         transition.addTriggers(deletion);
         // In phase Applying, the run no longer has a credential.
-        if (stored.record.phase !== 'Running') break;
+        if (phase === 'draining' || stored.record.phase !== 'Running') break;
         transition.update({ phase: 'draining' });
-        transition.store({ ...stored.record, credentialId: undefined, previousCredential: undefined }, stored);
+        const { nowMs, monotonicMs } = transition.context;
+        // The stored deadline lacks the unstored share of a heartbeat.
+        const deadlineMs = nowMs + Math.max(0, (deadlineAt ?? monotonicMs) - monotonicMs);
+        transition.store({ ...withoutCredential(stored.record), deadlineMs }, stored);
       }
       break;
   }

@@ -129,7 +129,7 @@ function statusOf(
   if (mayRun.may === 'no' && mayRun.why !== 'Suspended')
     return statusWith(stateWithoutRun[mayRun.why], { reason: mayRun.why });
   if (mayRun.may === 'delete' || record?.operation === 'delete')
-    return statusWith('Deleting', record?.operation === 'delete' ? teardownDetail(record) : noDetail);
+    return statusWith('Deleting', record ? deletionDetail(record) : noDetail);
   const isSuspended = mayRun.may === 'no';
   const statusWithoutRun = (): KeyStatus => {
     if (record && status && !isSuspended && isBrieflyBusy(record)) {
@@ -183,6 +183,23 @@ export const suspendedDetail = (last: LastOutcome | undefined) => ({
 
 const lastOutcomeText = (last: LastOutcome): string =>
   `last outcome: ${describeState({ ...last, state: last.outcome })}`;
+
+/** What a teardown waits for: the run of a component that answered 202, or what the last teardown reported. */
+function deletionDetail(record: RunRecord): StatusDetail {
+  const { component, operation, asynchronous, phase, startedAtMs, deadlineMs } = record;
+  const isAsynchronous = phase === 'Running' && asynchronous && startedAtMs !== undefined && deadlineMs !== undefined;
+  if (operation === 'delete')
+    return isAsynchronous
+      ? { reason: 'Running', message: `tearing down since ${formatTime(startedAtMs)}` }
+      : teardownDetail(record);
+  if (!isAsynchronous) return noDetail;
+  // No heartbeat extends a run that the deletion interrupts, so the deadline is final.
+  const found = `the teardown waits for the run since ${formatTime(startedAtMs)} to end, at the latest at ${formatTime(deadlineMs)}`;
+  return {
+    reason: 'Running',
+    message: `${found}; to give up, annotate the entry with ${abandonAnnotation(component)}=REASON`,
+  };
+}
 
 /** The last outcome of a teardown. If it is Failed, also what a user can do. No details while a later run is active. */
 function teardownDetail({ component, seq, lastOutcome: last }: RunRecord): StatusDetail {

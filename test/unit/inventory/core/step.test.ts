@@ -225,6 +225,35 @@ describe('the deletion of an entry', () => {
     assert.equal(stage.dequeued().effect('start').next.operation, 'delete');
   });
 
+  it('says until when it waits for the run of a component that answered 202, and that abandonment ends the wait', () => {
+    const stage = new StepStage({ maxRunMs: 3_600_000 }).running();
+    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs }).later(20_000);
+    // The server does not store so short an extension, so the stored deadline is too early.
+    stage.handle({ kind: 'heartbeat', heartbeatTimeoutMs: 300_000, credential: undefined });
+    const { status } = deleting(stage).effect('reportStatus');
+    assert.deepEqual(
+      [status.state, status.reason, status.message],
+      [
+        'Deleting',
+        'Running',
+        'the teardown waits for the run since 2026-11-21T09:00:00Z to end, at the latest at 2026-11-21T09:05:20Z; to give up, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON',
+      ],
+    );
+    assert.equal(stage.record.deadlineMs, stage.nowMs + 300_000);
+    stage.outcome({ outcome: 'Done' });
+    assert.equal(stage.effect('reportStatus').status.message, undefined);
+  });
+
+  it('says since when a component tears down that answered 202', () => {
+    const stage = deleting(new StepStage().done()).dequeued().started();
+    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs });
+    const { status } = stage.effect('reportStatus');
+    assert.deepEqual(
+      [status.state, status.reason, status.message],
+      ['Deleting', 'Running', 'tearing down since 2026-11-21T09:00:01Z'],
+    );
+  });
+
   it('completes a pending write of outputs first', () => {
     const stage = deleting(new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } }));
     assert.equal(stage.state.phase, 'applying');
@@ -251,6 +280,7 @@ describe('the deletion of an entry', () => {
   for (const [what, stage] of [
     ['is idle', () => new StepStage().done()],
     ['is running', () => new StepStage().running()],
+    ['still runs after the deletion', () => deleting(new StepStage().running())],
   ] as const) {
     it(`does not wait for an abandoned component that ${what}`, () => {
       const abandoned = stage().see({ mayRun: { may: 'no', why: 'Abandoned' } });
