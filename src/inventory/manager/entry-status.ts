@@ -10,7 +10,7 @@ import { quote } from '../../kit/errors.ts';
 import { shorten } from '../../kit/shorten.ts';
 import { type EndpointProblem, type Inputs, type KeyState, type KeyStatus, plainStatus } from '../core/key-state.ts';
 import { wasNotAccepted } from '../core/run-record.ts';
-import { stateWithoutRun, suspendedDetail } from '../core/steps/transition.ts';
+import { abandonHint, stateWithoutRun, suspendedDetail } from '../core/steps/transition.ts';
 import { abandonmentText, type Entry, hasUnrecordedAbandonment } from '../entry.ts';
 import { keyText } from '../key.ts';
 import type { RunStore } from '../ports.ts';
@@ -96,7 +96,7 @@ export class EntryStatus {
       // If a retired key still has a record, its removal failed.
       if (entry.deleting && !isRecorded) continue;
       const known = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
-      const problem = state && waitingPhases.has(state.phase) && this.#deps.endpointProblem(registration.name);
+      const problem = state && isWaiting(state) && this.#deps.endpointProblem(registration.name);
       const status = problem ? withEndpointProblem(known, problem, entry, registration.name) : known;
       const refused = registrations.problem(registration.name) !== undefined;
       const fallback = (): KeyStatus => idleStatus(mayRun(entry, registration, { refused, recorded: isRecorded }));
@@ -130,8 +130,9 @@ function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
     : plainStatus(stateWithoutRun[mayRun.why], mayRun.why);
 }
 
-/** Phases in which the key waits for its run, or the server calls the component, possibly as the probe of its circuit breaker. */
-const waitingPhases: ReadonlySet<KeyState['phase']> = new Set(['queued', 'starting', 'running']);
+/** Whether the key waits for its run, or the server calls the component, possibly as the probe of its circuit breaker. */
+const isWaiting = ({ phase, stored }: KeyState): boolean =>
+  phase === 'queued' || phase === 'starting' || phase === 'running' || stored?.record.heldBy === 'Unreachable';
 
 /**
  * The status while the endpoint of a waiting run is known to accept no calls. The failed calls may have been for other entries. If a probe
@@ -143,14 +144,23 @@ function withEndpointProblem(
   entry: Entry,
   component: string,
 ): KeyStatus | undefined {
-  const message = `the endpoint accepts no calls: ${found}; see: kubectl get componentreconciler ${component} -o wide`;
-  const isPending =
-    status?.state === 'Progressing' && (status.reason === 'Pending' || status.reason === 'InputsChanged');
+  if (!status) return undefined;
+  const remedy = status.state === 'Deleting' ? `; ${abandonHint(component)}` : '';
+  const message = `the endpoint accepts no calls: ${found}; see: kubectl get componentreconciler ${component} -o wide${remedy}`;
   const isKnown = statusFromEntry(entry, component)?.message === message;
-  return status && (isPending || (isKnown && wasNotAccepted(status.reason)))
-    ? { ...status, state: 'Retrying', reason: code, message }
-    : status;
+  if (wasNotAccepted(status.reason) ? !isKnown : !isOutdatedByOutage(status)) return status;
+  return { ...status, state: status.state === 'Deleting' ? 'Deleting' : 'Retrying', reason: code, message };
 }
+
+/** Whether the status only says that a run follows, or why the last one failed. The other states describe the current inputs. */
+function isOutdatedByOutage({ state, reason }: KeyStatus): boolean {
+  if (state === 'Progressing') return reason === 'Pending' || reason === 'InputsChanged';
+  if (state === 'Deleting') return !teardownOutcomes.has(reason);
+  return state === 'Retrying';
+}
+
+/** Reasons of Deleting that say what the component waits for, or that it gave up. */
+const teardownOutcomes: ReadonlySet<string | undefined> = new Set(['Failed', 'NotReady', 'Progressing', 'Running']);
 
 /** The status; if the component does not apply to the entry, with a message that names the mode or the selector. */
 function withMismatch(status: KeyStatus, { mode }: Entry, { modes }: Registration): KeyStatus {

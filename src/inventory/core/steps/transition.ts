@@ -76,8 +76,12 @@ export class Transition {
    * record already says that the component did not accept the last call.
    */
   recordUnavailableEndpoint(inputs: Inputs): void {
-    const isKnown = wasNotAccepted(this.state.stored?.record.lastOutcome?.reason);
+    const { stored } = this.state;
+    const isKnown = wasNotAccepted(stored?.record.lastOutcome?.reason);
     if (!isKnown && this.#isDue()) this.#storeHeldBy(heldBy(inputs) ?? 'Unreachable');
+    const { status } = this.state;
+    // The status of the entry says why the run waits.
+    if (status && this.state.stored !== stored) this.addEffect({ kind: 'reportStatus', status });
   }
 
   #storeHeldBy(held: RunRecord['heldBy']): void {
@@ -205,10 +209,21 @@ function deletionDetail(record: RunRecord): StatusDetail {
 function teardownDetail({ component, seq, lastOutcome: last }: RunRecord): StatusDetail {
   if (last?.seq !== seq) return noDetail;
   const reason = last.reason ?? last.outcome;
-  if (last.outcome !== 'Failed') return { ...last, reason };
-  const remedy = `annotate the entry with ${forceAnnotation(component)}=NEW-VALUE to tear it down again, or with ${abandonAnnotation(component)}=REASON to give up`;
+  const remedy = teardownRemedy(last, component);
+  if (remedy === undefined) return { ...last, reason };
   return { ...last, reason, message: last.message ? `${last.message}; ${remedy}` : remedy };
 }
+
+/** What a user can do about a teardown that failed; undefined if the component itself waits or retries. */
+function teardownRemedy({ outcome, reason }: LastOutcome, component: string): string | undefined {
+  if (outcome === 'Failed')
+    return `annotate the entry with ${forceAnnotation(component)}=NEW-VALUE to tear it down again, or with ${abandonAnnotation(component)}=REASON to give up`;
+  return outcome === 'Retry' && reason !== undefined ? abandonHint(component) : undefined;
+}
+
+/** How a user ends the wait for a component's teardown. */
+export const abandonHint = (component: string): string =>
+  `to give up, annotate the entry with ${abandonAnnotation(component)}=REASON`;
 
 /** Status of a component whose last run was Done, with other inputs. */
 const outdated = { state: 'Progressing', reason: 'InputsChanged', message: undefined } as const;

@@ -493,6 +493,37 @@ describe('the status of a teardown', () => {
     });
   }
 
+  for (const [code, handle] of [
+    [
+      'Refused',
+      (stage) => stage.handle({ kind: 'callFailed', code: 'Refused', message: 'found', inputs: stage.inputs }),
+    ],
+    [
+      'Unreachable',
+      (stage) =>
+        stage.handle({
+          kind: 'notAccepted',
+          code: 'Unreachable',
+          message: 'found',
+          retryAfterMs: undefined,
+          inputs: stage.inputs,
+        }),
+    ],
+  ] as const satisfies readonly (readonly [string, (stage: StepStage) => StepStage])[]) {
+    it(`names the abandon annotation if its call failed: ${code}`, () => {
+      const stage = new StepStage().done().see({ mayRun: { may: 'delete' } });
+      const { status } = handle(stage.trigger('Deleting').dequeued().started()).effect('reportStatus');
+      assert.deepEqual(
+        [status.state, status.reason, status.message],
+        [
+          'Deleting',
+          code,
+          'found; to give up, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON',
+        ],
+      );
+    });
+  }
+
   it('names only the force annotation as the cause of a forced run', () => {
     const stage = tornDown({ outcome: 'Failed' }).later(1000).see({ digest: 'forced' });
     assert.deepEqual(stage.trigger('Forced').dequeued().effect('start').next.reasons, ['Forced']);

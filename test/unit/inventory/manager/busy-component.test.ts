@@ -74,6 +74,8 @@ describe('a component that answers 429 or 503', () => {
   });
 });
 
+type OutageStage = Pick<Awaited<ReturnType<typeof memoryStage>>, 'inventory'> & { readonly ref: Entry['ref'] };
+
 describe('an outage of an endpoint', () => {
   for (const [code, message] of [
     ['Unreachable', 'refused'],
@@ -121,6 +123,57 @@ describe('an outage of an endpoint', () => {
           [seen.includes(during) ? during : `Retrying network: Retrying (${code}): ${message}`, 'Done'],
           name,
         );
+      await manager.stop();
+    });
+  }
+
+  const network = 'the endpoint accepts no calls: refused; see: kubectl get componentreconciler network -o wide';
+  const refused = { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } as const;
+
+  for (const [what, lost, expected] of [
+    [
+      'that is deleted meanwhile',
+      ({ inventory, ref }) => inventory.delete(ref),
+      `Deleting (Unreachable): ${network}; to give up, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON`,
+    ],
+    ['whose last call failed before the outage', () => undefined, `Retrying (Unreachable): ${network}`],
+  ] as const satisfies readonly (readonly [string, (stage: OutageStage) => void, string])[]) {
+    it(`is shown, with one write, by an entry ${what}`, async () => {
+      let answer: Reply = done();
+      const { clock, inventory, manager } = await memoryStage(
+        [{ name: 'network', retry: { baseSeconds: 60, capSeconds: 60 } }],
+        { network: () => answer },
+      );
+      const { ref } = inventory.create({ name: 'one' });
+      await clock.advance(1000);
+      if (what !== 'that is deleted meanwhile') {
+        answer = { kind: 'failed', code: 'Timeout', message: 'no answer' };
+        inventory.edit(ref, ({ spec }) => {
+          spec.components = { network: { enabled: true, config: { cidr: '10.0.0.0/16' } } };
+        });
+        await clock.advance(1000);
+        assert.equal(inventory.entry(ref)?.components[0]?.reason, 'Timeout');
+      }
+      answer = refused;
+      const others = Array.from({ length: 10 }, (_, n) => inventory.create({ name: `other${n}` }));
+      await clock.advance(1000);
+      const seen: string[] = [];
+      inventory.onEntry = (now, before) => {
+        const [row] = now.components;
+        if (now.ref.uid === ref.uid && row && !isDeepStrictEqual(row, before?.components[0]))
+          seen.push(`${row.state} (${row.reason}): ${row.message}`);
+      };
+      lost({ inventory, ref });
+      await clock.advance(300_000);
+      // Without them, the probes are for this entry.
+      for (const other of others)
+        inventory.edit(other.ref, ({ spec }) => {
+          spec.suspend = true;
+        });
+      await clock.advance(600_000);
+      assert.deepEqual(seen, [expected]);
+      assert.equal(manager.calls.at(-1)?.entry.id, ref.uid);
+      answer = done();
       await manager.stop();
     });
   }
