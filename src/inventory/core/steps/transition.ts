@@ -201,7 +201,7 @@ function deletionDetail(record: RunRecord): StatusDetail {
   const found = `the teardown waits for the run since ${formatTime(startedAtMs)} to end, at the latest at ${formatTime(deadlineMs)}`;
   return {
     reason: 'Running',
-    message: `${found}; to give up, annotate the entry with ${abandonAnnotation(component)}=REASON`,
+    message: `${found}; ${abandonHint(component)}`,
   };
 }
 
