@@ -40,7 +40,7 @@ const heldBy = Type.Union(
   ],
   {
     description:
-      'Why the server starts no run. Suspended, Disabled, NotApplicable, TooLarge, RegistrationRefused: as in status.components of the entry. Unreachable: a run is due, and waits until the endpoint accepts calls. Absent if a run may start, and during a run.',
+      'Why the server starts no run. Suspended, Disabled, NotApplicable, TooLarge, RegistrationRefused: as in status.components of the entry. Unreachable: the endpoint accepts no calls, and the next run waits until it does. Absent if a run may start, and during a run.',
   },
 );
 

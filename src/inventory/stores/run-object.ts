@@ -12,13 +12,7 @@ import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { formatMicroTime, formatTime, parseTime } from '../../kit/clock.ts';
 import { shorten } from '../../kit/shorten.ts';
 import type { Projected } from '../../kube/store.ts';
-import {
-  type LastOutcome,
-  type PastRun,
-  type RunRecord,
-  type StoredRecord,
-  wasNotAccepted,
-} from '../core/run-record.ts';
+import type { LastOutcome, PastRun, RunRecord, StoredRecord } from '../core/run-record.ts';
 import { whyText } from '../core/triggers.ts';
 
 /** A run record in a store. */
@@ -158,7 +152,6 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
 function nextText({ phase, heldBy, lastOutcome, nextAtMs }: RunRecord): string {
   if (phase !== 'Idle') return 'once the current run ends';
   if (heldBy !== undefined) return heldTexts[heldBy];
-  if (wasNotAccepted(lastOutcome?.reason)) return heldTexts.Unreachable;
   if (nextAtMs === undefined || nextAtMs <= (lastOutcome?.endedAtMs ?? 0)) return 'at once';
   return `after ${formatTime(nextAtMs)}`;
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { freePorts } from '../../../sandbox/ports.ts';
 import { clusterInventories, reconcileRuns } from '../../../src/api/inventory/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
+import { formatTime } from '../../../src/kit/clock.ts';
 import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 
@@ -507,8 +508,8 @@ describe('kubectl and the inventory', function () {
   });
 
   it('prints as NEXT a time that may pass, or why no run is next', async () => {
-    let isAway = false;
-    await stage.component('network', () => (isAway ? { status: 503 } : { outcome: 'Done' }), {
+    let away: { readonly status: number; readonly retryAfter?: string } | undefined;
+    await stage.component('network', () => away ?? { outcome: 'Done' }, {
       reads: ['/spec/cluster/region'],
     });
     await stage.component(
@@ -544,10 +545,20 @@ describe('kubectl and the inventory', function () {
     await stage.patch('one', { spec: { components: { other: null } } });
     await becomes('other', time);
 
-    isAway = true;
+    away = { status: 503 };
     await stage.patch('one', { spec: { cluster: { region: 'there' } } });
     await becomes('network', 'once the endpoint accepts calls');
-    isAway = false;
+    assert.equal((await stage.records()).find(({ component }) => component === 'network')?.heldBy, 'Unreachable');
+    away = undefined;
+    await becomes('network', time);
+    away = { status: 429, retryAfter: '600' };
+    await stage.patch('one', { spec: { cluster: { region: 'elsewhere' } } });
+    await stage.until('the outcome', async () => (await column('LAST OUTCOME', 'reconcileruns')) === 'Retry');
+    const busy = (await stage.records()).find(({ component }) => component === 'network');
+    const endedAtMs = busy?.lastOutcome?.endedAtMs ?? 0;
+    assert.equal(await next('network'), `after ${formatTime(endedAtMs + 300_000)}`);
+    away = undefined;
+    await stage.patch('one', { metadata: { annotations: { 'force.inventory.drawbridge.dev/network': '1' } } });
     await becomes('network', time);
   });
 

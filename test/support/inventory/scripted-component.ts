@@ -10,9 +10,14 @@ export interface ReceivedCall {
   readonly at: number;
 }
 
-export type Script = (
-  request: ReconcileRequest,
-) => Outcome | { readonly status: number; readonly body?: unknown } | Promise<Outcome | { readonly status: number }>;
+/** An answer that is no outcome. `retryAfter`: the header Retry-After. */
+interface Answer {
+  readonly status: number;
+  readonly body?: unknown;
+  readonly retryAfter?: string;
+}
+
+export type Script = (request: ReconcileRequest) => Outcome | Answer | Promise<Outcome | Answer>;
 
 /** A component over plain HTTP that a test scripts. It records every call. */
 export class ScriptedComponent {
@@ -37,7 +42,8 @@ export class ScriptedComponent {
         const call = { request: JSON.parse(text) as ReconcileRequest, at };
         this.calls.push(call);
         for (const listener of this.#listeners) listener(call);
-        void this.#answer(call.request).then(({ status, body }) => {
+        void this.#answer(call.request).then(({ status, body, retryAfter }) => {
+          if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
           response.writeHead(status, { 'content-type': 'application/json' });
           response.end(body === undefined ? '' : JSON.stringify(body));
         });
@@ -82,7 +88,7 @@ export class ScriptedComponent {
     this.#server.closeAllConnections();
   }
 
-  async #answer(request: ReconcileRequest): Promise<{ readonly status: number; readonly body?: unknown }> {
+  async #answer(request: ReconcileRequest): Promise<Answer> {
     if (this.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, this.delayMs));
     const said = await (request.operation === 'delete' ? this.teardown(request) : this.script(request));
     return 'outcome' in said ? { status: 200, body: said } : said;

@@ -138,7 +138,9 @@ export function onNotAccepted(
   if (!stored || !isRunning(transition)) return;
   transition.addEffect({ kind: 'recordCallResult', verdict: 'failed', retryAfterMs, problem: { code, message } });
   const ended = endedRecord(transition, stored.record, { outcome: 'Retry', reason: code, message });
-  runAgain(transition, ended, retryAfterMs, inputs);
+  // Until the time in Retry-After, the run waits for that time.
+  const isTimed = code === 'Busy' && retryAfterMs !== undefined;
+  runAgain(transition, isTimed ? ended : { ...ended, heldBy: 'Unreachable' }, retryAfterMs, inputs);
 }
 
 /** Handles a call that the server could not make: rolls the record back and queues the key again. The run number stays used. */
@@ -160,7 +162,7 @@ function runAgain(transition: Transition, record: RunRecord, retryAfterMs: numbe
   }
   const delayMs = notAcceptedDelayMs(retryAfterMs, random);
   const atMs = nowMs + delayMs;
-  transition.store({ ...record, nextAtMs: atMs, heldBy: heldBy(inputs) }, stored);
+  transition.store({ ...record, nextAtMs: atMs, heldBy: heldBy(inputs) ?? record.heldBy }, stored);
   const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };
   transition.update({ phase: 'idle', cause: undefined, deadlineAt: undefined, pending: undefined, wake });
   // Triggers that arrived during the run wait as well, because the endpoint would reject their run, too.

@@ -71,14 +71,10 @@ export class Transition {
     return lastStart + spacingOf(recentStarts, this.context.monotonicMs);
   }
 
-  /**
-   * Stores in `heldBy` that a due run waits because the component has no reachable endpoint. Stores nothing if no run is due, or if the
-   * record already says that the component did not accept the last call.
-   */
+  /** Stores in `heldBy` that a due run waits because the component has no reachable endpoint. Stores nothing if no run is due. */
   recordUnavailableEndpoint(inputs: Inputs): void {
     const { stored } = this.state;
-    const isKnown = wasNotAccepted(stored?.record.lastOutcome?.reason);
-    if (!isKnown && this.#isDue()) this.#storeHeldBy(heldBy(inputs) ?? 'Unreachable');
+    if (this.#isDue()) this.#storeHeldBy(heldBy(inputs) ?? 'Unreachable');
     const { status } = this.state;
     // The status of the entry says why the run waits.
     if (status && this.state.stored !== stored) this.addEffect({ kind: 'reportStatus', status });
@@ -96,10 +92,15 @@ export class Transition {
     return [pending?.dueAt, wake?.at].some((at) => at !== undefined && at <= monotonicMs);
   }
 
+  /** Whether the run still waits for the endpoint. A call that the component did not accept is repeated even if the inputs return. */
+  #isUnreachable(): boolean {
+    const record = this.state.stored?.record;
+    return record?.heldBy === 'Unreachable' && (wasNotAccepted(record.lastOutcome?.reason) || this.#isDue());
+  }
+
   /** Reports the status if it changed, or if a run has ended (`hasEnded`). Stores why no run may start if that reason changed. */
   report(inputs: Inputs, hasEnded = false): void {
-    const isUnreachable = this.state.stored?.record.heldBy === 'Unreachable' && this.#isDue();
-    this.#storeHeldBy(heldBy(inputs) ?? (isUnreachable ? 'Unreachable' : undefined));
+    this.#storeHeldBy(heldBy(inputs) ?? (this.#isUnreachable() ? 'Unreachable' : undefined));
     const status = statusOf(this.state, inputs);
     if (!hasEnded && sameStatus(status, this.state.status)) return;
     this.update({ status });

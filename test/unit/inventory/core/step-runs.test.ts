@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
+import { runObject } from '../../../../src/inventory/stores/run-object.ts';
+import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
 
 const minute = 60_000;
@@ -254,6 +256,27 @@ describe('a running key', () => {
     const { next } = stage.later(7000).dequeued().effect('start');
     assert.deepEqual([next.seq, next.reasons[0]], [3, 'InputChanged:/spec/mode']);
   });
+
+  for (const [what, code, retryAfterMs, heldBy, next] of [
+    ['the endpoint, if it is unreachable', 'Unreachable', undefined, 'Unreachable', 'once the endpoint accepts calls'],
+    ['the endpoint, if the component is busy', 'Busy', undefined, 'Unreachable', 'once the endpoint accepts calls'],
+    ['the time in Retry-After', 'Busy', 90_000, undefined, 'after 2026-11-21T09:01:30Z'],
+  ] as const) {
+    it(`waits for ${what}, which the write of its end records`, () => {
+      const stage = new StepStage().running();
+      const nextText = () => valueAt(runObject(stage.record), '/spec/next');
+      stage.handle({ kind: 'notAccepted', code, message: 'found', retryAfterMs, inputs: stage.inputs });
+      assert.equal(stage.kinds.filter((kind) => kind === 'store').length, 1);
+      assert.deepEqual([stage.record.heldBy, nextText()], [heldBy, next]);
+      stage.trigger('Remote');
+      assert.deepEqual([stage.kinds.includes('store'), nextText()], [false, next]);
+      stage.later(retryAfterMs ?? 1000).handle({ kind: 'endpointUnavailable', inputs: stage.inputs });
+      assert.deepEqual([stage.record.heldBy, nextText()], ['Unreachable', 'once the endpoint accepts calls']);
+      assert.equal(stage.kinds.includes('store'), heldBy === undefined);
+      stage.dequeued();
+      assert.equal(stage.effect('start').next.heldBy, undefined);
+    });
+  }
 
   it('counts calls that were not accepted, and keeps them in its history', () => {
     const stage = new StepStage().running();
