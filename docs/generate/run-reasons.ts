@@ -61,7 +61,7 @@ const callFailureTexts: Readonly<Record<CallFailureCode | NotAcceptedCode, strin
 
 const otherTexts: Readonly<Record<string, string>> = {
   LeaseOver:
-    'The component did not report before the deadline of the run, or a restart or a change of the leader interrupted the run. The server runs it again.',
+    'The component reported no valid outcome before the deadline of the run, or within `maxRunSeconds`, which the message says with its value, or a restart or a change of the leader interrupted the run. The server runs it again.',
   MissingAlreadySatisfied:
     'The component reported NotReady, but its missing inputs held when it was called. Check how it reads the entry. If it waits for `noReaders`, no component reads that output: while something else uses what the component created, it must answer `Retry`.',
   NotWritten:
@@ -76,8 +76,8 @@ const otherTexts: Readonly<Record<string, string>> = {
   NotRegistered:
     'The component has a run, but no registration: register it again, or abandon it. Or `spec.components` names it, and it is not registered: correct the name, or register it.',
   InputsChanged:
-    'The last run was Done, but since then the inputs, or the force annotation, have changed. A run follows, or is in progress.',
-  Pending: 'The first run of the component has not started, or the component has not answered yet.',
+    'The last run was Done, but since then the inputs, or the force annotation, have changed. A run waits for its turn, as with `Pending`, or for the answer of the component.',
+  Pending: 'The first run waits for its turn, or for the answer of the component. At most `maxConcurrent` runs of a component and six runs of an entry are active at a time. No run starts before the server has created the access of the components to the entry, and has proved that the webhook denies writes without a run. If no entry gets a run, see the log of the server.',
   Running:
     'The component answered 202, and has not reported its outcome. The message says since when it runs, and has the last outcome. A component that was Done with the same inputs stays Done meanwhile. With the state `Deleting`, the teardown runs since then, or waits until this run ends: the message says until when.',
 };

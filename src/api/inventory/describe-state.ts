@@ -50,8 +50,8 @@ const detailOf = ({ reason, message }: Described): string | undefined =>
 
 /** Explanations of the reasons that have no message. */
 const reasonTexts: Readonly<Record<string, string>> = {
-  InputsChanged: 'inputs changed, and the run has not ended',
-  Pending: 'the first run has not ended',
+  InputsChanged: 'inputs changed; a run waits for its turn, or for the answer of the component',
+  Pending: 'the first run waits for its turn, or for the answer of the component',
   Disabled: 'enabled is false in spec.components',
   RegistrationRefused: 'the condition Accepted of the registration says why',
   TooLarge: 'the entry is too large',

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { freePorts } from '../../../sandbox/ports.ts';
+import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
 import { clusterInventories, reconcileRuns } from '../../../src/api/inventory/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
+import { deferred } from '../../../src/kit/promises.ts';
 import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 
@@ -80,6 +82,20 @@ describe('kubectl and the inventory', function () {
     assert.equal(await column('REASONS', 'reconcileruns', '-o', 'wide'), '["ConfigChanged:/spec/cluster/region"]');
   });
 
+  it('prints what the first run of a component waits for before it has an answer', async () => {
+    const answered = deferred<Outcome>();
+    await stage.component('network', () => answered.promise, { timeoutSeconds: 30 });
+    await stage.entry('one');
+    const expected =
+      'network: Progressing (Pending): the first run waits for its turn, or for the answer of the component';
+    await stage.until(
+      'the message',
+      async () => (await column('MESSAGE', 'clusterinventories', '-o', 'wide')) === expected,
+    );
+    answered.resolve({ outcome: 'Done' });
+    await stage.ready('one');
+  });
+
   it('prints that the first run of a component that answered 202 is in progress', async () => {
     const network = await stage.component('network', () => ({ status: 202 }));
     await stage.entry('one');
@@ -144,6 +160,26 @@ describe('kubectl and the inventory', function () {
     assert.equal(await column('NEXT', 'reconcileruns', '-o', 'wide'), 'once the current run ends');
     await kubectl('annotate', 'clusterinventory', 'one', ...here(), 'abandon.inventory.drawbridge.dev/network=silent');
     await stage.gone('one');
+  });
+
+  it('prints which field limits a run that does not end, and its value', async () => {
+    let body: object = { leaseSeconds: 3000 };
+    const network = await stage.component('network', () => ({ status: 202, body }), {
+      maxRunSeconds: 10,
+      retry: { baseSeconds: 3600, capSeconds: 3600 },
+    });
+    await stage.entry('one');
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    const found = 'network: Retrying (LeaseOver): the component reported no valid outcome';
+    const limit = 'spec.maxRunSeconds of ComponentReconciler network, 10 s';
+    const becomes = (expected: string) => stage.until(expected, async () => (await message()) === expected);
+    await becomes(`${found} within ${limit}; check its log; if its work takes longer, increase the field`);
+    body = { leaseSeconds: 1 };
+    await kubectl('annotate', 'clusterinventory', 'one', ...here(), 'force.inventory.drawbridge.dev/network=1');
+    await stage.until('the second call', () => network.calls.length === 2);
+    await becomes(
+      `${found} before the deadline of the run; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`,
+    );
   });
 
   it('prints that a teardown failed, and what ends it', async () => {

@@ -453,6 +453,18 @@ describe('an asynchronous run', () => {
     assert.equal(stage.state.phase, 'running');
     stage.later(1).dequeued();
     assert.deepEqual([stage.state.phase, stage.record.lastOutcome?.reason], ['idle', 'LeaseOver']);
+    assert.equal(
+      stage.record.lastOutcome?.message,
+      'the component reported no valid outcome within spec.maxRunSeconds of ComponentReconciler network, 90 s; check its log; if its work takes longer, increase the field',
+    );
+  });
+
+  it('ends before its maximum duration without a report, and says how to extend it', () => {
+    const stage = accepted().later(60_000).dequeued();
+    assert.equal(
+      stage.record.lastOutcome?.message,
+      'the component reported no valid outcome before the deadline of the run; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to spec.maxRunSeconds of ComponentReconciler network, 90 s',
+    );
   });
 
   it('keeps the previous credential after a refresh, and both end with the run', () => {

@@ -62,7 +62,7 @@ describe('the condition Ready', () => {
       { a: row('Progressing', { reason: 'Pending' }), b: waiting, c: row('Failed', { message: 'no such region' }) },
       'False',
       'Failed',
-      'c: Failed: no such region; b: waits for /status/outputs/network/vnetName; a: Progressing (Pending): the first run has not ended',
+      'c: Failed: no such region; b: waits for /status/outputs/network/vnetName; a: Progressing (Pending): the first run waits for its turn, or for the answer of the component',
     ],
     [
       'one waits for an output to be absent that was absent',
@@ -81,7 +81,7 @@ describe('the condition Ready', () => {
       { a: row('Progressing', { reason: 'InputsChanged' }) },
       'False',
       'Progressing',
-      'a: Progressing (InputsChanged): inputs changed, and the run has not ended',
+      'a: Progressing (InputsChanged): inputs changed; a run waits for its turn, or for the answer of the component',
     ],
     [
       'others are named and not registered',
