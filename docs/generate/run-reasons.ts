@@ -34,8 +34,8 @@ const triggerTexts: Readonly<Record<Exclude<TriggerReason, 'LeaseOver'>, readonl
 };
 
 const notRunTexts: Readonly<Record<NotRunReason, string>> = {
-  Suspended: '`spec.suspend` is true. Set it to false. The message has the last outcome.',
-  Disabled: '`spec.components.COMPONENT.enabled` is false.',
+  Suspended: '`spec.suspend` is true. Set it to false. The state is `Suspended`, and the message has the last outcome.',
+  Disabled: '`spec.components.COMPONENT.enabled` is false. Set it to true.',
   NotApplicable: 'The mode or the labels of the entry do not match the registration.',
   TooLarge: 'The entry is larger than 64 KiB. Move large values to a Secret.',
   RegistrationRefused: 'The registration breaks a rule. See its condition `Accepted`.',
@@ -77,7 +77,8 @@ const otherTexts: Readonly<Record<string, string>> = {
     'The component has a run, but no registration: register it again, or abandon it. Or `spec.components` names it, and it is not registered: correct the name, or register it.',
   InputsChanged:
     'The last run was Done, but since then the inputs, or the force annotation, have changed. A run waits for its turn, as with `Pending`, or for the answer of the component.',
-  Pending: 'The first run waits for its turn, or for the answer of the component. At most `maxConcurrent` runs of a component and six runs of an entry are active at a time. No run starts before the server has created the access of the components to the entry, and has proved that the webhook denies writes without a run. If no entry gets a run, see the log of the server.',
+  Pending:
+    'The first run waits for its turn, or for the answer of the component. At most `maxConcurrent` runs of a component and six runs of an entry are active at a time. No run starts before the server has created the access of the components to the entry, and has proved that the webhook denies writes without a run. If no entry gets a run, see the log of the server.',
   Running:
     'The component answered 202, and has not reported its outcome. The message says since when it runs, and has the last outcome. A component that was Done with the same inputs stays Done meanwhile. With the state `Deleting`, the teardown runs since then, or waits until this run ends: the message says until when.',
 };

@@ -3,6 +3,9 @@ import type { MissingInput } from './fields.ts';
 /** Reason of a NotReady whose missing inputs held both at the start and at the end of the run. */
 export const alreadySatisfied = 'MissingAlreadySatisfied';
 
+/** Begins the message of each component of a suspended entry. */
+export const suspendedText = 'suspended by spec.suspend: set it to false to resume';
+
 /** A component in `status.components`, or the outcome of a run. */
 interface Described {
   /** Name of the state or of the outcome. */
@@ -13,12 +16,13 @@ interface Described {
 }
 
 /**
- * The state of a component, or the outcome of a run, in one line. If it waits for inputs: the inputs and the message. If it is suspended or
- * running: only the message. In other cases: the state, the reason, and the message.
+ * The state of a component, or the outcome of a run, in one line. If it waits for inputs: the inputs and the message. If it is running:
+ * only the message. If it is suspended: the message without `suspendedText`, which the entry has once. In other cases: the state, the
+ * reason, and the message.
  */
 export function describeState(described: Described): string {
   const { state, reason, message } = described;
-  if (reason === 'Suspended' && message) return message;
+  if (reason === 'Suspended' && message) return message.replace(`${suspendedText}; `, '');
   const sentence = sentenceOf(described);
   if (sentence !== undefined) return sentence;
   const detail = detailOf(described);
@@ -52,7 +56,6 @@ const detailOf = ({ reason, message }: Described): string | undefined =>
 const reasonTexts: Readonly<Record<string, string>> = {
   InputsChanged: 'inputs changed; a run waits for its turn, or for the answer of the component',
   Pending: 'the first run waits for its turn, or for the answer of the component',
-  Disabled: 'enabled is false in spec.components',
   RegistrationRefused: 'the condition Accepted of the registration says why',
   TooLarge: 'the entry is too large',
 };

@@ -167,7 +167,11 @@ function lineOf(component: unknown, runs: ReadonlyMap<string, KubeObject>, suspe
       missing: listIn(component, 'missing').map(missingIn),
     }),
     lastRun: textIn(run, 'spec.why'),
-    next: run ? nextOf(run) : suspended && state !== 'NotApplicable' ? 'none: the entry is suspended' : '',
+    next: run
+      ? nextOf(run)
+      : suspended && state !== 'NotApplicable'
+        ? 'none: suspended by spec.suspend of the entry'
+        : '',
     attempt: Number(textIn(run, 'spec.attempt')),
     suspended,
   };

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ConditionUpdate, mergeConditions } from '../../api/conditions.ts';
 import type { ComponentState, ComponentStatus } from '../../api/inventory/cluster-inventory.ts';
-import { describeState } from '../../api/inventory/describe-state.ts';
+import { describeState, suspendedText } from '../../api/inventory/describe-state.ts';
 import { maxColumnText } from '../../api/inventory/fields.ts';
 import { abandonAnnotation, entryConditions, maxEntryBytes } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
@@ -102,10 +102,7 @@ export class EntryStatus {
       const fallback = (): KeyStatus => idleStatus(mayRun(entry, registration, { refused, recorded: isRecorded }));
       const startProblem = loop?.startProblem && ({ state: 'Retrying', ...loop.startProblem } as const);
       const shown = withObservedInputs({ ...(status ?? fallback()), ...startProblem }, entry, registration.name);
-      statuses.set(
-        registration.name,
-        withAbandonment(withMismatch(shown, entry, registration), entry, registration.name),
-      );
+      statuses.set(registration.name, withAbandonment(withCause(shown, entry, registration), entry, registration.name));
     }
     for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {
       if (registrations.get(key.component) || !runs.find(key) || statuses.size >= maxComponentStatuses) continue;
@@ -126,7 +123,7 @@ export class EntryStatus {
 function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
   if (mayRun.may !== 'no') return plainStatus('Progressing', 'Pending');
   return mayRun.why === 'Suspended'
-    ? plainStatus('Progressing', 'Suspended', suspendedDetail(undefined).message)
+    ? plainStatus('Suspended', 'Suspended', suspendedDetail(undefined).message)
     : plainStatus(stateWithoutRun[mayRun.why], mayRun.why);
 }
 
@@ -162,8 +159,10 @@ function isOutdatedByOutage({ state, reason }: KeyStatus): boolean {
 /** Reasons of Deleting that say what the component waits for, or that it gave up. */
 const teardownOutcomes: ReadonlySet<string | undefined> = new Set(['Failed', 'NotReady', 'Progressing', 'Running']);
 
-/** The status; if the component does not apply to the entry, with a message that names the mode or the selector. */
-function withMismatch(status: KeyStatus, { mode }: Entry, { modes }: Registration): KeyStatus {
+/** The status; if the component does not apply to the entry, or is disabled, with a message that names the mode, selector, or field. */
+function withCause(status: KeyStatus, { mode }: Entry, { modes, name }: Registration): KeyStatus {
+  if (status.reason === 'Disabled')
+    return { ...status, message: `spec.components.${name}.enabled is false; set it to true to run the component` };
   if (status.reason !== 'NotApplicable') return status;
   return { ...status, message: modes.includes(mode) ? selectorMismatch : `runs only in mode ${modes.join(', ')}` };
 }
@@ -260,7 +259,14 @@ export function componentStatuses(
 }
 
 /** States that keep Ready false, worst first. The worst state is the reason of Ready, unless the entry is suspended. */
-const worstFirst: readonly ComponentState[] = ['Failed', 'Retrying', 'NotReady', 'Progressing', 'Deleting'];
+const worstFirst: readonly ComponentState[] = [
+  'Failed',
+  'Retrying',
+  'NotReady',
+  'Progressing',
+  'Suspended',
+  'Deleting',
+];
 
 /**
  * The condition Ready: whether every applicable component is Done with the current inputs. Its message lists the components that are not
@@ -294,7 +300,7 @@ export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'del
   }
   if (applicable.length === 0) return notReady('NoComponents', noComponentsMessage(statuses));
   const notes = listed([
-    ...(entry.suspended ? ['suspended: set spec.suspend to false'] : []),
+    ...(entry.suspended ? [suspendedText] : []),
     ...(message === '' ? [] : [message]),
     ...[...statuses]
       .filter(isUnregistered)

@@ -157,7 +157,7 @@ function nextText({ phase, heldBy, lastOutcome, nextAtMs }: RunRecord): string {
 }
 
 const heldTexts: Readonly<Record<NonNullable<RunRecord['heldBy']>, string>> = {
-  Suspended: 'none: the entry is suspended',
+  Suspended: 'none: suspended by spec.suspend of the entry',
   Disabled: 'none: the entry disables the component',
   NotApplicable: 'none: the component does not apply to the entry',
   TooLarge: 'none: the entry is too large',

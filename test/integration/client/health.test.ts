@@ -158,8 +158,8 @@ describe('drawbridge tells administrators', () => {
           suspended,
         ]),
         [
-          ['shoot', 'none: the entry is suspended', 0, true],
-          ['waits', 'none: the entry is suspended', 0, true],
+          ['shoot', 'none: suspended by spec.suspend of the entry', 0, true],
+          ['waits', 'none: suspended by spec.suspend of the entry', 0, true],
           ['runs', 'running since 2026-11-21T09:00:00Z', 2, true],
           ['next', 'after 2026-11-21T10:00:00Z', 0, true],
           ['byoc', '', 0, true],

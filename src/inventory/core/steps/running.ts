@@ -114,7 +114,8 @@ export function expireRun(transition: Transition, inputs: Inputs): void {
   const { deadlineAt, lastStart } = transition.state;
   const { name, maxRunMs } = transition.context.registration;
   const limit = `spec.maxRunSeconds of ComponentReconciler ${name}, ${maxRunMs / 1000} s`;
-  const lastedMaximum = deadlineAt !== undefined && lastStart !== undefined && deadlineAt - lastStart >= maxRunMs;
+  // The sum in `extendDeadline` is rounded.
+  const lastedMaximum = deadlineAt !== undefined && lastStart !== undefined && deadlineAt - lastStart > maxRunMs - 1;
   const message = lastedMaximum
     ? `the component reported no valid outcome within ${limit}; check its log; if its work takes longer, increase the field`
     : `the component reported no valid outcome before the deadline of the run; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`;

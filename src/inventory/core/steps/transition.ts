@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { describeState } from '../../../api/inventory/describe-state.ts';
+import { describeState, suspendedText } from '../../../api/inventory/describe-state.ts';
 import { abandonAnnotation, forceAnnotation } from '../../../api/inventory/names.ts';
 import { formatTime } from '../../../kit/clock.ts';
 import type { Effect, Inputs, KeyState, KeyStatus, NotRunReason, StepContext } from '../key-state.ts';
@@ -133,16 +133,16 @@ function statusOf(
   });
   if (mayRun.may === 'no' && mayRun.why !== 'Suspended')
     return statusWith(stateWithoutRun[mayRun.why], { reason: mayRun.why });
-  if (mayRun.may === 'delete' || record?.operation === 'delete')
-    return statusWith('Deleting', record ? deletionDetail(record) : noDetail);
   const isSuspended = mayRun.may === 'no';
+  if (mayRun.may === 'delete' || (record?.operation === 'delete' && !(isSuspended && record.phase === 'Idle')))
+    return statusWith('Deleting', record ? deletionDetail(record) : noDetail);
   const statusWithoutRun = (): KeyStatus => {
     if (record && status && !isSuspended && isBrieflyBusy(record)) {
       const isOutdated = status.state === 'Done' && status.observedInputs !== digest;
       return isOutdated ? { ...status, ...outdated } : status;
     }
     if (last?.outcome === 'Done' && observedInputs === digest) return statusWith('Done', last);
-    if (isSuspended) return statusWith('Progressing', suspendedDetail(last));
+    if (isSuspended) return statusWith('Suspended', suspendedDetail(last));
     switch (last?.outcome) {
       case 'Done':
         return statusWith('Progressing', { reason: outdated.reason });
@@ -178,12 +178,12 @@ const runningDetail = ({ startedAtMs, lastOutcome }: RunRecord): StatusDetail =>
 });
 
 /**
- * Why the component of a suspended entry is not Done: `last`, its last outcome, stays until the suspension ends. `last` is undefined if no
- * run has ended.
+ * How the suspension of an entry ends, and why the component is not Done: `last`, its last outcome, stays until then. `last` is undefined
+ * if no run has ended.
  */
 export const suspendedDetail = (last: LastOutcome | undefined) => ({
   reason: 'Suspended',
-  message: last === undefined ? 'no run has ended' : last.outcome === 'Done' ? 'inputs changed' : lastOutcomeText(last),
+  message: `${suspendedText}; ${last === undefined ? 'no run has ended' : last.outcome === 'Done' ? 'inputs changed' : lastOutcomeText(last)}`,
 });
 
 const lastOutcomeText = (last: LastOutcome): string =>

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
+import { suspendedText } from '../../../../src/api/inventory/describe-state.ts';
 import { runObject } from '../../../../src/inventory/stores/run-object.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
@@ -421,7 +422,7 @@ describe('an asynchronous run', () => {
     const { status } = stage.outcome({ outcome: 'Retry', message: 'provider 502' }).effect('reportStatus');
     assert.deepEqual(
       [status.state, status.reason, status.message],
-      ['Progressing', 'Suspended', 'last outcome: Retry: provider 502'],
+      ['Suspended', 'Suspended', `${suspendedText}; last outcome: Retry: provider 502`],
     );
   });
 
@@ -459,6 +460,14 @@ describe('an asynchronous run', () => {
     );
   });
 
+  it('ends at its maximum duration although the sum of the deadline is rounded', () => {
+    const stage = new StepStage({ maxRunMs: 90_000 });
+    stage.monotonicMs = 1000.1;
+    stage.running().later(0.7);
+    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 3_600_000, inputs: stage.inputs }).later(89_999.4).dequeued();
+    assert.match(stage.record.lastOutcome?.message ?? '', / within spec\.maxRunSeconds /);
+  });
+
   it('ends before its maximum duration without a report, and says how to extend it', () => {
     const stage = accepted().later(60_000).dequeued();
     assert.equal(
@@ -491,9 +500,31 @@ describe('the status of a component whose entry is suspended', () => {
       const stage = new StepStage().running().outcome(outcome).later(1000);
       const mayRun = { may: 'no', why: 'Suspended' } as const;
       const { status } = stage.see({ digest: 'b', mayRun }).trigger('ConfigChanged').effect('reportStatus');
-      assert.deepEqual([status.state, status.reason, status.message], ['Progressing', 'Suspended', message]);
+      assert.deepEqual(
+        [status.state, status.reason, status.message],
+        ['Suspended', 'Suspended', `${suspendedText}; ${message}`],
+      );
     });
   }
+
+  it('is not Deleting after its teardown failed, and the entry was suspended', () => {
+    const stage = new StepStage()
+      .done()
+      .see({ mayRun: { may: 'delete' } })
+      .trigger('Deleting')
+      .dequeued()
+      .started();
+    stage.outcome({ outcome: 'Failed', message: 'account locked' });
+    assert.equal(stage.state.status?.state, 'Deleting');
+    const { status } = stage
+      .see({ mayRun: { may: 'no', why: 'Suspended' } })
+      .trigger('ConfigChanged')
+      .effect('reportStatus');
+    assert.deepEqual(
+      [status.state, status.message],
+      ['Suspended', `${suspendedText}; last outcome: Failed: account locked`],
+    );
+  });
 
   it('stays Done for the same inputs', () => {
     const stage = new StepStage().done().see({ mayRun: { may: 'no', why: 'Suspended' } });

@@ -61,7 +61,7 @@ describe('an idle key', () => {
     ['Disabled', 'NotApplicable'],
     ['TooLarge', 'Failed'],
     ['RegistrationRefused', 'Failed'],
-    ['Suspended', 'Progressing'],
+    ['Suspended', 'Suspended'],
   ] as const) {
     it(`starts nothing while it may not, reports ${why}, and keeps its triggers`, () => {
       const stage = new StepStage().see({ mayRun: { may: 'no', why } }).trigger('Created');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ComponentStatus } from '../../../../src/api/inventory/cluster-inventory.ts';
+import { suspendedText } from '../../../../src/api/inventory/describe-state.ts';
 import type { KeyStatus } from '../../../../src/inventory/core/key-state.ts';
 import type { StoredRecord } from '../../../../src/inventory/core/run-record.ts';
 import type { Entry } from '../../../../src/inventory/entry.ts';
@@ -113,19 +114,28 @@ describe('the condition Ready', () => {
   for (const [what, given, status, reason, message] of [
     [
       'a component that is not Done',
-      { a: row('Progressing', { reason: 'Suspended', message: 'last outcome: Retry: 502' }), b: row('Done') },
+      {
+        a: row('Suspended', { reason: 'Suspended', message: `${suspendedText}; last outcome: Retry: 502` }),
+        b: row('Done'),
+      },
       'False',
       'Suspended',
-      'suspended: set spec.suspend to false; a: last outcome: Retry: 502',
+      'suspended by spec.suspend: set it to false to resume; a: last outcome: Retry: 502',
     ],
     [
       'a component that still runs',
       { a: row('Progressing', { reason: 'Running', message: 'running since T' }) },
       'False',
       'Suspended',
-      'suspended: set spec.suspend to false; a: running since T',
+      'suspended by spec.suspend: set it to false to resume; a: running since T',
     ],
-    ['components that are Done', { a: row('Done') }, 'True', 'Done', 'suspended: set spec.suspend to false'],
+    [
+      'components that are Done',
+      { a: row('Done') },
+      'True',
+      'Done',
+      'suspended by spec.suspend: set it to false to resume',
+    ],
   ] as const) {
     it(`says that the entry is suspended, with ${what}`, () => {
       assert.deepEqual(readyOf(rows(given), { ...entry, suspended: true }), { type: 'Ready', status, reason, message });
@@ -268,10 +278,10 @@ describe('the status of an entry', () => {
 
   it('shows a disabled component that never ran as Disabled, not as Pending', () => {
     assert.deepEqual(
-      statusesOf(2, 0, ['c0']).map(({ state, reason }) => [state, reason]),
+      statusesOf(2, 0, ['c0']).map(({ state, reason, message }) => [state, reason, message]),
       [
-        ['NotApplicable', 'Disabled'],
-        ['Progressing', 'Pending'],
+        ['NotApplicable', 'Disabled', 'spec.components.c0.enabled is false; set it to true to run the component'],
+        ['Progressing', 'Pending', undefined],
       ],
     );
   });
