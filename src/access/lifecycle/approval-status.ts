@@ -43,7 +43,7 @@ export function approvalOf(
   return {
     state,
     ...(untilMs === undefined ? {} : { until: formatTime(untilMs) }),
-    ...('all' in opening && opening.all.length > 0 ? { all: [...opening.all] } : {}),
+    ...('progress' in opening && opening.progress.length > 0 ? { all: [...opening.progress] } : {}),
     ...(judged.length > 0 ? { votes: judged.slice(-maxShownVotes).map(shownVote) } : {}),
   };
 }
@@ -70,7 +70,7 @@ export type Waiting =
   /**
    * Access could open, but its template or workload is not ready. If that lasts until `untilMs` (epoch ms), the server denies the request.
    */
-  | { readonly is: 'unready'; readonly all: readonly EntryCount[]; readonly untilMs: number };
+  | { readonly is: 'unready'; readonly progress: readonly EntryCount[]; readonly untilMs: number };
 
 /**
  * The condition while the request waits. Its status is Unknown, because False would be final. `notReady` is why the server could not
@@ -91,11 +91,11 @@ export function waitingCondition(
  * of 1 from [devs, sre]`. `untilMs` is epoch ms.
  */
 export function awaitedApprovals(
-  all: readonly EntryCount[],
+  progress: readonly EntryCount[],
   entries: readonly ApprovalEntry[],
   untilMs: number,
 ): string {
-  const shown = all.map(({ name, have, need }) => {
+  const shown = progress.map(({ name, have, need }) => {
     if (have >= need) return `${name} ${have} of ${need}`;
     const groups = entries.find((entry) => entry.name === name)?.groups;
     return `${name} ${have} of ${need} from ${groups ? listNames(groups) : 'holders of the verb approve'}`;
@@ -106,7 +106,7 @@ export function awaitedApprovals(
 function waitingMessage(opening: Waiting, entries: readonly ApprovalEntry[]): string {
   switch (opening.is) {
     case 'pending':
-      return awaitedApprovals(opening.all, entries, opening.untilMs);
+      return awaitedApprovals(opening.progress, entries, opening.untilMs);
     case 'scheduled':
       return `access begins at ${formatTime(opening.atMs)}`;
     case 'claimable':

@@ -198,7 +198,7 @@ export class Decider {
     const latestMs = latestOpeningMs({ ...request, config: template.spec.accessConfig }) ?? request.createdAtMs;
     const untilMs = latestMs + readyGraceMs;
     if (untilMs > this.#deps.clock.now())
-      return this.#wait(request, { is: 'unready', all: opening.all, untilMs }, shown, signal);
+      return this.#wait(request, { is: 'unready', progress: opening.progress, untilMs }, shown, signal);
     return this.#deny(request, shown.notReady, signal, approvalOf(opening, shown.votes));
   }
 

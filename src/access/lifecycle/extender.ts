@@ -88,8 +88,8 @@ export class Extender {
     const judged = await votes.judge(request, template, question, signal);
     const denial = denialIn(judged);
     if (denial) return { state: 'Refused', violation: deniedBy(denial, 'extension') };
-    const { all, met } = countVotes(approvals.all, approvalsOf(judged));
-    if (!met) return { state: 'Pending', message: awaitedApprovals(all, approvals.all, access.endMs) };
+    const { progress, met } = countVotes(approvals.all, approvalsOf(judged));
+    if (!met) return { state: 'Pending', message: awaitedApprovals(progress, approvals.all, access.endMs) };
     const maxMs = Math.min(...met.votes.map((vote) => vote.maxMs ?? Number.POSITIVE_INFINITY));
     const approved = chooseExtension(asked, extension, access, maxMs);
     if ('code' in approved) return { state: 'Refused', violation: approved };

@@ -22,20 +22,20 @@ export interface OpeningInput {
   readonly claimedAtMs: number | undefined;
 }
 
-/** Whether access may open now, or what the request waits for. Every waiting state has a deadline. `all`: what `approvals.all` still needs. */
+/** Whether access may open now, or what the request waits for. `progress`: the approvals so far, for each entry of `approvals.all`. */
 export type Opening =
   /** Waits for approvals, until `untilMs`, epoch ms. */
-  | { readonly is: 'pending'; readonly all: readonly EntryCount[]; readonly untilMs: number }
+  | { readonly is: 'pending'; readonly progress: readonly EntryCount[]; readonly untilMs: number }
   /** Waits for `spec.startAt` or the next start window, which begins at `atMs`, epoch ms. */
-  | { readonly is: 'scheduled'; readonly all: readonly EntryCount[]; readonly atMs: number }
+  | { readonly is: 'scheduled'; readonly progress: readonly EntryCount[]; readonly atMs: number }
   /** Waits for the requester to set `spec.claimed`, until `untilMs`, epoch ms. */
-  | { readonly is: 'claimable'; readonly all: readonly EntryCount[]; readonly untilMs: number }
+  | { readonly is: 'claimable'; readonly progress: readonly EntryCount[]; readonly untilMs: number }
   /** The approvals or the claim were still missing at their deadline `atMs`, epoch ms. The leader denies the request. */
   | { readonly is: 'timedOut'; readonly missing: 'approvals' | 'claim'; readonly atMs: number }
   /** Access may open now. `votes` approved it, for at most `maxMs`, milliseconds (Infinity: no limit). */
   | {
       readonly is: 'due';
-      readonly all: readonly EntryCount[];
+      readonly progress: readonly EntryCount[];
       readonly votes: readonly Approval[];
       readonly maxMs: number;
     };
@@ -46,28 +46,28 @@ export type Opening =
  */
 export function openingOf(input: OpeningInput, nowMs: number): Opening {
   const { spec, config, createdAtMs, claimedAtMs } = input;
-  if (spec.emergency) return { is: 'due', all: [], votes: [], maxMs: Number.POSITIVE_INFINITY };
+  if (spec.emergency) return { is: 'due', progress: [], votes: [], maxMs: Number.POSITIVE_INFINITY };
   const approved = approvalProgress(input, nowMs);
   if (approved.is !== 'approved') return approved;
-  const { all, votes, atMs } = approved;
+  const { progress, votes, atMs } = approved;
   const startMs = spec.startAt === undefined ? undefined : parseTime(spec.startAt);
-  if (startMs !== undefined && nowMs < startMs) return { is: 'scheduled', all, atMs: startMs };
+  if (startMs !== undefined && nowMs < startMs) return { is: 'scheduled', progress, atMs: startMs };
   const claimWithinMs = durationMs(config.approvals?.claimWithin);
   if (claimWithinMs !== undefined) {
     const untilMs = Math.max(atMs, startMs ?? createdAtMs) + claimWithinMs;
     const isClaimed = claimedAtMs !== undefined && claimedAtMs < untilMs;
     if (!isClaimed && nowMs >= untilMs) return { is: 'timedOut', missing: 'claim', atMs: untilMs };
-    if (!isClaimed) return { is: 'claimable', all, untilMs };
+    if (!isClaimed) return { is: 'claimable', progress, untilMs };
   }
   const windows = config.start?.windows;
   if (windows && !isInWindow(windows, nowMs)) {
     const opensMs = nextWindowStart(windows, nowMs);
     // Unreachable with the CRD, which rejects windows that never open.
     if (opensMs === undefined) return { is: 'timedOut', missing: 'claim', atMs: nowMs };
-    return { is: 'scheduled', all, atMs: opensMs };
+    return { is: 'scheduled', progress, atMs: opensMs };
   }
   const maxMs = Math.min(...votes.map((vote) => vote.maxMs ?? Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY);
-  return { is: 'due', all, votes, maxMs };
+  return { is: 'due', progress, votes, maxMs };
 }
 
 /**
@@ -98,7 +98,7 @@ export function countsFromOpening(spec: OpeningInput['spec'], config: OpeningInp
 type ApprovalProgress =
   | {
       readonly is: 'approved';
-      readonly all: readonly EntryCount[];
+      readonly progress: readonly EntryCount[];
       readonly votes: readonly Approval[];
       readonly atMs: number;
     }
@@ -112,14 +112,16 @@ function approvalProgress(
   { config: { approvals: asked }, approvals, createdAtMs }: OpeningInput,
   nowMs: number,
 ): ApprovalProgress {
-  if (!asked) return { is: 'approved', all: [], votes: [], atMs: createdAtMs };
+  if (!asked) return { is: 'approved', progress: [], votes: [], atMs: createdAtMs };
   const untilMs = createdAtMs + (durationMs(asked.pendingFor) ?? 0);
-  const { all, met } = countVotes(
+  const { progress, met } = countVotes(
     asked.all,
     approvals.filter((vote) => vote.createdAtMs < untilMs),
   );
-  if (met) return { is: 'approved', all, ...met };
-  return nowMs < untilMs ? { is: 'pending', all, untilMs } : { is: 'timedOut', missing: 'approvals', atMs: untilMs };
+  if (met) return { is: 'approved', progress, ...met };
+  return nowMs < untilMs
+    ? { is: 'pending', progress, untilMs }
+    : { is: 'timedOut', missing: 'approvals', atMs: untilMs };
 }
 
 /** Undefined if the text is absent or invalid. The CRD rejects templates with an invalid duration. */

@@ -18,8 +18,8 @@ export interface EntryCount {
 
 /** The result of `countVotes`. */
 export interface VoteCount<Vote extends CountedVote> {
-  /** The progress of each entry, in the order of `approvals.all`. */
-  readonly all: readonly EntryCount[];
+  /** One count for each entry, in the order of `approvals.all`. */
+  readonly progress: readonly EntryCount[];
   /**
    * The votes that met every entry, oldest first, and when the last of them was created (epoch ms). Undefined while an entry lacks votes.
    */
@@ -47,10 +47,10 @@ export function countVotes<Vote extends CountedVote>(
     fill(vote, places, filled, new Set());
     if (filled.size === places.length) {
       const used = [...filled.values()].sort(byAge);
-      return { all: countsOf(entries, places, filled), met: { votes: used, atMs: vote.createdAtMs } };
+      return { progress: countsOf(entries, places, filled), met: { votes: used, atMs: vote.createdAtMs } };
     }
   }
-  return { all: countsOf(entries, places, filled), met: undefined };
+  return { progress: countsOf(entries, places, filled), met: undefined };
 }
 
 /**

@@ -15,7 +15,7 @@ const entry = (name: string, count: number, groups?: string[]): ApprovalEntry =>
 });
 const haves = (entries: readonly ApprovalEntry[], votes: readonly CountedVote[]): string =>
   countVotes(entries, votes)
-    .all.map(({ name, have, need }) => `${name} ${have}/${need}`)
+    .progress.map(({ name, have, need }) => `${name} ${have}/${need}`)
     .join(', ');
 
 describe('counting votes', () => {
