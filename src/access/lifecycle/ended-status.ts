@@ -20,7 +20,7 @@ export interface End {
   readonly approval?: RequestApproval | undefined;
 }
 
-/** The status after the end of a request that was not denied. The server has deleted the children. */
+/** The status after the end of a request that was not denied. Call it once the children are deleted. */
 export function endedStatus(
   request: RequestView,
   { ending, text, ended, approval }: End,
@@ -56,7 +56,10 @@ export function deniedStatus(
   return { ended, ...notWaiting(request, update, nowMs), ...(approval ? { approval } : {}) };
 }
 
-/** The status of a request that ended without a grant: the condition `update`, and nothing that it waits for. */
+/**
+ * The status of a request that ended without a grant, with the condition `update`. If the request waited, AccessApproved becomes False, and
+ * `status.approval` is removed.
+ */
 function notWaiting(
   request: RequestView,
   update: AccessConditionUpdate<RequestCondition>,
@@ -81,7 +84,7 @@ const noLongerValid = (
     ? [failure('AccessStillValid', deniedReason, 'access was denied while it opened')]
     : [];
 
-/** The conditions that told the requester how to use the access, as False: the access has ended. Omits those that the request lacks. */
+/** AccessResourcesReady and AccessMessage as False, because access has ended. Omits those that the request lacks. */
 const unusable = ({ conditions }: RequestView): AccessConditionUpdate<RequestCondition>[] =>
   (['AccessResourcesReady', 'AccessMessage'] as const)
     .filter((wanted) => conditions.some(({ type }) => type === wanted))

@@ -17,7 +17,7 @@ import { decidedExtensions, extendableOf } from './request-ends.ts';
 import { extensionStatus, isUnchanged, type StatusWriter } from './request-status.ts';
 import { approvalsOf, denialIn, type JudgedVote, type Votes } from './votes.ts';
 
-/** Maximum length of the message of an extension, as in the CRD. */
+/** Maximum length of the message of an extension, characters, as in the CRD. */
 const maxMessage = 2048;
 
 type Decision =
@@ -38,7 +38,8 @@ export class Extender {
   /**
    * Decides the first undecided extension of open access, and writes the decision. The caller has checked that access has not ended.
    * Resolves to the request as written, or to `request` if nothing was written. The watch event of that write requeues the request for the
-   * next extension. Rejects with a 409 ApiError if the request changed, with `AuditUnavailable`, and as the client does.
+   * next extension. Rejects with a 409 ApiError if the request changed, with `AuditUnavailable`, if the keys cannot be read, and as the
+   * client does.
    */
   async extend(request: RequestView, signal: AbortSignal): Promise<RequestView> {
     const { signer, pods } = this.#deps;

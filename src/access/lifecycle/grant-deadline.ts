@@ -39,12 +39,12 @@ export class GrantDeadlines {
   #remainingMs(uid: string, fromMs: number, untilMs: number): number {
     const monotonicMs = this.#clock.monotonic();
     let first = this.#observations.get(uid);
-    // Once access is approved, its time counts from its own start instead of from the creation of the request.
+    // The time counts from the creation of the request, from the start of its access, or from its end. Another start is a new measurement.
     if (!first || first.fromMs !== fromMs) {
       first = { monotonicMs, remainingMs: Math.min(untilMs - this.#clock.now(), untilMs - fromMs), fromMs, untilMs };
       this.#observations.set(uid, first);
     } else if (first.untilMs !== untilMs) {
-      // The decision replaced the provisional deadline: adjust the remaining time, and keep the start of the measurement.
+      // A decision, an extension, or an edit of the template moved the deadline: adjust the remaining time, and keep the measurement.
       first = { ...first, remainingMs: first.remainingMs + untilMs - first.untilMs, untilMs };
       this.#observations.set(uid, first);
     }

@@ -39,7 +39,7 @@ export class GrantQuota {
     this.#deps = deps;
   }
 
-  /** Every limit above 0 that applies to the account. The request with uid `exceptUid` does not count. */
+  /** The use of every limit above 0 that applies to the account. The request with uid `exceptUid` does not count. */
   uses({ user, namespace, template }: Account, exceptUid = ''): LimitUse[] {
     const templateKey = keyOf({ namespace, name: template.name });
     const scopes = [
@@ -81,7 +81,7 @@ export class GrantQuota {
 
   /**
    * Reserves `grant` until the stores show it, or show the request as denied or deleted. Returns `LimitReached`, without a reservation, if
-   * a limit is used up. Repeated calls for the same request count once.
+   * a limit is used up. Repeated calls for the same request count once. `maxGrants`: that of the template; undefined means no limit.
    */
   reserve(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
     const reservation = countedGrantOf(request, grant);

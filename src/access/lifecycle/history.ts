@@ -56,7 +56,7 @@ export class History {
 
   /**
    * The oldest ended requests in the store that exceed the maximum for the requester or for the namespace of the given request. Requests
-   * whose `status.ended.until` has passed, or for which `isRemoved` is true, do not count.
+   * whose `status.ended.until` has passed, that are being deleted, or for which `isRemoved` is true, do not count.
    */
   surplus({ namespace, spec }: RequestView, isRemoved: (request: RequestView) => boolean): readonly RequestView[] {
     const { requests } = this.#deps.kind;

@@ -25,11 +25,10 @@ export class OpeningDecider {
   }
 
   /**
-   * Decides whether access of the request may open now, or what it waits for, and returns the votes that it judged. If the template
-   * requires no approvals or the request is an emergency, and no vote in the store denies the request, judges no votes, and `votes` is
-   * empty. Reads the votes from the API server if the store has enough approvals, or a vote that denies the request, or if the deadline for
-   * approvals has passed. In all other cases the request stays pending, so the votes of the store suffice. Rejects as the client does, and
-   * if the keys cannot be read.
+   * Returns the decision about the request, and the votes that it judged. If the template requires no approvals or the request is an
+   * emergency, and no vote in the store denies the request, judges no votes, and `votes` is empty. Reads the votes from the API server if
+   * the store has enough approvals, or a vote that denies the request, or if the deadline for approvals has passed. In all other cases the
+   * request stays pending, so the votes of the store suffice. Rejects as the client does, and if the keys cannot be read.
    */
   async decide(
     request: RequestView,

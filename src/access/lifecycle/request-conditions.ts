@@ -56,7 +56,7 @@ export const deniedReason = 'Denied';
 const isEnd = ({ type, status, reason }: Condition): boolean =>
   type === 'AccessStillValid' && status === 'False' && reason !== deniedReason;
 
-/** Conditions that can be False for a time. Any other condition that is False is final. */
+/** Conditions that can be False for a time. Any other condition that is False is final, except the summary. */
 const temporary: readonly string[] = ['AccessResourcesReady', 'AccessMessage', shortenedCondition];
 
 const isFinal = ({ type, status }: Condition): boolean =>
@@ -64,7 +64,7 @@ const isFinal = ({ type, status }: Condition): boolean =>
 
 /**
  * The conditions of the request after `updates` at `nowMs` (epoch ms), with Ready, Reconciling, and Stalled derived from them. `ready`:
- * whether access is open.
+ * whether all of `requestConditions` are True.
  */
 export function withConditions(
   request: RequestView,
@@ -76,7 +76,7 @@ export function withConditions(
   return { conditions: summarized(request.generation, conditions, summaryOf(conditions, ready), nowMs), ready };
 }
 
-/** A denial may make these False, too. Another final condition then has its code. */
+/** A denial may set these to False in addition to the condition that shows its code. */
 const secondary: readonly string[] = [approvalCondition, 'AccessStillValid'];
 
 function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
@@ -100,7 +100,7 @@ function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
   };
 }
 
-/** `Expired` or `Revoked` for access that ended; else `Denied`, with the reason of the condition in the message. */
+/** `Expired` or `Revoked` after an end without a denial; else `Denied`, with the reason of the condition in the message. */
 function finalSummary(condition: Condition): { readonly reason: string; readonly message: string } {
   const { reason, message } = condition;
   if (isEnd(condition) && reason !== tooLateReason) return { reason: outcomeOf(reason), message };

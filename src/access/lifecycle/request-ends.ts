@@ -16,10 +16,9 @@ export function accessStartMs({ grant, createdAtMs }: Pick<RequestView, 'grant' 
 export type EndSigner = Pick<Signer, 'hasKeys' | 'isOurExtensionByCachedKeys' | 'isOurEndByCachedKeys'>;
 
 /**
- * When access ends or ended, epoch ms: at `status.ended`, else with the last extension that this server signed, else at `grant.expiresAt`.
- * Undefined without a grant, or if the time cannot be read. Deadlines, the exec guard, limits, template edits, the janitor, and metrics all
- * use it, so that an extension moves all of them at once. Until the server has read its keys, it trusts all extensions and ends: RBAC
- * allows only the server to write the status, and a deadline must not wait for keys.
+ * When access ends or ended, epoch ms: with the last granted extension that this server signed, else at `grant.expiresAt`; or at
+ * `status.ended.at` if that is earlier. Undefined without a grant, or if the time cannot be read. Until the server has read its keys, it
+ * trusts all extensions and ends: RBAC allows only the server to write the status, and a deadline must not wait for keys.
  */
 export function accessEndMs(request: RequestView, signer: EndSigner): number | undefined {
   const { grant, extensions } = request;
@@ -47,7 +46,7 @@ export function decidedExtensions(request: RequestView, signer: EndSigner): read
   return firstInvalid < 0 ? extensions : extensions.slice(0, firstInvalid);
 }
 
-/** The granted access as input of the rules about extensions; present even after the access has ended. Undefined without a grant. */
+/** The granted access as input of the rules about extensions; present even after the access has ended. Undefined if `accessEndMs` is. */
 export function extendableOf(
   request: RequestView,
   signer: EndSigner,

@@ -32,9 +32,12 @@ import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
 import type { Votes } from './votes.ts';
 
-/** Lane of expiries and revocations. They precede all other keys, and abort a reconcile of the same request in the normal lane. */
+/**
+ * Lane of deadlines, and of revocations, deletions, and denials by vote. Its keys precede all others, and abort a reconcile of the same
+ * request in the normal lane.
+ */
 export const revocationLane = 0;
-/** Lane of grants that no longer give access, because their RoleBinding or their pod is deleted. */
+/** Lane of grants that no longer give access, because their RoleBinding or their pod is deleted, and of ended requests to delete. */
 export const cleanupLane = 1;
 /** Lane of all other keys: decisions, openings, and updates. */
 export const normalLane = 2;
@@ -44,7 +47,7 @@ const alreadyDueMs = 0;
 
 /**
  * Reconciles one request: ends it if it expired, was revoked or deleted, or its grant is no longer allowed; else decides it, and then opens
- * its grant. It checks expiry first, by the grant alone, so that no other state can keep access open.
+ * its grant. The check of expiry comes first, and waits neither for keys nor for the API server, so that neither can keep access open.
  */
 export class RequestReconciler implements Reconciler {
   readonly #deps: RequestReconcilerDeps;
@@ -53,8 +56,8 @@ export class RequestReconciler implements Reconciler {
   readonly #lastReconciled = new Map<string, RequestView>();
 
   /**
-   * By request uid: why access ends, recorded once the RoleBinding is deleted. From then on, the request ends in any case, even if an
-   * extension is written afterwards.
+   * By request uid: why the request ends, recorded after the server tried to delete the RoleBinding. From then on, the request ends in any
+   * case, even if an extension is written afterwards.
    */
   readonly #endings = new Map<string, { readonly ending: Ending; readonly denial: VoteView | undefined }>();
 
@@ -107,7 +110,7 @@ export class RequestReconciler implements Reconciler {
     return requeueAt(await granter.ensureOpen(decision.request, decision.plan, signal));
   }
 
-  /** Creates missing children, updates the status, and then decides the extension that the requester asked for, if any. */
+  /** Opens the grant if it is not open yet, updates the status, and then decides the extension that the requester asked for, if any. */
   async #keepOpen(request: RequestView, signal: AbortSignal): Promise<Result> {
     const { status, granter, extender } = this.#deps;
     const requeueMs = await granter.ensureOpen(request, undefined, signal);
@@ -136,7 +139,7 @@ export class RequestReconciler implements Reconciler {
     // If the grant is forged, the children in the status may be forged, too. Without them, the applier finds our objects by their owner.
     const trusted = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
     const existed = await this.#deps.revoker.deleteRoleBinding(trusted, signal);
-    // `close` reports the end of a grant, and the decider a denial. Without our finalizer, an earlier leader has reported the end.
+    // `close` reports the end of a grant, and the decider a denial. Without our finalizer, an earlier leader has normally reported the end.
     const isReported = isDeniedOrEnded(request) || !request.finalizers.includes(revokeFinalizer);
     if (!request.grant && request.children.length === 0 && !isReported && !this.#endings.has(request.uid))
       this.#deps.reporter.endedWithoutAccess(request, endText(request, ending, denial));
@@ -152,8 +155,8 @@ export class RequestReconciler implements Reconciler {
 
   /**
    * Writes the signed end to the status. Resolves to the request as written. Undefined if the caller must delete the request at once
-   * instead: a user deleted it, an earlier version of the server denied it, the server has no keys, or the API server no longer accepts the
-   * object.
+   * instead: it is being deleted and its finalizer may go (`canRelease`), an earlier version of the server denied it, the server has no
+   * keys, or the API server no longer accepts the object. While a review is owed, the last three do not apply.
    */
   async #writeEnd(
     request: RequestView,
@@ -182,8 +185,9 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Keeps an ended request until `status.ended.until`, or until its emergency is reviewed, so that people can read how it ended; then
-   * deletes it. Before that, calls the API server only to show the state of the review. Users may delete the request earlier.
+   * Keeps an ended request until `status.ended.until`, and until its emergency is reviewed, so that people can read how it ended; then
+   * deletes it. Deletes it before `until` if a user deleted it, or if it exceeds a maximum (`History.surplus`). Meanwhile, calls the API
+   * server only to show the state of the review and a lost recording.
    */
   async #keepEnded(request: RequestView, signal: AbortSignal): Promise<Result> {
     const { revoker, reviews, history, deadlineSource, clock } = this.#deps;
@@ -263,7 +267,7 @@ export class RequestReconciler implements Reconciler {
     return Number.isFinite(endMs) && this.#deadlines.hasPassed(request.uid, accessStartMs(request), endMs);
   }
 
-  /** Why the request must end before its deadline; undefined if it need not. Rejects as the client does. */
+  /** Why the request must end before its deadline; undefined if it need not. Rejects if the keys cannot be read, and as the client does. */
   async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
     if (request.revoked) return 'Revoked';
     if (request.deleting) return 'Deleted';
@@ -293,8 +297,8 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Enqueues the request for the end of its access. Call it before any API call for the request, so that a failing call cannot delay the
-   * end.
+   * Sets the deadline at which the request is enqueued to end. Call it before any API call for the request, so that a failing call cannot
+   * delay the end.
    */
   #scheduleEnd(request: RequestView): void {
     const endMs = Math.min(this.#deps.decider.requestEndMs(request), this.#deps.edits.latestEndMs(request));

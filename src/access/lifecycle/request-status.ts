@@ -34,7 +34,7 @@ export interface RequestStatusPatch
   readonly ready: boolean;
 }
 
-/** What the status tells the requester about a grant. */
+/** Texts and links that explain a grant to the requester. */
 interface GrantDetails {
   /** Why this duration was granted: the message of AccessDurationsValid. */
   readonly duration: string;
@@ -42,7 +42,7 @@ interface GrantDetails {
   readonly notes: readonly string[];
   /** The URL for the reason of the request; undefined if the template has no link. */
   readonly reasonLink?: string | undefined;
-  /** Present if the request waited for approvals or for its start, or is an emergency. */
+  /** Present if the granted duration counts from the opening of access (`countsFromOpening`). */
   readonly approved?: ApprovalUpdate | undefined;
 }
 
@@ -96,7 +96,7 @@ export function grantedStatus(
   };
 }
 
-/** The status after a decision about the last of `extensions`. */
+/** The status with these extensions. If the last one is granted, access ends at its `expiresAt`. */
 export function extensionStatus(
   request: RequestView,
   extensions: readonly ExtensionStatus[],
@@ -135,13 +135,13 @@ export const lostRecordingStatus = (
 /** The observed state of an open grant. */
 export interface Progress {
   readonly children: readonly RequestChild[];
-  /** The end of access as a clause: `until 2026-11-21T09:30:00Z`. */
+  /** The end of access as a clause, for example `until 2026-11-21T09:30:00Z`. */
   readonly until: string;
   /** RFC 3339. */
   readonly expiresAt: string;
-  /** The condition of shortened access; undefined if the access was never shorter than the requester asked for. */
+  /** See `shortenedAccess`. */
   readonly shortened: AccessConditionUpdate<RequestCondition> | undefined;
-  /** The pod from the store; undefined until the store has it. */
+  /** The granted pod from the store; undefined if the store does not have it. */
   readonly pod: PodView | undefined;
   /** The rendered access message, or the reason why it cannot be rendered. */
   readonly accessMessage: { readonly text: string } | { readonly violation: Violation };
@@ -181,7 +181,7 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
 
 /**
  * Whether `next` changes nothing: the conditions (except for times), approval, extensions, end, number of children, and `ready` are equal.
- * Does not compare the grant and the pod name, which only `grantedStatus` sets.
+ * Does not compare the access message, which the condition AccessMessage repeats, `reasonLink`, `ended`, the grant, and `podName`.
  */
 export function isUnchanged(request: RequestView, next: RequestStatusPatch): boolean {
   // The children of a request never change once the status lists them.

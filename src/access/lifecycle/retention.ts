@@ -16,8 +16,8 @@ const maxRetentionMs = 24 * 3_600_000;
 /**
  * Until when the server keeps a request without a grant, epoch ms: its creation plus `spec.duration`, which counts as 24 h at most, and as
  * 1 h if it is absent or invalid. If the request still waits, for example for approvals, the server keeps it for at least 1 h after the
- * latest time at which that wait can end. If it waited and was denied at `deniedMs` (epoch ms; default: what its
- * conditions say), at least for 1 h after the denial. `config` is that of its template; undefined if the template does not exist.
+ * latest time at which that wait can end. If it waited and was denied at `deniedMs` (epoch ms; default: `finalAtMs`), at least for 1 h
+ * after the denial. `config` is that of its template; undefined if the template does not exist.
  */
 export function retainedUntilMs(
   request: RequestView,

@@ -122,8 +122,8 @@ export class Revoker {
   }
 
   /**
-   * Deletes the children of a grant, and reports its end. The request stays. Resolves to false without a grant, or if an earlier call has
-   * succeeded. `denial` is the vote that ended the access, if one did. Rejects as the client does.
+   * Deletes the children of a grant, and reports its end unless an earlier process did. The request stays. Resolves to false without a
+   * grant, or if an earlier call has succeeded. `denial` is the vote that ended the access, if one did. Rejects as the client does.
    */
   async close(request: RequestView, ending: Ending, signal: AbortSignal, denial?: VoteView): Promise<boolean> {
     if (!request.grant || this.#childrenDeleted.has(request.uid)) return false;
@@ -153,8 +153,8 @@ export class Revoker {
 
   /**
    * Deletes every child, and resolves to whether one existed or `deleteRoleBinding` deleted one before. Keeps foreign objects of these
-   * names, and skips a Pod that is already terminating. If the API server forbids a deletion, deletes the other children before it rejects.
-   * Rejects at once on any other error, and the caller retries.
+   * names, and skips a Pod that already terminates within `deletionGraceS`. If the API server forbids a deletion, deletes the other
+   * children before it rejects. Rejects at once on any other error, and the caller retries.
    */
   async deleteChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
     let existed = this.#roleBindingDeleted.has(request.uid);
@@ -194,7 +194,8 @@ export class Revoker {
     // Do not use the name in the status: a client that can write the status could choose any object.
     const name = { namespace: request.namespace, name: childNameOf(request) };
     if (kind === 'Pod') {
-      // The Pod is already being deleted. If this counted as a deletion, each restart would report the end again while the node is down.
+      // The Pod already terminates within `deletionGraceS`. If this counted as a deletion, each restart would report the end again while the
+      // node is down.
       const pod = this.#deps.pods.get(keyOf(name));
       if (pod?.nothingToRevoke && pod.requestRef?.uid === request.uid) return false;
     }
@@ -235,7 +236,6 @@ export class Revoker {
   }
 }
 
-/** What a revoker reads, deletes, and reports with, for one kind of access. */
 export interface RevokerDeps {
   readonly kind: AccessKind;
   readonly pods: Store<PodView>;

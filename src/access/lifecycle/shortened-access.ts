@@ -6,9 +6,9 @@ import type { RequestView } from '../stores/access-views.ts';
 import { accessStartMs } from './request-ends.ts';
 
 /**
- * The condition of access that is shorter than its requester asked for: the grant was shorter (reason `LessThanAsked`), or an edit of the
- * template ends it earlier (`TemplateChanged`), at `endMs` instead of `grantedEndMs` (epoch ms, with all extensions). Its status becomes
- * False once a later edit restores the end, or extensions reach the requested duration. Undefined if the access was never shorter.
+ * The condition of shortened access. It is True if an edit of the template ends access at `endMs` before `grantedEndMs` (epoch ms, with all
+ * extensions; reason `TemplateChanged`), or if access is shorter than requested (`LessThanAsked`). It becomes False (`AsGranted`) once a
+ * later edit restores the end, or extensions reach the requested duration. Undefined if the access was never shortened.
  */
 export function shortenedAccess(
   request: RequestView,

@@ -12,8 +12,9 @@ import type { Ending } from './ending.ts';
 import { accessEndMs, accessStartMs, type EndSigner } from './request-ends.ts';
 
 /**
- * How later edits of a template restrict its open grants. An edit never moves a deadline to a later time or adds subjects to a grant. Only
- * extensions that are decided after the edit follow the new `extension`. An edit that is reverted before its deadline has no effect.
+ * How later edits of a template restrict its open grants. An edit never moves an end to a later time or adds subjects to a grant. A new
+ * `extension.total` also limits access that was extended before; the other fields of `extension` apply only to extensions that are decided
+ * after the edit. If a shorter end is reverted before it comes, it has no effect.
  */
 export class TemplateEdits {
   readonly #deps: TemplateEditsDeps;
@@ -57,7 +58,7 @@ export class TemplateEdits {
     return undefined;
   }
 
-  /** Discards what this process recorded for the request with this uid. Call it when the request no longer exists. */
+  /** Discards what this process recorded for the request with this uid. Call it when the access has ended. */
   forget(uid: string): void {
     this.#heldAtGeneration.delete(uid);
   }

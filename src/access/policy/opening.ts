@@ -26,7 +26,7 @@ export interface OpeningInput {
 export type Opening =
   /** Waits for approvals, until `untilMs`, epoch ms. */
   | { readonly is: 'pending'; readonly progress: readonly EntryCount[]; readonly untilMs: number }
-  /** Waits for `spec.startAt` or the next start window, which begins at `atMs`, epoch ms. */
+  /** Waits until `atMs`, epoch ms: for `spec.startAt`, or for the next start window. */
   | { readonly is: 'scheduled'; readonly progress: readonly EntryCount[]; readonly atMs: number }
   /** Waits for the requester to set `spec.claimed`, until `untilMs`, epoch ms. */
   | { readonly is: 'claimable'; readonly progress: readonly EntryCount[]; readonly untilMs: number }
