@@ -23,8 +23,8 @@ const states = {
 } as const satisfies Readonly<Record<(Opening | Waiting)['is'], RequestApproval['state']>>;
 
 /**
- * `status.approval`: what the request waits for, and the newest of `judged` (all votes about its access, oldest first). `state` replaces
- * the state that follows from `opening`.
+ * `status.approval`: what the request waits for, or how the decision ended, and the newest of `judged` (all votes about its access, oldest
+ * first). `state` replaces the state that follows from `opening`.
  */
 export function approvalOf(
   opening: Opening | Waiting,
@@ -68,13 +68,14 @@ export type Due = Extract<Opening, { is: 'due' }>;
 export type Waiting =
   | Extract<Opening, { is: 'pending' | 'scheduled' | 'claimable' }>
   /**
-   * Access could open, but its template or workload is not ready. If that lasts until `untilMs` (epoch ms), the server denies the request.
+   * The request is approved, but its template, the author's permissions, or its workload prevent a grant. If that lasts until `untilMs`
+   * (epoch ms), the server denies the request.
    */
   | { readonly is: 'unready'; readonly progress: readonly EntryCount[]; readonly untilMs: number };
 
 /**
  * The condition while the request waits. Its status is Unknown, because False would be final. `notReady` is why the server could not
- * grant now; its message is appended. `entries`: those of the template.
+ * grant now; its message is appended. `entries`: `approvals.all` of the template.
  */
 export function waitingCondition(
   opening: Waiting,
@@ -116,18 +117,18 @@ function waitingMessage(opening: Waiting, entries: readonly ApprovalEntry[]): st
   }
 }
 
-/** `status.approval` and its condition when access opens after a wait. */
+/** `status.approval` and its condition for a grant whose duration counts from its opening, except of an emergency. */
 export function approvedBy(opening: Due, judged: readonly JudgedVote[]): ApprovalUpdate {
   const uids = new Set(opening.votes.map(({ uid }) => uid));
   const voters = judged.filter(({ vote }) => uids.has(vote.uid)).map(({ vote }) => vote.spec.voter?.username ?? '');
   const message =
     voters.length > 0
       ? `approved by ${voters.join(', ')}`
-      : 'the template requires no approvals; the request waited for its start';
+      : 'the template requires no approvals, and access may begin now';
   return { approval: approvalOf(opening, judged), condition: success(approvalCondition, message) };
 }
 
-/** The denial of a request whose approvals or claim did not come in time. */
+/** The denial of a request that was not approved or not claimed in time. */
 export function timedOut({ missing, atMs }: Extract<Opening, { is: 'timedOut' }>): Violation {
   const what =
     missing === 'approvals'

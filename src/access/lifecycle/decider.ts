@@ -16,7 +16,7 @@ import type { OwedReviews } from '../emergency/owed-reviews.ts';
 import { type ChosenDuration, chooseDuration } from '../policy/duration-choice.ts';
 import { durationBoundsOf } from '../policy/emergency-policy.ts';
 import { grantableViolations, rulesViolations } from '../policy/granted-rules.ts';
-import { countsFromOpening, latestOpeningMs, type Opening } from '../policy/opening.ts';
+import { countsFromOpening, latestOpeningMs } from '../policy/opening.ts';
 import { firstViolation, type Violation } from '../policy/policy.ts';
 import { reasonLink } from '../policy/reason.ts';
 import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
@@ -51,13 +51,13 @@ type Decision =
   | { readonly kind: 'granted'; readonly request: RequestView; readonly plan: Plan }
   | { readonly kind: 'denied' }
   /**
-   * The template is not in the store yet, or its reconciler has not observed this generation. Or the request waits for votes, its start,
-   * its claim, or its template. A watch event requeues it, or else the caller requeues it at `untilMs` (epoch ms), if set.
+   * The template is not in the store yet, or its reconciler has not observed this generation. Or the request waits, as `Waiting` describes.
+   * A watch event requeues it, or else the caller requeues it at `untilMs` (epoch ms), if set.
    */
   | { readonly kind: 'waiting'; readonly untilMs?: number };
 
 /**
- * How long an approved request waits for its template, workload, or author after the last time at which it could have opened, milliseconds.
+ * How long an approved request waits for its template, the author's permissions, or its workload after `latestOpeningMs`, milliseconds.
  */
 const readyGraceMs = 10 * 60_000;
 /** Maximum age of the cached answers about an author's permissions that a decision accepts, milliseconds. */
@@ -83,7 +83,7 @@ export class Decider {
     this.#deps = deps;
   }
 
-  /** When the server ends the request, epoch ms: at the deadline of its grant or, without a grant, at `retainedUntilMs`. */
+  /** When the server ends the request, epoch ms: at `accessEndMs` or, without a grant, at `retainedUntilMs`. */
   requestEndMs(request: RequestView): number {
     return (
       accessEndMs(request, this.#deps.signer) ?? retainedUntilMs(request, this.#templateOf(request)?.spec.accessConfig)
@@ -91,9 +91,9 @@ export class Decider {
   }
 
   /**
-   * Decides the request now, and writes a changed decision to its status. For an emergency, it first adds the owed review to the ConfigMap
-   * of reviews. It creates no Pod, Role, or RoleBinding: the caller opens a granted request. Rejects with a 409 ApiError if the request
-   * changed, with `SigningKeyUnavailable` until the keys are read, and as the client does.
+   * Decides the request now, and writes a changed decision to its status. Before it grants an emergency, it adds the owed review to the
+   * ConfigMap of reviews. It creates no Pod, Role, or RoleBinding: the caller opens a granted request. Rejects with a 409 ApiError if the
+   * request changed, with `SigningKeyUnavailable` until the keys are read, and as the client does.
    */
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const attestationViolation = await this.#deps.attestations.violation(request, signal);
@@ -107,7 +107,7 @@ export class Decider {
     if (violation && violation.code !== 'TemplateNotReady') return this.#deny(request, violation, signal);
     const notReady = violation ?? (await this.#deps.authors.violation(template, authorPermissionsMaxAgeMs, signal));
     const fromOpening = countsFromOpening(request.spec, template.spec.accessConfig);
-    // A request that waits for votes, its start, or a claim also waits for the template, because a rollout may be replacing its Pods.
+    // A request that may wait for votes, its start, or a claim also waits until a grant is possible: a new one would have to wait again.
     if (notReady && (!fromOpening || request.spec.emergency)) return this.#deny(request, notReady, signal);
     const duration = chooseDuration(request.spec.duration, durationBoundsOf(request.spec, template.spec.accessConfig));
     if ('code' in duration) return this.#deny(request, duration, signal);
@@ -128,8 +128,8 @@ export class Decider {
   }
 
   /**
-   * Grants a request whose access may open now. Denies it if its time has passed, or if the rules, the plan, or a limit forbid the grant.
-   * If a transient violation of the plan blocks it, an approved request waits instead, unless it is an emergency.
+   * Grants a request whose access may open now. Denies it if its time has passed, or if the template's rules, the plan, or a limit forbid
+   * the grant. After a transient violation of the plan, a request whose duration counts from its opening waits, except an emergency.
    */
   async #grant(
     request: RequestView,
@@ -171,8 +171,8 @@ export class Decider {
     const review = request.spec.emergency
       ? reviewOf(request, template, this.#deps.kind, this.#deps.clock.now())
       : undefined;
-    // Record the review before the grant, so that no emergency escapes it. After a crash in between, a review remains of access that never
-    // opened.
+    // Record the review before the grant, so that no emergency escapes it. If the write of the grant fails, a review of access that never
+    // opened may remain.
     if (review) await this.#deps.reviews.add(review, signal);
     const approved = review ? openedByEmergency(review) : fromOpening ? approvedBy(opening, votes) : undefined;
     const approvedFor =
@@ -216,8 +216,8 @@ export class Decider {
       if (opening.is === 'unready' && notReady) this.#deps.reporter.waits(request, notReady, opening.untilMs);
     }
     const untilMs = opening.is === 'scheduled' ? opening.atMs : opening.untilMs;
-    // Only `TemplateNotReady` always ends with a watch event. For any other violation, such as missing permissions of the author, the server
-    // decides again after a while.
+    // Only `TemplateNotReady` always ends with a watch event. For any other violation, such as missing permissions of the author, decide
+    // again once the cached answers are too old.
     const mustPoll = opening.is === 'unready' && notReady?.code !== 'TemplateNotReady';
     return {
       kind: 'waiting',
@@ -266,7 +266,7 @@ export class Decider {
 
   /**
    * Only a live read proves that the template does not exist, because the store may lag behind. The store omits a template that violates
-   * its schema. Such a template counts as not found, as in the webhook, because a request does not wait for an edit.
+   * its schema. Such a template counts as not found, as in the webhook.
    */
   async #withoutTemplate(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const { client, kind } = this.#deps;
@@ -277,7 +277,7 @@ export class Decider {
     const template = `${kind.templateKind} ${keyOf(name)}`;
     const [error] = read?.errors ?? [];
     const message = error
-      ? `${template} violates its schema: ${error.field} ${error.message}; correct the template, then create a new request`
+      ? `${template} violates its schema: ${error.field} ${error.message}; ask its author to correct it, then create a new request`
       : `${template} does not exist; create a request that names an existing template`;
     return this.#deny(request, { code: 'TemplateNotFound', message, field: 'spec.templateName', status: 404 }, signal);
   }
@@ -325,7 +325,7 @@ export class Decider {
 
 /** Input of `#grant` besides the request and its template. */
 interface Openable {
-  readonly opening: Extract<Opening, { is: 'due' }>;
+  readonly opening: Due;
   readonly votes: readonly JudgedVote[];
   readonly duration: ChosenDuration;
   /** See `linkOf`. */
@@ -336,7 +336,7 @@ interface Openable {
 
 /** What `#signedGrant` adds to the plan. */
 interface DecidedGrant {
-  /** When the access begins, RFC 3339; undefined if it counts from the creation of the request. */
+  /** When the access begins, RFC 3339; undefined if the duration counts from the creation of the request. */
   readonly startsAt: string | undefined;
   /** Epoch ms. */
   readonly endMs: number;
@@ -352,7 +352,7 @@ const transientCodes: ReadonlySet<string> = new Set([
   'ConfinementLost',
 ]);
 
-/** Whether another object may end the violation. A pod that `spec.targetPod` names comes back only if a StatefulSet names it. */
+/** Whether the violation may end without an edit of the template. Only a StatefulSet creates a pod of the same name again. */
 const isTransient = ({ code }: Violation, { spec }: TemplateView): boolean =>
   transientCodes.has(code) || (code === 'InvalidTargetPod' && spec.controllerTargetRef?.kind === 'StatefulSet');
 
@@ -361,7 +361,7 @@ interface WaitingDetails {
   readonly votes: readonly JudgedVote[];
   /** See `linkOf`. */
   readonly link: string | undefined;
-  /** Why the server would not grant through the template now. */
+  /** Why the server could not grant now; undefined if it could. */
   readonly notReady: Violation | undefined;
   /** `approvals.all` of the template. */
   readonly entries: readonly ApprovalEntry[];

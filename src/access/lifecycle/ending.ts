@@ -1,6 +1,6 @@
 import type { Ended } from '../../api/access/ended.ts';
 
-/** Why a request ended, unless it was denied. It is the reason of the condition, the code of the audit line, and a label of metrics. */
+/** Why a request ended, unless it was denied: the reason of AccessStillValid, the code of the audit line, and a label value of metrics. */
 export type Ending =
   | 'Expired'
   | 'Deleted'
@@ -19,12 +19,12 @@ export const endingTexts: Readonly<Record<Ending, string>> = {
   Revoked: 'the request was revoked',
   VoteDenied: 'a person who may approve it denied it',
   TemplateDeleted: 'its template was deleted',
-  Shortened: 'the maxDuration of its template was shortened',
+  Shortened: 'an edit of the template shortened the access',
   NoLongerAllowed: 'its template no longer allows it',
   TargetPodGone: 'its pod no longer exists; create a new request for another pod',
-  GrantInvalid: 'its grant was not written by this server',
+  GrantInvalid: 'status.grant or status.ended has no valid signature of this server',
 };
 
-/** `status.ended.how` for an ending: `Expired` if the time has passed, `Revoked` if access ended before its time. */
+/** `status.ended.how` for an ending: `Expired` if the granted or the shortened time has passed, otherwise `Revoked`. */
 export const outcomeOf = (ending: string): Exclude<Ended['how'], 'Denied'> =>
   ending === 'Expired' || ending === 'Shortened' ? 'Expired' : 'Revoked';

@@ -105,7 +105,7 @@ function ozMetrics(metrics: Metrics) {
     }),
     ready: metrics.histogram({
       name: 'oz_access_request_ready_seconds',
-      help: 'From the creation of a request until its access is ready.',
+      help: 'From the start of the granted duration until the access is ready.',
       labels,
       buckets: [0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
     }),

@@ -22,7 +22,7 @@ import { conditionOf } from './request-conditions.ts';
 import { accessEndMs, type EndSigner } from './request-ends.ts';
 import type { JudgedVote } from './votes.ts';
 
-/** Reports each step of a grant to the audit journal, Events, and metrics. */
+/** Reports each step of a request and its access to the audit journal, Events, and metrics. */
 export class GrantReporter {
   readonly #deps: GrantReporterDeps;
 
@@ -49,7 +49,7 @@ export class GrantReporter {
       request,
       'Warning',
       'EmergencyAccess',
-      `${requester?.username} opened emergency access without approvals, and another person must review it: ${reason}`,
+      `the server granted ${requester?.username} emergency access without approvals, and another person must review it: ${reason}`,
       'Emergency',
     );
   }
@@ -118,9 +118,14 @@ export class GrantReporter {
     this.#event(request, 'Normal', 'AccessExtended', `access extended until ${expiresAt}`);
   }
 
-  /** Reports that an approved request waits, at each change of the cause, in an Event only. */
+  /** Reports that an approved request waits, in an Event only. Call it at each change of the cause. `untilMs` is epoch ms. */
   waits(request: RequestView, { code, message }: Violation, untilMs: number): void {
-    this.#event(request, 'Warning', code, `access cannot open yet; it waits until ${formatTime(untilMs)}: ${message}`);
+    this.#event(
+      request,
+      'Warning',
+      code,
+      `access cannot open yet; the request waits until ${formatTime(untilMs)}: ${message}`,
+    );
   }
 
   /** Reports a refused extension; the end of access does not change. Does not wait for the journal. */
@@ -154,8 +159,8 @@ export class GrantReporter {
   }
 
   /**
-   * Reports in an Event that a request ended without a grant and without a denial, and why (`text`, a clause). The audit line of the call
-   * that deleted or revoked it exists already.
+   * Reports in an Event that a request ended without a grant and without a denial, and why (`text`, a clause). If a user deleted or revoked
+   * it, the webhook has written the audit line.
    */
   endedWithoutAccess(request: RequestView, text: string): void {
     this.#event(request, 'Normal', 'RequestEnded', `the request ended before access opened: ${text}`, 'Request');
@@ -225,7 +230,10 @@ export class GrantReporter {
     return vote ? auditVoteOf(vote) : { uid };
   }
 
-  /** Each action has its own budget of Events: requests that users create and delete must not crowd out grants, nor these emergencies. */
+  /**
+   * Each action has its own budget of Events. So requests that users create and delete suppress no Events about access, and those about
+   * access suppress none about emergencies.
+   */
   #event(
     request: Pick<RequestView, 'namespace' | 'name' | 'uid'>,
     type: 'Normal' | 'Warning',
@@ -248,6 +256,7 @@ export interface JournaledExtension {
   /** Counts from 1, as in votes about it. */
   readonly number: number;
   readonly asked: Pick<RequestedExtension, 'by' | 'reason'>;
+  /** The new end of access, RFC 3339. */
   readonly expiresAt: string;
   /** The votes that approved it; empty if it needed none. */
   readonly votes: readonly JudgedVote[];

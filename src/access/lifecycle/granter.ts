@@ -31,7 +31,7 @@ import type { TemplateEdits } from './template-edits.ts';
  */
 const podGraceMs = 1000;
 
-/** What this process created for a grant. */
+/** The children of an open grant. */
 interface OpenedGrant {
   readonly children: readonly RequestChild[];
   /** When this process created the last child, epoch ms; 0 if the status already lists the children. */
@@ -41,9 +41,9 @@ interface OpenedGrant {
 /** Opens a decided grant: creates its children in order, then writes the status that the requester reads. */
 export class Granter {
   readonly #deps: GranterDeps;
-  /** By request UID: the children that this process created. Used until the status lists them; `forget` removes them. */
+  /** By request uid: the children that this process created or adopted. Used until the status lists them; `forget` removes them. */
   readonly #opened = new Map<string, OpenedGrant>();
-  /** UIDs of requests whose grant is in the journal, so that a retry adds no second line. */
+  /** uids of requests whose grant is in the journal, so that a retry adds no second line. */
   readonly #journaled = new Set<string>();
 
   constructor(deps: GranterDeps) {
@@ -52,7 +52,7 @@ export class Granter {
 
   /**
    * Creates the children, unless the status or this process recorded that they were created, and updates the status. `plan` is the plan of
-   * the decision. Without it, after a restart or a failed attempt, the server plans again. If the hash of the new plan is not
+   * the decision. Without it, after a restart or a failed attempt, the server plans again. If it cannot, or the hash of the new plan is not
    * `grant.planHash`, it denies the request with `PlanChanged`. It also denies with `NameCollision` and `ResourceRefused`.
    *
    * Resolves to the time (epoch ms) at which to requeue the request, or undefined if only events and the deadline requeue it. Rejects with
@@ -63,7 +63,7 @@ export class Granter {
     return opened && this.#updateProgress(request, opened, signal);
   }
 
-  /** Discards what this process recorded for the request with this UID. Call it when the request is gone. */
+  /** Discards what this process recorded for the request with this uid. Call it when the access has ended. */
   forget(uid: string): void {
     this.#opened.delete(uid);
     this.#journaled.delete(uid);
@@ -131,7 +131,7 @@ export class Granter {
     const { grant } = request;
     if (!grant) throw new Error(`request ${request.key} has no grant to plan for`);
     const template = this.#templateOf(request);
-    const changed = `template ${grant.template.name} or its target was changed or deleted after the decision`;
+    const changed = `template ${grant.template.name} or an object that it uses was changed or deleted after the decision`;
     const planChanged = (remedy: string): Violation => ({
       code: 'PlanChanged',
       message: `${changed}; ${remedy}`,
@@ -150,7 +150,7 @@ export class Granter {
     const planned = await this.#deps.kind.plan(request, template, terms, signal);
     if ('violation' in planned) {
       const { code, message } = planned.violation;
-      return planChanged(`a new request would be denied, too: ${code}: ${message}`);
+      return planChanged(`correct this, then create a new request: ${code}: ${message}`);
     }
     return planned.plan.hash === grant.planHash ? planned.plan : planChanged('create a new request');
   }
@@ -182,12 +182,12 @@ export class Granter {
     const grantedEndMs = accessEndMs(request, this.#deps.signer) ?? 0;
     const endMs = Math.min(grantedEndMs, this.#deps.edits.latestEndMs(request));
     const expiresAt = formatTime(endMs);
-    const why = endMs < grantedEndMs ? ', because the maxDuration of the template was shortened' : '';
+    const why = endMs < grantedEndMs ? ', because an edit of the template shortened the access' : '';
     const shortened = shortenedAccess(request, { endMs, grantedEndMs });
     return { until: `until ${expiresAt}${why}`, expiresAt, shortened };
   }
 
-  /** The granted pod, by the UID in the grant (ExecAccess) or of the created Pod (PodAccess): another Pod may have taken its name. */
+  /** The granted pod, by the uid in the grant (ExecAccess) or of the created Pod (PodAccess): another Pod may have taken its name. */
   #podOf({ namespace, grant }: RequestView, { children }: OpenedGrant): PodView | undefined {
     const pod = grant && this.#deps.pods.get(keyOf({ namespace, name: grant.pod.name }));
     const uid = grant?.pod.uid ?? children.find(({ kind }) => kind === 'Pod')?.uid;

@@ -56,12 +56,14 @@ export class RequesterAttestations {
       return refuse(
         'StampMissing',
         'spec.requester has no signature: the webhooks of drawbridge were not called, or the CRDs are older than the server',
+        'apply the CRDs and the webhook configurations',
       );
     }
     if (!(await this.#deps.signer.isOurRequester(signed.attestation, signed.signature, signal))) {
       return refuse(
         'StampInvalid',
         'the webhook of drawbridge did not create the signature in spec.requester for this request',
+        'find out which client or webhook changed it',
       );
     }
     const age = request.createdAtMs - (parseTime(signed.attestation.requester.time) ?? Number.NaN);
@@ -69,6 +71,7 @@ export class RequesterAttestations {
       return refuse(
         'StampExpired',
         `the requester was signed ${age / 1000} s before the request was created; allowed are ${-skewMs / 1000} s to ${validMs / 1000} s`,
+        'synchronize the clocks of the API server and of drawbridge',
       );
     }
     if (this.#claimNonce(signed.signature, request.uid)) return undefined;
@@ -114,9 +117,10 @@ function signatureOf({ nonce, signature }: Requester): RequesterSignature | unde
   return nonce !== undefined && signature !== undefined ? { nonce, signature } : undefined;
 }
 
-const refuse = (code: Violation['code'], reason: string): Violation => ({
+/** `correction`: what an administrator does if a new request is denied, too; absent if a new request always helps. */
+const refuse = (code: Violation['code'], reason: string, correction?: string): Violation => ({
   code,
-  message: `${reason}; create a new request`,
+  message: `${reason}; create a new request${correction === undefined ? '' : `; if that is denied too, ask an administrator to ${correction}`}`,
   field: 'spec.requester',
   status: 403,
 });

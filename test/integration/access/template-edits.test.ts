@@ -105,7 +105,7 @@ describe('M09: a later edit of a template', () => {
       const leftS = Math.ceil((Date.now() - createdMs) / 1000) + 6;
       await edit('shorter', { accessConfig: { maxDuration: `${leftS}s`, defaultDuration: '1s' } });
       const reported = await stage.requestUntil('to report its end', request, (now) =>
-        /was shortened/.test(conditionOf(now, 'AccessStillValid')?.message ?? ''),
+        /an edit of the template shortened the access$/.test(conditionOf(now, 'AccessStillValid')?.message ?? ''),
       );
       assert.equal(reported.status?.ready, true);
       assert.equal(reported.status?.expiresAt, formatTime(createdMs + leftS * 1000));
@@ -131,7 +131,7 @@ describe('M09: a later edit of a template', () => {
       const request = await grantThrough(template('back'));
       await edit('back', { accessConfig: { maxDuration: '29m', defaultDuration: '1s' } });
       await stage.requestUntil('to report its end', request, (now) =>
-        /was shortened/.test(conditionOf(now, 'AccessStillValid')?.message ?? ''),
+        /an edit of the template shortened the access$/.test(conditionOf(now, 'AccessStillValid')?.message ?? ''),
       );
       await edit('back', { accessConfig: { maxDuration: '10h' } });
       const now = await stage.requestUntil('to report its end', request, (later) =>

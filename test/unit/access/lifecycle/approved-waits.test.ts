@@ -172,7 +172,7 @@ describe('access that others approve, while it cannot open yet', () => {
       assert.match(approved(), /^Unknown PodIsSelected: waiting until .*, because access cannot open yet; Service web/);
       const { reason, type, note } = stage.events.at(-1) ?? {};
       assert.deepEqual([reason, type], ['PodIsSelected', 'Warning']);
-      assert.match(note ?? '', /^access cannot open yet; it waits until .*: Service web selects/);
+      assert.match(note ?? '', /^access cannot open yet; the request waits until .*: Service web selects/);
       const events = stage.events.length;
       await stage.pass(5 * minute);
       assert.equal(stage.events.length, events, 'one Event for each cause');

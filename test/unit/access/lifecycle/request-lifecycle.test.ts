@@ -96,7 +96,7 @@ describe('the lifecycle of a request', () => {
       [reason, message],
       [
         'PlanChanged',
-        'template payments-shell or its target was changed or deleted after the decision; a new request would be denied, too: ' +
+        'template payments-shell or an object that it uses was changed or deleted after the decision; correct this, then create a new request: ' +
           'TargetNotFound: Deployment "payments" does not exist in namespace payments; create it or correct the template',
       ],
     );
@@ -172,7 +172,7 @@ describe('the lifecycle of a request', () => {
           'denied',
           'TemplateNotFound',
           'PodAccessTemplate payments/payments-shell violates its schema: spec.accessConfig must be an object; found 7; ' +
-            'correct the template, then create a new request',
+            'ask its author to correct it, then create a new request',
         ],
       ],
     );
