@@ -68,7 +68,7 @@ export type Due = Extract<Opening, { is: 'due' }>;
 export type Waiting =
   | Extract<Opening, { is: 'pending' | 'scheduled' | 'claimable' }>
   /**
-   * The request is approved, but its template, the author's permissions, or its workload prevent a grant. If that lasts until `untilMs`
+   * The request is approved, but its template, the author's permissions, or its workload prevents a grant. If that lasts until `untilMs`
    * (epoch ms), the server denies the request.
    */
   | { readonly is: 'unready'; readonly progress: readonly EntryCount[]; readonly untilMs: number };
@@ -117,7 +117,7 @@ function waitingMessage(opening: Waiting, entries: readonly ApprovalEntry[]): st
   }
 }
 
-/** `status.approval` and its condition for a grant whose duration counts from its opening, except of an emergency. */
+/** `status.approval` and its condition for a grant whose duration counts from its opening, except for an emergency. */
 export function approvedBy(opening: Due, judged: readonly JudgedVote[]): ApprovalUpdate {
   const uids = new Set(opening.votes.map(({ uid }) => uid));
   const voters = judged.filter(({ vote }) => uids.has(vote.uid)).map(({ vote }) => vote.spec.voter?.username ?? '');

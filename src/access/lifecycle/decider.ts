@@ -107,7 +107,8 @@ export class Decider {
     if (violation && violation.code !== 'TemplateNotReady') return this.#deny(request, violation, signal);
     const notReady = violation ?? (await this.#deps.authors.violation(template, authorPermissionsMaxAgeMs, signal));
     const fromOpening = countsFromOpening(request.spec, template.spec.accessConfig);
-    // A request that may wait for votes, its start, or a claim also waits until a grant is possible: a new one would have to wait again.
+    // A request that may wait for votes, its start, or a claim also waits until a grant is possible, because a new request would have to
+    // wait again.
     if (notReady && (!fromOpening || request.spec.emergency)) return this.#deny(request, notReady, signal);
     const duration = chooseDuration(request.spec.duration, durationBoundsOf(request.spec, template.spec.accessConfig));
     if ('code' in duration) return this.#deny(request, duration, signal);

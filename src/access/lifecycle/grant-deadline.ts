@@ -39,7 +39,8 @@ export class GrantDeadlines {
   #remainingMs(uid: string, fromMs: number, untilMs: number): number {
     const monotonicMs = this.#clock.monotonic();
     let first = this.#observations.get(uid);
-    // The time counts from the creation of the request, from the start of its access, or from its end. Another start is a new measurement.
+    // The time counts from the creation of the request, from the start of its access, or from its end. Each start begins a new
+    // measurement.
     if (!first || first.fromMs !== fromMs) {
       first = { monotonicMs, remainingMs: Math.min(untilMs - this.#clock.now(), untilMs - fromMs), fromMs, untilMs };
       this.#observations.set(uid, first);

@@ -186,8 +186,8 @@ export class RequestReconciler implements Reconciler {
 
   /**
    * Keeps an ended request until `status.ended.until`, and until its emergency is reviewed, so that people can read how it ended; then
-   * deletes it. Deletes it before `until` if a user deleted it, or if it exceeds a maximum (`History.surplus`). Meanwhile, calls the API
-   * server only to show the state of the review and a lost recording.
+   * deletes it. Without an owed review, deletes it earlier if it exceeds a maximum (`History.surplus`). Users may delete it earlier, too.
+   * Until then, calls the API server only to show the state of the review and a lost recording.
    */
   async #keepEnded(request: RequestView, signal: AbortSignal): Promise<Result> {
     const { revoker, reviews, history, deadlineSource, clock } = this.#deps;
