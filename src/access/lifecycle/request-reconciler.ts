@@ -19,11 +19,11 @@ import { reviewApproval } from './emergency-status.ts';
 import { endedStatus } from './ended-status.ts';
 import { type Ending, endingTexts, outcomeOf } from './ending.ts';
 import type { Extender } from './extender.ts';
-import { GrantDeadlines } from './grant-deadline.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import type { Granter } from './granter.ts';
 import type { History } from './history.ts';
 import { hasEndedCondition, isDeniedOrEnded, isRecordingLost } from './request-conditions.ts';
+import { RequestDeadlines } from './request-deadlines.ts';
 import { accessStartMs, hasVerifiedEnd } from './request-ends.ts';
 import type { StatusWriter } from './request-status.ts';
 import { approvalStatus, lostRecordingStatus } from './request-status.ts';
@@ -51,7 +51,7 @@ const alreadyDueMs = 0;
  */
 export class RequestReconciler implements Reconciler {
   readonly #deps: RequestReconcilerDeps;
-  readonly #deadlines: GrantDeadlines;
+  readonly #deadlines: RequestDeadlines;
   /** By key: the request at its last reconcile. If it no longer exists, the server revokes its access from this copy. */
   readonly #lastReconciled = new Map<string, RequestView>();
 
@@ -72,7 +72,7 @@ export class RequestReconciler implements Reconciler {
 
   constructor(deps: RequestReconcilerDeps) {
     this.#deps = deps;
-    this.#deadlines = new GrantDeadlines(deps.clock);
+    this.#deadlines = new RequestDeadlines(deps.clock);
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {

@@ -14,9 +14,9 @@ import type { RequestView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import type { Ending } from './ending.ts';
-import { GrantDeadlines } from './grant-deadline.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import { hasEndedCondition } from './request-conditions.ts';
+import { RequestDeadlines } from './request-deadlines.ts';
 import { finalizerUntilMs } from './requester-attestations.ts';
 
 /** The RoleBinding comes first, because it gives access. */
@@ -43,11 +43,11 @@ export class Revoker {
   /** uids of requests that this process deleted, because a store that lags behind still shows them. */
   readonly #requestDeleted = new Set<string>();
   /** Decides when the finalizer may be removed (`finalizerUntilMs`). */
-  readonly #retention: GrantDeadlines;
+  readonly #retention: RequestDeadlines;
 
   constructor(deps: RevokerDeps) {
     this.#deps = deps;
-    this.#retention = new GrantDeadlines(deps.clock);
+    this.#retention = new RequestDeadlines(deps.clock);
   }
 
   /**

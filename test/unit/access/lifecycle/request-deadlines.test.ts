@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { GrantDeadlines } from '../../../../src/access/lifecycle/grant-deadline.ts';
+import { RequestDeadlines } from '../../../../src/access/lifecycle/request-deadlines.ts';
 import { createdAtMs } from '../../../support/request-views.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
@@ -10,9 +10,9 @@ const dayMs = 24 * hourMs;
 const until = createdAtMs + 30 * minuteMs;
 
 describe('the end of a grant', () => {
-  const setUp = (): { clock: SimulatedClock; deadlines: GrantDeadlines; over: () => boolean } => {
+  const setUp = (): { clock: SimulatedClock; deadlines: RequestDeadlines; over: () => boolean } => {
     const clock = new SimulatedClock(createdAtMs);
-    const deadlines = new GrantDeadlines(clock);
+    const deadlines = new RequestDeadlines(clock);
     return { clock, deadlines, over: () => deadlines.hasPassed('r-1', createdAtMs, until) };
   };
 

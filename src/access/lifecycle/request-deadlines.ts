@@ -11,11 +11,11 @@ interface FirstObservation {
 }
 
 /**
- * Decides by two clocks whether a deadline has passed: when the wall clock reaches it, or when the monotonic clock has advanced by the time
- * that remained at the first observation. So setting the wall clock forward ends grants early, and setting it back does not extend those
- * that this process has observed. A new leader measures the remaining time again.
+ * Decides by two clocks whether a deadline of a request has passed: when the wall clock reaches it, or when the monotonic clock has advanced
+ * by the time that remained at the first observation. So setting the wall clock forward ends access early, and setting it back extends
+ * nothing that this process has observed. A new leader measures the remaining time again.
  */
-export class GrantDeadlines {
+export class RequestDeadlines {
   readonly #clock: Clock;
   readonly #observations = new Map<string, FirstObservation>();
 
