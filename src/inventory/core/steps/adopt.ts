@@ -6,7 +6,7 @@ import { type Lane, lanes } from '../triggers.ts';
 import { onDeletionOrAbandonment, retireIfUnneeded, reviveIfWanted } from './drain.ts';
 import { endInterruptedRun } from './running.ts';
 import type { Transition } from './transition.ts';
-import { entryTriggers, withoutDelay } from './wanted.ts';
+import { entryTriggers, isTimer, withoutDelay } from './wanted.ts';
 
 /** Handles a record that the store reports, or its removal. Ignores a record that is not newer than the state. */
 export function onRecordChanged(transition: Transition, { stored, inputs }: KeyEventOf<'recordChanged'>): void {
@@ -85,7 +85,17 @@ function adopt(transition: Transition, stored: StoredRecord | undefined, inputs:
   });
   if (stored && stored.record.phase !== 'Idle')
     adoptRun(transition, stored.record, inputs, isFirst, grantedDeadline ?? 0);
-  else adoptIdle(transition, stored?.record, inputs);
+  else {
+    if (stored && stored.record.lastOutcome?.seq !== current?.record.lastOutcome?.seq) dropTimers(transition);
+    adoptIdle(transition, stored?.record, inputs);
+  }
+}
+
+/** Drops pending triggers that a run of another process made unnecessary. Its record contains the time of the next run. */
+function dropTimers(transition: Transition): void {
+  const { pending } = transition.state;
+  transition.update({ pending: undefined });
+  transition.addTriggers(...(pending?.triggers ?? []).filter((waiting) => !isTimer(waiting)));
 }
 
 /** Continues with a record without an active run, or with no record: retires the key, or adds triggers and schedules the next run. */

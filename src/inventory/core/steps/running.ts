@@ -9,7 +9,7 @@ import { isComponentAbandoned, retire } from './drain.ts';
 import { type Ending, endedRecord, withoutCredential } from './ended-record.ts';
 import { rolledBack } from './start.ts';
 import { heldBy, type Transition } from './transition.ts';
-import { entryTriggers, isWanted } from './wanted.ts';
+import { entryTriggers, isTimer, isWanted } from './wanted.ts';
 
 /** Handles a 202: the component continues asynchronously and must report within `heartbeatTimeoutMs`. */
 export function onAccepted(transition: Transition, { heartbeatTimeoutMs, inputs }: KeyEventOf<'accepted'>): void {
@@ -228,18 +228,10 @@ function alreadySatisfiedMessage({ outcome, missing = [] }: Ending): string {
 /** Triggers of the next run: those that arrived during this run and still need one, and those that follow from the entry. */
 function nextTriggers({ state }: Transition, inputs: Inputs, ended: RunRecord): readonly Trigger[] {
   const pending = (state.pending?.triggers ?? []).filter(
-    (arrived) => !timerReasons.has(arrived.reason) && isWanted(arrived, inputs, ended),
+    (arrived) => !isTimer(arrived) && isWanted(arrived, inputs, ended),
   );
   const fromEntry = entryTriggers(inputs, ended);
   // A pending trigger names the cause more precisely than a comparison of digests.
   const namesCause = pending.some(({ reason }) => reason !== triggerReasons.remote);
   return namesCause && fromEntry[0]?.reason !== triggerReasons.deleting ? pending : mergeTriggers(fromEntry, pending);
 }
-
-/** Reasons that need no further run once any run has ended. A trigger with another reason may still need a run. */
-const timerReasons: ReadonlySet<string> = new Set([
-  triggerReasons.interval,
-  triggerReasons.requeue,
-  triggerReasons.retry,
-  triggerReasons.leaseOver,
-]);

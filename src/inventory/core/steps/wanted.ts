@@ -58,3 +58,13 @@ export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Tr
 
 /** Drops the delay of a trigger that was already due. */
 export const withoutDelay = (due: Trigger): Trigger => ({ ...due, atMs: undefined });
+
+/** Whether the trigger needs no further run once any run has ended. A trigger with another reason may still need a run. */
+export const isTimer = ({ reason }: Trigger): boolean => timerReasons.has(reason);
+
+const timerReasons: ReadonlySet<string> = new Set([
+  triggerReasons.interval,
+  triggerReasons.requeue,
+  triggerReasons.retry,
+  triggerReasons.leaseOver,
+]);

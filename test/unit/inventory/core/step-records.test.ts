@@ -6,12 +6,15 @@ const minute = 60_000;
 
 describe('a record from the store', () => {
   const record = new StepStage().running().record;
-  const found = (stage: StepStage, rest: Partial<typeof record>): StepStage =>
-    stage.handle({
+  let version = 0;
+  const found = (stage: StepStage, rest: Partial<typeof record>): StepStage => {
+    version += 1;
+    return stage.handle({
       kind: 'recordChanged',
-      stored: { record: { ...record, ...rest }, resourceVersion: 'f' },
+      stored: { record: { ...record, ...rest }, resourceVersion: `f${version}` },
       inputs: stage.inputs,
     });
+  };
   const at = (ms: number): number => new StepStage().nowMs + ms;
 
   it('of a synchronous run: ends it at once, because its answer is lost', () => {
@@ -111,6 +114,24 @@ describe('a record from the store', () => {
     assert.equal(stage.record.seq, 2);
     stage.outcome({ outcome: 'Done' }, undefined, 1);
     assert.deepEqual([stage.state.phase, stage.kinds], ['running', []]);
+  });
+
+  it('of a run that another process ended: ends the wait of a timer, but not of another trigger', () => {
+    // Found by random schedules with seed 20261367.
+    const done = new StepStage().done().record;
+    const replica = found(new StepStage().running(), { ...done, nextAtMs: at(0) }).dequeued();
+    assert.deepEqual(reasons(replica), ['Interval'], 'waits for 200 ms after the last start');
+    const waiting = replica.state;
+    const idle = { ...done, seq: 2, lastOutcome: done.lastOutcome && { ...done.lastOutcome, seq: 2 } };
+    const end = (): StepStage => {
+      found(replica, { seq: 2, lastOutcome: done.lastOutcome });
+      return found(replica, { ...idle, nextAtMs: at(30 * minute) });
+    };
+    assert.deepEqual([end().state.phase, replica.effect('enqueue').delayMs], ['idle', 30 * minute]);
+    replica.state = waiting;
+    replica.trigger('Remote');
+    end();
+    assert.deepEqual([replica.state.phase, reasons(replica)], ['queued', ['Remote']]);
   });
 
   it('that was deleted while the entry exists: resets the key', () => {
