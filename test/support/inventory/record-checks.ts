@@ -50,6 +50,8 @@ export class RecordChecks {
   readonly #started = new Set<string>();
   /** Last writer of each record, by key. */
   readonly #writers = new Map<string, SimManager | undefined>();
+  /** The manager that stored the outcome of the last run before its outputs, by key. */
+  readonly #applying = new Map<string, SimManager | undefined>();
   /** Each Retry delay as a share of the longest one; must be uniform. */
   readonly backoffs = { sum: 0, count: 0 };
 
@@ -59,6 +61,14 @@ export class RecordChecks {
 
   isStarted(run: string): boolean {
     return this.#started.has(run);
+  }
+
+  /**
+   * Whether this manager stored the outcome of the last run, and has not ended it since. Another manager may have ended it meanwhile: the
+   * record and the entry are two objects, so one write cannot exclude the other.
+   */
+  mayWriteOutputs(key: string, by: SimManager): boolean {
+    return this.#applying.get(key) === by;
   }
 
   answered(run: string, outcome: OutcomeName): void {
@@ -87,6 +97,7 @@ export class RecordChecks {
   written(key: string, next: RunRecord | undefined, before: RunRecord | undefined): void {
     if (!next) {
       this.#ends.delete(key);
+      this.#applying.delete(key);
       return;
     }
     const about = (): string => `${key}: ${JSON.stringify(before)} → ${JSON.stringify(next)}`;
@@ -99,6 +110,8 @@ export class RecordChecks {
     const { writer } = this.#world;
     const isOwn = this.#writers.get(key) === writer;
     this.#writers.set(key, writer);
+    if (next.phase === 'Applying') this.#applying.set(key, writer);
+    else if (isStart || this.#applying.get(key) === writer) this.#applying.delete(key);
     if (before && isOwn && !isStart && hasCredential && next.credentialId !== before.credentialId) {
       // The answer with the new token may be lost.
       const isKept = next.previousCredential?.id === before.credentialId;
