@@ -12,8 +12,8 @@ import { listIn, own } from '../kit/json-value.ts';
 /**
  * The state of a request, as commands show it. `New`: the server has not decided about it. `Pending`: it waits for approvals. `Scheduled`:
  * it waits for its start time. `Claimable`: it waits for its requester to run `start`. `Ready`: access is open; `why` then says if the
- * command that uses it is missing. `Ending`: a user revoked or deleted the request, and the server has not closed its access yet. `Ended`
- * and `Denied` are final.
+ * command that uses it is missing. `Ending`: a user gave back, revoked, or deleted the request, and the server has not closed its access
+ * yet. `Ended` and `Denied` are final.
  */
 export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 'Ready' | 'Ending' | 'Denied' | 'Ended';
 
@@ -86,7 +86,8 @@ export function stateOf(request: KubeObject): RequestState {
   if (failed) return stateWith(isEnd(failed, status) ? 'Ended' : 'Denied', failed);
   // Until the server writes that it has closed the access, the grant may still be open.
   const closingState: State = status.grant ? 'Ending' : 'Ended';
-  if (spec.revoked) return stateWith(closingState, { reason: 'Revoked', message: spec.revokedReason ?? 'revoked' });
+  if (spec.revoked)
+    return stateWith(closingState, { reason: 'Revoked', message: spec.revokedReason ?? 'given back or revoked' });
   if (request.metadata.deletionTimestamp !== undefined)
     return stateWith(closingState, { reason: 'Deleted', message: 'deleted' });
   if (status.ready) return stateWith('Ready');
@@ -123,10 +124,13 @@ function missingCommand(conditions: readonly ReadCondition[]): Pick<ReadConditio
 const repeatsDenial = ({ type, reason }: ReadCondition): boolean =>
   type === requestConditions.accessStillValid && deniedReasons.includes(reason);
 
-/** The state as kubectl prints it: like `state`, but `Expired` or `Revoked` for an end with that code. */
+/**
+ * The state for people: like `state`, but `Expired` for an end with that code. The code `Revoked` stays hidden, because the requester may
+ * have given the access back.
+ */
 export function stateText(request: KubeObject): string {
   const { state, code } = stateOf(request);
-  return state === 'Ended' && (code === 'Expired' || code === 'Revoked') ? code : state;
+  return state === 'Ended' && code === 'Expired' ? code : state;
 }
 
 /** Whether a condition that is False shows the end of granted access, and not a denial. */

@@ -12,11 +12,14 @@ export type Ending =
   | 'TargetPodGone'
   | 'GrantInvalid';
 
-/** Each ending as a clause, for conditions, Events, and audit lines. */
+/**
+ * Each ending as a clause, for conditions, Events, and audit lines. Nothing in the request proves who set `spec.revoked`; only the audit
+ * line of that update names the user.
+ */
 export const endingTexts: Readonly<Record<Ending, string>> = {
   Expired: 'the granted time has passed',
   Deleted: 'the request was deleted',
-  Revoked: 'the request was revoked',
+  Revoked: 'the request was given back or revoked',
   VoteDenied: 'a person who may approve it denied it',
   TemplateDeleted: 'its template was deleted',
   Shortened: 'an edit of the template shortened the access',

@@ -203,7 +203,7 @@ describe('access that others approve', () => {
       const { status } = await stage.plane.call('PATCH', stage.urlOf(request.kind, 'withdrawn'), { spec });
       assert.equal(status, 200);
       await stage.gone(request);
-      const note = `the request ended before access opened: the request was revoked: ${revokedReason}`;
+      const note = `the request ended before access opened: the request was given back or revoked: ${revokedReason}`;
       const events = (): Promise<string> =>
         stage.kubectl('get', 'events', '--field-selector', 'involvedObject.name=withdrawn');
       await until('the Event RequestEnded', async () => (await events()).includes(note), {

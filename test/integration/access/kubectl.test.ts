@@ -102,13 +102,15 @@ describe('kubectl prints for a request', () => {
     };
     const row = await until('READY false', whenOver, { timeoutMs: 20_000, everyMs: 25 });
     const why = await whyNotReady(stage.alice, 'par', 'given-back');
-    const end = why.match(/^Revoked: access ended at (\S+Z): the request was revoked: wrong pod$/)?.[1];
+    const end = why.match(/^Revoked: access ended at (\S+Z): the request was given back or revoked: wrong pod$/)?.[1];
     assert.ok(end, why);
     assert.equal(row[4], 'Revoked', 'STATE');
     assert.equal(row[6], end, 'UNTIL is the end');
     const events = ['get', 'events', '-n', stage.namespace, '--field-selector=involvedObject.name=given-back'];
     const printsWhy = async (): Promise<boolean> =>
-      (await stage.alice.kubectl(events)).stdout.includes('access ended: the request was revoked: wrong pod');
+      (await stage.alice.kubectl(events)).stdout.includes(
+        'access ended: the request was given back or revoked: wrong pod',
+      );
     await until('the Event with the reason', printsWhy, { timeoutMs: 20_000 });
   });
 

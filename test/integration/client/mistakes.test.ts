@@ -81,7 +81,7 @@ describe('after a mistake, the client prints what to type instead', () => {
     );
     // The server sends Events without waiting for them.
     const isTold = async (): Promise<boolean> =>
-      /access ended: the request was revoked: done/.test(await runs(text, 'its Events say why'));
+      /access ended: the request was given back or revoked: done/.test(await runs(text, 'its Events say why'));
     await until('the Event of the end', isTold, { timeoutMs: 30_000 });
   });
 
@@ -98,9 +98,9 @@ describe('after a mistake, the client prints what to type instead', () => {
     const text = await fails(client.admin, 3, 'approve', metadata.name);
     assert.equal(text, `drawbridge: ${metadata.name} waits for no approval: its state is Ready\n`);
     await client.ok(stage.alice, 'drop', metadata.name);
-    const row = new RegExp(`^${metadata.name} .* Revoked `, 'm');
+    const row = new RegExp(`^${metadata.name} .* Ended `, 'm');
     const isShown = async (): Promise<boolean> => row.test(await client.ok(stage.alice, 'list'));
-    await until('STATE Revoked', isShown, { timeoutMs: 30_000 });
+    await until('STATE Ended', isShown, { timeoutMs: 30_000 });
   });
 
   it('access that was opened for another person, but no failed command of their own', async () => {

@@ -136,12 +136,16 @@ describe('the client says what happened:', () => {
     { name: 'owner', groups: ['leads'] },
     { name: 'security', groups: ['secops'] },
   ];
-  const ended = { status: 'False', reason: 'Revoked', message: 'the request was revoked: incident closed' };
+  const ended = {
+    status: 'False',
+    reason: 'Revoked',
+    message: 'the request was given back or revoked: incident closed',
+  };
   const endings: readonly (readonly [what: string, later: object | undefined, note: string])[] = [
     [
       'stays',
       request('a', { conditions: [{ type: 'Ready', ...ended }] }),
-      ': the request was revoked: incident closed',
+      ': the request was given back or revoked: incident closed',
     ],
     ['is gone', undefined, ''],
   ];

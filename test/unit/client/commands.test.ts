@@ -93,7 +93,7 @@ describe('the client', () => {
     assert.match((await cluster.run(['who'])).stdout, /^alice +Ending /m);
     const { code, stderr } = await cluster.run(['exec', 'a']);
     assert.deepEqual([code, cluster.ran], [5, []]);
-    assert.match(stderr, /a ends: revoked; the server has not closed the access yet/);
+    assert.match(stderr, /a ends: given back or revoked; the server has not closed the access yet/);
   });
 
   const forms: readonly (readonly [argv: readonly string[], kind: string])[] = [

@@ -141,8 +141,7 @@ describe('the state of a request', () => {
     it(`${what} is ${state}`, () => {
       const found = stateOf(request);
       assert.deepEqual([found.state, found.code], [state, code]);
-      // Of access that the server ended, people see how.
-      const shown = state === 'Ended' && (code === 'Expired' || code === 'Revoked') ? code : state;
+      const shown = code === 'Expired' ? code : state;
       assert.match(detailsOf(request, 0), new RegExp(`^State: +${shown}$`, 'm'));
     });
   }

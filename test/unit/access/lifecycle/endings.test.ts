@@ -53,7 +53,10 @@ describe('a request that ended', () => {
     stage.change({ revoked: true, revokedReason: 'wrong pod' });
     await stage.clock.advance(100);
     assert.equal(stage.request, undefined);
-    assert.match(shown.at(-1) ?? '', /^false Revoked: access ended at .*: the request was revoked: wrong pod$/);
+    assert.match(
+      shown.at(-1) ?? '',
+      /^false Revoked: access ended at .*: the request was given back or revoked: wrong pod$/,
+    );
   });
 
   it('says so while its name is held, if a user deleted it', async () => {
@@ -93,7 +96,10 @@ describe('a request that ended', () => {
     stage.change({ revoked: true });
     await stage.clock.advance(100);
     assert.ok(stage.request, 'its signature could be reused');
-    assert.match(readyOf(stage.request), /^false Revoked: the request ended at .*: the request was revoked$/);
+    assert.match(
+      readyOf(stage.request),
+      /^false Revoked: the request ended at .*: the request was given back or revoked$/,
+    );
     assert.equal(status().approval, undefined);
   });
 
@@ -107,7 +113,8 @@ describe('a request that ended', () => {
       assert.equal(status().approval?.state, 'Pending');
       assert.deepEqual(events(), []);
     };
-    const revoked = 'Normal RequestEnded: the request ended before access opened: the request was revoked: not needed';
+    const revoked =
+      'Normal RequestEnded: the request ended before access opened: the request was given back or revoked: not needed';
 
     it('if it was revoked while it waited', async () => {
       await waits();
@@ -192,7 +199,9 @@ describe('a request that ended', () => {
       stage.change({ revoked: true, revokedReason: 'not needed' });
       await stage.clock.advance(15_000);
       assert.equal(stage.request, undefined);
-      assert.deepEqual(events().slice(1), ['Normal AccessRevoked: access ended: the request was revoked: not needed']);
+      assert.deepEqual(events().slice(1), [
+        'Normal AccessRevoked: access ended: the request was given back or revoked: not needed',
+      ]);
     });
   });
 
