@@ -1,5 +1,6 @@
 import { CodedError, quote } from '../kit/errors.ts';
 import { isRecord, own } from '../kit/json-value.ts';
+import { cutInTheMiddle } from '../kit/shorten.ts';
 import type { AdmissionPatchOp } from './json-patch.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
@@ -82,10 +83,29 @@ export function encodeAnswer(uid: string, answer: Answer): unknown {
       status,
       patchType: patched ? 'JSONPatch' : undefined,
       patch: patched ? Buffer.from(JSON.stringify(patch)).toString('base64') : undefined,
-      warnings: warnings && warnings.length > 0 ? warnings : undefined,
+      warnings: warnings && warnings.length > 0 ? withinLimits(warnings) : undefined,
       auditAnnotations,
     },
   };
+}
+
+/** Maximum length of all warnings of an answer, characters. If they are longer, the API server cuts each, and drops the last ones. */
+const MAX_WARNINGS = 4096;
+/** Length to which the API server then cuts each warning, characters. */
+const MAX_CUT_WARNING = 256;
+
+/** The warnings, cut so that the API server passes on all of them. Then each keeps its end, and the last one counts those left out. */
+function withinLimits(warnings: readonly string[]): readonly string[] {
+  if (warnings.join('').length <= MAX_WARNINGS) return warnings;
+  const kept: string[] = [];
+  let left = MAX_WARNINGS - 'more warnings: NNNNN'.length;
+  for (const warning of warnings) {
+    const cut = cutInTheMiddle(warning, MAX_CUT_WARNING);
+    if (cut.length > left) return [...kept, `more warnings: ${warnings.length - kept.length}`];
+    kept.push(cut);
+    left -= cut.length;
+  }
+  return kept;
 }
 
 function operationOf(request: unknown): Operation {

@@ -3,3 +3,14 @@ export function shorten(text: string, max: number): string {
   if (text.length <= max) return text;
   return `${text.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
+
+/**
+ * The text, cut to at most `max` characters. Cuts in the middle, because a warning ends with what to do, with ASCII, because some clients
+ * read headers as Latin-1, and splits no surrogate pair.
+ */
+export function cutInTheMiddle(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const head = Math.floor(max / 3);
+  const [first, last] = [text.slice(0, head), text.slice(text.length - (max - head - 5))];
+  return `${first.replace(/[\uD800-\uDBFF]$/, '')} ... ${last.replace(/^[\uDC00-\uDFFF]/, '')}`;
+}

@@ -1,4 +1,5 @@
 import type { Code } from '../../api/codes.ts';
+import { cutInTheMiddle } from '../../kit/shorten.ts';
 
 /** Why a rule denies, for the caller. */
 export interface Violation {
@@ -134,14 +135,3 @@ interface ViolationText {
 }
 
 const textOf = ({ code, message }: ViolationText): string => `${code}: ${message}`;
-
-/**
- * The text, cut to at most `max` characters. Cuts in the middle, because a warning ends with what to do, with ASCII, because some clients
- * read headers as Latin-1, and splits no surrogate pair.
- */
-function cutInTheMiddle(text: string, max: number): string {
-  if (text.length <= max) return text;
-  const head = Math.floor(max / 3);
-  const [first, last] = [text.slice(0, head), text.slice(text.length - (max - head - 5))];
-  return `${first.replace(/[\uD800-\uDBFF]$/, '')} ... ${last.replace(/^[\uDC00-\uDFFF]/, '')}`;
-}

@@ -79,4 +79,31 @@ describe('the AdmissionReview codec', () => {
       response: { uid: 'u', allowed: true },
     });
   });
+
+  describe('warnings', () => {
+    const sent = (warnings: readonly string[]): readonly string[] =>
+      JSON.parse(JSON.stringify(encodeAnswer('u', { allowed: true, warnings }))).response.warnings;
+    const long = `${'x'.repeat(3000)}; correct the name`;
+
+    it('stay whole up to 4,096 characters together, because the API server cuts none', () => {
+      const warnings = [long, 'y'.repeat(4096 - long.length)];
+      assert.deepEqual(sent(warnings), warnings);
+    });
+
+    it('above that, are cut to 256 characters, and keep what to do', () => {
+      const [first = '', second, ...rest] = sent([long, `${long} `, 'short']);
+      assert.match(first, /^x+ \.\.\. x+; correct the name$/);
+      assert.deepEqual([first.length, second?.length, rest], [256, 256, ['short']]);
+    });
+
+    it('are never more than the API server passes on; the last one counts the others', () => {
+      for (const length of [40, 300]) {
+        const all = Array.from({ length: 200 }, (_, index) => `${index} ${'x'.repeat(length)}`);
+        const kept = sent(all);
+        assert.equal(kept.at(-1), `more warnings: ${all.length - kept.length + 1}`);
+        const total = kept.join('').length;
+        assert.ok(total <= 4096 && total > 4096 - 2 * 256, `${total} characters`);
+      }
+    });
+  });
 });

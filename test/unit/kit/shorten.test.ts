@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { shorten } from '../../../src/kit/shorten.ts';
+import { cutInTheMiddle, shorten } from '../../../src/kit/shorten.ts';
 
 describe('a text with a limit', () => {
   it('stays if it fits, and otherwise ends with an ellipsis', () => {
@@ -8,4 +8,10 @@ describe('a text with a limit', () => {
   });
 
   it('splits no surrogate pair', () => assert.equal(shorten('abc😀def', 5), 'abc…'));
+
+  it('keeps its start and its end, if what to do is there', () => {
+    assert.equal(cutInTheMiddle('123456789012', 12), '123456789012');
+    assert.equal(cutInTheMiddle('1234567890123', 12), '1234 ... 123');
+    assert.equal(cutInTheMiddle('123😀567890123', 12), '123 ... 123');
+  });
 });
