@@ -257,15 +257,21 @@ describe('annotations about components', () => {
 
   it('cause at most 64 warnings of each kind, whatever a forged review has', async () => {
     const many = Array.from({ length: 1000 }, (_, n) => [force(`a${n}`), '1'] as const);
-    assert.equal((await warnings(entryWith(Object.fromEntries(many)), entryWith({}))).length, 64);
+    assert.equal(countOf(await warnings(entryWith(Object.fromEntries(many)), entryWith({}))), 64);
   });
 });
+
+/** The number of warnings, with those that an answer only counts. */
+function countOf(warnings: readonly string[] = []): number {
+  const omitted = /^more warnings: (\d+)$/.exec(warnings.at(-1) ?? '');
+  return omitted ? warnings.length - 1 + Number(omitted[1]) : warnings.length;
+}
 
 describe('warnings about settings', () => {
   it('name at most 64 components, whatever a forged review has', async () => {
     const components = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`a${n}`, {}]));
     const review = reviewOf('clusterinventories', 'CREATE', { object: object({ components }) });
-    assert.equal((await new World().review(paths.size, review)).warnings?.length, 64);
+    assert.equal(countOf((await new World().review(paths.size, review)).warnings), 64);
   });
 });
 
