@@ -1,7 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import jsonpatch from 'jsonpatch';
+import { quote } from '../../kit/errors.ts';
 import { isRecord, own, valueWeight } from '../../kit/json-value.ts';
-import { type PatchOperation, parsePatchOperation, patchViolation } from '../policy/patch-operation.ts';
+import {
+  maxShownPointer,
+  type PatchOperation,
+  parsePatchOperation,
+  patchViolation,
+} from '../policy/patch-operation.ts';
 import type { Violation } from '../policy/policy.ts';
 import { PlanBudget } from './plan-budget.ts';
 
@@ -42,7 +48,7 @@ function applyOperation(document: unknown, operation: PatchOperation, budget: Pl
       // Copies of copies can double the document with each operation. The budget for copies bounds memory, too.
       const copied = budget.copy(source.value);
       return 'problem' in copied
-        ? { problem: `the value at ${pointer(operation.from ?? [])} ${copied.problem}` }
+        ? { problem: `the value at ${quoted(operation.from ?? [])} ${copied.problem}` }
         : addAt(document, operation.path, copied.value, budget);
     }
     case 'move': {
@@ -51,7 +57,7 @@ function applyOperation(document: unknown, operation: PatchOperation, budget: Pl
       if ('problem' in source) return source;
       if (isDeepStrictEqual(from, operation.path)) return { document };
       if (from.every((token, depth) => token === operation.path[depth])) {
-        return { problem: `${pointer(from)} cannot be moved into itself` };
+        return { problem: `${quoted(from)} cannot be moved into itself` };
       }
       const removed = applyByLibrary(document, { op: 'remove', path: pointer(from) });
       return 'problem' in removed ? removed : addAt(removed.document, operation.path, source.value, budget);
@@ -95,11 +101,13 @@ function addAt(document: unknown, path: readonly string[], value: unknown, budge
       const index = token === '-' ? parent.value.length : arrayIndex(token);
       if (index === undefined || index > parent.value.length) {
         return {
-          problem: `${token} is not an index of a list of ${parent.value.length}; use 0 to ${parent.value.length} or -`,
+          problem: `${quote(token)} is not an index of a list of ${parent.value.length}; use 0 to ${parent.value.length} or -`,
         };
       }
     } else if (!isRecord(parent.value)) {
-      return { problem: `${pointer(path.slice(0, -1)) || 'the document'} is neither an object nor a list` };
+      return {
+        problem: `${path.length > 1 ? quoted(path.slice(0, -1)) : 'the document'} is neither an object nor a list`,
+      };
     }
   }
   return applyByLibrary(document, { op: 'add', path: pointer(path), value });
@@ -132,7 +140,7 @@ function resolvePointer(
     if (Array.isArray(value) && index !== undefined && index < value.length) value = value[index];
     else if (isRecord(value) && Object.hasOwn(value, token)) value = value[token];
     else {
-      const missing = pointer(path.slice(0, depth + 1));
+      const missing = quoted(path.slice(0, depth + 1));
       return { problem: `there is nothing at ${missing}; ${missingRemedy(value, path, depth, op)}` };
     }
     budget.spend(valueWeight * widthOf(value));
@@ -150,7 +158,7 @@ const mapFields = new Map([
 /** What to do if `parent`, the value at the first `depth` parts of the path, does not have the next part. */
 function missingRemedy(parent: unknown, path: readonly string[], depth: number, op: PatchOperation['op']): string {
   if (Array.isArray(parent)) {
-    const list = pointer(path.slice(0, depth));
+    const list = depth > 0 ? quoted(path.slice(0, depth)) : 'the document';
     const named = parent.findIndex((entry) => own(entry, 'name') === path[depth]);
     if (named >= 0) return `${list} is a list: write the index ${named} instead of the name`;
     if (parent.length === 0) return `${list} is an empty list: correct the path`;
@@ -166,7 +174,7 @@ function missingRemedy(parent: unknown, path: readonly string[], depth: number, 
     return `set spec.controllerTargetMutationConfig.${field} instead, or ${patched}`;
   }
   if (depth < path.length - 1) {
-    const first = op === 'add' ? `, or add ${pointer(path.slice(0, depth + 1))} first` : '';
+    const first = op === 'add' ? `, or add ${quoted(path.slice(0, depth + 1))} first` : '';
     return `paths are those of a pod, such as /spec/containers/0/image: correct the path${first}`;
   }
   switch (op) {
@@ -188,6 +196,9 @@ const arrayIndex = (token: string): number | undefined =>
 
 const pointer = (tokens: readonly string[]): string =>
   tokens.map((token) => `/${token.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+
+/** The pointer for a message. */
+const quoted = (tokens: readonly string[]): string => quote(pointer(tokens), maxShownPointer);
 
 /** The value without prototypes and with 0 for -0, for a comparison by value. */
 function comparable(value: unknown): unknown {

@@ -1,3 +1,4 @@
+import { quote } from '../../kit/errors.ts';
 import { copyJson, isRecord, type JsonCopy, own } from '../../kit/json-value.ts';
 import type { Violation } from './policy.ts';
 
@@ -15,6 +16,8 @@ export interface PatchOperation {
 const OPERATIONS = ['add', 'remove', 'replace', 'move', 'copy', 'test'] as const;
 const nullRemedy =
   'write one, or use kubectl apply --server-side if it is null, because kubectl apply drops a null without that flag';
+/** Maximum length of a JSON pointer in a message, in UTF-16 units. */
+export const maxShownPointer = 120;
 /** Maximum length of a JSON pointer, in UTF-16 units. */
 const MAX_POINTER = 1024;
 const FIELD = 'spec.controllerTargetMutationConfig.patchSpecOperations';
@@ -62,8 +65,9 @@ function parsePointer(pointer: unknown): { readonly tokens: readonly string[] } 
 
 /** `InvalidPatch`, with the operation's index, op, and path. `member` is the invalid member of the operation. */
 export function patchViolation(index: number, raw: unknown, why: string, member?: string): Violation {
-  const label = [own(raw, 'op'), own(raw, 'path')].filter((part) => typeof part === 'string').join(' ');
-  const shown = label.length > 120 ? `${label.slice(0, 117)}...` : label;
+  const [op, path] = [own(raw, 'op'), own(raw, 'path')];
+  const shownOp = OPERATIONS.find((name) => name === op) ?? (typeof op === 'string' ? quote(op) : '');
+  const shown = [shownOp, typeof path === 'string' ? quote(path, maxShownPointer) : ''].filter(Boolean).join(' ');
   const field = `${FIELD}[${index}]${member ? `.${member}` : ''}`;
   return { code: 'InvalidPatch', message: `${field}${shown ? ` (${shown})` : ''}: ${why}`, field, status: 422 };
 }

@@ -45,12 +45,12 @@ describe('kubectl apply of a template', () => {
     [
       'a patch path that its own podSpec does not have',
       template('path', { podSpec, ...patch({ op: 'remove', path: '/spec/containers/1' }) }),
-      /denied the request: InvalidPatch: .*patchSpecOperations\[0\] .*there is nothing at \/spec\/containers\/1; \/spec\/containers is a list of 1: write the index 0$/m,
+      /denied the request: InvalidPatch: .*patchSpecOperations\[0\] .*there is nothing at "\/spec\/containers\/1"; "\/spec\/containers" is a list of 1: write the index 0$/m,
     ],
     [
       'a replacement of what its own podSpec does not have',
       template('replace', { podSpec, ...patch({ op: 'replace', path: '/spec/priorityClassName', value: 'high' }) }),
-      /denied the request: InvalidPatch: .* there is nothing at \/spec\/priorityClassName; write op: add, /,
+      /denied the request: InvalidPatch: .* there is nothing at "\/spec\/priorityClassName"; write op: add, /,
     ],
     [
       'a null in its patch, which kubectl apply drops',

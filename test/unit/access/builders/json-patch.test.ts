@@ -50,11 +50,11 @@ describe('JSON patch', () => {
       () => jsonpatch.apply_patch(template, [operation]),
       'fixed upstream? then applyTest may use it',
     );
-    assert.match(messageOf([operation]), /patchSpecOperations\[0\] \(test \/spec\): the value found is not \{\}/);
+    assert.match(messageOf([operation]), /patchSpecOperations\[0\] \(test "\/spec"\): the value found is not \{\}/);
   });
 
   for (const [title, operation, expected] of [
-    ['an unknown op', { op: 'merge', path: '/spec' }, /op must be one of add, remove/],
+    ['an unknown op', { op: 'merge', path: '/spec' }, /\("merge" "\/spec"\): op must be one of add, remove/],
     ['an op from the prototype', { op: 'constructor', path: '/spec' }, /op must be one of/],
     ['no path', { op: 'remove' }, /path must be a JSON Pointer/],
     ['a path without slash', { op: 'remove', path: 'spec' }, /must begin with "\/"/],
@@ -66,32 +66,32 @@ describe('JSON patch', () => {
     [
       'a missing target',
       { op: 'replace', path: '/spec/containers/3/image', value: 1 },
-      /nothing at \/spec\/containers\/3; \/spec\/containers is a list of 1: write the index 0$/,
+      /nothing at "\/spec\/containers\/3"; "\/spec\/containers" is a list of 1: write the index 0$/,
     ],
     [
       'the name of an entry instead of its index',
       { op: 'replace', path: '/spec/containers/app/image', value: 1 },
-      /nothing at \/spec\/containers\/app; \/spec\/containers is a list: write the index 0 instead of the name$/,
+      /nothing at "\/spec\/containers\/app"; "\/spec\/containers" is a list: write the index 0 instead of the name$/,
     ],
     [
       'a field to replace that is missing',
       { op: 'replace', path: '/spec/priorityClassName', value: 'high' },
-      /nothing at \/spec\/priorityClassName; write op: add, which also sets a field that is missing, or correct the path$/,
+      /nothing at "\/spec\/priorityClassName"; write op: add, which also sets a field that is missing, or correct the path$/,
     ],
     [
       'nothing to remove',
       { op: 'remove', path: '/spec/volumes' },
-      /nothing at \/spec\/volumes; omit the operation, or correct the path$/,
+      /nothing at "\/spec\/volumes"; omit the operation, or correct the path$/,
     ],
     [
       'nothing to move',
       { op: 'move', from: '/spec/volumes', path: '/spec/x' },
-      /nothing at \/spec\/volumes; correct from$/,
+      /nothing at "\/spec\/volumes"; correct from$/,
     ],
     [
       'an annotation of a pod without annotations',
       { op: 'add', path: '/metadata/annotations/owner', value: 'a' },
-      /nothing at \/metadata\/annotations; set spec\.controllerTargetMutationConfig\.podAnnotations instead, or add \/metadata\/annotations first$/,
+      /nothing at "\/metadata\/annotations"; set spec\.controllerTargetMutationConfig\.podAnnotations instead, or add \/metadata\/annotations first$/,
     ],
     [
       'a key with a slash',
@@ -101,16 +101,16 @@ describe('JSON patch', () => {
     [
       'a missing parent',
       { op: 'add', path: '/spec/a/b', value: 1 },
-      /nothing at \/spec\/a; paths are those of a pod, .*: correct the path, or add \/spec\/a first$/,
+      /nothing at "\/spec\/a"; paths are those of a pod, .*: correct the path, or add "\/spec\/a" first$/,
     ],
-    ['an inherited member', { op: 'remove', path: '/spec/toString' }, /nothing at \/spec\/toString/],
-    ['a parent that is a number', { op: 'add', path: '/spec/replicas/x', value: 1 }, /\/spec\/replicas is neither/],
+    ['an inherited member', { op: 'remove', path: '/spec/toString' }, /nothing at "\/spec\/toString"/],
+    ['a parent that is a number', { op: 'add', path: '/spec/replicas/x', value: 1 }, /: "\/spec\/replicas" is neither/],
     [
       'a place beyond the list',
       { op: 'add', path: '/spec/containers/2', value: {} },
-      /2 is not an index of a list of 1/,
+      /: "2" is not an index of a list of 1/,
     ],
-    ['a move into itself', { op: 'move', from: '/spec', path: '/spec/x' }, /cannot be moved into itself/],
+    ['a move into itself', { op: 'move', from: '/spec', path: '/spec/x' }, /: "\/spec" cannot be moved into itself/],
     ['removing everything', { op: 'remove', path: '' }, /whole document/],
   ] as const) {
     it(`rejects ${title} and names the operation`, () => {
@@ -168,7 +168,7 @@ describe('JSON patch', () => {
 
   it('rejects a copy of a value that is nested too deep', () => {
     const operations = Array.from({ length: 80 }, () => ({ op: 'copy', from: '/spec', path: '/spec/c' }));
-    assert.match(messageOf(operations), /the value at \/spec is nested more than 64 levels deep/);
+    assert.match(messageOf(operations), /the value at "\/spec" is nested more than 64 levels deep/);
   });
 
   it('does not change the document and the operations', () => {

@@ -183,7 +183,7 @@ describe('pod template mutation', () => {
       'a patch that does not apply',
       { patchSpecOperations: [{ op: 'remove' as const, path: '/spec/x' }] },
       source,
-      /InvalidPatch: spec\.controllerTargetMutationConfig\.patchSpecOperations\[0\] \(remove \/spec\/x\)/,
+      /InvalidPatch: spec\.controllerTargetMutationConfig\.patchSpecOperations\[0\] \(remove "\/spec\/x"\)/,
     ],
   ] as const) {
     it(`rejects ${title}`, () =>

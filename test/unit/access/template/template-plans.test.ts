@@ -83,7 +83,7 @@ describe('plans of templates', () => {
     [
       'a patch path that podSpec does not have',
       { podSpec: { containers: [container] }, ...patch({ op: 'remove', path: '/spec/containers/1' }) },
-      /^InvalidPatch: spec\.controllerTargetMutationConfig\.patchSpecOperations\[0\] .*there is nothing at \/spec\/containers\/1; \/spec\/containers is a list of 1: write the index 0$/,
+      /^InvalidPatch: spec\.controllerTargetMutationConfig\.patchSpecOperations\[0\] .*there is nothing at "\/spec\/containers\/1"; "\/spec\/containers" is a list of 1: write the index 0$/,
     ],
     [
       'a label in the access command that the pod does not have',
