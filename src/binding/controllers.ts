@@ -59,7 +59,8 @@ export function bindingControllers(deps: BindingControllersDeps): Runnable[] {
   });
   const pool = new SessionPool({
     ...deps,
-    controllers: (session, running) => sessionControllers(session, { ...deps, running, registry, watches, syncers }),
+    controllers: (session, runningControllers) =>
+      sessionControllers(session, { ...deps, runningControllers, registry, watches, syncers }),
     onChange: (session) => registry.notifyChanged(session),
   });
   bindingMetrics(deps.metrics).registerHeartbeatAges(() => heartbeatAges(registry.list(), deps.clock));

@@ -22,7 +22,7 @@ export interface BindingDeps {
   readonly log: Log;
   readonly metrics: Metrics;
   /** The controllers that run while this replica holds the Lease of the binding feature. */
-  readonly running: RunningControllers;
+  readonly runningControllers: RunningControllers;
 }
 
 /** Adds and removes controllers at run time. */

@@ -49,7 +49,7 @@ function open(host: Host): OpenFeature {
       clock,
       log,
       metrics,
-      running: {
+      runningControllers: {
         add: (controller) => manager.add(controller, gate),
         remove: (controller) => manager.remove(controller),
       },

@@ -27,8 +27,8 @@ class ExportController extends Controller {
   readonly #set: SyncerSet;
 
   constructor(session: ProviderSession, sessions: Sessions, deps: BindingDeps, options: ExportOptions) {
-    const { clock, log, metrics, running, stores } = deps;
-    const set = new SyncerSet({ running, syncers: options.syncers });
+    const { clock, log, metrics, runningControllers, stores } = deps;
+    const set = new SyncerSet({ runningControllers, syncers: options.syncers });
     const writer = new ExportWriter(session, clock);
     super({
       name: `service-export-${session.id}`,

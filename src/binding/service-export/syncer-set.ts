@@ -15,13 +15,19 @@ interface StartedSyncer extends RunningSyncer {
 
 /** The syncers of one ProviderSession, by export, and by name within the export. */
 export class SyncerSet {
-  readonly #controllers: BindingDeps['running'];
-  readonly #registry: RunningSyncers;
+  readonly #runningControllers: BindingDeps['runningControllers'];
+  readonly #runningSyncers: RunningSyncers;
   readonly #exports = new Map<string, Map<string, StartedSyncer>>();
 
-  constructor({ running, syncers }: { readonly running: BindingDeps['running']; readonly syncers: RunningSyncers }) {
-    this.#controllers = running;
-    this.#registry = syncers;
+  constructor({
+    runningControllers,
+    syncers,
+  }: {
+    readonly runningControllers: BindingDeps['runningControllers'];
+    readonly syncers: RunningSyncers;
+  }) {
+    this.#runningControllers = runningControllers;
+    this.#runningSyncers = syncers;
   }
 
   /**
@@ -36,7 +42,7 @@ export class SyncerSet {
     const stale = [...started].filter(([name, { fingerprint }]) => wanted.get(name)?.fingerprint !== fingerprint);
     await Promise.all(stale.map(([name, syncer]) => this.#stop(started, name, syncer)));
     const failures: unknown[] = [];
-    const onChange = (): void => this.#registry.notifyChanged(binding);
+    const onChange = (): void => this.#runningSyncers.notifyChanged(binding);
     for (const [name, { fingerprint, crd, mode, open }] of wanted) {
       if (started.has(name)) continue;
       try {
@@ -70,16 +76,16 @@ export class SyncerSet {
   }
 
   #start(started: StartedSyncer): StartedSyncer {
-    this.#registry.add(started);
-    for (const controller of started.syncer.controllers) this.#controllers.add(controller);
+    this.#runningSyncers.add(started);
+    for (const controller of started.syncer.controllers) this.#runningControllers.add(controller);
     return started;
   }
 
   async #stop(syncersOfExport: Map<string, StartedSyncer>, name: string, started: StartedSyncer): Promise<void> {
     const { syncer } = started;
-    await Promise.all(syncer.controllers.map((controller) => this.#controllers.remove(controller)));
+    await Promise.all(syncer.controllers.map((controller) => this.#runningControllers.remove(controller)));
     syncer.close();
     syncersOfExport.delete(name);
-    this.#registry.delete(started);
+    this.#runningSyncers.delete(started);
   }
 }

@@ -20,9 +20,9 @@ export interface SessionOptions {
   readonly connect: (credentials: Credentials) => Cluster;
   /** Wraps the provider's client. The result writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly writeClient: (client: Client) => Client;
-  /** Creates the controllers of one session. Further controllers that they add through `running` also end when the session ends. */
-  readonly controllers: (session: OpenSession, running: RunningControllers) => readonly Controller[];
-  readonly running: RunningControllers;
+  /** Creates the controllers of one session. Further controllers that they add through `runningControllers` also end when the session ends. */
+  readonly controllers: (session: OpenSession, runningControllers: RunningControllers) => readonly Controller[];
+  readonly runningControllers: RunningControllers;
   readonly clock: Clock;
   readonly log: Log;
   /** Uniform in [0, 1); default Math.random. */
@@ -127,10 +127,10 @@ export class OpenSession implements ProviderSession {
     return {
       add: (controller) => {
         this.#running.add(controller);
-        this.#options.running.add(controller);
+        this.#options.runningControllers.add(controller);
       },
       remove: async (controller) => {
-        await this.#options.running.remove(controller);
+        await this.#options.runningControllers.remove(controller);
         this.#running.delete(controller);
       },
     };

@@ -123,7 +123,7 @@ export class MemoryStage {
     clock: this.clock,
     log: noLog,
     metrics: createMetrics(),
-    running: {
+    runningControllers: {
       add: (controller) => void this.running.add(controller),
       remove: (controller) => Promise.resolve(void this.running.delete(controller)),
     },

@@ -111,7 +111,7 @@ export class SessionStage {
     connect: (credentials) => this.connect(credentials),
     writeClient: (client) => client,
     controllers: (session) => [this.#controller(session.id)],
-    running: {
+    runningControllers: {
       add: (controller) => void this.running.set(controller, controller.name),
       remove: (controller) => Promise.resolve(void this.running.delete(controller)),
     },

@@ -128,7 +128,7 @@ export class SyncStage {
       clock: this.clock,
       log: noLog,
       metrics: this.metrics,
-      running: { add() {}, remove: () => Promise.resolve() },
+      runningControllers: { add() {}, remove: () => Promise.resolve() },
     };
     const syncer = openSyncer(
       {

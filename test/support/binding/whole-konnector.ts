@@ -69,7 +69,10 @@ export class WholeKonnector {
       clock,
       log: noLog,
       metrics: this.metrics,
-      running: { add: (controller) => manager.add(controller), remove: (controller) => manager.remove(controller) },
+      runningControllers: {
+        add: (controller) => manager.add(controller),
+        remove: (controller) => manager.remove(controller),
+      },
       connect: () => this.link,
       writeClient: (client) => client,
       version: 'v0.8.1',

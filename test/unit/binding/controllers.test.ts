@@ -64,7 +64,7 @@ describe('the binding feature', () => {
       clock: stage.clock,
       log: noLog,
       metrics: createMetrics(),
-      running: {
+      runningControllers: {
         add: (controller) => manager.add(controller, gate),
         remove: (controller) => manager.remove(controller),
       },

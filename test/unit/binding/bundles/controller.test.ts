@@ -49,7 +49,7 @@ describe('the controller of bundles', () => {
       clock: stage.clock,
       log: noLog,
       metrics: createMetrics(),
-      running: { add: () => {}, remove: () => Promise.resolve() },
+      runningControllers: { add: () => {}, remove: () => Promise.resolve() },
       sessions: stage.registry,
       pollingMs,
     });

@@ -175,7 +175,7 @@ export class ClaimsStage {
       clock,
       log: this.#log(),
       metrics,
-      running: { add() {}, remove: () => Promise.resolve() },
+      runningControllers: { add() {}, remove: () => Promise.resolve() },
     };
     // The export controller opens claims only when these stores are synced.
     await this.settle();

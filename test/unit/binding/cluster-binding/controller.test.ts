@@ -49,7 +49,7 @@ describe('ClusterBinding', () => {
       clock: stage.clock,
       log: noLog,
       metrics: createMetrics(),
-      running: { add: () => {}, remove: () => Promise.resolve() },
+      runningControllers: { add: () => {}, remove: () => Promise.resolve() },
       registry: stage.registry,
       watches: stage.watches,
       connect: (credentials) => stage.connect(credentials),

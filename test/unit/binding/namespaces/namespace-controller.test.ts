@@ -32,7 +32,7 @@ describe('the namespace controller', () => {
       clock: stage.clock,
       log: { ...noLog, warn: () => void warnings++, child: () => deps.log },
       metrics: createMetrics(),
-      running: { add() {}, remove: () => Promise.resolve() },
+      runningControllers: { add() {}, remove: () => Promise.resolve() },
     };
     void namespaceController(stage.session(), deps, {
       random: () => 0.5,

@@ -60,7 +60,7 @@ describe('the reconciler of exports', () => {
       ...options(),
       session,
       sessions,
-      set: new SyncerSet({ running: deps.running, syncers }),
+      set: new SyncerSet({ runningControllers: deps.runningControllers, syncers }),
       writer: new ExportWriter(session, deps.clock),
     });
   });
