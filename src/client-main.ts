@@ -26,16 +26,16 @@ function run(program: string, args: readonly string[]): Promise<number> {
   child = started;
   return new Promise<number>((resolve, reject) => {
     started.once('error', reject);
-    started.once('exit', (code, signal) => resolve(code ?? exitOf(signal)));
+    started.once('exit', (code, signal) => resolve(code ?? exitCodeOf(signal)));
   }).finally(() => {
     child = undefined;
   });
 }
 
 /** The exit code that a shell reports for a program that the signal ended. */
-const exitOf = (signal: NodeJS.Signals | null): number => 128 + (signal === null ? 0 : constants.signals[signal]);
+const exitCodeOf = (signal: NodeJS.Signals | null): number => 128 + (signal === null ? 0 : constants.signals[signal]);
 
-/** The name by which this program was called, and the command line. `kubectl_complete-drawbridge` completes the plugin of kubectl. */
+/** The name by which this program was called, and the command line. kubectl calls `kubectl_complete-drawbridge` to complete a command line of the plugin. */
 function commandLine(): { readonly program: string; readonly argv: readonly string[] } {
   // In a single executable, only argv0 has the name of the link by which it was called.
   const names = [process.argv0, process.argv[1] ?? ''].map((path) => basename(path));
@@ -48,7 +48,7 @@ function commandLine(): { readonly program: string; readonly argv: readonly stri
 // No await at the top level, because a single executable is CommonJS.
 async function main(): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // If the reader, such as `head`, has closed the pipe, the program ends without a message, with the exit code that SIGPIPE gives.
+    // If the reader, such as `head`, has closed the pipe, the program ends without a message, with the exit code of SIGPIPE.
     if (error.code === 'EPIPE') process.exit(128 + constants.signals.SIGPIPE);
     process.stderr.write(`drawbridge: cannot write the output: ${error.message}; the output is incomplete\n`, () =>
       process.exit(1),
@@ -62,7 +62,7 @@ async function main(): Promise<void> {
     printError: (text: string) => void process.stderr.write(text),
     stdin: process.stdin,
     terminal: { input: process.stdin.isTTY, output: process.stdout.isTTY, error: process.stderr.isTTY },
-    // A terminal that does not know its size says 0.
+    // A terminal of unknown size reports 0 columns.
     columns: process.stdout.columns || process.stderr.columns || undefined,
     kubeconfigPaths: kubeconfigPaths(),
     program,

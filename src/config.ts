@@ -21,7 +21,7 @@ export interface Config {
   readonly clientCaFile: string | undefined;
   /** Name of the Secret of `own` certificates, in `leaseNamespace`. */
   readonly certificateSecret: string;
-  /** DNS names and IPv4 addresses of the certificate; the API server normally connects to the first. */
+  /** With `own` certificates: DNS names and IPv4 addresses of the certificate. */
   readonly certificateNames: readonly string[];
   /** With `own` certificates: names of the webhook configurations, of both kinds, whose caBundle and paths the server writes. */
   readonly webhookConfigurations: readonly string[];
@@ -33,9 +33,9 @@ export interface Config {
   readonly auditLog: string;
   /** Whether the replicas elect a leader. False only for a single replica. */
   readonly leaderElect: boolean;
-  /** Namespace of the Leases of access and inventory, the Secrets that replicas share, and the audit heads. */
+  /** Namespace of all Leases except that of binding, of the Secrets that replicas share, and of the audit heads. */
   readonly leaseNamespace: string;
-  /** Lease of the binding feature. Those of the other features have fixed names. */
+  /** Lease of the binding feature. */
   readonly bindingLease: { readonly namespace: string; readonly name: string };
   readonly inventory: InventoryConfig;
   /** Port of the gateway's aggregated API (HTTPS). 0 selects a free port. */
@@ -135,8 +135,8 @@ export function readConfig(
   const health = (): Config['health'] => {
     const address = value('server-address');
     if (address) return { host: address.host || bindAddress, port: address.port };
-    const fallback = bindingOnly && !given('health-port');
-    return { host: bindAddress, port: fallback ? konnectorDefaults.healthPort : value('health-port') };
+    const isDefault = bindingOnly && !given('health-port');
+    return { host: bindAddress, port: isDefault ? konnectorDefaults.healthPort : value('health-port') };
   };
   const inventory = Object.freeze(
     readInventory({
@@ -204,7 +204,7 @@ export function readConfig(
   });
 }
 
-/** Addresses that stand for every interface, so that no peer can connect to them. */
+/** Addresses that mean every interface, so that no peer can connect to them. */
 const wildcards: readonly string[] = ['0.0.0.0', '::'];
 
 /** The address for peers. It must be an IP address, because an admission policy allows no other text in the Lease of a replica. */
@@ -248,13 +248,13 @@ function readRecordings(
   const [, bucket, path = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:\/[\w-][\w.-]*)*)\/?$/.exec(text) ?? [];
   if (bucket === undefined)
     throw new UsageError(
-      `--recordings is "${text}"; it must be a folder, or s3://BUCKET or s3://BUCKET/PREFIX of letters, digits, _, -, ., and single slashes`,
+      `--recordings is "${text}"; it must be a folder, s3://BUCKET, or s3://BUCKET/PREFIX; BUCKET has 3 to 63 lowercase letters, digits, -, and ., and starts and ends with a letter or digit; PREFIX has letters, digits, _, -, ., and single slashes, and no part of it starts with a .`,
     );
   if (endpoint !== undefined && readUrl('s3-endpoint', endpoint).protocol !== 'https:')
     throw new UsageError(`--s3-endpoint is "${endpoint}"; it must be https`);
   if (endpoint === undefined && region === undefined)
     throw new UsageError(
-      `--recordings is "${text}" without a region; pass --s3-region, or --s3-endpoint of another server`,
+      `--recordings is "${text}" without a region; pass --s3-region, or --s3-endpoint for a server other than that of AWS`,
     );
   return { bucket, prefix: path.slice(1), region: region ?? 'us-east-1', endpoint };
 }

@@ -106,7 +106,7 @@ const leaderElection = {
     type: text('NAME'),
     fallback: 'drawbridge-system',
     defaultInWords: 'drawbridge-system; $POD_NAMESPACE, then kube-system, if only binding runs',
-    help: 'Namespace of the Leases, of the key Secrets, of the audit heads, and of --certificate-secret.',
+    help: 'Namespace of the Leases, except that of --binding-lease-namespace, of the key Secrets, of the audit heads, and of --certificate-secret.',
   },
   'binding-lease-namespace': {
     type: optional(text('NAME')),
@@ -116,7 +116,7 @@ const leaderElection = {
   'lease-name': {
     type: text('NAME'),
     fallback: 'kube-bind',
-    help: "Name of the Lease of binding, which kube-bind's konnector uses too. The other Leases are always drawbridge-access and drawbridge-inventory, drawbridge-gateway-REPLICA for each replica of the gateway with sessions, and, for --certificates=own, the name of --certificate-secret.",
+    help: "Name of the Lease of binding, which kube-bind's konnector uses too. The names of the other Leases are fixed: drawbridge-access, drawbridge-inventory, and drawbridge-gateway-REPLICA for each replica of the gateway with sessions. With --certificates=own, another Lease has the name of --certificate-secret.",
   },
 } as const satisfies FlagTable;
 

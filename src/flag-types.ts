@@ -1,6 +1,6 @@
 import { parseGoDuration } from './kit/go-duration.ts';
 
-/** A wrong flag or value. The message is one line for the person who typed it; the process exits with code 2. */
+/** A wrong command, flag, or value. The process prints the message and exits with code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -63,7 +63,7 @@ export const trueOrFalse: FlagType<boolean> = {
   parse: (value, flag) => oneOf('true', 'false').parse(value, flag) === 'true',
 };
 
-/** A Go duration, such as `15s`, in milliseconds, of at least `leastMs`. */
+/** A Go duration, such as `15s`, of at least `leastMs` milliseconds. The value is in milliseconds, rounded down. */
 export const duration = (leastMs = 0): FlagType<number> => ({
   placeholder: 'DURATION',
   parse: (value, flag) => {
@@ -75,7 +75,7 @@ export const duration = (leastMs = 0): FlagType<number> => ({
   },
 });
 
-/** Names separated by commas, without spaces. */
+/** DNS subdomains, such as `pods.example.org`, or IPv4 addresses, separated by commas, without spaces. */
 export const names: FlagType<readonly string[]> = {
   placeholder: 'NAMES',
   parse: (value, flag) => {
@@ -83,7 +83,7 @@ export const names: FlagType<readonly string[]> = {
     const wrong = found.find((name) => name.length > 253 || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name));
     if (wrong === undefined) return Object.freeze(found);
     throw new UsageError(
-      `--${flag} contains "${wrong}"; it must be names of lowercase letters, digits, -, and ., separated by commas`,
+      `--${flag} contains "${wrong}"; it must be names separated by commas, without spaces; a name has 1 to 253 lowercase letters, digits, -, and ., and starts and ends with a letter or digit`,
     );
   },
 };
@@ -104,21 +104,23 @@ export const features: FlagType<readonly (typeof allFeatures)[number][]> = {
   },
 };
 
-/** `HOST:PORT` or `:PORT`; an IPv6 host may be in brackets, which are removed. `host` is empty if only a port is given. */
-export const address: FlagType<{ readonly host: string; readonly port: number }> = {
-  placeholder: 'ADDRESS',
-  parse: (value, flag) => {
-    const [, host = '', number] = /^(.*):(\d+)$/.exec(value) ?? [];
-    if (number === undefined) throw new UsageError(`--${flag} is "${value}"; it must be [HOST]:PORT`);
-    return { host: host.replace(/^\[(.*)\]$/, '$1'), port: port.parse(number, flag) };
+/** `HOST:PORT` or `:PORT`. An IPv6 host may be in brackets, which the value omits. `host` is empty if only a port is given. */
+export const address = matching(
+  'ADDRESS',
+  /^.*:\d{1,5}$/,
+  'HOST:PORT or :PORT, with a port number from 0 to 65535',
+  (value) => {
+    const colon = value.lastIndexOf(':');
+    const number = Number(value.slice(colon + 1));
+    return number > 65535 ? undefined : { host: value.slice(0, colon).replace(/^\[(.*)\]$/, '$1'), port: number };
   },
-};
+);
 
 /** A verbosity of klog: a whole number of at most 9 digits, which may be negative. */
 export const verbosity: FlagType<number> = {
   placeholder: 'NUMBER',
   parse: (value, flag) => {
     if (/^-?\d{1,9}$/.test(value)) return Number(value);
-    throw new UsageError(`-${flag} is "${value}"; it must be a whole number`);
+    throw new UsageError(`-${flag} is "${value}"; it must be a whole number of at most 9 digits`);
   },
 };

@@ -54,14 +54,14 @@ export function usage(): string {
   ]);
   return [
     'Usage: drawbridge serve [flags]',
-    '       drawbridge revoke-all [--kubeconfig=FILE] [--timeout=DURATION]',
+    '       drawbridge revoke-all [--kubeconfig=FILE] [--context=NAME] [--timeout=DURATION]',
     '       drawbridge audit verify [flags] FILE|- ...   verifies audit journals; see drawbridge audit --help',
     '',
-    'serve opens access to Kubernetes workloads for a limited time and closes it on time, binds the APIs of other clusters,',
-    'and runs the component reconcilers of an inventory of clusters.',
-    'revoke-all deletes every request and waits until a running server has closed all access.',
+    'serve runs the features in --features: it opens access to Kubernetes workloads for a limited time, binds the APIs of',
+    'other clusters, calls the components of an inventory of clusters, or passes the streams of users to Pods.',
+    'revoke-all deletes every request, and waits until a running server has closed all access.',
     '',
-    'Each flag of serve can also be set by the environment variable in brackets. The flag overrides the variable.',
+    'The environment variable in brackets also sets the flag. The flag overrides the variable.',
     ...sections,
     '',
     '  --help, --version',
@@ -80,7 +80,7 @@ export interface Flags {
   given(name: FlagName): { readonly text: string; readonly by: 'flag' | 'environment' } | undefined;
 }
 
-/** Reads flags and environment. The values are parsed when `value` is called. @throws UsageError for flags that do not exist. */
+/** Reads flags and environment. `value` parses the text of a flag. @throws UsageError for an unknown flag, or one without its value. */
 export function readFlags(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Flags {
   const typed = parseFlags(args);
   const given: Flags['given'] = (name) => {
@@ -99,13 +99,13 @@ export function readFlags(args: readonly string[], env: Readonly<Record<string, 
   };
 }
 
-/** `--leader-elect` and `--dry-run` alone mean true, and `-v=4` is `-v 4`, as in the programs of Kubernetes. */
+/** `--leader-elect` and `--dry-run` without a value mean true, and `-v=4` means `-v 4`, as in the programs of Kubernetes. */
 function parseFlags(args: readonly string[]): Partial<Record<FlagName, string>> {
   const options = Object.fromEntries(
     flagNames.map((name) => [name, { type: 'string' as const, ...(name === 'v' ? { short: 'v' } : {}) }]),
   );
   const expanded = args.map((arg) =>
-    arg === '--leader-elect' || arg === '--dry-run' ? `${arg}=true` : arg.replace(/^-v=?(?=\d)/, '--v='),
+    arg === '--leader-elect' || arg === '--dry-run' ? `${arg}=true` : arg.replace(/^-v=/, '--v='),
   );
   try {
     return parseArgs({ args: expanded, options, strict: true, allowPositionals: false }).values as Partial<

@@ -200,6 +200,7 @@ describe('configuration', () => {
     [['-v=2', '--logging-format=text'], 'info', 'text'],
     [['-v', '4'], 'debug', 'json'],
     [['-v4'], 'debug', 'json'],
+    [['-v=-1'], 'info', 'json'],
     [['--v=6', '--logging-format=text'], 'debug', 'text'],
     [['-v=6', '--log-level=warn', '--log-format=json', '--logging-format=text'], 'warn', 'json'],
   ];
@@ -259,7 +260,8 @@ describe('configuration', () => {
     { args: ['--certificates=given'], message: /^--certificates is "given"; it must be one of files, own$/ },
     {
       args: ['--certificate-names=a,,b'],
-      message: /^--certificate-names contains ""; it must be names of lowercase letters/,
+      message:
+        /^--certificate-names contains ""; it must be names separated by commas, without spaces; a name has 1 to 253/,
     },
     { args: ['--certificate-names=*.svc'], message: /^--certificate-names contains "\*\.svc"/ },
     { args: ['--webhook-configurations=../x'], message: /^--webhook-configurations contains "\.\.\/x"/ },
@@ -278,7 +280,7 @@ describe('configuration', () => {
     },
     {
       args: ['--recordings=s3://B', '--s3-region=eu-west-1'],
-      message: /^--recordings is "s3:\/\/B"; it must be a folder, or s3:\/\/BUCKET/,
+      message: /^--recordings is "s3:\/\/B"; it must be a folder, s3:\/\/BUCKET, or s3:/,
     },
     {
       args: ['--recordings=s3://recordings/../x', '--s3-region=eu-west-1'],
@@ -298,14 +300,14 @@ describe('configuration', () => {
     { args: ['--callback-url=https://a@b'], message: /^--callback-url is .* it must be a URL/ },
     { args: ['--component-api-url=http://127.0.0.1'], message: /^--component-api-url is .* it must be https$/ },
     { args: ['--features='], message: /^--features must not be empty$/ },
-    { args: ['--server-address=8090'], message: /^--server-address is "8090"; it must be \[HOST\]:PORT$/ },
-    { args: ['--server-address=:99999'], message: /^--server-address is "99999"; it must be a port number/ },
+    { args: ['--server-address=8090'], message: /^--server-address is "8090"; it must be HOST:PORT or :PORT, with/ },
+    { args: ['--server-address=:99999'], message: /^--server-address is ":99999"; it must be HOST:PORT or/ },
     {
       args: ['--provider-polling-interval=1ms'],
       message: /^--provider-polling-interval is "1ms"; it must be at least 1 s$/,
     },
     { args: ['--bindable=*'], message: /^--bindable contains "\*"/ },
-    { args: ['-v=loud'], message: /-v/ },
+    { args: ['-v=loud'], message: /^-v is "loud"; it must be a whole number of at most 9 digits$/ },
     { args: ['--logging-format=xml'], message: /^--logging-format is "xml"; it must be one of json, text$/ },
     { args: ['--prot=1'], message: /--prot.*; see drawbridge --help$/ },
     { args: ['stray'], message: /stray.*; see drawbridge --help$/ },
