@@ -9,9 +9,9 @@ interface Bounds {
   readonly capMs: number;
 }
 
-/** One attempt after failures. */
+/** The attempt that the delay precedes. */
 interface Attempt extends Bounds {
-  /** Failures before this one: 0 gives the first delay. */
+  /** Number of delays before this one; 0 for the first delay. */
   readonly attempt: number;
 }
 
@@ -21,7 +21,7 @@ interface Jitter {
   readonly random: Random;
 }
 
-/** `none`: the delay is the upper bound. For a process that shares the awaited resource with no other. */
+/** `none`: the delay is the upper bound. For a resource that no other process waits for. */
 interface NoJitter {
   readonly jitter: 'none';
 }
@@ -71,7 +71,7 @@ export class KeyBackoff<Key extends WeakKey> {
     return this.#failures.get(key) ?? 0;
   }
 
-  /** Milliseconds to wait before the next attempt: 0 if the last one did not fail. Jitter changes the number at each call. */
+  /** Milliseconds to wait before the next attempt: 0 if no attempt failed since the last success. Jitter changes the number at each call. */
   delayMs(key: Key): number {
     const failures = this.count(key);
     return failures === 0 ? 0 : backoffMs({ ...this.#options, attempt: failures - 1 });

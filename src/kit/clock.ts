@@ -3,10 +3,10 @@
  * Only this file uses the clock and timers of the platform; lint enforces that.
  */
 
-/** Cancels the scheduled call. Has no effect if it was cancelled before or has run. */
+/** Cancels the scheduled call. Has no effect if the call was cancelled before or has run. */
 export type Cancel = () => void;
 
-/** The two clocks of a process, and its timers. Tests replace it. */
+/** The two clocks of a process, and its timers. Tests replace them. */
 export interface Clock {
   /** Wall clock, epoch milliseconds. May jump in both directions. */
   now(): number;

@@ -18,7 +18,7 @@ export class DerivedKeyPair {
     this.publicKey = spki.subarray(publicPrefix.length);
   }
 
-  /** 64 bytes over the UTF-8 of `text`. */
+  /** The signature of the UTF-8 bytes of `text`, 64 bytes. */
   sign(text: string): Buffer {
     return sign(null, Buffer.from(text, 'utf8'), this.#private);
   }
@@ -30,7 +30,6 @@ export function isSignedBy(publicKey: Uint8Array, text: string, signature: Uint8
     const key = createPublicKey({ key: Buffer.concat([publicPrefix, publicKey]), format: 'der', type: 'spki' });
     return verify(null, Buffer.from(text, 'utf8'), key, signature);
   } catch {
-    // The bytes are not a point of the curve.
     return false;
   }
 }

@@ -38,6 +38,6 @@ function parseValidity(text: string): number {
   const [, month = '', day = '', time = '', year = ''] = /^(\w{3}) +(\d+) ([\d:]+) (\d{4}) GMT$/.exec(text) ?? [];
   const twoDigits = (value: number | string): string => String(value).padStart(2, '0');
   const instant = parseTime(`${year}-${twoDigits(MONTHS.indexOf(month) + 1)}-${twoDigits(day)}T${time}Z`);
-  if (instant === undefined) throw new Error(`its validity cannot be parsed: ${text}`);
+  if (instant === undefined) throw new Error(`cannot parse the time ${text} in the validity of the certificate`);
   return instant;
 }

@@ -115,7 +115,7 @@ function requirementOf(
   const invalidValue = values.find((value) => !isLabelValue(value));
   if (values.length > 0 && values.some((value) => !isLabelValue(value))) {
     return {
-      error: `${where}: ${describeValue(invalidValue)} is not a label value; allowed are at most 63 letters, digits, -, _, and ., or no character`,
+      error: `${where}: ${describeValue(invalidValue)} is not a label value; allowed is an empty text, or 1 to 63 letters, digits, -, _, and ., the first and last a letter or digit`,
     };
   }
   const wantsValues = operator === 'In' || operator === 'NotIn';

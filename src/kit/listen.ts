@@ -28,7 +28,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** Makes an HTTP server listen. The returned `close` aborts calls in flight. Rejects like `listen`. */
+/** Opens the port of an HTTP server. The returned `close` aborts calls in flight. Rejects as `listen` does. */
 export async function listenHttp(server: HttpServer, host: string, port: number): Promise<Listening> {
   await listen(server, host, port);
   return {

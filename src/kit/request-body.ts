@@ -4,7 +4,7 @@ import { parseJson } from './safe-json.ts';
 
 /** Larger bodies, and bodies of unknown length, use memory that `freeBody` can return to the system at once. */
 const SMALL_BYTES = 64 * 1024;
-/** After each of these many bytes, `collectBody` waits for `nextTurn`. */
+/** `collectBody` waits for `nextTurn` each time it has read this many bytes. */
 const PIECE_BYTES = 256 * 1024;
 
 interface BodyOptions {

@@ -11,7 +11,7 @@ export interface JsonLimits {
   readonly values?: number;
 }
 
-/** What `parseJson` found in the document. */
+/** Why `parseJson` rejects a document. */
 export type JsonErrorCode =
   | 'InvalidJson'
   | 'InvalidUtf8'
@@ -23,13 +23,13 @@ export type JsonErrorCode =
   | 'DuplicateKey'
   | 'ForbiddenKey';
 
-/** Why `parseJson` rejects a document. The message never quotes values of the document; it may quote a duplicate key. */
+/** The error of `parseJson`. The message never quotes values of the document; it may quote a duplicate key. */
 export class JsonError extends CodedError {
   override readonly name = 'JsonError';
   constructor(
     override readonly code: JsonErrorCode,
     message: string,
-    /** Byte offset of the fault; absent if only the parser found it. */
+    /** Byte offset of the fault; absent if JSON.parse found it. */
     readonly position?: number,
   ) {
     super(code, position === undefined ? message : `${message} (at byte ${position})`);

@@ -2,8 +2,8 @@
 export const isPlainWord = (text: string): boolean => /^[A-Za-z0-9_@%+=:./-]+$/.test(text);
 
 /**
- * Quotes the text as one word, or as a part of one, for POSIX shells and for fish. Backslashes and single quotes stand outside of the
- * quotes, because fish, unlike POSIX shells, reads a backslash before either of them as an escape between single quotes.
+ * Quotes the text as one word, or as a part of one, for POSIX shells and for fish. Escapes backslashes and single quotes outside of the
+ * quotes: between single quotes, fish, unlike POSIX shells, reads a backslash before either of them as an escape.
  */
 export function shellWord(text: string): string {
   if (text === '') return "''";
