@@ -69,7 +69,7 @@ export async function revokeAll({ client, clock, timeoutMs, printLine, signal }:
       else quietSinceMs ??= clock.monotonic();
       unfinished =
         quietSinceMs === undefined
-          ? `${line}; a running server must revoke the access; check that one runs: ${LIST_SERVERS}`
+          ? `${line}; a running server must revoke and remove these; check that one runs: ${LIST_SERVERS}`
           : `${line}, but for less than ${QUIET_MS / 1000} s; run the command again`;
       report(line);
     } catch (error) {

@@ -45,7 +45,7 @@ export function uncovered(held: readonly RbacRule[], wanted: readonly RbacRule[]
   return rightsOf(wanted).filter((right) => !held.some((rule) => grants(rule, right)));
 }
 
-/** The verbs that the rules grant on every object of the resource, without duplicates; `*` stands for all. */
+/** The verbs that the rules grant on every object of the resource, without duplicates; `*` means all. */
 export function verbsOn(rules: readonly RbacRule[], { group, resource }: Omit<Right, 'verb' | 'name'>): string[] {
   const granting = rules.filter((rule) => rule.verbs.some((verb) => grants(rule, { verb, group, resource })));
   return [...new Set(granting.flatMap(({ verbs }) => verbs))];

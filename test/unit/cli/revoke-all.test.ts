@@ -162,7 +162,7 @@ describe('revoke-all', () => {
     await clock.advance(6000);
     assert.match(
       outcome.error?.message ?? '',
-      /^not finished after 5 s: 1 open requests .*payments\/stuck; a running server must revoke the access; check that one runs: kubectl get pods /,
+      /^not finished after 5 s: 1 open requests .*payments\/stuck; a running server must revoke and remove these; check that one runs: kubectl get pods /,
     );
   });
 });
