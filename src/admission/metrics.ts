@@ -13,7 +13,7 @@ const requestKinds = new Map(
     .map(({ name, resource }) => [name, resource.kind]),
 );
 
-/** Registers the metrics of the webhooks. The returned function records each answered review. */
+/** Registers the metrics of the webhooks. The returned function records one answered review. */
 export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
   const reviews = metrics.histogram({
     name: 'drawbridge_admission_review_duration_seconds',
@@ -54,7 +54,7 @@ const redactedUser = 'redacted';
 export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'bytes' | 'turn') => void {
   const rejected = metrics.counter({
     name: 'drawbridge_admission_overload_total',
-    help: 'Connections closed before TLS (connection) and calls answered with 503 (bytes, turn), because the webhook port was at its limit.',
+    help: 'Connections closed before TLS (connection) and calls answered with 503 (bytes, turn), because the port of the webhooks or of the gateway was at its limit.',
     labels: ['wanted'],
   });
   return (wanted) => rejected.inc({ wanted });

@@ -189,7 +189,7 @@ interface OpenCertificate {
   readonly paths?: WebhookPaths;
 }
 
-/** `leads`: whether this process leads, so that its controllers write the webhook configurations. */
+/** `leads`: whether this process holds the Lease of the certificate, so that its controllers write the webhook configurations. */
 type CertificateSource = (cluster: Cluster, leads: () => boolean) => OpenCertificate;
 
 /** The serving certificate: from files, which are read at once, or from a Secret, which needs a cluster. */

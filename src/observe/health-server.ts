@@ -39,7 +39,7 @@ const ALIVE_INTERVAL_MS = 1_000;
 const LIMITS = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
 
 /**
- * Answers probes as `startProbeServer` does, in a thread of their own. So connections at this port wait for no other work of the process,
+ * Answers probes as `startProbeServer` does, in a separate thread. So connections at this port wait for no other work of the process,
  * and `/livez` can report that the event loop of the process is blocked. Rejects with `PortUnavailable` if it cannot listen on the port.
  */
 export async function startHealthServer(options: HealthServerOptions): Promise<HealthServer> {

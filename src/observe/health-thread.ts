@@ -7,7 +7,7 @@ import { type HealthReport, livenessAt, readinessAt } from './health.ts';
 import type { ThreadData, ThreadStarted } from './health-server.ts';
 import { startProbeServer } from './http.ts';
 
-/** `/readyz` asks the event loop for a new report if the last one is older, milliseconds. */
+/** `/readyz` asks the event loop for a new report if the last one is older than this, milliseconds. */
 const FRESH_MS = 400;
 /** How long `/readyz` waits for the report that it asked for, milliseconds. A kubelet waits 1 s for the answer by default. */
 const REPORT_WAIT_MS = 600;

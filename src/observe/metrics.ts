@@ -170,14 +170,14 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
     }),
     depth: metrics.gauge({
       name: 'workqueue_depth',
-      help: 'Keys that are due and wait for a worker. Alert if a request controller stays above 0 for minutes.',
+      help: 'Keys that are due and wait, usually for a worker. Alert if a request controller stays above 0 for minutes.',
       labels: ofQueue,
     }),
     adds: metrics.counter({ name: 'workqueue_adds_total', help: 'Keys added to the queue.', labels: ofQueue }),
     retries: metrics.counter({ name: 'workqueue_retries_total', help: 'Keys requeued with backoff.', labels: ofQueue }),
     waits: metrics.histogram({
       name: 'workqueue_queue_duration_seconds',
-      help: 'How long a due key waited for a worker.',
+      help: 'How long a due key waited until a worker ran it.',
       labels: ofQueue,
       buckets: QUEUE_BUCKETS,
     }),

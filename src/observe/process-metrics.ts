@@ -1,6 +1,5 @@
 import type { CounterMetric, GaugeMetric, MetricFactory } from './metrics.ts';
 
-/** Registers the gauge of the clock skew: whole seconds by which the clock of the process is ahead of that of the API server. */
 export const clockSkewMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>
   metrics.gauge({
     name: 'drawbridge_clock_skew_seconds',
