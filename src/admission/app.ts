@@ -96,7 +96,7 @@ function webhookListener(route: Route, handler: Handler, shared: CallDeps): Requ
       return;
     }
     response.setHeader('allow', 'POST');
-    sendText(response, 405, `${route.path} allows only POST`);
+    sendText(response, 405, 'method not allowed; allowed method: POST');
   };
 }
 
@@ -145,7 +145,7 @@ function timeoutOf({ url = '' }: IncomingMessage): string | null {
 
 /**
  * Time to answer, milliseconds: the timeout in the query, at most 30 s, less up to 200 ms for the network. Without a valid timeout, that of
- * the route counts.
+ * the route applies.
  */
 function timeLimitMs(route: Route, timeout: string | null): number {
   const parsed = parseGoDuration(timeout ?? '');

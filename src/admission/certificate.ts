@@ -12,7 +12,7 @@ export interface ServingCertificate {
   readonly current: KeyPair;
   /**
    * Calls back with each new pair until `close`. May first call back with the current pair before it returns, so listeners must accept a
-   * repeated pair. If `listener` throws, the earlier pair stays. Call it once.
+   * repeated pair. If `listener` throws, the earlier pair stays current. Call `start` once.
    */
   start(listener: (pair: KeyPair) => void): void;
   close(): void;
@@ -61,8 +61,8 @@ export class FileCertificate implements ServingCertificate {
   }
 
   /**
-   * A readiness check: why the certificate has expired; undefined until then. It must not fail earlier, because all replicas would become
-   * unready at once while their certificate still works.
+   * A readiness check: the problem that the certificate has expired; undefined until then. It must not fail earlier, because all replicas
+   * would become unready at once while their certificate still works.
    */
   readonly problem = (): string | undefined => expiryProblem(this.#current, this.#options.clock.now());
 
@@ -122,7 +122,7 @@ export class FileCertificate implements ServingCertificate {
     const { certFile, keyFile, clock, log } = this.#options;
     try {
       const pair = readPair(certFile, keyFile);
-      // An unchanged pair is not loaded again, so its expiry is not reported as that of a new pair.
+      // Without this, a current pair that has expired would be logged as an unusable new pair.
       if (pair.cert.equals(this.#current.cert) && pair.key.equals(this.#current.key)) {
         this.#loggedError = undefined;
         return;

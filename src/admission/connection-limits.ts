@@ -19,12 +19,12 @@ interface ConnectionLimitOptions {
   readonly queue: FairQueue;
   /** Called for each connection that exceeds the limits. */
   readonly onRejected: () => void;
-  /** Whether the connection, after its handshake, no longer counts, because its peer is known. Default: none. */
+  /** Whether the connection, after its handshake, no longer counts, because its peer is known. Default: never. */
   readonly isTrusted?: (socket: TLSSocket) => boolean;
 }
 
 /**
- * Limits the connections of `server`. It closes a connection above a limit before TLS. The others start their handshake in the order
+ * Limits the connections of `server`. Closes a connection above a limit before TLS. Each other connection starts its handshake in the order
  * of the queue, once its first bytes have arrived. If all slots are taken, an address with few connections replaces a connection of the
  * address with the most: the oldest idle one or, if all have a call in flight, the oldest. Call it before you add listeners of
  * `connection`, because it removes the existing ones.

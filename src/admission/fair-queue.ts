@@ -15,9 +15,7 @@ const HALF_LIFE_MS = 5_000;
 const MAX_USAGES = 4096;
 
 interface JobOptions {
-  /**
-   * Who caused the job, among those that one source stands for. Tenants share the turns of their source. Default: all jobs have the same.
-   */
+  /** Who caused the job, if several callers share one source. Tenants share the processor time of their source. Default: no tenant. */
   readonly tenant?: string;
   /** Minimum usage to charge, milliseconds. It covers work that the job only starts. Above 5 ms, the job is long. Default 0. */
   readonly leastMs?: number;
@@ -62,8 +60,8 @@ export class FairQueue {
 
   /**
    * Settles as `job` does. The queue measures only the synchronous part of the job and does not wait for the rest. If too many jobs wait,
-   * the source with the most, and its tenant with the most, loses its last one, which rejects with CodedError `Overloaded`: the newest long
-   * job, or else the newest job.
+   * the queue removes one of the source with the most, and of its tenant with the most: the newest long job, or else the newest job. That
+   * job rejects with CodedError `Overloaded`.
    */
   run<T>(source: string, job: () => T | Promise<T>, options: JobOptions = {}): Promise<T> {
     const { tenant = '', leastMs = 0, signal } = options;

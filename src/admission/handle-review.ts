@@ -118,7 +118,7 @@ async function recordDecision(
   } catch (error) {
     log.error('audit line lost', { webhook: route.name, reviewUid: review.uid, error: describe(error) });
     if (decision.denial || !decision.opensAccess) return decision;
-    const message = 'the server cannot write its audit journal; every grant needs an audit line; try again later';
+    const message = 'the server cannot write its audit journal; no access opens without an audit line; try again later';
     return { denial: { code: 'AuditUnavailable', message, status: 503 } };
   }
 }

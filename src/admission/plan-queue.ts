@@ -10,8 +10,8 @@ export const maxWaitingPlans = 32;
 
 /**
  * Runs the plans of the template webhooks. Client addresses share the processor time, and the namespaces of the templates share that of
- * their address. The API server authorized its caller for the namespace, while a client that calls the port directly can name any. Users do
- * not share it: a user who may create ServiceAccounts could act as any number of them.
+ * their address. The API server authorized its caller for the namespace, while a client that calls the port directly can name any. The
+ * queue does not distinguish users: a user who may create ServiceAccounts could act as any number of them.
  */
 export class AdmissionPlanQueue {
   readonly #queue: FairQueue;

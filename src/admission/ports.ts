@@ -37,9 +37,9 @@ export interface PodConnectEvent {
   readonly note: string;
 }
 
-/** The plan of a request. */
+/** The result of planning a request through a template. */
 export interface PresentPlan {
-  /** What would deny the request. `notPlanned` like `ownViolation`. */
+  /** What would deny the request; undefined if nothing would. `notPlanned` as in `ownViolation`. */
   readonly denial?: Violation | typeof notPlanned | undefined;
   /** What the access command names that the planned pod may lack, one sentence each. */
   readonly commandNotes?: readonly string[];

@@ -131,7 +131,7 @@ const templateRoutes = (resource: Resource, kind: TemplateKind): readonly Access
   { ...validatingWebhook(resource), handler: (ports) => validateTemplate(kind, ports) },
 ];
 
-/** Votes are created and never changed; the CRD and an admission policy deny updates and deletes. */
+/** The webhooks see no updates and deletes of votes: an admission policy denies those of users. */
 const voteRoutes: readonly AccessRoute[] = [
   { ...mutatingWebhook(accessVotes), hot: true, operations: ['CREATE'], handler: attestVote },
   { ...validatingWebhook(accessVotes), hot: true, operations: ['CREATE'], handler: validateVote },
@@ -247,7 +247,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     resource: clusterInventories,
     subresources: ['status'],
     operations: ['UPDATE'],
-    // While the server is down, there is no current run, so no component may write.
+    // While the server is down, nothing checks that a component changes only its own paths, so it may not write.
     failurePolicy: 'Fail',
     matchConditions: [{ name: 'by-component', expression: byComponent }],
   }),

@@ -53,7 +53,7 @@ const DRAIN_MS = 5_000;
 const QUIET_MS = 1_000;
 /** Interval of the checks during a shutdown, milliseconds. */
 const SWEEP_MS = 50;
-/** If a check during a shutdown comes so late, milliseconds, the machine stood still, and the API server probably too. */
+/** If a check during a shutdown is later than this, milliseconds, the machine was paused, and with it probably the API server. */
 const STALL_MS = 200;
 
 /** Serves `app` over HTTPS. Rejects with `PortUnavailable` if the port cannot be bound. */
@@ -109,7 +109,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
 }
 
 /**
- * The open connections. It closes them with their next answer, by `Connection: close`, because closing an idle connection could lose a
+ * Tracks the open connections. Closes them with their next answer, by `Connection: close`, because closing an idle connection could lose a
  * request in flight.
  */
 class Connections {

@@ -53,7 +53,9 @@ function attestSpec(
   ports: Ports,
 ): Decision {
   const copy = copyJson(withoutAuthor(spec), MAX_SPEC);
-  return 'problem' in copy ? invalidSpec(`spec ${copy.problem}; shorten it`) : attest(kind, review, version, ports);
+  return 'problem' in copy
+    ? invalidSpec(`spec ${copy.problem}; ${copy.tooLarge ? 'shorten' : 'correct'} it`)
+    : attest(kind, review, version, ports);
 }
 
 function attest(kind: TemplateKind, review: Review, version: TemplateVersion, ports: Ports): Decision {

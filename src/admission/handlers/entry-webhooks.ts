@@ -31,7 +31,7 @@ export const attestEntry: Handler = {
     if (!isRecord(own(object, 'spec'))) {
       return deny({
         code: 'InvalidObject',
-        message: 'spec is missing or no object; write it as an object',
+        message: 'spec is missing or not an object; write it as an object',
         field: 'spec',
         status: 422,
       });

@@ -26,7 +26,8 @@ type Ports = Pick<
 
 /**
  * Validating webhook of requests. Denies a new request that violates `createRequestPolicy`, and an update that violates
- * `updateRequestPolicy`. The warnings of a dry run explain every rule. Before a grant, the controller checks `grantPolicy` again.
+ * `updateRequestPolicy` or `changePolicy`. In a dry run, its warnings explain the rules for a new request, a claim, or an extension.
+ * Before a grant, the controller checks `grantPolicy` again.
  */
 export function validateRequest(kind: RequestKind, ports: Ports): Handler {
   return {

@@ -48,7 +48,8 @@ function attestNewRequest(kind: RequestKind, review: Review, spec: JsonObject, p
   }
   const { requester: _, ...requestedSpec } = spec;
   const copy = copyJson(requestedSpec, MAX_SPEC);
-  if ('problem' in copy) return invalidObject(`spec ${copy.problem}; shorten it`, 'spec');
+  if ('problem' in copy)
+    return invalidObject(`spec ${copy.problem}; ${copy.tooLarge ? 'shorten' : 'correct'} it`, 'spec');
   const patch = new PatchBuilder(object);
   const metadata = own(object, 'metadata');
   const name = generatedName(metadata);

@@ -72,14 +72,14 @@ export function validateTemplate(
         if (before !== notPlanned && !isSame(planned, before))
           return denied(planned, { author: passed, plan: planned });
       }
-      const keeps = firstViolation(templatePolicy, input);
+      const keptViolation = firstViolation(templatePolicy, input);
       // These violations depend on other objects, which users may create or correct later. So they are warnings.
-      const present: PresentPlan = planned || keeps ? {} : await ports.presentPlan(input, address, signal);
-      const plan: Found['plan'] = planned ?? (keeps ? undefined : (present.denial ?? passed));
+      const present: PresentPlan = planned || keptViolation ? {} : await ports.presentPlan(input, address, signal);
+      const plan: Found['plan'] = planned ?? (keptViolation ? undefined : (present.denial ?? passed));
       const gateway: Found['gateway'] = sessionOf(read.value.accessConfig) && (ports.gatewayViolation() ?? passed);
       const warnings = [...templateWarnings(input), ...(present.commandNotes ?? [])];
       if (dryRun) return { details, warnings: [...warnings, ...dryRunLines(input, { author: passed, plan, gateway })] };
-      const unusable = [keeps ?? plan, gateway].flatMap((found) => {
+      const unusable = [keptViolation ?? plan, gateway].flatMap((found) => {
         if (found === undefined || found === passed) return [];
         return [found === notPlanned ? notPlannedWarning : violationWarning(found)];
       });
@@ -90,7 +90,7 @@ export function validateTemplate(
 
 const notPlannedWarning =
   'the server did not check whether requests can use this template, because that takes too much work, or because too many ' +
-  'such checks wait; the condition AccessPlanValid of the stored template says it';
+  'such checks wait; the condition AccessPlanValid of the stored template shows the result';
 
 const passed = 'passed';
 
@@ -111,14 +111,16 @@ function dryRunLines(input: TemplateInput, { author, plan, gateway }: Found): st
     return { rule: name, verdict: 'fail', requirement, violation: found };
   };
   const correct = 'correct what fails, and check again';
-  const planRemedy = plan === notPlanned ? 'store the template; its condition AccessPlanValid says it' : correct;
-  const answer = 'store the template, because a dry run does not ask; its condition AccessPlanValid has the answer';
+  const planRemedy =
+    plan === notPlanned ? 'store the template; its condition AccessPlanValid shows the result' : correct;
+  const storeIt =
+    'store the template, because this dry run does not ask the API server; its condition AccessPlanValid shows the result';
   return explanationLines([
     ...explain(templatePolicy, input),
     rule('author', author, 'the author is the caller, and holds what the template hands out', correct),
     rule('plan', plan, `the server can plan ${objects} of a grant`, planRemedy),
     ...(gateway ? [rule('gateway', gateway, 'the API server forwards calls to the gateway', correct)] : []),
-    rule('api-server', undefined, `the API server accepts ${objects} of a grant`, answer),
+    rule('api-server', undefined, `the API server accepts ${objects} of a grant`, storeIt),
   ]);
 }
 

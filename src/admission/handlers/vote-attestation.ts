@@ -51,7 +51,7 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
   const { uid } = voted;
   // A deleted template does not prevent the review of an emergency. The voter still needs the verb `approve` on its name.
   const deleted = about === 'Review' ? { uid: 'deleted', generation: 0 } : undefined;
-  // The validating webhook denies an approval of another version than the present one.
+  // The validating webhook denies an approval of another version than the current one.
   const seen = template.found && !countsForEveryVersion(read.value) ? versionIn(sentTemplate) : undefined;
   const version = seen ?? (template.found ? { uid: template.uid, generation: template.generation } : deleted);
   const spec: VoteSpec = {

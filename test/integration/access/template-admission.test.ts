@@ -151,7 +151,7 @@ describe('kubectl apply of a template', () => {
         'not checked grantable: the rules are grantable in this installation',
         'not checked author … correct what fails, and check again',
         'not checked plan … correct what fails, and check again',
-        'not checked api-server … store the template, because a dry run does not ask; its condition AccessPlanValid has the answer',
+        'not checked api-server … store the template, because this dry run does not ask the API server; its condition AccessPlanValid shows the result',
         '8 rules passed',
       ],
     );
@@ -163,7 +163,7 @@ describe('kubectl apply of a template', () => {
       const { stderr } = await user.kubectl(args, { input: JSON.stringify(manifest), reject: false });
       return stderr.split('\n').filter((line) => line.startsWith('Warning: '));
     };
-    const notAsked = /^Warning: not checked api-server: .*; its condition AccessPlanValid has the answer$/;
+    const notAsked = /^Warning: not checked api-server: .*; its condition AccessPlanValid shows the result$/;
     const missing = await dryRun(template('missing', workload('later')));
     const reaching = await dryRun(template('reaching', { podSpec: privileged }));
     const good = await dryRun(template('good', workload('payments')));

@@ -198,7 +198,7 @@ describe('validation of templates', () => {
     };
     const notAsked =
       'not checked api-server: the API server accepts the Pod and the Role of a grant; ' +
-      'to pass: store the template, because a dry run does not ask; its condition AccessPlanValid has the answer';
+      'to pass: store the template, because this dry run does not ask the API server; its condition AccessPlanValid shows the result';
     const rules = Object.keys(templatePolicy).length;
 
     it('passes the checks of the author and of the plan like rules, and says what the API server was not asked', async () => {
@@ -257,7 +257,7 @@ describe('validation of templates', () => {
       world.ownViolation = () => undefined;
       assert.match(
         lines[0] ?? '',
-        /^not checked plan: .*; to pass: store the template; its condition AccessPlanValid says/,
+        /^not checked plan: .*; to pass: store the template; its condition AccessPlanValid shows/,
       );
       assert.deepEqual(lines.slice(1), [notAsked, `${rules + 1} rules passed`]);
     });
