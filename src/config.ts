@@ -44,7 +44,7 @@ export interface Config {
   readonly peerAddress: string | undefined;
   /** Where the gateway stores recordings of sessions; undefined: it records none. */
   readonly recordings: RecordingsConfig | undefined;
-  /** Age from which a recording is deleted, milliseconds. */
+  /** Time since the last byte of a recording after which the gateway deletes it, milliseconds. */
   readonly recordingRetentionMs: number;
   /** How often the server lists exports that it cannot watch, milliseconds. */
   readonly pollingMs: number;
@@ -148,8 +148,7 @@ export function readConfig(
   );
   const withInventory = features.includes('inventory');
   const withGateway = features.includes('gateway');
-  // If only binding runs, the process serves no webhooks, so that the defaults below have no effect.
-  const withAccess = features.includes('access') || !(withInventory || withGateway);
+  const withAccess = features.includes('access');
   const isVerbose = !given('log-level') && (value('v') ?? 0) >= klogDebug;
   return Object.freeze({
     features,

@@ -49,7 +49,11 @@ const general = {
     defaultInWords: 'the current context',
     help: 'Context of the kubeconfig.',
   },
-  'bind-address': { type: text('ADDRESS'), fallback: '0.0.0.0', help: 'Address that every port listens on.' },
+  'bind-address': {
+    type: text('ADDRESS'),
+    fallback: '0.0.0.0',
+    help: 'Address that every port listens on. --server-address may name another one for its port.',
+  },
   'health-port': {
     type: port,
     fallback: '8081',
@@ -86,13 +90,13 @@ const general = {
     type: oneOf('json', 'text'),
     env: false,
     defaultInWords: '--log-format',
-    help: "Same as --log-format. For compatibility with kube-bind's konnector.",
+    help: "Same as --log-format, which overrides it. For compatibility with kube-bind's konnector.",
   },
   v: {
     type: verbosity,
     env: false,
     defaultInWords: '--log-level',
-    help: "Log level of kube-bind's konnector: 4 or more means debug.",
+    help: "4 or more means --log-level=debug. --log-level overrides it. For compatibility with kube-bind's konnector.",
   },
 } as const satisfies FlagTable;
 
@@ -174,7 +178,7 @@ const access = {
   grantable: {
     type: optional(text('FILE')),
     defaultInWords: 'nothing',
-    help: 'File that lists what templates may grant in addition to exec: a JSON list of PolicyRules, read at start. The server must hold these permissions, too. The chart value grantable writes the file and grants the permissions.',
+    help: 'File that lists what templates may grant in addition to reading the pod and exec: a JSON list of PolicyRules, read at start. The server must hold these permissions, too. The chart value grantable writes the file and grants the permissions.',
   },
   'access-pods': {
     type: oneOf('confined', 'oz'),
@@ -229,7 +233,7 @@ const gateway = {
   },
   'peer-address': {
     type: optional(text('ADDRESS')),
-    defaultInWords: '--bind-address, unless it is 0.0.0.0',
+    defaultInWords: '--bind-address, if it is an IP address other than 0.0.0.0 and ::',
     help: 'IP address at which other replicas of the gateway reach this one. The chart passes that of the Pod.',
   },
   recordings: {
@@ -252,7 +256,7 @@ const gateway = {
   'recording-retention': {
     type: duration(60_000),
     fallback: '720h',
-    help: 'Age from which the gateway deletes a recording. It checks hourly.',
+    help: 'Time since the last byte of a recording after which the gateway deletes it. The gateway checks hourly, and deletes at most 1,000 recordings in a check.',
   },
 } as const satisfies FlagTable;
 
