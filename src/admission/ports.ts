@@ -160,10 +160,13 @@ export interface AccessReviews {
   signAuthor(attestation: AuthorAttestation): string | undefined;
   /** The pod and its open grants from the stores, not verified: for audit lines only. Undefined if the stores do not have the pod. */
   cachedConnectTarget(namespace: string, name: string): ConnectTarget | undefined;
-  /** The pod and its open grants with a valid signature. Reads live where a store may lag behind. Undefined if the pod does not exist. */
+  /**
+   * The pod and, for an access pod, its open grant with a valid signature. Reads live where a store may lag behind. Undefined if the pod
+   * does not exist.
+   */
   connectTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;
   /**
-   * The pod and its open Gateway grants with a valid signature. Waits a moment for the stores if they have none, because they may lag behind
+   * The pod and its open Gateway grants with a valid signature. Waits up to 1 s for the stores if they have none, because they may lag behind
    * a new grant. Undefined if the stores do not have the pod.
    */
   gatewayTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;

@@ -34,7 +34,8 @@ interface AuditIo {
 const usage = `Usage: drawbridge audit verify [flags] FILE|- ...
 
 Checks audit journals against the signed heads of their chains. Finds every change, removal, insertion, or move of a line up
-to the last head of its chain. Give the files of all replicas, including rotated ones, in any order. Ignores other lines.
+to the last head of its chain. Give the files of all replicas, including rotated ones, in any order. Ignores lines of
+other programs.
 
   --heads FILE        the heads, as kubectl get configmap NAME -o json prints them; may be given more than once, for example
                       with older copies. Default: ${Object.values(headNames)
