@@ -4,9 +4,9 @@ import { code, page, table } from './markdown.ts';
 
 export const flagsPage = (): string =>
   page(
-    'Flags of `drawbridge serve`',
+    'Flags of `drawbridge serve` and `drawbridge revoke-all`',
     'src/flag-table.ts',
-    'Each flag can also be set by its environment variable. The flag overrides the variable. Defaults are for a process that starts without the chart; the chart sets some flags from [its values](chart-values.md).',
+    'The environment variable in the table also sets the flag. The flag overrides the variable. Defaults are for a process that starts without the chart; the chart sets some flags from [its values](chart-values.md).',
     ...Object.entries(flagSections).flatMap(([title, section]) => [
       `## ${title}`,
       table(
