@@ -49,7 +49,7 @@ export interface Decision {
  */
 export interface Handler {
   /**
-   * @param signal Aborts at the deadline of the call. The server then answers as for an error, but with status 504.
+   * @param signal Aborts at the deadline of the call. The server then denies the request with status 504; an observe-only webhook allows it.
    * @param address Of the client that sent the review, usually the API server.
    */
   decide(review: Review, signal: AbortSignal, address: string): Decision | Promise<Decision>;

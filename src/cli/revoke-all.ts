@@ -164,7 +164,7 @@ function describeRemaining({ requests, ended, grantObjects }: Remaining): string
 const namesOf = (all: readonly string[]): string =>
   all.slice(0, MAX_NAMED).join(', ') + (all.length > MAX_NAMED ? ', …' : '');
 
-/** Returns a function that prints a line if it differs from the last printed one, or if that was printed 10 s ago. */
+/** Returns a function that prints a line if it differs from the last printed one, or if that was printed at least 10 s ago. */
 function printChanges(clock: Clock, printLine: (line: string) => void): (line: string) => void {
   let last = '';
   let printedAtMs = 0;

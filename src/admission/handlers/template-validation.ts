@@ -49,7 +49,7 @@ export function validateTemplate(
       const { grantable, serverNamespace } = ports;
       const input: TemplateInput = { kind, namespace, name, spec: read.value, grantable, serverNamespace };
       const stored = operation === 'UPDATE' ? storedInput(input, own(oldObject, 'spec')) : undefined;
-      const denied = (violation: Violation, found: Omit<Found, 'gateway'> = {}): Decision => ({
+      const denied = (violation: Violation, found: Omit<CheckResults, 'gateway'> = {}): Decision => ({
         ...deny(violation, details),
         warnings: dryRun ? dryRunLines(input, found) : [],
       });
@@ -75,8 +75,9 @@ export function validateTemplate(
       const keptViolation = firstViolation(templatePolicy, input);
       // These violations depend on other objects, which users may create or correct later. So they are warnings.
       const present: PresentPlan = planned || keptViolation ? {} : await ports.presentPlan(input, address, signal);
-      const plan: Found['plan'] = planned ?? (keptViolation ? undefined : (present.denial ?? passed));
-      const gateway: Found['gateway'] = sessionOf(read.value.accessConfig) && (ports.gatewayViolation() ?? passed);
+      const plan: CheckResults['plan'] = planned ?? (keptViolation ? undefined : (present.denial ?? passed));
+      const gateway: CheckResults['gateway'] =
+        sessionOf(read.value.accessConfig) && (ports.gatewayViolation() ?? passed);
       const warnings = [...templateWarnings(input), ...(present.commandNotes ?? [])];
       if (dryRun) return { details, warnings: [...warnings, ...dryRunLines(input, { author: passed, plan, gateway })] };
       const unusable = [keptViolation ?? plan, gateway].flatMap((found) => {
@@ -95,7 +96,7 @@ const notPlannedWarning =
 const passed = 'passed';
 
 /** What the checks after the rule book found; undefined for those that did not run. */
-interface Found {
+interface CheckResults {
   readonly author?: Violation | typeof passed | undefined;
   readonly plan?: Violation | typeof passed | typeof notPlanned | undefined;
   /** Undefined also for a template whose users need no gateway. */
@@ -103,9 +104,9 @@ interface Found {
 }
 
 /** The warnings of a dry run: those of the rule book, and of the checks after it as further rules. */
-function dryRunLines(input: TemplateInput, { author, plan, gateway }: Found): string[] {
+function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResults): string[] {
   const objects = accessOfTemplate(input.kind).createsPod ? 'the Pod and the Role' : 'the Role';
-  const rule = (name: string, found: Found['plan'], requirement: string, remedy: string): Explanation => {
+  const rule = (name: string, found: CheckResults['plan'], requirement: string, remedy: string): Explanation => {
     if (found === passed) return { rule: name, verdict: 'pass', requirement };
     if (found === undefined || found === notPlanned) return { rule: name, verdict: 'unknown', requirement, remedy };
     return { rule: name, verdict: 'fail', requirement, violation: found };
