@@ -11,7 +11,7 @@ import { openCluster } from './kube/open-cluster.ts';
 import { serve } from './serve.ts';
 
 /** The outputs of a command: standard output and standard error. */
-export interface Terminal {
+export interface CommandOutput {
   readonly print: (text: string) => void;
   readonly printError: (text: string) => void;
 }
@@ -31,7 +31,7 @@ const setupCodes = new Set([
   'PortUnavailable',
 ]);
 
-type Command = (config: Config, signal: AbortSignal, terminal: Terminal) => Promise<void>;
+type Command = (config: Config, signal: AbortSignal, output: CommandOutput) => Promise<void>;
 
 const commands: ReadonlyMap<string, Command> = new Map([
   ['serve', serve],
@@ -41,7 +41,7 @@ const commands: ReadonlyMap<string, Command> = new Map([
 async function revokeAllOfCluster(
   { kubeconfig, timeoutMs }: Config,
   signal: AbortSignal,
-  { print }: Terminal,
+  { print }: CommandOutput,
 ): Promise<void> {
   const cluster = openCluster(await ambientCredentials(kubeconfig), { clock: systemClock });
   const allowExit = stayAlive();
@@ -55,14 +55,14 @@ async function revokeAllOfCluster(
 }
 
 /** Runs the command in `args`. Resolves to its exit code, for `audit` that of `auditCommand`; never rejects. */
-export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { print, printError } = terminal;
+export async function run(args: readonly string[], output: CommandOutput): Promise<number> {
+  const { print, printError } = output;
   const [name = '', ...flags] = args;
   const succeedWith = (text: string): number => {
     print(text);
     return 0;
   };
-  if (name === 'audit') return audit(flags, terminal);
+  if (name === 'audit') return audit(flags, output);
   if (args.includes('--help') || name === 'help') return succeedWith(usage());
   if (args.includes('--version') || name === 'version') return succeedWith(`drawbridge ${pkg.version}\n`);
   try {
@@ -71,7 +71,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
       const available = ['audit', ...commands.keys()].sort().join(', ');
       throw new UsageError(`${notACommand(name)}; available commands: ${available}; see drawbridge --help`);
     }
-    await command(readConfig(flags), stopSignal(), terminal);
+    await command(readConfig(flags), stopSignal(), output);
     return 0;
   } catch (error) {
     printError(`drawbridge: ${describe(error)}\n`);
@@ -105,7 +105,7 @@ export function stopSignal(
   return stop.signal;
 }
 
-function audit(args: readonly string[], { print, printError }: Terminal): Promise<number> {
+function audit(args: readonly string[], { print, printError }: CommandOutput): Promise<number> {
   const paths = kubeconfigPaths();
   const allowExit = stayAlive();
   return auditCommand(args, {
