@@ -16,7 +16,7 @@ export interface Extendable {
   readonly granted: number;
   /** Whether it is emergency access, which no one approved. */
   readonly emergency: boolean;
-  /** When the kubelet stops the pod, whatever the grant says. Undefined if the pod has no deadline. */
+  /** When the kubelet stops the pod, regardless of the grant. Undefined if the pod has no deadline. */
   readonly podEndMs?: number | undefined;
 }
 
@@ -25,7 +25,8 @@ export interface ChosenExtension {
   /** The new end, epoch ms, in whole seconds. */
   readonly endMs: number;
   /**
-   * What makes it shorter than asked: the `total` of the template, the deadline of the pod, or `max` of a vote. Undefined if nothing does.
+   * What limits the extension: the `total` of the template, the deadline of the pod, or `max` of a vote. Undefined if it ends access at the
+   * requested time, rounded down to whole seconds.
    */
   readonly shortenedBy: 'total' | 'pod' | 'vote' | undefined;
 }
@@ -88,7 +89,7 @@ export function chooseExtension(
       403,
     );
   }
-  const isShorter = chosenMs < endMs + toMilliseconds(asked.ns);
+  const isShorter = chosenMs < Math.floor((endMs + toMilliseconds(asked.ns)) / 1000) * 1000;
   const limit = wantedMs <= Math.min(latestMs, podEndMs) ? 'vote' : latestMs <= podEndMs ? 'total' : 'pod';
   return { endMs: chosenMs, shortenedBy: isShorter ? limit : undefined };
 }

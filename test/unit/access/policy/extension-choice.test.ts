@@ -23,6 +23,7 @@ describe('the extension of access', () => {
       120,
       'total',
     ],
+    ['ends at a whole second', '1500ms', open, 30 + 1 / 60, undefined],
     ['ends with the total, however much was asked', '2562047h', open, 120, 'total'],
   ] as const) {
     it(what, () => assert.deepEqual(chooseExtension({ by }, config, over), { endMs: minutes * minute, shortenedBy }));
