@@ -1,9 +1,9 @@
 import { isPlainWord, shellWord } from '../../kit/shell-word.ts';
 import type { Violation } from './policy.ts';
 
-/** The fields of a pod that an access command can refer to. */
+/** The pod for which an access command is rendered. */
 export interface CommandSubject {
-  /** What messages call the pod. Default: `pod` and its name. */
+  /** The name of the pod in messages. Default: `pod` and its name. */
   readonly title?: string;
   readonly namespace: string;
   readonly name: string;
@@ -11,7 +11,7 @@ export interface CommandSubject {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** What a placeholder of an access command stands for: a part of the metadata of the granted pod. */
+/** The part of the granted pod's metadata that replaces a placeholder. */
 export type Placeholder =
   | { readonly kind: 'name' }
   | { readonly kind: 'namespace' }
@@ -40,17 +40,18 @@ const PLACEHOLDER =
 /** Characters that alter what a terminal shows: control and format characters, line separators, and lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
-/**
- * Parses an access command, trimmed at both ends. It accepts only ALLOWED_PLACEHOLDERS between double braces. Code `InvalidAccessCommand`.
- */
+/** Trims and parses an access command. After `{{`, only ALLOWED_PLACEHOLDERS are valid. Code `InvalidAccessCommand`. */
 export function parseAccessCommand(
   source: string,
 ): { readonly command: AccessCommand } | { readonly violation: Violation } {
   const text = source.trim();
-  if (text === '') return refuse('is empty; leave it out to get the default command');
-  if (text.length > MAX_LENGTH) return refuse(`has ${text.length} characters; at most ${MAX_LENGTH} are allowed`);
+  if (text === '') return refuse('is empty; write a command, or omit the field to get the default, kubectl exec');
+  if (text.length > MAX_LENGTH)
+    return refuse(`has ${text.length} characters; at most ${MAX_LENGTH} are allowed: shorten it`);
   if (UNPRINTABLE.test(text)) {
-    return refuse(`contains ${nameOfCharacter(text)}; line breaks, control and invisible characters are not allowed`);
+    return refuse(
+      `contains ${nameOfCharacter(text)}; line breaks, control characters, and invisible characters are not allowed: remove it`,
+    );
   }
   const segments: Segment[] = [];
   let context = startOfCommand;
@@ -91,8 +92,11 @@ export function renderAccessCommand(
     }
     const description = describe(segment.placeholder);
     const value = valueFor(segment.placeholder, pod);
-    if (value === undefined || value === '') {
+    if (value === undefined) {
       return refuse(`names ${description}, which ${title} does not have; add it there, or remove the placeholder`);
+    }
+    if (value === '') {
+      return refuse(`names ${description}, which is empty on ${title}; set it there, or remove the placeholder`);
     }
     if (UNPRINTABLE.test(value)) {
       return refuse(
@@ -107,8 +111,8 @@ export function renderAccessCommand(
     const quoted = quoteForShell(value, segment.context);
     if (quoted === undefined) {
       return refuse(
-        `names ${description} inside quotes or a substitution or behind a backslash or dollar sign, and its value on ${title} has ` +
-          'characters that a shell interprets there; write the placeholder as a word of its own',
+        `names ${description} inside quotes or a substitution, or after a backslash or dollar sign, where a shell can interpret its ` +
+          `value on ${title}; write the placeholder as a word of its own`,
       );
     }
     text += quoted;
@@ -151,7 +155,7 @@ function nameOfCharacter(text: string): string {
   return `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** `InvalidAccessCommand`. `why` is a clause after the word `accessCommand`; `key` as in Violation. */
+/** `InvalidAccessCommand`. `why` completes a sentence that begins with `accessCommand`; `key` as in Violation. */
 export const refuse = (why: string, key?: string): { readonly violation: Violation } => ({
   violation: {
     code: 'InvalidAccessCommand',

@@ -1,5 +1,6 @@
 import type { RequestSpec } from '../../api/access/kinds.ts';
 import type { Requester } from '../../api/access/request-spec.ts';
+import { quote } from '../../kit/errors.ts';
 import { chooseExtension, type Extendable } from './extension-choice.ts';
 import { showName } from './names.ts';
 import { type Check, type RuleBook, refuse } from './policy.ts';
@@ -40,11 +41,20 @@ const callerIsRequester: Check<ChangeInput> = (input) => {
   if (isRequester(caller, oldSpec.requester)) return undefined;
   return refuse(
     'NotRequester',
-    `${showName(caller.username)} is not the requester; only ${showName(oldSpec.requester?.username ?? '')} can claim or extend the access`,
+    `${showName(caller.username)} is not the requester${requesterText(caller, oldSpec.requester)}; create a request of your own`,
     setsClaimed(input) ? 'spec.claimed' : 'spec.extensions',
     403,
   );
 };
+
+/** Who can change the request, as the rest of a clause. Names the uids if the usernames are equal. */
+function requesterText({ username, uid }: Caller, requester: Pick<Requester, 'username' | 'uid'> | undefined): string {
+  if (!requester) return ', because the request names none';
+  if (requester.username === username) {
+    return `: the requester has this username with uid ${quote(requester.uid)}, and the caller has uid ${quote(uid)}`;
+  }
+  return `; only ${showName(requester.username)} can claim or extend the access`;
+}
 
 const templateExists: Check<ChangeInput> = (input) => {
   const { template, spec } = input;
@@ -63,7 +73,7 @@ const accessCanBeClaimed: Check<ChangeInput> = (input) => {
   if (template.spec.accessConfig.approvals?.claimWithin === undefined) {
     return refuse(
       'NotClaimable',
-      `template ${showName(spec.templateName)} has no claimWithin, so access begins without a claim; omit spec.claimed`,
+      `template ${showName(spec.templateName)} has no approvals.claimWithin, so access opens without a claim; omit spec.claimed`,
       'spec.claimed',
       422,
     );
@@ -73,23 +83,30 @@ const accessCanBeClaimed: Check<ChangeInput> = (input) => {
   return refuse(
     'NotClaimable',
     `status.approval.state is ${approvalState ?? 'not set yet'}; access can be claimed only while the state is Claimable; ` +
-      'wait for that state, or create a new request if this one has ended',
+      claimRemedy(approvalState),
     'spec.claimed',
     403,
   );
 };
 
+function claimRemedy(approvalState: string | undefined): string {
+  if (approvalState === undefined || approvalState === 'Pending' || approvalState === 'Scheduled')
+    return 'wait for that state';
+  const isDenied = approvalState === 'Denied' || approvalState === 'TimedOut';
+  return isDenied ? 'create a new request' : 'omit spec.claimed, because this request needs no claim';
+}
+
 const accessIsOpen: Check<ChangeInput> = (input) => {
   if (addedExtensions(input) <= 0 || input.access) return undefined;
   return refuse(
     'AccessNotOpen',
-    'the access is not open; it can be extended from its grant to its end; create a new request if it has ended',
+    'the access is not open; an extension can be added only while it is open; wait until it opens, or create a new request if it has ended',
     'spec.extensions',
     403,
   );
 };
 
-/** Allows one undecided extension at a time: votes name an extension by its number, so approvers must know how those before it ended. */
+/** Allows one undecided extension at a time: votes name an extension by its number, so its approvers must know the earlier decisions. */
 const isOneExtension: Check<ChangeInput> = (input) => {
   const { access, oldSpec } = input;
   const added = addedExtensions(input);
@@ -97,7 +114,7 @@ const isOneExtension: Check<ChangeInput> = (input) => {
   if (added > 1) {
     return refuse(
       'ExtensionPending',
-      `the update adds ${added} extensions; add one, and the next when it is decided`,
+      `the update adds ${added} extensions; an update can add one: add the next after the server has decided on the first`,
       'spec.extensions',
       422,
     );
@@ -106,7 +123,7 @@ const isOneExtension: Check<ChangeInput> = (input) => {
   if (asked <= access.decided) return undefined;
   return refuse(
     'ExtensionPending',
-    `extension ${asked} is not decided yet; add the next one when status.extensions shows the decision`,
+    `extension ${asked} is not decided yet; add the next one after status.extensions shows the decision`,
     'spec.extensions',
     403,
   );
@@ -136,14 +153,14 @@ export const changePolicy: RuleBook<ChangeInput> = {
     remedy: () => 'create a request that names an existing template',
   },
   claimable: {
-    requirement: 'spec.claimed is set only while the approved access waits for it',
+    requirement: 'spec.claimed is set only while the request waits for its claim',
     check: accessCanBeClaimed,
     remedy: () => 'set spec.claimed while status.approval.state is Claimable',
   },
   open: {
     requirement: 'an extension is added only while access is open',
     check: accessIsOpen,
-    remedy: () => 'create a new request',
+    remedy: () => 'wait until access opens, or create a new request if it has ended',
   },
   'one-extension': {
     requirement: 'an extension is added only after the one before was decided',
@@ -153,6 +170,9 @@ export const changePolicy: RuleBook<ChangeInput> = {
   extension: {
     requirement: 'the template allows the extension',
     check: extensionIsAllowed,
-    remedy: () => 'create a new request',
+    remedy: (input) =>
+      extensionIsAllowed(input)?.code === 'InvalidDuration'
+        ? 'write a Go duration from 1s up, such as 30m, in by'
+        : 'create a new request',
   },
 };

@@ -9,7 +9,7 @@ type DurationBounds = Pick<AccessConfig, 'defaultDuration' | 'maxDuration'>;
 export interface ChosenDuration {
   /** Whole milliseconds, at least one second. */
   readonly grantedMs: number;
-  /** Why this duration was chosen, for the condition. */
+  /** Why the server chose this duration, for a condition. */
   readonly message: string;
   /** Whether it is shorter than the requested duration. */
   readonly clamped: boolean;
@@ -31,8 +31,10 @@ export function chooseDuration(requestedText: string | undefined, config: Durati
   if ('code' in bounds) return bounds;
   const { defaultNs, maxNs } = bounds;
   if (requestedText === undefined || requestedText === '') {
-    const granted = defaultNs < maxNs ? defaultNs : maxNs;
-    return chosen(granted, `the template's default of ${durationText(granted)}`, false);
+    if (defaultNs <= maxNs) return chosen(defaultNs, `the template's default of ${durationText(defaultNs)}`, false);
+    // Emergencies have a lower maximum than the one that the CRD compares with the default.
+    const message = `the template's maximum of ${durationText(maxNs)}, because its default of ${durationText(defaultNs)} is longer`;
+    return chosen(maxNs, message, false);
   }
   const requested = readDuration(requestedText, 'spec.duration');
   if (typeof requested !== 'bigint') return requested;
@@ -41,7 +43,10 @@ export function chooseDuration(requestedText: string | undefined, config: Durati
   return chosen(maxNs, message, true);
 }
 
-/** `InvalidDuration` for each invalid duration of a template. The condition TemplateDurationsValid shows the first. */
+/**
+ * `InvalidDuration` for each of `defaultDuration` and `maxDuration` that is invalid, or once if the default exceeds the maximum. The
+ * condition TemplateDurationsValid shows the first.
+ */
 export function verifyDurations(config: DurationBounds): Violation[] {
   const [defaultNs, maxNs] = readDurations(config);
   if (typeof defaultNs !== 'bigint' || typeof maxNs !== 'bigint') {
@@ -62,7 +67,7 @@ export function verifyDurations(config: DurationBounds): Violation[] {
 
 /**
  * The longest access that the template allows, milliseconds: its maxDuration, or for extended access the total if that is longer. Undefined
- * if one of its durations is invalid.
+ * if one of these durations is invalid.
  */
 export function longestAccessMs(
   config: DurationBounds & Pick<AccessConfig, 'extension'>,

@@ -1,6 +1,7 @@
 import type { ReasonConfig } from '../../api/access/access-config.ts';
 import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { parseGoDuration } from '../../kit/go-duration.ts';
+import { listNames } from './names.ts';
 import type { Violation } from './policy.ts';
 
 /** Minimum length of the reason for an emergency, characters, if the template requires no reason. */
@@ -12,7 +13,7 @@ interface EmergencySpec {
   readonly startAt?: string;
 }
 
-/** An overdue review: that of earlier emergency access of the caller through the same template. */
+/** An overdue review of the caller's earlier emergency access through the same template. */
 export interface OverdueReview {
   /** The name and the uid of the request. */
   readonly request: string;
@@ -22,8 +23,8 @@ export interface OverdueReview {
 }
 
 /**
- * `EmergencyNotAllowed` if the caller may not open emergency access. Undefined if the caller may, or if the request asks for none. Only
- * membership in `emergency.groups` counts.
+ * `EmergencyNotAllowed` if the request is an emergency, and the template allows none, the caller is in none of `emergency.groups`, or
+ * `startAt` is set.
  */
 export function emergencyViolation(
   { emergency, startAt }: EmergencySpec,
@@ -37,8 +38,7 @@ export function emergencyViolation(
   const allowed = config.emergency.groups;
   if (!groups.some((group) => allowed.includes(group))) {
     return refuse(
-      `you are in none of the groups [${allowed.join(', ')}], to which the template allows emergency access; omit spec.emergency, ` +
-        'and wait for approvals',
+      `you are in none of the groups ${listNames(allowed)}, to which the template allows emergency access; omit spec.emergency`,
     );
   }
   if (startAt === undefined) return undefined;
@@ -55,7 +55,7 @@ export function overdueViolation(
     code: 'ReviewOverdue',
     message:
       `your emergency access by request ${overdue.request} (uid ${overdue.requestUid}) was due for review by ` +
-      `${overdue.reviewBy}; ask another person with the verb approve to create an AccessVote about Review for it`,
+      `${overdue.reviewBy}; ask another person with the verb approve on the template to create an AccessVote for it with about: Review`,
     field: 'spec.emergency',
     status: 403,
   };

@@ -18,18 +18,18 @@ export const baseRules: readonly TemplateRule[] = [
 
 type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;
 
-/** All rules that a template hands out: those of every grant, without exec if the template excludes it, and its own. On any pod. */
+/** All rules that a template hands out: those of every grant, but no exec if the template excludes it, and its own. Not limited to a pod. */
 export const rulesOf = ({ exec = true, rules = [] }: RuleConfig): readonly TemplateRule[] => [
   ...(exec ? baseRules : [readRule]),
   ...rules,
 ];
 
-/** `InvalidRules` if `exec` is false and the rules hand out nothing, and for each that hands out exec. */
+/** If `exec` is false: `InvalidRules` if there are no rules, and for each rule with `pods/exec`. */
 export function withoutExecViolations({ exec = true, rules = [] }: RuleConfig): Violation[] {
   if (exec) return [];
   if (rules.length === 0) {
     const problem =
-      'is empty and spec.accessConfig.exec is false, so a grant would hand out nothing; add a rule, for example get on pods/log';
+      'is empty and spec.accessConfig.exec is false, so a grant would allow only reading the pod; add a rule, for example get on pods/log';
     return [{ code: 'InvalidRules', message: `${field} ${problem}`, field, status: 422 }];
   }
   return rules.flatMap(({ resources }, index) => {
@@ -105,8 +105,8 @@ const invalid = (path: string, problem: string): Violation => ({
 });
 
 /**
- * `NotGrantable` for each right by which the rules exceed those of every grant and the `grantable` rules, which an administrator allowed in
- * addition. The message also lists the rights after it.
+ * `NotGrantable` for each right of the rules that neither `baseRules` nor `grantable` (the chart value) covers. Its message also lists up
+ * to nine of the rights that follow.
  */
 export function grantableViolations(
   rules: readonly TemplateRule[] | undefined,
@@ -133,7 +133,7 @@ export function notGrantable(rules: readonly TemplateRule[] | undefined, grantab
   return [...new Map(rights.map((right) => [describeRight(right), right])).values()];
 }
 
-/** What templates may hand out instead of `missing`, and what to do, for the first three resources. */
+/** Which verbs the installation allows on the first three resources of `missing`, and what to do. */
 export function grantableRemedy(missing: readonly Right[], grantable: readonly RbacRule[]): string {
   const allowed = [...baseRules, ...grantable];
   const resources = [...new Set(missing.map(({ resource }) => resource))];

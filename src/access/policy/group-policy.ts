@@ -2,7 +2,7 @@ import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { quote } from '../../kit/errors.ts';
 import type { Violation } from './policy.ts';
 
-/** A list of groups in a template: its field, the groups, and what they let their members do. */
+/** A list of groups in a template: its field, the groups, and what the template lets their members do. */
 type GroupList = readonly [field: string, groups: readonly string[], members: string];
 
 const groupLists = ({ allowedGroups, approvals, emergency }: AccessConfig): readonly GroupList[] => [
@@ -17,7 +17,7 @@ const groupLists = ({ allowedGroups, approvals, emergency }: AccessConfig): read
   ['spec.accessConfig.emergency.groups', emergency?.groups ?? [], 'request access'],
 ];
 
-/** `SystemGroup` for each built-in group of Kubernetes. These contain whole classes of users, such as all authenticated users. */
+/** `SystemGroup` for each group that begins with `system:`, a prefix that Kubernetes reserves, for example for all authenticated users. */
 export const templateGroupsViolations = (config: AccessConfig): Violation[] =>
   groupLists(config).flatMap(([field, groups, members]) =>
     groups.filter((name) => name.startsWith('system:')).map((group) => systemGroup(field, group, members)),
@@ -26,14 +26,14 @@ export const templateGroupsViolations = (config: AccessConfig): Violation[] =>
 const systemGroup = (field: string, group: string, members: string): Violation => ({
   code: 'SystemGroup',
   message:
-    `${field} has ${quote(group)}; Kubernetes assigns groups that begin with system: ` +
-    `to whole classes of users: name the groups of the people who may ${members}`,
+    `${field} has ${quote(group)}; Kubernetes reserves groups that begin with system:, for example for all authenticated users; ` +
+    `name the groups of the people who may ${members}`,
   field,
   status: 403,
 });
 
 /**
- * `InvalidGroup` for each name that begins or ends with white space. Names match letter for letter, so such a name would match no group
+ * `InvalidGroup` for each name that begins or ends with white space. The server compares names exactly, so such a name would match no group
  * that an identity provider reports.
  */
 export const groupNamesViolations = (config: AccessConfig): Violation[] =>

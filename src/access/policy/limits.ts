@@ -1,6 +1,6 @@
 import type { Violation } from './policy.ts';
 
-/** Maximum numbers of open grants; 0 means no limit. */
+/** Maximum numbers of open grants of a user, and in a namespace; 0 means no limit. */
 export interface Limits {
   readonly perUser: number;
   readonly perNamespace: number;
@@ -22,7 +22,7 @@ export interface LimitUse {
   /** The name of the user, template, or namespace. */
   readonly name: string;
   readonly limit: number;
-  /** Number of open and reserved grants. */
+  /** Number of grants that count: open, ending, and reserved ones. */
   readonly open: number;
   /** Time, as RFC 3339, at which enough grants have expired for a new one; undefined if the limit is not used up. */
   readonly freeAt?: string;

@@ -2,7 +2,7 @@ import { quote } from '../../kit/errors.ts';
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Whether a Pod, a ServiceAccount, or a ReplicaSet can have this name. Check it before a read: a reference may contain any value. */
+/** Whether the name is a DNS subdomain, as most kinds require. Check a reference before a read: it may have any value. */
 export const isObjectName = (name: unknown): name is string =>
   typeof name === 'string' && name.length <= 253 && subdomain.test(name);
 

@@ -129,11 +129,20 @@ describe('claims and extensions', () => {
       assert.equal(world.lines[0]?.message, 'claims the access');
     });
 
-    for (const state of [undefined, 'Pending', 'Scheduled', 'Approved', 'Denied', 'TimedOut']) {
+    for (const [state, remedy] of [
+      [undefined, 'wait for that state'],
+      ['Pending', 'wait for that state'],
+      ['Scheduled', 'wait for that state'],
+      ['Approved', 'omit spec.claimed, because this request needs no claim'],
+      ['Denied', 'create a new request'],
+      ['TimedOut', 'create a new request'],
+    ] as const) {
       it(`a claim is denied with NotClaimable while the state is ${state}`, async () => {
         approvalState = state;
         const answer = await validated({ claimed: true, claimSignature: 's' });
-        assert.match(answer.status?.message ?? '', /^NotClaimable: .*; access can be claimed only while .*; wait /);
+        const message = answer.status?.message ?? '';
+        assert.match(message, /^NotClaimable: .*; access can be claimed only while the state is Claimable; /);
+        assert.equal(message.split('; ').at(-1), remedy);
       });
     }
 
@@ -196,6 +205,19 @@ describe('claims and extensions', () => {
       assert.equal(answer.allowed, true, answer.status?.message);
       assert.deepEqual(world.asked, []);
     });
+
+    for (const [userInfo, found] of [
+      [mallory, 'mallory is not the requester; only alice can claim or extend the access'],
+      [
+        { ...alice, uid: 'u-2' },
+        'alice is not the requester: the requester has this username with uid "u-1", and the caller has uid "u-2"',
+      ],
+    ] as const) {
+      it(`an extension by ${userInfo.username} with uid ${userInfo.uid} is denied with the requester`, async () => {
+        const answer = await validated({ extensions: asked }, {}, { userInfo });
+        assert.equal(answer.status?.message, `NotRequester: spec.extensions: ${found}; create a request of your own`);
+      });
+    }
 
     for (const [what, arrange, spec, oldSpec, fields, code] of [
       ['a claim by another person', nothing, { claimed: true }, {}, { userInfo: mallory }, 'NotRequester'],

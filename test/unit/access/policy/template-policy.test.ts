@@ -262,7 +262,7 @@ describe('template policy', () => {
           template({ podSpec }, { approvals: { all: [{ name: 'a' }, { name: 'peer', groups: ['devs', group] }] } }),
           'SystemGroup',
           'spec.accessConfig.approvals.all[1].groups',
-          new RegExp(`has "${group}"; .*: name the groups of the people who may approve requests$`),
+          new RegExp(`has "${group}"; .*; name the groups of the people who may approve requests$`),
         ] as const,
     ),
     [
