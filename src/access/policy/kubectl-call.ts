@@ -15,14 +15,14 @@ export interface KubectlCall {
   readonly portNames: readonly Word[];
 }
 
-/** Why words are no allowed call: a clause after the word `accessCommand`. */
+/** Why the words are not an allowed call. `problem` completes a sentence that begins with `accessCommand`. */
 export interface CallProblem {
   readonly problem: string;
-  /** What was found, without remedy: the same for equal commands. Default: the problem. */
+  /** What was found, without the remedy, which depends on the rules of the template. Default: the problem. */
   readonly key?: string;
 }
 
-/** What a refusal can offer instead. */
+/** What the message about a problem can suggest instead. */
 export interface Offer {
   readonly verbs: readonly Verb[];
   /** An allowed command, of this verb if possible; undefined if there is none. */
@@ -49,7 +49,7 @@ export function wordsOf(command: AccessCommand): { readonly words: readonly Word
   const words: Word[] = [];
   let word: Word | undefined;
   let openQuote: "'" | '"' | undefined;
-  // Whether fish reads the next character as escaped. Between single quotes, POSIX shells know no escapes.
+  // Whether fish reads the next character as escaped. Between single quotes, POSIX shells have no escapes.
   let isEscaped = false;
   for (const segment of command) {
     if (segment.kind === 'value') {
@@ -68,7 +68,7 @@ export function wordsOf(command: AccessCommand): { readonly words: readonly Word
       if (closes && isEscaped) {
         return {
           problem:
-            "has a backslash directly before a closing ', which fish reads as a part of the text; " +
+            "has a backslash directly before a closing ', which fish reads as an escaped quote; " +
             'write the backslash twice, or another character after it',
         };
       }
@@ -81,8 +81,8 @@ export function wordsOf(command: AccessCommand): { readonly words: readonly Word
         const where = openQuote ? 'between double quotes' : 'outside of quotes';
         return {
           problem:
-            `has ${quote(character)} ${where}, which the requester’s own shell interprets; outside of quotes only letters, digits, and ` +
-            '_ @ % + = : , . / - are allowed: put text for the pod’s shell between single quotes',
+            `has ${quote(character)} ${where}, which the shell of the requester may interpret; outside of quotes only ASCII letters, digits, ` +
+            'and _ @ % + = : , . / - are allowed: put text for the shell of the pod between single quotes',
         };
       }
     }
@@ -113,8 +113,8 @@ const ofStreams = listed('flag', '-i', '-t', '-it', '-ti', '--stdin', '--tty', '
 const ofLines = [...listed('lines', '--tail'), ...listed('duration', '--since')];
 const ofLogs = listed('flag', '-f', '--follow', '-p', '--previous');
 /**
- * The allowed options of each verb, all of which kubectl knows. They select the context, the namespace, and the container, or control the
- * connection and the output. Other options can read or write files, or contact an address that the requester's kubeconfig does not have.
+ * The allowed options of each verb, all of which kubectl accepts. They select the context, the namespace, and the container, or control the
+ * connection and the output. Some others read or write files, or contact an address that the requester's kubeconfig does not have.
  */
 const optionsOf: Readonly<Record<Verb, ReadonlyMap<Word, OptionKind>>> = {
   exec: new Map([...common, ...ofContainer, ...ofStreams]),
@@ -122,10 +122,10 @@ const optionsOf: Readonly<Record<Verb, ReadonlyMap<Word, OptionKind>>> = {
   logs: new Map([...common, ...ofContainer, ...ofLines, ...ofLogs]),
   'port-forward': new Map(common),
 };
-/** The options before the verb. For `exec` and others, -f names a file or URL that selects the target. */
+/** The allowed options before the verb. They lack `-f`, which for `exec` and others names a file or URL that selects the target. */
 const earlyOptions = new Map([...common, ...ofContainer, ...ofStreams, ...ofLines]);
 
-/** The call that the words are, or why they are none. */
+/** Parses the words as a call of kubectl or oc to the granted pod, or returns why they are not an allowed one. */
 export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): KubectlCall | CallProblem {
   // An edit of the rules changes the example and the offered verbs, but not what is wrong.
   const withExample = (found: string, remedy: string, of?: Verb): CallProblem => {
@@ -148,12 +148,19 @@ export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): K
     const names = [...allowed.keys()].join(' ');
     return withExample(
       `has the option ${shown(unknown.name)}`,
-      `allowed ${verb ? `to ${verb} ` : ''}are ${names}`,
+      `allowed ${verb ? `for ${verb} ` : ''}are ${names}`,
       verb,
     );
   }
-  if (!verb) return withExample(`has ${client} nothing`, `allowed are ${offer.verbs.join(', ')}`);
-  const [, pod = '', ...others] = operands;
+  if (!verb) return withExample(`has ${client} without a verb`, `allowed are ${offer.verbs.join(', ')}`);
+  const [, pod, ...others] = operands;
+  if (pod === undefined) {
+    return withExample(
+      `is ${client} ${verb} without a target`,
+      'write {{ .Metadata.Name }}, which is the granted pod',
+      verb,
+    );
+  }
   if (pod.replace(/^(po|pod|pods)\//, '') !== markers.name) {
     return withExample(
       `has the target ${shown(pod)}`,
@@ -166,11 +173,11 @@ export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): K
   );
   if (invalid[0]) return { problem: `has the option ${shown(invalid[0].name)} ${invalid[0].why}` };
   if (verb === 'exec' && !after[0] && (end >= 0 || others.length === 0)) {
-    return withExample('is kubectl exec without a command for the pod', 'write --, then the command', verb);
+    return withExample(`is ${client} exec without a command for the pod`, 'write --, then the command', verb);
   }
   const ports = verb === 'port-forward' ? [...others, ...after] : [];
   if (verb === 'port-forward' && ports.length === 0) {
-    return withExample('is kubectl port-forward without a port', 'write one after the pod', verb);
+    return withExample(`is ${client} port-forward without a port`, 'write one after the pod', verb);
   }
   const wrong = ports.find((port) => remotePortOf(port) === undefined);
   if (wrong !== undefined) {
@@ -196,8 +203,8 @@ interface Option {
 }
 
 /**
- * The words that are not options, of which the first is the verb, and the options. Reads no further than a word that is no verb, and than
- * an option that is not allowed, because it is unknown whether that takes a value.
+ * Splits the words into operands, of which the first is the verb, and options. Stops after a first operand that is no verb, and after an
+ * option that is not allowed, because that may take the next word as its value.
  */
 function argumentsOf(words: readonly Word[]): {
   readonly operands: readonly Word[];
@@ -255,4 +262,4 @@ function remotePortOf(argument: Word): Word | undefined {
   return hasRemote && hasLocal && others.length === 0 ? remote : undefined;
 }
 
-export const shown = (word: Word): string => (word === '' ? 'nothing' : quote(word.replaceAll('\0', 'the ')));
+export const shown = (word: Word): string => (word === '' ? 'an empty word' : quote(word.replaceAll('\0', 'the ')));

@@ -30,9 +30,9 @@ type Refused = { readonly violation: Violation };
 type CommandConfig = Pick<AccessConfig, 'accessCommand' | 'exec' | 'rules'>;
 
 /**
- * Parses the access command of a template. Requesters paste it into their own shells, so it must be kubectl or oc to the granted pod, and
- * must contain nothing else that a shell executes, and nothing that kubectl never accepts. It checks the name of the pod, but neither its
- * namespace nor `--context`. Everything after `--` runs in the pod. Code `InvalidAccessCommand`.
+ * Parses the access command of a template. Requesters paste it into their own shells, so it must call kubectl or oc for the granted pod,
+ * and contain nothing else that a shell executes. Checks the name of the pod, but neither its namespace nor `--context`. Everything after
+ * `--` of `exec` runs in the pod. Code `InvalidAccessCommand`.
  */
 export function readAccessCommand(
   config: CommandConfig,
@@ -59,17 +59,19 @@ export function accessCommandViolation(config: AccessConfig, namespace: string):
 
 /**
  * What can make a valid access command fail for some requesters, with the remedy, one sentence each. Requesters may hold a permission that
- * the template does not hand out, their context may name the namespace, and their kubectl may be old, so none of these is a violation. Empty if they go through the gateway,
- * because then they get its command.
+ * the template does not hand out, their context may name the namespace, and their kubectl may be old, so none of these is a violation.
+ * Empty if requesters go through the gateway, because the server then shows them its command instead.
  */
 export function accessCommandNotes(config: AccessConfig): readonly string[] {
   const read = readAccessCommand(config);
   if ('violation' in read || sessionOf(config)) return [];
   const ungranted = config.exec === false ? undefined : ungrantedCommand(config, read.verb);
   const notes = [
-    ...(ungranted === undefined ? [] : [`${ungranted}; it fails for requesters who do not hold this already`]),
+    ...(ungranted === undefined
+      ? []
+      : [`${ungranted}; it fails for requesters who do not already hold this permission`]),
     ...(read.lacksSeparator
-      ? ['has no -- before the command for the pod, which kubectl refuses from version 1.31 on; write it']
+      ? ['has no -- before the command for the pod, which kubectl rejects from version 1.31 on; write it']
       : []),
     ...(read.namespace
       ? []
@@ -82,7 +84,7 @@ export function accessCommandNotes(config: AccessConfig): readonly string[] {
 
 /**
  * What a valid access command names that the pod with this `spec` does not have: a container, or a port by its name. Webhooks may add both,
- * so neither is a violation. `title` is what the notes call the pod. Empty for a template whose requesters go through the gateway.
+ * so neither is a violation. `title` names the pod in the notes. Empty for a template whose requesters go through the gateway.
  */
 export function podCommandNotes(config: AccessConfig, spec: unknown, title: string): readonly string[] {
   const read = readAccessCommand(config);
@@ -91,7 +93,7 @@ export function podCommandNotes(config: AccessConfig, spec: unknown, title: stri
   const names = strings(containers.map((container) => own(container, 'name')));
   const ports = strings(containers.flatMap((container) => listIn(container, 'ports').map((port) => own(port, 'name'))));
   const { container = '', portNames } = read;
-  // A placeholder decides a word with a marker.
+  // The value of a placeholder, for which a marker stands, is unknown here.
   const lacksContainer =
     names.length > 0 && container !== '' && !container.includes('\0') && !names.includes(container);
   const knownPorts = new Set(ports);
@@ -138,13 +140,13 @@ type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;
 
 const isGranted = (config: RuleConfig, verb: Verb): boolean => uncovered(rulesOf(config), [ruleFor[verb]]).length === 0;
 
-/** An access command that the template allows, of the preferred verb if it can be; undefined if it allows none. */
+/** An access command that the template allows, with the preferred verb if allowed; undefined if it allows none. */
 export const commandExample = (config: RuleConfig, preferred: Verb = 'exec'): string | undefined => {
   const verb = [preferred, ...verbs].find((candidate) => isGranted(config, candidate));
   return verb && examples[verb];
 };
 
-/** What a refused command can be instead. A template with exec can have commands that requesters must already be allowed to use. */
+/** What an invalid command can be instead. A template with exec may name any verb: requesters may hold the permission without its grant. */
 function offerOf(config: RuleConfig): Offer {
   const granted = config.exec === false ? verbs.filter((verb) => isGranted(config, verb)) : verbs;
   return {
@@ -153,11 +155,11 @@ function offerOf(config: RuleConfig): Offer {
   };
 }
 
-/** A rule as people write it in YAML. */
+/** The rule as YAML in flow style. */
 const flowOf = ({ resources, verbs: names }: TemplateRule): string =>
   `{apiGroups: [''], resources: [${resources.join(', ')}], verbs: [${names.join(', ')}]}`;
 
-/** The command that the requester can type, for one pod. Code `InvalidAccessCommand` if the command is invalid, or does not fit the pod. */
+/** The command for the requester to type, for one pod. Code `InvalidAccessCommand` if the command is invalid, or does not fit the pod. */
 export function renderAccessMessage(config: CommandConfig, pod: CommandSubject): { readonly text: string } | Refused {
   const read = readAccessCommand(config);
   return 'violation' in read ? read : renderAccessCommand(read.command, pod);

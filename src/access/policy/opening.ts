@@ -41,8 +41,7 @@ export type Opening =
     };
 
 /**
- * Decides whether access may open at `nowMs` (epoch ms). Pure: the same votes and the same time give the same answer, after any restart.
- * An emergency waits for nothing.
+ * Decides whether access may open at `nowMs` (epoch ms). Pure, so a restart does not change the answer. An emergency waits for nothing.
  */
 export function openingOf(input: OpeningInput, nowMs: number): Opening {
   const { spec, config, createdAtMs, claimedAtMs } = input;
@@ -105,8 +104,8 @@ type ApprovalProgress =
   | Extract<Opening, { is: 'pending' | 'timedOut' }>;
 
 /**
- * Whether the template's approvals are complete. Without `approvals` in the template, a request is approved at its creation. A vote that
- * was created after `pendingFor` never counts.
+ * Whether the template's approvals are complete. Without `approvals` in the template, a request is approved at its creation. Votes
+ * count only if they were created before `pendingFor` has passed.
  */
 function approvalProgress(
   { config: { approvals: asked }, approvals, createdAtMs }: OpeningInput,

@@ -24,8 +24,7 @@ const FIELD = 'spec.controllerTargetMutationConfig.patchSpecOperations';
 
 /**
  * Parses the operation at `index` of a template's list by RFC 6902, and checks its members: `op`, the syntax of the pointers, and the
- * value. `applyJsonPatch` checks the rest, such as a move into itself. Ignores unknown members. Copies the value with `copy`. Code
- * `InvalidPatch`.
+ * value. `applyJsonPatch` checks the rest, such as a move into itself. Ignores unknown members. Code `InvalidPatch`.
  */
 export function parsePatchOperation(
   raw: unknown,
@@ -52,7 +51,7 @@ export function parsePatchOperation(
 /** Parses a JSON pointer of RFC 6901. The empty string is the whole document. */
 function parsePointer(pointer: unknown): { readonly tokens: readonly string[] } | { readonly problem: string } {
   if (typeof pointer !== 'string') return { problem: 'must be a JSON Pointer such as /spec/containers/0/image' };
-  if (pointer.length > MAX_POINTER) return { problem: `is longer than ${MAX_POINTER} characters` };
+  if (pointer.length > MAX_POINTER) return { problem: `is longer than ${MAX_POINTER} characters; shorten it` };
   if (pointer === '') return { tokens: [] };
   if (!pointer.startsWith('/')) return { problem: 'must begin with "/", as in /spec/containers/0/image' };
   if (/~(?![01])/.test(pointer)) return { problem: 'has a "~" that is neither ~0 (for "~") nor ~1 (for "/")' };

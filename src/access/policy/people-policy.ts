@@ -11,14 +11,14 @@ import { isInWindow, nextWindowStart, windowsViolations } from './start-windows.
 /** Tolerance for `spec.startAt`, milliseconds: the clocks of people and servers differ, and a request takes time to arrive. */
 const toleranceMs = 60_000;
 
-/** `GrantToGroups` for a vote, and for an emergency, that would open access for whole groups. */
+/** `GrantToGroups` for each of `approvals` and `emergency` that is set although grants go to the allowed groups. */
 export function grantToViolations({ grantTo, approvals, emergency }: AccessConfig): Violation[] {
   if (grantTo !== 'AllowedGroups') return [];
   return [...(approvals ? ['approvals'] : []), ...(emergency ? ['emergency'] : [])].map((field) => ({
     code: 'GrantToGroups',
     message:
-      `spec.accessConfig.grantTo is AllowedGroups, and spec.accessConfig.${field} is set; approvals and emergencies open access for the ` +
-      'requester only, because a voter must never get the access: set grantTo to Requester',
+      `spec.accessConfig.grantTo is AllowedGroups, and spec.accessConfig.${field} is set; approved and emergency access is for the ` +
+      `requester only: set grantTo to Requester, or remove ${field}`,
     field: 'spec.accessConfig.grantTo',
     status: 422,
   }));
@@ -68,7 +68,8 @@ export function startViolation(
   }
   if (!windows || isInWindow(windows, startMs)) return undefined;
   const next = nextWindowStart(windows, startMs);
-  const remedy = next === undefined ? 'write another time' : `the next window opens at ${formatTime(next)}`;
+  const remedy =
+    next === undefined ? 'write another time' : `the next window opens at ${formatTime(next)}: write a time in it`;
   return refuse(`is ${startAt}, when no window of the template is open; ${remedy}`, 422);
 }
 

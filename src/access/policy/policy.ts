@@ -78,8 +78,8 @@ export interface Explanation {
   /** Present if the verdict is `fail`. */
   readonly violation?: Violation;
   /**
-   * What to do to satisfy the rule. Absent if the verdict is `pass`, if the message of the violation says it, or if the rule was not
-   * checked, because what it would find is unknown.
+   * What to do to satisfy the rule. `explain` sets it only if the verdict is `fail`. Other callers omit it if the message of the violation
+   * already says it, and may set it for `unknown`.
    */
   readonly remedy?: string;
 }

@@ -18,13 +18,13 @@ export function reasonConfigViolation(config: ReasonConfig | undefined): Violati
   if (!('problem' in compiled)) return undefined;
   return {
     code: 'InvalidPattern',
-    message: `${patternField} ${quote(config.pattern)} ${compiled.problem}; write RE2 syntax, for example ^(INC|CHG)-[0-9]+`,
+    message: `${patternField} ${quote(config.pattern)} ${compiled.problem}`,
     field: patternField,
     status: 422,
   };
 }
 
-/** Why the template does not accept the reason: `ReasonMissing` or `ReasonMismatch`. Undefined if it does, or if it asks for none. */
+/** `ReasonMissing` or `ReasonMismatch` if the template does not accept the reason; `InvalidPattern` if no reason can match its pattern. */
 export function reasonViolation(reason: string | undefined, config: ReasonConfig | undefined): Violation | undefined {
   if (!config) return undefined;
   const length = [...(reason ?? '').trim()].length;
@@ -52,8 +52,8 @@ export function reasonText(config: ReasonConfig): string {
 const promptText = ({ prompt }: ReasonConfig): string => (prompt === undefined ? '' : `: ${prompt}`);
 
 /**
- * The `link` of the template, with `{match}` replaced by the part of the reason that `pattern` matches. Undefined if there is no link, or
- * if it has `{match}` and nothing matches.
+ * The `link` of the template, with `{match}` replaced by the percent-encoded part of the reason that `pattern` matches. Undefined if there
+ * is no link, or if it has `{match}` and nothing matches.
  */
 export function reasonLink(reason: string, { link, pattern }: ReasonConfig): string | undefined {
   if (link === undefined || !link.includes('{match}')) return link;
@@ -65,7 +65,7 @@ export function reasonLink(reason: string, { link, pattern }: ReasonConfig): str
 
 type Compiled = { readonly pattern: RE2JS } | { readonly problem: string };
 
-/** By source, because compilation takes milliseconds. Bounded, because templates may have any pattern. */
+/** Compiled patterns by source. Compilation takes milliseconds. Bounded, because templates may have any pattern. */
 const patterns = new RecentMap<string, Compiled>(256);
 
 function compile(source: string): Compiled {
@@ -81,9 +81,11 @@ function tryCompile(source: string): Compiled {
     const pattern = RE2JS.compile(source);
     const size = pattern.programSize();
     if (size <= maxProgramSize) return { pattern };
-    return { problem: `compiles to ${size} instructions; at most ${maxProgramSize} are allowed: repeat less` };
+    return {
+      problem: `compiles to ${size} instructions; at most ${maxProgramSize} are allowed: lower its repetition counts, or split or shorten it`,
+    };
   } catch (error) {
-    return { problem: `is not valid (${describe(error)})` };
+    return { problem: `is not valid (${describe(error)}); write RE2 syntax, for example ^(INC|CHG)-[0-9]+` };
   }
 }
 

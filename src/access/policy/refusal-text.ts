@@ -1,10 +1,10 @@
 import { shorten } from '../../kit/shorten.ts';
 
-/** Why the API server rejects an object of a grant, and what its author or an administrator can do, both without a final period. */
+/** Why the API server rejects an object of a grant, and what the template's author or an administrator can do. No final periods. */
 export interface RefusalText {
   readonly cause: string;
   readonly remedy: string;
-  /** Whether the cause can end without an edit of the template or its workload. */
+  /** Whether the cause can be corrected without an edit of the template or its workload. */
   readonly endsWithoutEdit: boolean;
 }
 
@@ -16,11 +16,15 @@ const correctPod =
 
 /** The first that matches applies. */
 const remedies: readonly (readonly [cause: RegExp, remedy: string, endsWithoutEdit: boolean])[] = [
-  [/^exceeded quota: /, 'lower the resources of the pod, or ask an administrator to raise the ResourceQuota', true],
+  [
+    /^exceeded quota: /,
+    'lower the resources of the pod if the quota limits them, or ask an administrator to raise the ResourceQuota',
+    true,
+  ],
   [/^failed quota: /, 'set the resources that the ResourceQuota asks for in the pod', true],
   [
     /^violates PodSecurity /,
-    'set the securityContext that it names in the pod, or ask an administrator for another Pod Security level',
+    'correct the fields of the pod that it names, or ask an administrator for another Pod Security level',
     true,
   ],
   [/no PriorityClass with name /, 'name an existing PriorityClass, or ask an administrator to create it', true],
@@ -39,11 +43,11 @@ const remedies: readonly (readonly [cause: RegExp, remedy: string, endsWithoutEd
   [/^cannot be handled as an? /, correctPod, false],
   [/^is invalid: /, correctPod, false],
 ];
-const otherRemedy = 'change the template so that the policy allows it, or ask the owner of the policy';
+const otherRemedy = 'change the template so that the API server accepts it, or ask an administrator';
 
 /**
  * Explains the message of a Status with which the API server rejected the creation of an object of `namespace`. Omits the name of the
- * object, the user that the server is, and how much of a quota is used, and cuts the rest to 512 characters in one line.
+ * object, the username of the server, and how much of a quota is used, and cuts the rest to 512 characters in one line.
  */
 export function refusalText(message: string, namespace: string): RefusalText {
   const cause = causeIn(message);
@@ -52,7 +56,7 @@ export function refusalText(message: string, namespace: string): RefusalText {
 }
 
 /**
- * The unknown fields in the message of a Status by which the API server rejects an object in strict validation; undefined for another one.
+ * The unknown fields in the message of a Status by which the API server rejects an object in strict validation; undefined for any other.
  */
 export function unknownFieldsIn(message: string): string[] | undefined {
   const [, errors] = /: strict decoding error: (.*)$/s.exec(message) ?? [];
@@ -73,7 +77,7 @@ export function ignoredFieldsText(message: string): string {
   return at < 0 ? '' : message.slice(at).replace(/; correct or remove them$/, '');
 }
 
-/** Types of Go in the words of JSON. */
+/** Go types, described in terms of JSON. */
 const goTypes: Readonly<Record<string, string>> = {
   string: 'a string',
   bool: 'true or false',

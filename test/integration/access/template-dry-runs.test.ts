@@ -123,14 +123,14 @@ describe('a template whose objects the API server would reject', () => {
     [
       'a quota',
       withPod('over-quota', { resources: { requests: { cpu: '2' } } }),
-      /^exceeded quota: small, requested: requests\.cpu=2, limited: requests\.cpu=1; lower the resources of the pod, or ask an administrator to raise the ResourceQuota;/,
+      /^exceeded quota: small, requested: requests\.cpu=2, limited: requests\.cpu=1; lower the resources of the pod if the quota limits them, or ask an administrator to raise the ResourceQuota;/,
       () => stage.apply(quota),
       () => stage.kubectl('delete', 'resourcequota', 'small'),
     ],
     [
       'Pod Security',
       withPod('restricted', {}),
-      /^violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false \(container "app" must set .*; set the securityContext that it names in the pod, or ask an administrator for another Pod Security level;/,
+      /^violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false \(container "app" must set .*; correct the fields of the pod that it names, or ask an administrator for another Pod Security level;/,
       () => labelNamespace('pod-security.kubernetes.io/enforce=restricted'),
       () => labelNamespace('pod-security.kubernetes.io/enforce-'),
     ],

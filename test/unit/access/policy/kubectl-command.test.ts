@@ -43,7 +43,7 @@ describe('the client in an access command', () => {
   const refused: [string, RegExp][] = [
     [
       `${exec}; curl https://example.org/x | sh`,
-      /has ";" outside of quotes, .* put text for the pod’s shell between single quotes$/,
+      /has ";" outside of quotes, .* put text for the shell of the pod between single quotes$/,
     ],
     [`${exec} | sh`, /has "\|" outside/],
     [`${exec} && id`, /has "&" outside/],
@@ -69,8 +69,8 @@ describe('the client in an access command', () => {
     [`curl https://example.org`, /begins with "curl"; allowed are kubectl and oc, for example: kubectl exec/],
     [`PATH=/tmp ${exec}`, /begins with "PATH=\/tmp"/],
     [`/tmp/kubectl exec ${pod.name}`, /begins with "\/tmp\/kubectl"/],
-    [`''`, /begins with nothing/],
-    [`kubectl`, /has kubectl nothing; allowed are exec, attach, logs, port-forward/],
+    [`''`, /begins with an empty word/],
+    [`kubectl`, /has kubectl without a verb; allowed are exec, attach, logs, port-forward/],
     [`kubectl apply -f https://example.org/role.yaml`, /has kubectl "apply"; allowed are exec/],
     [
       `kubectl debug -it -n ${pod.namespace} ${pod.name} --image=busybox`,
@@ -81,7 +81,7 @@ describe('the client in an access command', () => {
     [`kubectl -n exec delete pod ${pod.name}`, /has kubectl "delete"/],
     [
       `kubectl exec -f https://example.org/pod.yaml ${pod.name} -- sh`,
-      /has the option "-f"; allowed to exec are -n --namespace/,
+      /has the option "-f"; allowed for exec are -n --namespace/,
     ],
     [`kubectl --server https://example.org exec ${pod.name} -- sh`, /has the option "--server"; allowed are -n/],
     [`kubectl --kubeconfig=/tmp/x exec ${pod.name} -- sh`, /has the option "--kubeconfig"/],
@@ -91,8 +91,8 @@ describe('the client in an access command', () => {
     [`kubectl exec -{{ index .Metadata.Labels "team" }} ${pod.name} -- sh`, /has the option "-the label"/],
     [`kubectl exec vault-0 -- sh`, /has the target "vault-0"; write \{\{ \.Metadata\.Name \}\} instead/],
     [`kubectl exec deploy/${pod.name} -- sh`, /has the target "deploy\/the name"/],
-    [`kubectl exec -c ${pod.name} -- sh`, /has the target nothing/],
-    [`kubectl exec -- ${pod.name}`, /has the target nothing/],
+    [`kubectl exec -c ${pod.name} -- sh`, /is kubectl exec without a target/],
+    [`kubectl exec -- ${pod.name}`, /is kubectl exec without a target/],
     [
       `kubectl exec -it -c cart ${pod.name}`,
       /is kubectl exec without a command for the pod; write --, then the command, for example: kubectl exec/,
@@ -103,10 +103,10 @@ describe('the client in an access command', () => {
     ],
     [`kubectl exec -it ${pod.name} --`, /is kubectl exec without a command for the pod/],
     [`kubectl exec -it ${pod.name} -- ''`, /is kubectl exec without a command for the pod/],
-    [`kubectl exec --tail=1 ${pod.name} -- sh`, /has the option "--tail"; allowed to exec are/],
-    [`kubectl --tail=1 exec ${pod.name} -- sh`, /has the option "--tail"; allowed to exec are/],
-    [`kubectl logs -it ${pod.name}`, /has the option "-it"; allowed to logs are/],
-    [`kubectl port-forward -c web ${pod.name} 80`, /has the option "-c"; allowed to port-forward are/],
+    [`kubectl exec --tail=1 ${pod.name} -- sh`, /has the option "--tail"; allowed for exec are/],
+    [`kubectl --tail=1 exec ${pod.name} -- sh`, /has the option "--tail"; allowed for exec are/],
+    [`kubectl logs -it ${pod.name}`, /has the option "-it"; allowed for logs are/],
+    [`kubectl port-forward -c web ${pod.name} 80`, /has the option "-c"; allowed for port-forward are/],
     [`kubectl logs ${pod.name} -c`, /has the option "-c" without a value; write one, or remove the option$/],
     [
       `kubectl logs ${pod.name} --since 1d`,

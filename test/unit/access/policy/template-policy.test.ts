@@ -546,7 +546,7 @@ describe('template policy', () => {
     [
       'a command that needs a permission that requesters must already hold',
       template({ podSpec }, { accessCommand: logsCommand }),
-      /^spec\.accessConfig\.accessCommand is kubectl logs, which needs get pods\/log, and the template does not hand that out; add \{.*pods\/log.*\} to spec\.accessConfig\.rules, or write .*: kubectl exec -ti .*; it fails for requesters who do not hold this already$/,
+      /^spec\.accessConfig\.accessCommand is kubectl logs, which needs get pods\/log, and the template does not hand that out; add \{.*pods\/log.*\} to spec\.accessConfig\.rules, or write .*: kubectl exec -ti .*; it fails for requesters who do not already hold this permission$/,
     ],
     [
       'a command without a namespace, also of a template without exec',
@@ -559,7 +559,7 @@ describe('template policy', () => {
     [
       'a command without -- before the one for the pod',
       template({ podSpec }, { accessCommand: 'kubectl exec -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} sh' }),
-      /^spec\.accessConfig\.accessCommand has no -- before the command for the pod, which kubectl refuses from version 1\.31 on; write it$/,
+      /^spec\.accessConfig\.accessCommand has no -- before the command for the pod, which kubectl rejects from version 1\.31 on; write it$/,
     ],
     ['both targets', template({ podSpec, controllerTargetRef }), /podSpec is ignored/],
     ['a mutation without a target', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],

@@ -54,7 +54,7 @@ describe('the conditions of a template', () => {
     const { message } = status.conditions?.find(({ type }) => type === 'AccessCommandValid') ?? {};
     assert.match(
       message ?? '',
-      /needs get pods\/log, .* it fails for requesters who do not hold this already\. spec\..* has no -n, so it fails for .*; write -n \{\{ \.Metadata\.Namespace \}\}$/,
+      /needs get pods\/log, .* it fails for requesters who do not already hold this permission\. spec\..* has no -n, so it fails for .*; write -n \{\{ \.Metadata\.Namespace \}\}$/,
     );
     assert.equal(status.ready, true);
   });
