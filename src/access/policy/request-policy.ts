@@ -24,7 +24,7 @@ import { peopleConfigViolation, startViolation } from './people-policy.ts';
 import type { Check, RuleBook } from './policy.ts';
 import { reasonText, reasonViolation } from './reason.ts';
 
-/** A user, as the API server authenticated the call. */
+/** The user of a call, as the API server authenticated them. */
 export interface Caller {
   readonly username: string;
   readonly uid: string;
@@ -46,7 +46,7 @@ export type TemplateState =
       readonly observedGeneration: number | undefined;
       /** The first condition that is False, except AccessPlanValid and the summaries. */
       readonly failing?: { readonly type: string; readonly reason: string; readonly message: string };
-      /** Why the server could not plan access when the reconciler last judged this generation. A request may get another answer. */
+      /** Why the server could not plan access when the reconciler last checked this generation. The plan of a request may succeed. */
       readonly unplannable?: { readonly code: string; readonly message: string };
     };
 
@@ -67,7 +67,7 @@ export interface RequestInput {
   /** The spec before an UPDATE. */
   readonly oldSpec?: RequestSpec;
   readonly template: TemplateState;
-  /** Whether the caller holds `permissionsToHold` of the template. Not checked, and false, if a group matches. */
+  /** Whether the caller holds `permissionsToHold` of the template. False without a check in an emergency, or if a group matches. */
   readonly alreadyHolds: boolean;
   /** For an emergency, an overdue review of the caller's earlier emergency access; undefined if none is overdue. */
   readonly overdueReview?: OverdueReview | undefined;
@@ -147,7 +147,7 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
     return undefined;
   const why = template.failing
     ? `${failingText(template.failing)}. Ask ${correcterOf(template.failing)} to correct it`
-    : 'its status has no failing condition';
+    : 'its status has no failing condition; wait until the server updates the status';
   return {
     code: 'TemplateNotReady',
     message: `template ${templateName} is not ready: ${why}`,
@@ -161,7 +161,7 @@ type FailingCondition = NonNullable<Extract<TemplateState, { readonly found: tru
 const failingText = ({ type, message }: FailingCondition): string =>
   `${type} is not True: ${message.replace(/\.$/, '')}`;
 
-/** Who can make the condition True. Waiting helps the requester with none of them, and the message addresses this person. */
+/** The person who can correct the cause of the condition. Its message addresses this person. */
 const correcterOf = ({ type }: FailingCondition): string =>
   type === gatewayCondition ? 'an administrator' : 'the author of the template';
 
@@ -186,12 +186,13 @@ const callerIsEligible: Check<RequestInput> = ({ caller, spec, templateName, tem
   };
 };
 
-/** The webhook denies templates with such a group, but they may have been stored before. No identity provider reports such a group. */
+/** Whether the name has outer white space, so that no identity provider reports it. Templates stored without the webhook may have one. */
 const hasOuterSpace = (group: string): boolean => group !== group.trim();
 
 /** What a caller in none of the groups can do, as a clause. `join`: what to do if a person can be in one of the groups. */
 function groupsRemedy(allowedGroups: readonly string[], join: string): string {
-  if (allowedGroups.length === 0) return 'ask its author to add one of your groups to spec.accessConfig.allowedGroups';
+  if (allowedGroups.length === 0)
+    return 'ask the author of the template to add one of your groups to spec.accessConfig.allowedGroups';
   const impossible = allowedGroups.filter(hasOuterSpace);
   if (impossible.length === 0) return join;
   const correct = `ask the author of the template to remove the space from ${listNames(impossible)}, which no one can be in (InvalidGroup)`;
@@ -221,7 +222,7 @@ const targetPodIsName: Check<RequestInput> = ({ kind, spec }) => {
   if (isObjectName(targetPod)) return undefined;
   return {
     code: 'InvalidTargetPod',
-    message: `spec.targetPod must be the name of a pod, such as web-5d9c7b4f-x2x4q, not ${typeof targetPod === 'string' ? quote(targetPod) : `a ${typeof targetPod}`}`,
+    message: `spec.targetPod must be the name of a pod, such as web-5d9c7b4f-x2x4q, not ${typeof targetPod === 'string' ? quote(targetPod) : `a value of type ${typeof targetPod}`}`,
     field: 'spec.targetPod',
     status: 422,
   };
@@ -238,8 +239,7 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
 };
 
 /**
- * Denies fields that only an update may set, for example those in a copy of an older request: they would claim or extend access before it
- * is granted.
+ * Denies fields that only an update may set, for example in a copy of an older request. A claim or an extension would precede the grant.
  */
 const setsNoUpdateField: Check<RequestInput> = ({ spec }) => {
   const isSet = {
@@ -299,21 +299,22 @@ export const grantPolicy: RuleBook<RequestInput> = {
     applies: templateIsFound,
   },
   'template-people': {
-    requirement: 'grantTo, reason, and start.windows of the template are valid',
+    requirement: 'grantTo, session, reason, and start.windows of the template are valid',
     check: templateSettingsAreValid,
-    remedy: () => 'ask the author to correct grantTo, reason.pattern, or start.windows of the template',
+    remedy: (input) =>
+      `ask the author to correct ${templateSettingsAreValid(input)?.field ?? 'these fields'} of the template`,
     applies: templateIsFound,
   },
   emergency: {
     requirement: 'the template lets the caller use emergency access, if spec.emergency is set',
     check: emergencyIsAllowed,
-    remedy: () => 'omit spec.emergency, and wait for approvals',
+    remedy: () => 'omit spec.emergency',
     applies: templateIsFound,
   },
   review: {
     requirement: 'no review of an emergency of the caller through this template is overdue',
     check: noReviewIsOverdue,
-    remedy: () => 'ask another person who may approve to review the earlier emergency',
+    remedy: () => 'ask another person with the verb approve on the template to review the earlier emergency',
   },
   eligible: {
     requirement: 'the caller is in an allowed group, or already holds in the namespace what the template gives',
@@ -329,7 +330,10 @@ export const grantPolicy: RuleBook<RequestInput> = {
   duration: {
     requirement: 'the duration can be granted',
     check: durationIsValid,
-    remedy: () => 'write a Go duration from 1s up, such as 30m, or leave spec.duration out',
+    remedy: (input) =>
+      durationIsValid(input)?.field === 'spec.duration'
+        ? 'write a Go duration from 1s up, such as 30m, or leave spec.duration out'
+        : 'ask the author of the template to correct its durations',
     applies: templateIsFound,
   },
   reason: {
@@ -380,7 +384,9 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
     check: isWithinLimits,
     remedy: ({ limits = [] }) => {
       const freeAt = fullLimit(limits)?.freeAt;
-      return freeAt === undefined ? 'revoke an open request' : `revoke an open request, or ask again at ${freeAt}`;
+      return freeAt === undefined
+        ? 'revoke an open request'
+        : `revoke an open request, or create this one at ${freeAt}`;
     },
     applies: templateIsFound,
   },

@@ -11,8 +11,8 @@ import { refuse, type Violation } from './policy.ts';
 type SessionConfig = Pick<AccessConfig, 'session' | 'grantTo' | 'rules'>;
 
 /**
- * The session of new grants of the template; undefined if their users call the API server directly. A recorder that has failed must not
- * lock people out of an emergency, so emergency access never requires it.
+ * The session of new grants of the template; undefined if their users call the API server directly. Emergency access never requires a
+ * recording, so that a failed recorder locks no one out.
  */
 export function sessionOf({ session }: Pick<AccessConfig, 'session'>, isEmergency = false): GrantSession | undefined {
   if (session?.via !== 'Gateway') return undefined;
@@ -40,7 +40,7 @@ const minute = 60_000_000_000n;
 
 /**
  * `InvalidSession` for each of `idleAfter`, `record`, and `recordInput` of a template that is invalid or has no effect. `GatewayToGroups`
- * if grants would let whole groups pass the gateway.
+ * if grants would open the gateway to whole groups.
  */
 export function sessionViolations({ session, grantTo }: SessionConfig): Violation[] {
   const { via, idleAfter, record = 'Off', recordInput = false } = session ?? {};
@@ -51,7 +51,7 @@ export function sessionViolations({ session, grantTo }: SessionConfig): Violatio
   if (idleAfter !== undefined && via !== 'Gateway') {
     add(
       'session.idleAfter',
-      'is set without via: Gateway; only the gateway can end idle sessions: set it, or remove idleAfter',
+      'is set without via: Gateway; only the gateway can end idle sessions: set via: Gateway, or remove idleAfter',
     );
   } else if (idleAfter !== undefined) {
     const parsed = parseGoDuration(idleAfter);
@@ -62,7 +62,7 @@ export function sessionViolations({ session, grantTo }: SessionConfig): Violatio
   if (record !== 'Off' && via !== 'Gateway') {
     add(
       'session.record',
-      `is ${record} without via: Gateway; only the gateway can record sessions: set it, or remove record`,
+      `is ${record} without via: Gateway; only the gateway can record sessions: set via: Gateway, or remove record`,
     );
   }
   if (recordInput && record === 'Off') {

@@ -38,8 +38,8 @@ export function isInWindow(windows: readonly StartWindow[], atMs: number): boole
 }
 
 /**
- * The first instant from `atMs` (epoch ms) on that lies in one of the windows, in whole minutes unless it is `atMs` itself. Undefined if
- * there is no window, or none has a day; the CRD rejects both.
+ * The first instant at or after `atMs` (epoch ms) that lies in one of the windows, in whole minutes unless it is `atMs` itself. Undefined
+ * if there is no window, or none has a day; the CRD rejects both.
  */
 export function nextWindowStart(windows: readonly StartWindow[], atMs: number): number | undefined {
   if (isInWindow(windows, atMs)) return atMs;
@@ -77,7 +77,7 @@ function openingsOf(window: StartWindow, atMs: number): number[] {
   return [];
 }
 
-/** How far the zone is ahead of UTC at that instant, milliseconds. */
+/** The offset of the zone from UTC at that instant, milliseconds; positive east of UTC. */
 function offsetMs(timeZone: string, atMs: number): number {
   const { year, month, day, minutes } = localTime(timeZone, atMs);
   return utcMidnight(year, month, day) + minutes * minuteMs - Math.floor(atMs / minuteMs) * minuteMs;
@@ -105,7 +105,7 @@ function minutesOf(time: string): number {
   return hours * 60 + minutes;
 }
 
-/** By time zone, because creating a format takes 0.1 ms. Bounded, because templates may name any zone. */
+/** Formats by time zone. Creating one takes 0.1 ms. Bounded, because templates may name any zone. */
 const formats = new RecentMap<string, Intl.DateTimeFormat | undefined>(64);
 
 /** Undefined if there is no such zone. */

@@ -64,8 +64,8 @@ function permissionsOnAllPods(rules: readonly TemplateRule[]): Permission[] {
 }
 
 /**
- * `MissingIdentity` if `spec.author` is not the caller, or names a group that the caller is not in. The mutating webhook writes it, and the
- * controller checks the permissions of that user.
+ * `MissingIdentity` if `spec.author` is not the caller, or names a group that the caller is not in. The mutating webhook writes the author,
+ * whose permissions the controller checks.
  */
 export function authorCallerViolation(
   caller: Pick<Caller, 'username' | 'groups'>,

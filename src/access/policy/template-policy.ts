@@ -45,12 +45,12 @@ export const notPlanned = 'NotPlanned';
 /** A check that finds all violations of its rule. */
 type CheckAll = (input: TemplateInput) => readonly Violation[];
 
-/** An admission policy for the server denies the same, so that a thief of its token opens no access there. */
+/** A ValidatingAdmissionPolicy denies the server creations there, too, so that a stolen token of the server opens no access. */
 const namespaceIsOpen: Check<TemplateInput> = ({ namespace, serverNamespace }) =>
   namespace === 'kube-system' || namespace === serverNamespace
     ? refuse(
         'NamespaceClosed',
-        `metadata.namespace is ${namespace}; the server opens no access in kube-system and in its own namespace: move the workload and the template to another namespace`,
+        `metadata.namespace is ${namespace}; the server opens no access in kube-system or in its own namespace: move the workload and the template to another namespace`,
         'metadata.namespace',
         403,
       )
@@ -79,7 +79,7 @@ const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
   return invalid('MissingTarget', 'spec', `the template names no target; set ${needed}`);
 };
 
-/** `InvalidName` if no object can have the name of the workload, which would only look like one that does not exist yet. */
+/** `InvalidName` if no object can have the name of the workload. Otherwise, the template would wait for a workload that can never exist. */
 function targetNameViolation({ kind, name }: JsonObject): Violation | undefined {
   if (isObjectName(name)) return undefined;
   const text = String(name);
@@ -164,7 +164,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   durations: {
     requirement: 'the durations are Go durations, and the default is not above the maximum',
     check: durationsAreValid,
-    remedy: () => 'write Go durations from 1s up, such as 30m, with defaultDuration not above maxDuration',
+    remedy: () => 'write Go durations from 1s to 87600h, such as 30m, with defaultDuration not above maxDuration',
   },
   groups: {
     requirement: 'the groups of the template are groups of people, not groups of Kubernetes itself',
@@ -183,9 +183,9 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     remedy: () => 'set grantTo to Requester, or remove approvals and emergency',
   },
   session: {
-    requirement: 'only sessions of a requester through the gateway have an idle limit, 1m to 24h, and recordings',
+    requirement: 'idleAfter and record are valid, and set only with via: Gateway, which needs grantTo: Requester',
     check: sessionWorks,
-    remedy: () => 'set grantTo to Requester; set idleAfter and record, if at all, together with via: Gateway',
+    remedy: ({ spec }) => `correct ${sessionViolations(spec.accessConfig)[0]?.field ?? 'spec.accessConfig.session'}`,
   },
   'reason-pattern': {
     requirement: 'the pattern for reasons is a short expression in RE2 syntax',
@@ -219,17 +219,17 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     remedy: () => 'write spec.podSpec as in a Pod',
   },
   patch: {
-    requirement: 'the patch operations are RFC 6902 over a pod template',
+    requirement: 'the patch operations are RFC 6902 operations on a pod template',
     check: patchIsWellFormed,
     remedy: (input) => `correct ${patchIsWellFormed(input)[0]?.field ?? 'the operation'}`,
   },
   quantities: {
-    requirement: 'caps and resources are quantities',
+    requirement: 'maxCpu, maxMemory, and maxStorage are quantities above zero, resources at least zero',
     check: quantitiesAreValid,
     remedy: () => 'write quantities such as 500m or 2Gi',
   },
   rules: {
-    requirement: 'the rules have at most 64 named verbs on pods or their subresources; without exec, at least one',
+    requirement: 'the rules name verbs on pods or their subresources, at most 64; if exec is false, at least one',
     check: rulesAreOnThePod,
     remedy: (input) =>
       `correct ${rulesAreOnThePod(input)[0]?.field ?? 'the rules'}; if exec is false, write a rule, and none for pods/exec`,
@@ -256,9 +256,11 @@ export const templatePolicy: RuleBook<TemplateInput> = {
 /** Warnings for the author about settings that are allowed but probably unintended, one sentence each. */
 export function templateWarnings({ kind, namespace, spec }: TemplateInput): string[] {
   const warnings: string[] = [];
-  const { allowedGroups, grantTo, maxDuration, extension } = spec.accessConfig;
+  const { allowedGroups, grantTo, maxDuration, extension, emergency } = spec.accessConfig;
   if (allowedGroups.length === 0) {
-    warnings.push('spec.accessConfig.allowedGroups is empty: only users who already hold this access can request it');
+    warnings.push(
+      `spec.accessConfig.allowedGroups is empty: ${emergency ? 'except in an emergency, ' : ''}only users who already hold this access can request it`,
+    );
   }
   if (grantTo === 'AllowedGroups') {
     warnings.push(
@@ -274,22 +276,24 @@ export function templateWarnings({ kind, namespace, spec }: TemplateInput): stri
   if (kind !== 'PodAccessTemplate') return warnings;
   if (own(spec, 'allowPrivilegedPod') === true) {
     warnings.push(
-      `spec.allowPrivilegedPod: without a label on the namespace, the API server rejects privileged access pods: kubectl label namespace ${namespace} access.drawbridge.dev/allow-privileged=true`,
+      `spec.allowPrivilegedPod is true: the API server rejects privileged access pods in a namespace without a label; to add it: kubectl label namespace ${namespace} access.drawbridge.dev/allow-privileged=true`,
     );
   }
   const hasRef = own(spec, 'controllerTargetRef') !== undefined;
   if (hasRef && own(spec, 'podSpec') !== undefined) {
-    warnings.push('spec.controllerTargetRef and spec.podSpec are both set: podSpec is ignored');
+    warnings.push(
+      'spec.controllerTargetRef and spec.podSpec are both set: the server ignores podSpec; remove one of them',
+    );
   }
   if (!hasRef && mutationOf(spec)) {
     warnings.push(
-      'spec.controllerTargetMutationConfig is ignored without spec.controllerTargetRef: remove it, and write the same values into spec.podSpec',
+      'the server ignores spec.controllerTargetMutationConfig without spec.controllerTargetRef: remove it, and write the same values into spec.podSpec',
     );
   }
   return warnings;
 }
 
-/** Whether both are durations, and the first is the shorter one. */
+/** Whether both are Go durations, and the first is shorter. */
 function isShorter(one: string, other: string): boolean {
   const [first, second] = [parseGoDuration(one), parseGoDuration(other)];
   return 'ns' in first && 'ns' in second && first.ns < second.ns;

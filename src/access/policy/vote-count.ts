@@ -33,7 +33,7 @@ export const votesNeeded = (entries: readonly ApprovalEntry[]): number =>
 /**
  * Counts approvals: every entry needs `count` people who are in one of its groups, if it has any, and one person counts for one entry only.
  * Two votes with the same username or the same uid count as one person. Votes count in the order of their creation, so a later vote never
- * changes when the entries were met.
+ * changes the time at which the entries were met.
  */
 export function countVotes<Vote extends CountedVote>(
   entries: readonly ApprovalEntry[],

@@ -37,16 +37,16 @@ export interface VoteInput {
   readonly request: VotedRequest;
   readonly template: TemplateState;
   /**
-   * The answer of a SubjectAccessReview for the verb `approve` on the template. False without a review if the request, or the template of
-   * a vote that is no review, does not exist.
+   * The answer of a SubjectAccessReview for the verb `approve` on the template. False without that call if the request does not exist, or
+   * if the template does not exist and `spec.about` is not Review.
    */
   readonly mayApprove: boolean;
 }
 
 /**
  * The name that the webhook gives a vote. With it, the API server stores at most one Approve and one Deny of a username for each
- * `spec.about`.
- * An approval counts for one version of the template, so the same person can approve again after an edit.
+ * `spec.about`. An approval counts for one version of the template, so its name changes with the version, and the same person can approve
+ * again after an edit.
  */
 export function voteName(
   requestUid: string,
@@ -180,8 +180,8 @@ const voterIsAnotherPerson: Check<VoteInput> = ({ voter, request }) => {
   const sameUid = requester !== undefined && requester.uid !== '' && requester.uid === voter.uid;
   if (requester && requester.username !== voter.username && !sameUid) return undefined;
   const message = requester
-    ? `${showName(voter.username)} created the request; another person must decide`
-    : 'the request names no requester, so the server cannot check that the voter is another person; ask the requester to create it again';
+    ? `${showName(voter.username)} is the requester${requester.username === voter.username ? '' : ` (by uid; the request names ${showName(requester.username)})`}; another person must decide`
+    : 'the request names no requester, so the server cannot check that the voter is another person; create a new request. The mutating webhook of drawbridge sets its requester: check that it is installed';
   return refuse('SelfApproval', message, 'spec.request', 403);
 };
 
@@ -205,7 +205,7 @@ const voterMayApprove: Check<VoteInput> = (input) => {
   return refuse(
     'NotApprover',
     `${showName(voter.username)} does not hold the verb approve on template ${showName(request.templateName)} in namespace ${showName(namespace)}; ` +
-      'an administrator can bind the role drawbridge-approver',
+      'ask an administrator to bind the ClusterRole drawbridge-approver',
     'spec.request',
     403,
   );
@@ -223,7 +223,7 @@ const voterIsInAGroup: Check<VoteInput> = ({ voter, spec, template, request }) =
   return refuse(
     'NotInGroups',
     `an approval of ${showName(voter.username)} would not count: the user is in none of the groups that template ${showName(request.templateName)} needs (${needed}); ` +
-      'ask a member of each to approve; you can only deny',
+      'ask members of these groups to approve; you can only deny',
     'spec.decision',
     403,
   );

@@ -224,7 +224,7 @@ describe('a template whose objects the API server would reject', () => {
     assert.equal(status, 403, JSON.stringify(body));
     assert.match(
       (body as { message: string }).message,
-      /NamespaceClosed: metadata.namespace is kube-system; the server opens no access in kube-system and in its own namespace: move the workload and the template to another namespace/,
+      /NamespaceClosed: metadata.namespace is kube-system; the server opens no access in kube-system or in its own namespace: move the workload and the template to another namespace/,
     );
   });
 

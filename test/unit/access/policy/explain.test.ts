@@ -10,6 +10,7 @@ import {
 import { createRequestPolicy, type RequestInput } from '../../../../src/access/policy/request-policy.ts';
 import { updateRequestPolicy } from '../../../../src/access/policy/request-update-policy.ts';
 import { templatePolicy } from '../../../../src/access/policy/template-policy.ts';
+import type { TemplateSpec } from '../../../../src/api/access/kinds.ts';
 import { readyTemplate } from '../../admission/support.ts';
 
 const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
@@ -61,7 +62,7 @@ describe('explaining a policy', () => {
       [
         ['duration', 'InvalidDuration', 'write a Go duration from 1s up, such as 30m, or leave spec.duration out'],
         ['not-revoked', 'AlreadyRevoked', 'leave spec.revoked out'],
-        ['limits', 'LimitReached', 'revoke an open request, or ask again at 2026-11-21T10:00:00Z'],
+        ['limits', 'LimitReached', 'revoke an open request, or create this one at 2026-11-21T10:00:00Z'],
       ],
     ],
     [
@@ -95,6 +96,11 @@ describe('explaining a policy', () => {
           'ask an administrator to correct this: GatewayAvailable is not True: the APIService is missing',
         ],
       ],
+    ],
+    [
+      'a template with an invalid duration',
+      { template: withConfig({ defaultDuration: 'long' }) },
+      [['duration', 'InvalidDuration', 'ask the author of the template to correct its durations']],
     ],
     [
       'a template whose only group no one can be in',
@@ -222,8 +228,13 @@ describe('the lines of an explanation', () => {
 
 /** A ready template with these allowed groups. */
 function allowing(...allowedGroups: string[]) {
+  return withConfig({ allowedGroups });
+}
+
+/** A ready template with these fields of `accessConfig`. */
+function withConfig(fields: Partial<TemplateSpec['accessConfig']>) {
   const spec = readySpec();
-  return readyTemplate({ spec: { ...spec, accessConfig: { ...spec.accessConfig, allowedGroups } } });
+  return readyTemplate({ spec: { ...spec, accessConfig: { ...spec.accessConfig, ...fields } } });
 }
 
 function readySpec() {

@@ -437,7 +437,7 @@ describe('template policy', () => {
           template({ podSpec }, { session: { via: 'Direct', record } }),
           'InvalidSession',
           'spec.accessConfig.session.record',
-          /without via: Gateway; .* set it, or remove record/,
+          /without via: Gateway; .* set via: Gateway, or remove record/,
         ] as const,
     ),
     [
@@ -561,8 +561,12 @@ describe('template policy', () => {
       template({ podSpec }, { accessCommand: 'kubectl exec -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} sh' }),
       /^spec\.accessConfig\.accessCommand has no -- before the command for the pod, which kubectl rejects from version 1\.31 on; write it$/,
     ],
-    ['both targets', template({ podSpec, controllerTargetRef }), /podSpec is ignored/],
-    ['a mutation without a target', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],
+    ['both targets', template({ podSpec, controllerTargetRef }), /the server ignores podSpec; remove one of them/],
+    [
+      'a mutation without a target',
+      template({ podSpec, controllerTargetMutationConfig: {} }),
+      /ignores spec\.controllerTargetMutationConfig without/,
+    ],
   ] as const) {
     it(`warns about ${title}`, () => {
       const warnings = templateWarnings(input);

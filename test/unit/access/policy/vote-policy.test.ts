@@ -105,10 +105,18 @@ describe('the policy for votes', () => {
     });
   });
 
+  it('names the requester to a voter with the same uid under another username', () => {
+    const requester = { username: 'alice', uid: 'u-3' };
+    assert.equal(
+      denial({ request: { ...request, requester }, voter: { ...input.voter, username: 'alice2' } }),
+      'SelfApproval: alice2 is the requester (by uid; the request names alice); another person must decide',
+    );
+  });
+
   it('says that it cannot know the requester', () => {
     assert.equal(
       denial({ request: { ...request, requester: undefined } }),
-      'SelfApproval: the request names no requester, so the server cannot check that the voter is another person; ask the requester to create it again',
+      'SelfApproval: the request names no requester, so the server cannot check that the voter is another person; create a new request. The mutating webhook of drawbridge sets its requester: check that it is installed',
     );
   });
 
@@ -120,7 +128,7 @@ describe('the policy for votes', () => {
     const template = templateWith({ approvals: { ...approvals, all } });
     assert.equal(
       denial({ template }),
-      'NotInGroups: an approval of carol would not count: the user is in none of the groups that template payments-shell needs (owner: [payments-leads]; security: [secops, ciso]); ask a member of each to approve; you can only deny',
+      'NotInGroups: an approval of carol would not count: the user is in none of the groups that template payments-shell needs (owner: [payments-leads]; security: [secops, ciso]); ask members of these groups to approve; you can only deny',
     );
     assert.equal(denial({ template, voter: { ...input.voter, groups: ['ciso'] } }), undefined);
     assert.equal(denial({ template, spec: { ...input.spec, decision: 'Deny' } }), undefined);
