@@ -94,7 +94,10 @@ const MAX_WARNINGS = 4096;
 /** Length to which the API server then cuts each warning, characters. */
 const MAX_CUT_WARNING = 256;
 
-/** The warnings, cut so that the API server passes on all of them. Then each keeps its end, and the last one counts those left out. */
+/**
+ * The warnings, unchanged if the API server passes them on uncut. Otherwise, cuts each in the middle, so that it keeps its remedy, and
+ * replaces those that still do not fit by a count.
+ */
 function withinLimits(warnings: readonly string[]): readonly string[] {
   if (warnings.join('').length <= MAX_WARNINGS) return warnings;
   const kept: string[] = [];

@@ -5,8 +5,8 @@ export function shorten(text: string, max: number): string {
 }
 
 /**
- * The text, cut to at most `max` characters. Cuts in the middle, because a warning ends with what to do, with ASCII, because some clients
- * read headers as Latin-1, and splits no surrogate pair.
+ * The text, cut in the middle to at most `max` characters, because a warning ends with what to do. Marks the cut in ASCII, because some
+ * clients read headers as Latin-1. Splits no surrogate pair.
  */
 export function cutInTheMiddle(text: string, max: number): string {
   if (text.length <= max) return text;
