@@ -35,7 +35,7 @@ function run(program: string, args: readonly string[]): Promise<number> {
 /** The exit code that a shell reports for a program that the signal ended. */
 const exitCodeOf = (signal: NodeJS.Signals | null): number => 128 + (signal === null ? 0 : constants.signals[signal]);
 
-/** The name by which this program was called, and the command line. kubectl calls `kubectl_complete-drawbridge` to complete a command line of the plugin. */
+/** How users call this program, and its arguments. kubectl calls `kubectl_complete-drawbridge` to complete a command line of the plugin. */
 function commandLine(): { readonly program: string; readonly argv: readonly string[] } {
   // In a single executable, only argv0 has the name of the link by which it was called.
   const names = [process.argv0, process.argv[1] ?? ''].map((path) => basename(path));

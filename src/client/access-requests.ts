@@ -21,7 +21,7 @@ export const templateResource = (type: TypeName): Resource => byType[type].templ
 /** The short name of the kind of a request or template. */
 export const typeOf = ({ kind }: KubeObject): TypeName => (kind.startsWith('Pod') ? 'pod' : 'exec');
 
-/** A request or template, and its short type. */
+/** A request or template, and the short name of its kind. */
 export interface TypedObject {
   readonly type: TypeName;
   readonly object: KubeObject;
@@ -34,8 +34,8 @@ export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectNam
 });
 
 /**
- * Finds the request that the user named as `NAME`, `pod/NAME`, or `exec/NAME`. Rejects with a Problem if no such request exists, or if the
- * user named no type and a request of each type has this name.
+ * Finds the request that the user named as `NAME`, `pod/NAME`, or `exec/NAME`. Rejects with a Problem for any other text, if no such request
+ * exists, or if the user named no type and a request of each type has this name. Rejects with ApiError if a call fails.
  */
 export const findRequest = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
   find(connection, text, requestResource, 'request', ({ namespace, program, kubectlFlags }, name) => {

@@ -14,7 +14,10 @@ export function permitsExec(template: KubeObject): boolean {
   return exec !== false || rules.some(({ resources }) => resources.includes('pods/exec'));
 }
 
-/** The approvals that the template requires: `peer: 1 of group devs; security: 2 of groups secops or sre`. Empty if it requires none. */
+/**
+ * The approvals that the template requires: `peer: 1 of group devs; security: 2 of groups secops or sre`, or, for an entry without groups,
+ * `any: 1 with the verb approve on TEMPLATE`. Empty if it requires none.
+ */
 export function approversText(template: KubeObject): string {
   const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
   return all
@@ -37,9 +40,9 @@ export function canCount({ kind, name }: Subject, { groups }: ApprovalEntry, tem
 }
 
 /**
- * Names the entries for which no `holders` can vote, and the command that binds the groups of these entries: `no binding gives …`. Empty if
- * each entry has a holder whose votes can count. `holders`: the subjects that hold the verb approve on the template. `kubectlFlags`: the
- * flags that select the cluster and the namespace of the template.
+ * Names the entries of `approvals.all` without a holder whose votes can count, and the command that binds their groups: `no binding gives …`.
+ * Empty if each entry has one. `holders`: the subjects that hold the verb approve on the template. `kubectlFlags`: the flags that select the
+ * cluster and the namespace of the template.
  */
 export function missingBindingText(
   template: KubeObject,
@@ -52,7 +55,7 @@ export function missingBindingText(
   // Do not bind groups of Kubernetes: a template that names one is not ready, and the group could then approve through other templates.
   const named = missing.flatMap(({ groups = [] }) => groups).filter((name) => !name.startsWith('system:'));
   const groups = named.length > 0 ? new Set(named) : ['GROUP'];
-  // The author of the template chooses the names of groups, and an administrator pastes the command.
+  // The author of the template chooses the names of groups, and an administrator pastes the command, so each name is quoted.
   const bind = [
     'kubectl create rolebinding',
     shellWord(`${template.metadata.name}-approvers`),

@@ -38,8 +38,8 @@ interface Token {
 }
 
 /**
- * The words of a command line that are neither flags nor values of flags. Parses with the flags of all commands, because flags may stand
- * before the command.
+ * The words of a command line that are neither flags nor values of flags. Parses with the flags of all commands, because flags may
+ * precede the command.
  */
 export function wordsIn(argv: readonly string[], commands: readonly CommandSpec[]): string[] {
   return tokensOf(argv, allFlags(commands))
@@ -59,7 +59,7 @@ export const allFlags = (commands: readonly CommandSpec[]): FlagSpec[] => [
   ...commands.flatMap(({ flags = [] }) => flags),
 ];
 
-/** Parses a command line. @throws Problem with exit code 2; for an unknown command or flag, it names the nearest one. */
+/** Parses a command line. @throws Problem with exit code 2; for an unknown command or flag, its message names the nearest one, if any. */
 export function readCommandLine<C extends CommandSpec>(
   argv: readonly string[],
   commands: readonly C[],
@@ -169,5 +169,5 @@ const suggestion = (text: string, names: readonly string[]): string => {
   return found === undefined ? '; see --help for all commands' : `; did you mean ${found}?`;
 };
 
-/** A Problem for a wrong command line. With `command`, its message ends with how to get the help of that command. */
+/** A Problem for a wrong command line. With `command`, the printed line recommends the help of that command. */
 export const usageProblem = (message: string, command?: string): Problem => new Problem(exits.usage, message, command);

@@ -5,8 +5,8 @@ import { Problem, problemOf } from './problem.ts';
 import { specOf, stateOf } from './request-state.ts';
 
 /**
- * The error for a `start` that the API server denied, in words of the client. `program`: how users call it; `target`: the request and the
- * flags that find it again.
+ * The Problem for a `start` that the API server denied with `NotClaimable`, in words of the client; any other error unchanged. `program`: how
+ * users call the client; `target`: the request and the flags that find it again.
  */
 export function startProblem(error: unknown, request: KubeObject, program: string, target: string): unknown {
   if (!(error instanceof ApiError) || !error.message.includes('NotClaimable: ')) return error;

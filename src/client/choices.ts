@@ -23,17 +23,17 @@ export function awaitedDecision(request: KubeObject): string | undefined {
  */
 export type Choice = 'approve, deny' | 'deny (you approved)' | 'deny';
 
-/** What the user can decide, and by which template. */
+/** What the user can decide about a request. */
 export interface Decision {
   readonly choice: Choice;
-  /** Undefined if it does not exist, or the user may not read it. */
+  /** The template of the request; undefined if it does not exist, or the user may not read it. */
   readonly template: KubeObject | undefined;
 }
 
 /**
- * Returns a function that resolves to what the user can decide about a request, or to undefined if to nothing. It asks the API server once
- * for the user, and once for each template. If the user may not read a template, it assumes that the user is in a required group; the
- * server checks each vote anyway.
+ * Returns a function that resolves to what the user can decide about a request, or to undefined if the user can decide nothing. It reads the
+ * user once, and each template and the user's verb approve on it once. If it cannot read a template, it assumes that the user is in a
+ * required group; the server checks each vote anyway.
  */
 export function choicesOf(connection: ClusterConnection): (request: KubeObject) => Promise<Decision | undefined> {
   const { cluster, whoAmI } = connection;

@@ -14,7 +14,7 @@ import { type Args, usageProblem } from './args.ts';
  */
 export interface ClusterConnection {
   readonly cluster: OpenCluster;
-  /** The namespace of `-n`; default: the namespace of the context, or `default` if it has none. */
+  /** The namespace of `-n`; default: that of the context or, in a Pod without a kubeconfig, of its ServiceAccount; else `default`. */
   readonly namespace: string;
   /** Options for lists: the namespace, or no namespace with `-A`. */
   readonly scope: { readonly namespace?: string };
@@ -25,8 +25,8 @@ export interface ClusterConnection {
   /** The HTTP status codes, 401 or 403, with which the API server has refused lists and watches so far. `follow` (follow.ts) reads them. */
   readonly watchRefusals: readonly number[];
   /**
-   * How far the clock of the API server was ahead of the local clock at its last answer, milliseconds; accurate to a second. Undefined
-   * before the first answer.
+   * How far the clock of the API server was ahead of the local clock at its last answer, milliseconds; negative if behind. Accurate to a
+   * second. Undefined before the first answer with a Date header.
    */
   serverAheadMs(): number | undefined;
   /** How users call this program, for commands in messages: `drawbridge` or `kubectl drawbridge`. */
@@ -61,7 +61,7 @@ export async function searchedText(
   const questions = resources.map(({ group, plural }) =>
     cluster.own.isAllowed({ verb: 'list', group, resource: plural }),
   );
-  // Only the advice depends on the answers.
+  // If a call fails, only the advice is missing.
   const mayListAll = await Promise.all(questions).then(
     (answers) => answers.every((allowed) => allowed),
     () => false,
@@ -142,7 +142,7 @@ function timeoutOf(args: Args): number | undefined {
 
 /**
  * The credentials with the impersonation headers for `--as`, `--as-group`, and `--as-uid`. @throws Problem if `--as-group` or
- * `--as-uid` stands without `--as`, or if `--as` is empty.
+ * `--as-uid` is given without `--as`, or if `--as` is empty.
  */
 function impersonating(credentials: Credentials, args: Args): Credentials {
   const [user, uid, groups] = [args.text('as'), args.text('as-uid'), args.texts('as-group')];

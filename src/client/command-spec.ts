@@ -16,7 +16,7 @@ export interface FlagSpec {
   readonly short?: string;
   /** The placeholder of its value; absent for a flag without a value. */
   readonly value?: string;
-  /** Whether it may be given more than once. Default false. */
+  /** Whether each of its values counts. Default false: the last one counts. */
   readonly repeated?: true;
   readonly help: string;
   /** What completion offers for its value. Default: nothing. */
@@ -51,7 +51,7 @@ export interface CommandSpec {
   readonly examples?: readonly string[];
 }
 
-/** Exit codes of every command. */
+/** Exit codes. `audit verify` has its own, and `exec` returns that of the command in the pod. */
 export const exits = {
   done: 0,
   failed: 1,

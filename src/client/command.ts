@@ -14,7 +14,7 @@ export interface Context {
   readonly args: Args;
   readonly io: Io;
   readonly clock: Clock;
-  /** Aborts when the user presses Ctrl-C. */
+  /** Aborts on SIGINT, which Ctrl-C sends, and on SIGTERM. */
   readonly signal: AbortSignal;
   /**
    * Resolves to the connection that the common flags select; all calls share it. Rejects with a Problem if flags conflict, and with a
@@ -51,7 +51,7 @@ export interface Io {
   readonly kubeconfigPaths: string | undefined;
   /** How users call this program: `drawbridge` or `kubectl drawbridge`. */
   readonly program: string;
-  /** Runs a program on this terminal. Resolves to its exit code; rejects with ENOENT if it is not installed. */
+  /** Runs a program on this terminal. Resolves to its exit code. Rejects if it cannot start, with ENOENT if it is not installed. */
   run(program: string, args: readonly string[]): Promise<number>;
 }
 

@@ -9,8 +9,8 @@ import { timeFrom } from './times.ts';
 import { useText } from './use-text.ts';
 
 /**
- * The lines that `get` prints for a request, such as its state, its end, its approvals, and the command that uses it. `votes`: those that
- * approved its extensions, from `extensionVotes`.
+ * The lines that `get` prints for a request, such as its state, its end, its approvals, and the command that uses it. `votes`: the
+ * result of `extensionVotes`.
  */
 export function detailsOf(
   request: KubeObject,

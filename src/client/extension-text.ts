@@ -21,7 +21,7 @@ export function awaitedExtension(request: KubeObject): Extension | undefined {
   return number === undefined ? undefined : specOf(request).extensions?.[Number(number) - 1];
 }
 
-/** How far requesters may extend access through a template: `2 times, 6h in total, each with the approvals again`. */
+/** How far requesters may extend access through a template: `2 times, 6h in total, without approvals`, or `none`. */
 export function extensionsText(template: KubeObject): string {
   const { extension, approvals } = templateSpecOf(template).accessConfig ?? {};
   if (!extension) return 'none';
@@ -31,17 +31,17 @@ export function extensionsText(template: KubeObject): string {
   return `${times === 1 ? 'once' : `${times} times`}, ${total} in total, ${how}`;
 }
 
-/** What access becomes if the awaited extension is approved. */
+/** When access would end if the awaited extension were approved. */
 export interface ExtensionOutlook {
   /** When access would end at the latest, epoch ms. Undefined if the server would refuse the extension. */
   readonly endMs: number | undefined;
-  /** The same for people, with what limits it, or why the server would refuse it. */
+  /** The end as text, with what limits it, or why the server would refuse the extension. */
   readonly text: string;
 }
 
 /**
- * What the approval of `asked`, the extension that the request waits for, does by the current version of the template. The client does not
- * read the pod, which may stop earlier.
+ * When access would end if `asked`, the extension that the request waits for, were approved, by the current version of the template. The
+ * client does not read the pod, whose deadline may be earlier.
  */
 export function extensionOutlook(
   request: KubeObject,
@@ -72,7 +72,7 @@ function grantedEndMs(request: KubeObject, count?: number): number | undefined {
     .reduce((latestMs, { expiresAt }) => parseTime(expiresAt ?? '') ?? latestMs, parseTime(grant?.expiresAt ?? ''));
 }
 
-/** By how much access became longer, if that is less than `asked`, a Go duration; otherwise undefined. Access ends at a whole second. */
+/** `addedMs` (milliseconds) as text if access was extended by less than `asked`, a Go duration; otherwise undefined. Access ends at a whole second. */
 export function lessThanAsked(addedMs: number, asked: string): string | undefined {
   const parsed = parseGoDuration(asked);
   const askedMs = 'ns' in parsed ? toMilliseconds(parsed.ns) : 0;

@@ -20,7 +20,7 @@ export interface Outcome {
 /**
  * Calls `act` for each item, and continues after a failure. Prints a line for each result and for each failure, or the objects in another
  * form; an `act` that had nothing to do resolves to undefined. Resolves to the highest exit code. Rejects with the reason of the signal
- * when the user presses Ctrl-C.
+ * if it aborts.
  */
 export async function forEach<T>(
   { io, signal }: Context,

@@ -54,16 +54,16 @@ export async function kubectlExec(
       `cannot run kubectl: ${describe(error)}; ${remedy}: kubectl ${kubectlArgs.join(' ')}`,
     );
   });
-  // If the end of access closed the shell, kubectl does not say so.
+  // If the end of access closed the shell, kubectl does not print why.
   const ended = await endText(connection, request);
-  // Explain only a failure, because a user may have permissions besides those of the grant. A signal that ended kubectl ends the client,
-  // too.
+  // Explain only a failure, because a user may have permissions besides those of the grant. If a signal ended kubectl or the command, the
+  // grant is not the cause.
   const note = ended || (code === exits.done || code > signalExitBase ? '' : await noExecText(connection, request));
   if (note !== '') io.printError(`note: ${note}\n`);
   return code;
 }
 
-/** A sentence that says that access has ended, and why; empty if it is open, or if the client cannot read the request now. */
+/** That access has ended, and why if the request still exists; empty if access is open, or if the client cannot read the request now. */
 async function endText(connection: ClusterConnection, request: KubeObject): Promise<string> {
   const resource = requestResource(typeOf(request));
   const now = await findObject(connection.cluster.client, resource, nameIn(request), {}).catch(() => request);
@@ -76,7 +76,7 @@ async function endText(connection: ClusterConnection, request: KubeObject): Prom
 /** If a signal ends a program, its exit code is this number plus the number of the signal. */
 const signalExitBase = 128;
 
-/** A sentence that says why the grant does not permit exec to this user, and what to type instead; empty if it permits exec. */
+/** Why the grant does not permit exec to this user, and what to run instead; empty if it permits exec, or if that is unknown. */
 async function noExecText(connection: ClusterConnection, request: KubeObject): Promise<string> {
   const { grant } = statusOf(request);
   const user = await connection.whoAmI().catch(() => undefined);
@@ -90,7 +90,7 @@ async function noExecText(connection: ClusterConnection, request: KubeObject): P
     const template = [specOf(request).templateName ?? '', '-n', connection.namespace, ...connection.kubectlFlags];
     return `${name} was opened for ${requesterOf(request) || 'another user'}, not for ${user.username}; for access of your own: ${connection.program} request ${typeOf(request)} ${template.join(' ')}`;
   }
-  // The rules of a grant through the gateway permit nothing on the pod itself.
+  // The rules of a grant through the gateway do not name pods/exec, even if the gateway permits it.
   if (grant.session?.via === 'Gateway') return '';
   const permitsExec = !grant.rules || grant.rules.some(({ resources }) => resources.includes('pods/exec'));
   return permitsExec ? '' : `${name} permits no exec; use it with: ${useText(request)}`;

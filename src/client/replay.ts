@@ -93,8 +93,8 @@ export function grantIn({ atMs, record }: JournalLine): RecordedGrant | undefine
 
 /**
  * Decides the recorded request by `grantPolicy` with the changed template, and returns the differences; empty if there is none. Decides
- * twice, because the journal lacks facts: once as if they spoke for the requester, and once against. If the results differ, the request may
- * not be decidable.
+ * twice, because the journal lacks facts: once as if they made the requester eligible, and once as if they did not. If the results differ,
+ * the request may not be decidable.
  */
 export function replay(line: JournalLine, template: ReviewedTemplate, grant?: RecordedGrant): Difference[] {
   const { record } = line;
@@ -114,7 +114,8 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
   }
   if (violationIfIneligible && violationIfEligible)
     return wasAllowed ? [{ change: 'loses', what: `access: ${violationText(violationIfIneligible)}` }] : [];
-  // The result depends on whether the person already held the permissions. If so, the person needs no template, so only a loss counts.
+  // The result depends on groups or permissions that the line does not record. A person who held the permissions needed no grant, so only a
+  // loss counts.
   const heldPermissions = textIn(record, 'message').includes('already held');
   const groupsAreCut = own(own(record, 'who'), 'groupCount') !== undefined;
   if (groupsAreCut) return undecidable('the line has only the first groups of the person');

@@ -11,14 +11,14 @@ import { complete, completionLines } from './complete.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { problemOf } from './problem.ts';
 
-/** Runs one command line. Resolves to its exit code; never rejects. `signal` aborts when the user presses Ctrl-C. */
+/** Runs one command line. Resolves to its exit code; never rejects. `signal` interrupts the command. */
 export function runClient(argv: readonly string[], raw: RawIo, signal: AbortSignal): Promise<number> {
   return runLine(argv, cleaned(raw), signal);
 }
 
 /**
  * An `Io` whose `print` and `printError` replace control characters, because a terminal would obey those in objects and in answers of
- * servers. Commands need not clean what they print; only text for `show` and `draw` they clean themselves.
+ * servers. Commands clean only the text that they pass to `show` and `draw`.
  */
 const cleaned = (raw: RawIo): Io => ({
   ...raw,
@@ -85,7 +85,7 @@ async function printCompletion(argv: readonly string[], io: Io): Promise<number>
   return exits.done;
 }
 
-/** Stands in for the command of an unfinished command line. It accepts all flags and any words, so that the common flags can be parsed. */
+/** Replaces the command of an unfinished command line. It accepts all flags and any words, so that the common flags can be parsed. */
 const completing: Command = {
   name: 'completing',
   summary: '',

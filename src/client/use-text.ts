@@ -3,8 +3,8 @@ import type { KubeObject } from '../api/object.ts';
 import { stateOf, statusOf } from './request-state.ts';
 
 /**
- * The command that uses open access: that of the template, or, if the server could not write it, one that the grant permits. Empty if the
- * client knows no command for the permissions of the grant.
+ * The command that uses open access: that of the template, or, if the server could not write it, one that the grant permits. Empty before
+ * the grant, and if the client knows no command for the permissions of the grant.
  */
 export function useText(request: KubeObject): string {
   const { accessMessage = '', grant } = statusOf(request);

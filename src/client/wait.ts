@@ -17,7 +17,7 @@ export const ifReady = (request: KubeObject): KubeObject | undefined =>
 export interface WaitOptions {
   /** Maximum wait, milliseconds; undefined: no limit. */
   readonly timeoutMs?: number | undefined;
-  /** A result other than undefined ends the wait. Not called for a request that was denied or has ended. */
+  /** A result other than undefined ends the wait. Not called for a request that was denied, has ended, or is ending. */
   readonly done: (request: KubeObject) => KubeObject | undefined;
   /** Set if the command waits for an extension: returns what the extension waits for; empty if the status does not show it yet. */
   readonly extensionText?: (request: KubeObject) => string;
@@ -25,8 +25,8 @@ export interface WaitOptions {
 
 /**
  * Shows progress until `done` returns a result, and resolves to it. Rejects with a Problem if the request is denied or ends, after the
- * timeout, or if the user presses Ctrl-C. After a timeout or Ctrl-C the request stays, and the message has the commands to wait again and
- * to withdraw it.
+ * timeout, or if the signal of `context` aborts. After a timeout or an abort the request stays, and the message has the commands to wait
+ * again and to withdraw it.
  */
 export async function waitFor(
   context: Context,
@@ -118,7 +118,7 @@ export function endedProblem(request: KubeObject): Problem {
   return new Problem(exits.denied, `${name} was denied: ${codeOf(code)}: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
 }
 
-/** The command that deletes a request that has ended, so that its name is free before the server deletes the request. */
+/** How to delete a request that has ended, to use its name again before the server deletes it. */
 export function deleteText(connection: ClusterConnection, request: KubeObject): string {
   const flags = ['-n', connection.namespace, ...connection.kubectlFlags].join(' ');
   return `to delete it: kubectl delete ${request.kind.toLowerCase()} ${request.metadata.name} ${flags}`;

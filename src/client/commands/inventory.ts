@@ -39,7 +39,7 @@ const bindingTable: Presentation<KubeObject> = {
   name: fullName,
 };
 
-/** The messages of the conditions that are False; they say what to do. */
+/** The conditions that are False, except Ready, with their messages, which contain remedies. */
 function bindingProblem(binding: KubeObject): string {
   return conditionsOf(binding)
     .filter(({ type, status }) => status === 'False' && type !== 'Ready')

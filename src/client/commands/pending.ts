@@ -58,7 +58,7 @@ function requestedDuration(request: KubeObject): string {
   const extension = awaitedExtension(request);
   return extension ? `${extension.by} more` : (specOf(request).duration ?? 'default');
 }
-/** When access would end with the extension that the request waits for; empty if it waits for another decision. */
+/** When access would end with the extension that the request waits for; empty if it waits for another decision, or without its template. */
 function endIfApproved(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
   const extension = awaitedExtension(request);
   if (!extension || !template) return '';

@@ -23,7 +23,7 @@ import {
   replay,
 } from '../replay.ts';
 
-/** Maximum size of the template file, bytes. The API server stores no larger object. */
+/** Maximum size of the template file, bytes. */
 const MAX_TEMPLATE = 1024 * 1024;
 /** Maximum number of requests and grants of the template in memory. */
 const MAX_LINES = 100_000;

@@ -119,7 +119,7 @@ function podText(spec: object): string[] {
   ];
 }
 
-/** Other requests of the same person through the same template that still exist. */
+/** Other requests of the same person through the same template that still exist: the newest ten. */
 async function historyText({ cluster, namespace }: ClusterConnection, { type, object }: TypedObject): Promise<string> {
   const { items } = await cluster.client.list(requestResource(type), { namespace });
   const others = items.filter(
