@@ -149,7 +149,7 @@ function unknownCommand(words: readonly string[], commands: readonly CommandSpec
   if (first === '') return usageProblem('no command is given; see --help for all commands');
   const group = names.filter((name) => name.startsWith(`${first} `));
   if (group.length > 0) {
-    const found = words[1] === undefined ? 'a word is missing' : `unknown word ${quote(words[1])}`;
+    const found = words[1] === undefined ? 'the subcommand is missing' : `unknown subcommand ${quote(words[1])}`;
     return usageProblem(`${first}: ${found}; available: ${group.join(', ')}`);
   }
   return usageProblem(

@@ -41,20 +41,24 @@ export async function* readCast(chunks: AsyncIterable<Uint8Array>): AsyncIterabl
       number += 1;
       if (version === undefined) {
         const found = headerIn(line);
-        if (!found) throw malformed(number, 'the header of a recording in asciicast v2 or v3');
+        if (!found) throw noHeader();
         version = found.version;
         yield { line, header: found.header };
       } else if (version === 3 && line.startsWith('#')) yield { line };
       else {
         const event = eventIn(line);
-        if (!event) throw malformed(number, 'an event: [TIME, CODE, TEXT]');
+        if (!event)
+          throw new Problem(
+            exits.failed,
+            `line ${number} of the recording is not an event [TIME, CODE, TEXT]; the recording is damaged, and only the lines before it can be shown`,
+          );
         // In v3, each time counts from the previous event.
         atMs = version === 3 ? atMs + event.atMs : event.atMs;
         yield { line, event: { ...event, atMs } };
       }
     }
   }
-  if (version === undefined) throw malformed(1, 'the header of a recording in asciicast v2 or v3');
+  if (version === undefined) throw noHeader();
 }
 
 function headerIn(line: string): { readonly version: number; readonly header: CastHeader } | undefined {
@@ -85,5 +89,8 @@ function parsed(line: string): unknown {
   }
 }
 
-const malformed = (line: number, wanted: string): Problem =>
-  new Problem(exits.failed, `line ${line} is not ${wanted}; give the name of a session, or the file of a recording`);
+const noHeader = (): Problem =>
+  new Problem(
+    exits.failed,
+    'line 1 is not the header of a recording in asciicast v2 or v3; give the name of a session, or the file of a recording',
+  );

@@ -29,7 +29,7 @@ const bypasses: readonly Bypass[] = [
   {
     name: 'nodes/proxy',
     permissions: [permission('', 'nodes/proxy', 'get'), permission('', 'nodes/proxy', 'create')],
-    effect: 'enters every pod of a node',
+    effect: 'can enter every pod of every node',
   },
   {
     name: 'exec everywhere',
@@ -40,38 +40,38 @@ const bypasses: readonly Bypass[] = [
       ),
       ...['update', 'patch'].map((verb) => permission('', 'pods/ephemeralcontainers', verb)),
     ],
-    effect: 'enters pods without a request',
+    effect: 'can enter pods without a request',
   },
   {
     name: 'escalate or bind',
     permissions: ['roles', 'clusterroles'].flatMap((resource) =>
       ['escalate', 'bind'].map((verb) => permission('rbac.authorization.k8s.io', resource, verb)),
     ),
-    effect: 'can grant itself anything',
+    effect: 'can grant itself every permission',
   },
   {
     name: 'impersonate',
     permissions: [permission('', 'users', 'impersonate'), permission('', 'groups', 'impersonate')],
-    effect: 'can request and vote as others',
+    effect: 'can request and vote as another user',
   },
   {
     name: 'template writers',
     permissions: templates.flatMap((plural) =>
       ['create', 'update', 'patch'].map((verb) => permission(group, plural, verb)),
     ),
-    effect: 'decides who may request access, up to its own permissions',
+    effect: 'can let others request access, up to its own permissions',
   },
   {
     name: 'status writers',
     permissions: [...requests, ...templates].flatMap((plural) =>
       ['update', 'patch'].map((verb) => permission(group, `${plural}/status`, verb)),
     ),
-    effect: 'can write status, which only the server may write; policies and signatures reject it',
+    effect: 'can write status, which only the server may write; the policy drawbridge-status denies it',
   },
   {
     name: 'server Secrets',
     permissions: ['get', 'list', 'watch'].map((verb) => permission('', 'secrets', verb)),
-    effect: 'reads the signing keys',
+    effect: 'can read the signing keys',
     onlyIn: 'serverNamespace',
   },
   {
@@ -117,7 +117,7 @@ const bypassCheck = ({ name, permissions, effect, onlyIn }: Bypass): Check => ({
       return !isBuiltIn(one) && !isOurs && isRelevantNamespace;
     });
     const holders = held.filter(({ rules }) => permissions.some((wanted) => uncovered(rules, [wanted]).length === 0));
-    if (holders.length === 0) return [ok('no subject besides those of Kubernetes')];
+    if (holders.length === 0) return [ok('no subject besides those of Kubernetes and of the namespace of the server')];
     return holders.map(({ subject, namespace, by }) =>
       fault(
         `${subject.kind} ${subject.name} ${effect}${namespace === undefined ? '' : ` in namespace ${namespace}`} (${by})`,

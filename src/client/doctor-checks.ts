@@ -137,7 +137,11 @@ const reachable: Check = {
         /admission webhook "([mv]podaccessrequest\.kb\.io)" denied the request: /.exec(error.message) ?? [];
       if (denying !== undefined) return [ok(`webhook ${denying} denied the dry run, as expected`)];
       if (error.message.includes('failed calling webhook'))
-        return [fault(`${error.message}; check that the Pods and the Service of the server are ready`)];
+        return [
+          fault(
+            `${error.message}; check that Pods of the server are ready, that the API server reaches its Service, and that the caBundle belongs to its certificate`,
+          ),
+        ];
       throw error;
     }
   },
@@ -240,7 +244,7 @@ const leader: Check = {
     return ageMs > limitMs
       ? [
           fault(
-            `${holder} last renewed Lease ${serverNamespace}/${name} ${Math.round(ageMs / 1000)} s ago; at most ${limitMs / 1000} s is expected; read the log of that Pod`,
+            `${holder} last renewed Lease ${serverNamespace}/${name} ${Math.round(ageMs / 1000)} s ago; at most ${limitMs / 1000} s is expected; check that this Pod runs, and read its log`,
           ),
         ]
       : [ok(`${holder} leads`)];
@@ -254,7 +258,7 @@ const clocks: Check = {
   async run(connection) {
     await connection.cluster.client.raw('/version');
     const aheadMs = connection.serverAheadMs();
-    if (aheadMs === undefined) return [{ result: 'not checked', message: 'the API server sends no Date' }];
+    if (aheadMs === undefined) return [{ result: 'not checked', message: 'the API server sends no Date header' }];
     const skewMs = Math.abs(aheadMs);
     return skewMs > MAX_SKEW_MS
       ? [

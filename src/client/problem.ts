@@ -37,11 +37,11 @@ export function problemOf(error: unknown): Problem {
   }
   if (error instanceof CodedError && kubeconfigCodes.includes(error.code))
     return new Problem(exits.usage, describe(error));
-  // The client relies on the schema of the CRDs and does not check each field again, so an object of another schema causes a TypeError.
+  // The client relies on the schema of the CRDs and does not check each field again, so an object of another schema can cause a TypeError.
   if (error instanceof TypeError)
     return new Problem(
       exits.failed,
-      `the API server sent an object that this client cannot read (${describe(error)}); its CRDs may be of another version: apply charts/drawbridge/crds`,
+      `the API server sent an object that this client cannot read (${describe(error)}); its CRDs may be of another version: ask an administrator to run: kubectl apply -f charts/drawbridge/crds`,
     );
   return new Problem(exits.failed, describe(error));
 }
@@ -60,7 +60,7 @@ function problemOfApiError(error: ApiError): Problem {
   if (isNotFound(error) && (!isObjectNotFound(error) || error.message.includes(notServed))) {
     return new Problem(
       exits.failed,
-      'this cluster does not serve the kinds of drawbridge; an administrator installs it or applies its CRDs, or choose another --context',
+      'this cluster does not serve the kinds of drawbridge; ask an administrator to install it or to apply its CRDs, or choose another --context',
     );
   }
   if (error.code === 403) return denialOf(error.message);

@@ -100,7 +100,9 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
   const { record } = line;
   const before = textIn(record, 'verdict');
   if (textIn(record, 'templateUid') === '')
-    return undecidable('the line is of an older version, or found no template; it does not say what was asked');
+    return undecidable(
+      'the line is of an older version, or the server found no template; the line does not contain the whole request',
+    );
   const spec = specIn(record, template.name);
   const [violationIfIneligible, violationIfEligible] = [false, true].map((assumeEligible) =>
     decide(line, template, spec, assumeEligible),
@@ -109,7 +111,8 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
   if (!violationIfIneligible && !violationIfEligible) {
     const code = textIn(record, 'code');
     if (wasAllowed) return [...durationDifference(template, spec, grant), ...approvalDifference(template, spec, grant)];
-    if (!templateCodes.includes(code)) return undecidable(`it was denied with ${code}, whatever the template says`);
+    if (!templateCodes.includes(code))
+      return undecidable(`it was denied with ${code}, which does not depend on the template`);
     return [{ change: 'gains', what: gainText(template, spec) }];
   }
   if (violationIfIneligible && violationIfEligible)
@@ -118,9 +121,9 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
   // loss counts.
   const heldPermissions = textIn(record, 'message').includes('already held');
   const groupsAreCut = own(own(record, 'who'), 'groupCount') !== undefined;
-  if (groupsAreCut) return undecidable('the line has only the first groups of the person');
+  if (groupsAreCut) return undecidable('the line records only the first groups of the person');
   if (heldPermissions)
-    return undecidable('the person held the permissions of the template at that time; the line does not say which');
+    return undecidable('the person held the permissions of the template at that time; the line does not list them');
   return wasAllowed && violationIfIneligible
     ? [{ change: 'loses', what: `access: ${violationText(violationIfIneligible)}` }]
     : [];

@@ -59,7 +59,7 @@ const temporary: readonly string[] = [
   ...Object.values(summaryConditions),
 ];
 /** Reasons of the condition Ready of a request whose access has ended. */
-const endReasons: readonly string[] = ['Revoked', 'Expired', 'Withdrawn', 'Ended'];
+const endReasons: readonly string[] = ['Revoked', 'Expired'];
 const deniedReasons: readonly string[] = ['Denied'];
 
 /** The state of a request, by its conditions, its status, and `spec.revoked`. */

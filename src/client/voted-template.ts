@@ -9,6 +9,7 @@ import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 import { specOf } from './request-state.ts';
+import { requestWithFlags } from './wait.ts';
 
 /** The template of a request; undefined if it does not exist, or the user may not read it. */
 export async function templateOf(
@@ -51,7 +52,8 @@ export async function votedTemplate(
   const template = await templateOf(connection, found);
   if (!template) return undefined;
   const { name } = template.metadata;
-  const remedy = `read it with show ${found.type}/${found.object.metadata.name}, then approve with --template-version ${versionOf(template)}`;
+  const target = requestWithFlags(connection, found.type, found.object.metadata.name);
+  const remedy = `read it with: ${connection.program} show ${target}; then approve with --template-version ${versionOf(template)}`;
   if (seenVersion !== undefined && seenVersion !== versionOf(template))
     throw new Problem(
       exits.failed,

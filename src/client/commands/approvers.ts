@@ -28,7 +28,7 @@ export const approvers: Command = {
   name: 'approvers',
   summary: 'Show who can approve requests through a template',
   details:
-    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If none of them can vote for an entry, prints the command that binds its groups. If you may not read the bindings, shows only what the template asks for, and whom to ask.',
+    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If none of them can vote for an entry, prints the command that binds its groups. If you may not read all bindings and roles, prints what you may not read, and whom to ask.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   examples: ['approvers payments-shell'],
   async run({ args, io, connect }: Context) {
@@ -36,7 +36,7 @@ export const approvers: Command = {
     const connection = await connect();
     const template = await findTemplate(connection, args.positionals[0] ?? '');
     const needed = approversText(template.object);
-    io.printError(needed === '' ? 'the template asks for no approvals\n' : `needed: ${needed}\n`);
+    io.printError(needed === '' ? 'the template requires no approvals\n' : `needed: ${needed}\n`);
     const unread: Unread = { forbidden: new Set(), failures: new Set() };
     const printer = new Printer(io, form, approverTable);
     const holders = await holdersOf(connection, template, unread);

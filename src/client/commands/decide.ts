@@ -28,7 +28,7 @@ export const approve: Command = {
   name: 'approve',
   summary: 'Approve a request, an extension, or the review of an emergency',
   details:
-    'Your vote counts for this request, and for one version of its template: the version of --template-version, which show prints. Default: the current version; if the template was changed after the request was created, the flag is required. A vote cannot be changed, but deny takes an approval back.',
+    'Your vote counts for this request, and for one version of its template: the version of --template-version, which show prints. Default: the current version; if the template was changed after the request was created, the flag is required. A vote cannot be changed; to take back an approval, deny the request.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [
     { name: 'max', value: 'DURATION', help: 'The longest duration that you approve.' },
@@ -47,9 +47,9 @@ export const approve: Command = {
 
 export const deny: Command = {
   name: 'deny',
-  summary: 'Deny a request, which ends open access, or an extension',
+  summary: 'Deny a request, an extension, or the review of an emergency',
   details:
-    'A denial is final. A denial of the request ends access that is already open; a denial of an extension refuses only that extension.',
+    'A denial is final. A denial of the request ends access that is already open; a denial of an extension refuses only that extension. While emergency access awaits its review, deny completes the review; to end that access, add --about Access.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [reasonFlag, aboutFlag],
   examples: ["deny payments-shell-x7k2p --reason 'use the staging cluster'"],

@@ -60,7 +60,7 @@ export const bindingStatus: Command = {
       if (ready(binding) !== 'True') problems += 1;
       return true;
     });
-    if (count === 0) io.printError('no bindings\n');
+    if (count === 0) io.printError('no bindings found\n');
     return problems === 0 ? exits.done : exits.failed;
   },
 };

@@ -16,7 +16,7 @@ export const pending: Command = {
   name: 'pending',
   summary: 'List the requests that wait for your decision',
   details:
-    'Lists requests of others that wait for approvals of access, of an extension, or for the review of an emergency, and on whose template you hold the verb approve. Of an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. For an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);

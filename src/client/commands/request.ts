@@ -44,7 +44,7 @@ const waitFlags: readonly FlagSpec[] = [
   {
     name: 'timeout',
     value: 'DURATION',
-    help: 'Stop waiting after this time, with exit code 4. Default: wait until it is decided.',
+    help: 'Stop waiting after this time, with exit code 4. Default: no limit.',
   },
   { name: 'exec', help: 'Open a shell when access is open, or run COMMAND.' },
   { name: 'container', short: 'c', value: 'NAME', help: 'With --exec: the container. Default: that of kubectl.' },

@@ -68,7 +68,9 @@ export const sessionsKill: Command = {
       return exits.done;
     }
     const { user, pod, stream, request } = (found as AccessSession).spec;
-    io.print(`ended: ${stream} of ${printable(user)} in pod ${pod}; the access of request ${request.name} goes on\n`);
+    io.print(
+      `ended: ${stream} of ${printable(user)} in pod ${pod}; the access of request ${request.name} stays open\n`,
+    );
     return exits.done;
   },
 };
@@ -127,7 +129,7 @@ export const sessionsPlay: Command = {
     }
     if (!(await exists(name)))
       throw usageProblem(
-        `there is no file ${quote(name)}, and it is no name of a session: a UUID, as the journal and sessions list print it`,
+        `there is no file ${quote(name)}, and it is not the name of a session, a UUID that sessions list and the journal print`,
       );
     await play(createReadStream(name, { signal: context.signal }), timed);
     return exits.done;
@@ -167,10 +169,12 @@ function sessionTable(withNamespace: boolean, now: () => number): Presentation<K
 /** Whether the name has the format of a session name. Passes any valid namespace, because `openLog` checks the real one. */
 const isSessionName = (name: string): boolean => isRecordingName('default', name);
 
-/** @throws Problem if the argument is no name of a session. */
+/** @throws Problem if the argument is not the name of a session. */
 function checkName(name: string): void {
   if (!isSessionName(name))
-    throw usageProblem(`SESSION is ${quote(name)}; it must be a name as sessions list prints it: a UUID in lower case`);
+    throw usageProblem(
+      `SESSION is ${quote(name)}; it must be the name of a session, a UUID in lower case that sessions list prints`,
+    );
 }
 
 const exists = (path: string): Promise<boolean> =>
@@ -188,7 +192,8 @@ function speedOf({ args }: Context): number {
 
 function playOptions({ args, io, clock, signal }: Context): Omit<PlayOptions, 'speed'> {
   const form = outputForm(args);
-  if (form !== 'table' && form !== 'json') throw usageProblem(`--output is ${form}; for recordings, it may be json`);
+  if (form !== 'table' && form !== 'json')
+    throw usageProblem(`--output is ${form}; for a session, it must be table or json`);
   return { io, clock, signal, asLines: form === 'json' };
 }
 
@@ -220,7 +225,7 @@ function sessionProblem(error: unknown): unknown {
   if (!isNotFound(error)) return error;
   return new Problem(
     exits.failed,
-    'this cluster has no gateway of drawbridge; an administrator enables it, or choose another --context',
+    'this cluster has no gateway of drawbridge; ask an administrator to enable it, or choose another --context',
   );
 }
 

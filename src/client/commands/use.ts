@@ -50,9 +50,9 @@ export const use: Command = {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await writeFile(file, `${derived.text}\n`, { mode: 0o600 });
     io.print(`export KUBECONFIG=${shellWord([file, ...derived.files].join(delimiter))}\n`);
-    const until = endsMs === undefined ? '' : ` until ${timeFrom(endsMs, clock.now())}`;
+    const until = endsMs === undefined ? '' : `, until ${timeFrom(endsMs, clock.now())}`;
     io.printError(
-      `note: after this line, or eval "$(${io.program} use ${name} -n ${namespace})", kubectl reaches pod ${pod}, and only it,${until}\n`,
+      `note: after this line, or eval "$(${io.program} use ${name} -n ${namespace})", kubectl reaches pod ${pod}, and only it${until}\n`,
     );
     return exits.done;
   },

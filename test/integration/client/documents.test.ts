@@ -94,7 +94,7 @@ describe('the commands of the page', () => {
         ['list', 'alice', 0, /^payments-shell-\w+ +pod +payments-shell +(Ending|Ended) /m],
         ['get payments-shell-x7k2p', 'alice', 0, /^State: +(Ending|Ended)$/m],
         ['explain payments-shell', 'bob', 3, /^fail +eligible +join one of \[devs, sre\]$/m],
-        ['approvers payments-shell', 'alice', 0, /^the template asks for no approvals$/m],
+        ['approvers payments-shell', 'alice', 0, /^the template requires no approvals$/m],
         ['who', 'alice', 0, /^alice +Ready +pod\/other +other-\S+ +\S+Z /m],
         ['request pod payments-shell --at 2026-11-22T20:00:00Z', 'alice', 0, /^created \S+\/payments-shell-\w+$/m],
         ['start payments-shell-x7k2p', 'alice', 0, open],

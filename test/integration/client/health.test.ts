@@ -49,7 +49,7 @@ describe('drawbridge tells administrators', () => {
     const where = `in namespace ${stage.namespace} \\(RoleBinding ${stage.namespace}/mallory\\)`;
     assert.match(
       stdout,
-      new RegExp(`^exec everywhere +found +User mallory enters pods without a request ${where}$`, 'm'),
+      new RegExp(`^exec everywhere +found +User mallory can enter pods without a request ${where}$`, 'm'),
     );
     // Kubernetes and its controllers are not listed, but nothing is hidden only because its name looks like theirs.
     assert.doesNotMatch(stdout, / (Group|User|ServiceAccount) (system:|kube-system\/)/);
@@ -62,7 +62,7 @@ describe('drawbridge tells administrators', () => {
     const bypassed = (await client.run(client.admin, ...doctor)).stdout;
     for (const [name] of bindings) await stage.plane.kubectl(['delete', 'clusterrolebinding', name]);
     for (const subject of ['Group system:authenticated', 'ServiceAccount kube-system/helm'])
-      assert.match(bypassed, new RegExp(`^nodes/proxy +found +${subject} enters every pod`, 'm'));
+      assert.match(bypassed, new RegExp(`^nodes/proxy +found +${subject} can enter every pod`, 'm'));
     await stage.kubectl('delete', 'rolebinding', 'mallory');
     assert.doesNotMatch((await client.run(client.admin, ...doctor)).stdout, /mallory/);
   });

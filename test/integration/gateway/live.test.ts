@@ -215,7 +215,7 @@ describe('the view of a session', () => {
       assert.equal(await kill.exit(), 0, kill.text);
       assert.match(
         kill.text,
-        new RegExp(`ended: exec of alice in pod payments; the access of request ${grant.request} goes on`),
+        new RegExp(`ended: exec of alice in pod payments; the access of request ${grant.request} stays open`),
       );
       await terminal.shows(/the session ended at \d\d:\d\d UTC: Killed/);
       const again = stage.client(carol, ['sessions', 'kill', id]);

@@ -113,7 +113,7 @@ describe('drawbridge approvers', () => {
       { all: [{ name: 'peer' }], serviceAccounts: true },
       [binding('approver', ['ServiceAccount', 'bot'])],
     ],
-    ['the template asks for no approvals', undefined, []],
+    ['the template requires no approvals', undefined, []],
   ];
   for (const [title, approvals, bindings, entries, groups] of cases) {
     it(`${entries ? 'says which binding is missing, and what binds,' : 'says nothing of the kind'} if ${title}`, async () => {

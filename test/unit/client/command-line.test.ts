@@ -43,8 +43,8 @@ describe('the command line of the client', () => {
   const wrong: readonly (readonly [line: string, message: RegExp])[] = [
     ['lsit', /unknown command "lsit"; did you mean list\?/],
     ['xyzzy', /unknown command "xyzzy"; see --help/],
-    ['request', /request: a word is missing; available: request pod, request exec/],
-    ['request pot x', /request: unknown word "pot"; available/],
+    ['request', /request: the subcommand is missing; available: request pod, request exec/],
+    ['request pot x', /request: unknown subcommand "pot"; available/],
     ['list --evryone', /list: unknown flag "--evryone"; did you mean --everyone\?/],
     ['list --for 3m', /list: unknown flag "--for"/],
     ['get', /REQUEST is missing: get REQUEST/],

@@ -226,7 +226,7 @@ describe('the client', () => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /^drawbridge: the API server sent an object that this client cannot read \(.*\); .*: apply charts\/drawbridge\/crds\n$/,
+      /^drawbridge: the API server sent an object that this client cannot read \(.*\); .*: kubectl apply -f charts\/drawbridge\/crds\n$/,
     );
   });
 

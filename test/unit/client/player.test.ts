@@ -126,10 +126,10 @@ describe('the player of recordings', () => {
     ['another file', ['root:x:0:0'], /line 1 is not the header/],
     ['another version', ['{"version":1,"width":1,"height":1}'], /line 1 is not the header/],
     ['a header without a size', ['{"version":2}'], /line 1 is not the header/],
-    ['a line that is no event', [...v2([0, 'o', 'a']), '{}'], /line 3 is not an event/],
-    ['a time that is no number', v2(['soon', 'o', 'a']), /line 2 is not an event/],
-    ['a time before the beginning', v2([-1, 'o', 'a']), /line 2 is not an event/],
-    ['a text that is none', v2([1, 'o', { toString: 1 }]), /line 2 is not an event/],
+    ['a line that is no event', [...v2([0, 'o', 'a']), '{}'], /line 3 of the recording is not an event/],
+    ['a time that is no number', v2(['soon', 'o', 'a']), /line 2 of the recording is not an event/],
+    ['a time before the beginning', v2([-1, 'o', 'a']), /line 2 of the recording is not an event/],
+    ['a text that is none', v2([1, 'o', { toString: 1 }]), /line 2 of the recording is not an event/],
   ];
   for (const [what, lines, error] of broken) {
     it(`refuses ${what}`, () => assert.rejects(start(lines), error));

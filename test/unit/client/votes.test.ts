@@ -50,12 +50,12 @@ describe('a voter', () => {
     [
       'does not approve a template that was changed after the request, and that they may not have seen',
       ['approve', 'a'],
-      /template shell was changed at 2026-11-21T09:01:00Z, after the request was created; read it with show pod\/a, then approve with --template-version 3\.5f2c9a1b$/m,
+      /template shell was changed at 2026-11-21T09:01:00Z, after the request was created; read it with: drawbridge show pod\/a -n payments; then approve with --template-version 3\.5f2c9a1b$/m,
     ],
     [
       'does not approve another version than the one they saw',
       ['approve', 'a', '--template-version', '2.5f2c9a1b'],
-      /template shell has changed: --template-version is "2\.5f2c9a1b", and it is now 3\.5f2c9a1b; read it with show/,
+      /template shell has changed: --template-version is "2\.5f2c9a1b", and it is now 3\.5f2c9a1b; read it with: drawbridge show/,
     ],
     [
       'does not approve a new template of the same name and generation',
