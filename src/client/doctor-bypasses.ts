@@ -20,8 +20,11 @@ interface Bypass {
   readonly permissions: readonly RbacRule[];
   /** What a holder can do, as a clause whose subject is the holder. */
   readonly effect: string;
-  /** Set if only the permission in this namespace is a bypass. Default: in every namespace. */
-  readonly onlyIn?: 'serverNamespace';
+  /**
+   * Where the permission is a bypass: in the namespace of the server, or only in all namespaces, because its resources have none. Default:
+   * in any namespace.
+   */
+  readonly onlyIn?: 'serverNamespace' | 'allNamespaces';
 }
 
 /** The bypasses that `doctor` looks for. */
@@ -30,6 +33,7 @@ const bypasses: readonly Bypass[] = [
     name: 'nodes/proxy',
     permissions: [permission('', 'nodes/proxy', 'get'), permission('', 'nodes/proxy', 'create')],
     effect: 'can enter every pod of every node',
+    onlyIn: 'allNamespaces',
   },
   {
     name: 'exec everywhere',
@@ -53,6 +57,7 @@ const bypasses: readonly Bypass[] = [
     name: 'impersonate',
     permissions: [permission('', 'users', 'impersonate'), permission('', 'groups', 'impersonate')],
     effect: 'can request and vote as another user',
+    onlyIn: 'allNamespaces',
   },
   {
     name: 'template writers',
@@ -113,7 +118,9 @@ const bypassCheck = ({ name, permissions, effect, onlyIn }: Bypass): Check => ({
       const { subject, namespace } = one;
       const isOurs = subject.kind === 'ServiceAccount' && subject.name.startsWith(`${serverNamespace}/`);
       const isRelevantNamespace =
-        onlyIn !== 'serverNamespace' || namespace === undefined || namespace === serverNamespace;
+        onlyIn === undefined ||
+        namespace === undefined ||
+        (onlyIn === 'serverNamespace' && namespace === serverNamespace);
       return !isBuiltIn(one) && !isOurs && isRelevantNamespace;
     });
     const holders = held.filter(({ rules }) => permissions.some((wanted) => uncovered(rules, [wanted]).length === 0));

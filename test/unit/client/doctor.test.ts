@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { routes } from '../../../src/admission/routes.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
-import { isBuiltIn } from '../../../src/client/doctor-bypasses.ts';
+import type { ClusterConnection } from '../../../src/client/cluster-connection.ts';
+import { bypassChecks, isBuiltIn } from '../../../src/client/doctor-bypasses.ts';
 import {
   expectedPolicies,
   expectedWebhooks,
@@ -10,6 +11,7 @@ import {
   webhookProblems,
 } from '../../../src/client/doctor-checks.ts';
 import { subjectsIn } from '../../../src/client/rbac-view.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const object = (spec: object, fields: object = {}): KubeObject =>
   ({ apiVersion: 'v1', kind: 'X', metadata: { name: 'drawbridge-votes' }, spec, ...fields }) as unknown as KubeObject;
@@ -60,6 +62,31 @@ describe('the doctor', () => {
     const held = { subject, binding: controller, role: `ClusterRole ${controller}`, by: '' };
     assert.equal(isBuiltIn({ ...held, namespace: 'payments' }), false);
   });
+
+  const clusterScoped: readonly (readonly [check: string, apiGroup: string, resource: string, verb: string])[] = [
+    ['nodes/proxy', '', 'nodes/proxy', 'get'],
+    ['impersonate', '', 'users', 'impersonate'],
+  ];
+  for (const [name, apiGroup, resource, verb] of clusterScoped) {
+    it(`lists ${name} by a ClusterRoleBinding only, because a RoleBinding does not grant it`, async () => {
+      const rules = [{ apiGroups: [apiGroup], resources: [resource], verbs: [verb] }];
+      const subjects = [{ kind: 'User', name: 'mallory' }];
+      const roleRef = { kind: 'ClusterRole', name: 'wide' };
+      const objects: Readonly<Record<string, readonly object[]>> = {
+        clusterroles: [{ metadata: { name: 'wide' }, rules }],
+        clusterrolebindings: [{ metadata: { name: 'all' }, roleRef, subjects }],
+        rolebindings: [{ metadata: { name: 'one', namespace: 'payments' }, roleRef, subjects }],
+      };
+      const list = async ({ plural }: { plural: string }) => ({ items: objects[plural] ?? [] });
+      const connection = { cluster: { client: { list } } } as unknown as ClusterConnection;
+      const options = { serverNamespace: 'drawbridge-system', clock: new SimulatedClock() };
+      const results = await bypassChecks.find((check) => check.name === name)?.run(connection, options);
+      assert.deepEqual(
+        results?.map(({ message }) => message.replace(/^.*\(/, '(')),
+        ['(ClusterRoleBinding all)'],
+      );
+    });
+  }
 
   it('expects the webhooks of access that the server serves, with their failurePolicy', () => {
     for (const type of ['mutating', 'validating'] as const) {
