@@ -46,6 +46,8 @@ export interface FollowOptions<T> {
   readonly onChange: (object: KubeObject | undefined, before: KubeObject | undefined) => T | undefined;
   /** Called every second while the watch lasts. An error that it throws ends the watch. */
   readonly tick?: () => void;
+  /** How the user continues after a watch failed, as the last sentences of the message. */
+  readonly toContinue: string;
 }
 
 /**
@@ -58,7 +60,7 @@ export async function follow<T>(
   followed: readonly Followed[],
   options: FollowOptions<T>,
 ): Promise<T> {
-  const { clock, signal, onChange, tick } = options;
+  const { clock, signal, onChange, tick, toContinue } = options;
   const handles = followed.map(({ resource, name, scope }) =>
     connection.cluster.watch({
       resource,
@@ -85,7 +87,7 @@ export async function follow<T>(
         const refused = failing && refusal(connection.watchRefusals.slice(refusalsBefore));
         if (!failing) refusalsBefore = connection.watchRefusals.length;
         if (refused !== undefined) reject(new ApiError(refused, '', failing?.reason ?? ''));
-        else if (failing && failing.forMs > MAX_FAILING_MS) reject(connectionLost(failing.reason));
+        else if (failing && failing.forMs > MAX_FAILING_MS) reject(connectionLost(failing.reason, toContinue));
         try {
           tick?.();
         } catch (error) {
@@ -126,8 +128,8 @@ function subscribe(
 const refusal = (codes: readonly number[]): number | undefined =>
   codes.find((code) => code === 403) ?? (codes.length > 1 ? codes[0] : undefined);
 
-const connectionLost = (reason: string): Problem =>
+const connectionLost = (reason: string, toContinue: string): Problem =>
   new Problem(
     exits.failed,
-    `lost the connection while watching: ${reason}; this does not affect the requests; check the network, then run the command again`,
+    `lost the connection while watching: ${reason}; this does not affect the requests; check the network. ${toContinue}`,
   );

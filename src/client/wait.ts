@@ -49,10 +49,13 @@ export async function waitFor(
     return text || 'waiting for the server';
   };
   let shown = progressText(object);
+  const toContinue = options.extensionText
+    ? `To see it: ${io.program} get ${requestWithFlags(connection, type, name.name)}`
+    : nextCommands(context, connection, type, name.name);
   const unfinishedText = (): string =>
     options.extensionText
-      ? `the extension ${stillWaitsText(shown)}, and ${openText(latest, clock.now()) || 'access stays open'}. To see it: ${io.program} get ${requestWithFlags(connection, type, name.name)}`
-      : `the request ${stillWaitsText(shown)}. ${nextCommands(context, connection, type, name.name)}`;
+      ? `the extension ${stillWaitsText(shown)}, and ${openText(latest, clock.now()) || 'access stays open'}. ${toContinue}`
+      : `the request ${stillWaitsText(shown)}. ${toContinue}`;
   const onChange = (request: KubeObject | undefined): KubeObject | undefined => {
     if (!request || request.metadata.uid !== uid)
       throw new Problem(exits.ended, `${name.name} has ended: the request was deleted`);
@@ -70,7 +73,8 @@ export async function waitFor(
     }
   };
   try {
-    return await follow(connection, [{ resource: requestResource(type), name }], { clock, signal, onChange, tick });
+    const followed = [{ resource: requestResource(type), name }];
+    return await follow(connection, followed, { clock, signal, onChange, tick, toContinue });
   } catch (error) {
     progress.end();
     if (signal.aborted) throw new Problem(exits.interrupted, `interrupted; ${unfinishedText()}`);

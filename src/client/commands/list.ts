@@ -73,6 +73,7 @@ export async function watchRequests(context: Context): Promise<number> {
   await follow<never>(connection, followed, {
     clock,
     signal,
+    toContinue: 'Then run the command again',
     onChange: (request, before) => {
       const shown = request ?? (before && asDeleted(before, formatTime(clock.now())));
       if (shown && matches(shown)) printer.add([shown]);

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import type { KubeObject } from '../../../src/api/object.ts';
+import type { ClusterConnection } from '../../../src/client/cluster-connection.ts';
+import type { Context } from '../../../src/client/command.ts';
+import { waitFor } from '../../../src/client/wait.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const object = {
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessRequest',
+  metadata: { name: 'a', namespace: 'payments', uid: 'u' },
+} as unknown as KubeObject;
+
+/** A connection whose watches have failed for longer than the client waits. */
+const lost = {
+  namespace: 'payments',
+  kubectlFlags: ['--as=bob'],
+  watchRefusals: [],
+  cluster: {
+    watch: () => ({
+      store: { failing: { reason: 'ECONNRESET', forMs: 20_001 }, whenSynced: () => new Promise(() => undefined) },
+      release: () => undefined,
+    }),
+  },
+} as unknown as ClusterConnection;
+
+describe('a wait that loses its connection', () => {
+  const context = {
+    io: { program: 'drawbridge', terminal: {}, printError: () => undefined },
+    clock: new SimulatedClock(),
+    signal: new AbortController().signal,
+  } as unknown as Context;
+  const cases: readonly (readonly [title: string, extensionText: (() => string) | undefined, next: RegExp])[] = [
+    [
+      'for access has the commands for the same request, because the command itself would create another',
+      undefined,
+      /To go on: drawbridge watch pod\/a -n payments --as=bob\. To drop it: drawbridge drop pod\/a -n payments --as=bob$/,
+    ],
+    [
+      'for an extension has the command that shows it, because the command itself would add another',
+      () => 'waiting for approvals',
+      /To see it: drawbridge get pod\/a -n payments --as=bob$/,
+    ],
+  ];
+  for (const [title, extensionText, next] of cases) {
+    it(title, async () => {
+      const done = () => undefined;
+      const options = extensionText ? { done, extensionText } : { done };
+      await assert.rejects(waitFor(context, lost, { type: 'pod', object }, options), (error: Error) => {
+        assert.match(
+          error.message,
+          /^lost the connection while watching: ECONNRESET; this does not affect the requests; /,
+        );
+        assert.match(error.message, next);
+        assert.doesNotMatch(error.message, /run the command again/);
+        return true;
+      });
+    });
+  }
+});
