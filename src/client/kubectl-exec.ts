@@ -2,6 +2,7 @@ import { childNameOf } from '../api/access/names.ts';
 import { grantProxyPath } from '../api/gateway/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import { describe } from '../kit/errors.ts';
+import { shellWord } from '../kit/shell-word.ts';
 import { findObject } from '../kube/client.ts';
 import { nameIn, requesterOf, requestResource, typeOf } from './access-requests.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
@@ -10,6 +11,7 @@ import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
 import { useText } from './use-text.ts';
+import { requestWithFlags } from './wait.ts';
 
 /** The value of `--server` with which kubectl calls the gateway; undefined if the grant of the request does not need the gateway. */
 export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnection, 'server'>): string | undefined {
@@ -32,7 +34,13 @@ export async function kubectlExec(
   const container = args.text('container');
   const { pod } = stateOf(request);
   const server = gatewayUrl(request, connection);
-  if (pod === '') throw new Problem(exits.failed, `${request.metadata.name} names no pod yet; run the command again`);
+  if (pod === '') {
+    const target = requestWithFlags(connection, typeOf(request), request.metadata.name);
+    throw new Problem(
+      exits.failed,
+      `the status of ${request.metadata.name} names no pod yet; to try again: ${io.program} exec ${target}`,
+    );
+  }
   const kubectlArgs = [
     'exec',
     '-i',
@@ -51,7 +59,7 @@ export async function kubectlExec(
     const remedy = isMissing ? 'install it, or run on another machine' : 'correct this, or run on another machine';
     throw new Problem(
       exits.failed,
-      `cannot run kubectl: ${describe(error)}; ${remedy}: kubectl ${kubectlArgs.join(' ')}`,
+      `cannot run kubectl: ${describe(error)}; ${remedy}: kubectl ${kubectlArgs.map(shellWord).join(' ')}`,
     );
   });
   // If the end of access closed the shell, kubectl does not print why.

@@ -101,7 +101,7 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
   const before = textIn(record, 'verdict');
   if (textIn(record, 'templateUid') === '')
     return undecidable(
-      'the line is of an older version, or the server found no template; the line does not contain the whole request',
+      'the line names no version of the template: the server was of an older version, or found no template',
     );
   const spec = specIn(record, template.name);
   const [violationIfIneligible, violationIfEligible] = [false, true].map((assumeEligible) =>

@@ -22,6 +22,8 @@ export class ScriptedCluster {
   readonly ran: (readonly string[])[] = [];
   /** The exit code of those programs. */
   exitCode = 0;
+  /** Why those programs cannot start. */
+  startError: Error | undefined;
   /** How the user calls the client. */
   program = 'drawbridge';
   readonly #directory: string;
@@ -81,6 +83,7 @@ export class ScriptedCluster {
       program: this.program,
       run: async (program, args) => {
         this.ran.push([program, ...args]);
+        if (this.startError) throw this.startError;
         return this.exitCode;
       },
     };

@@ -200,6 +200,13 @@ describe('the client', () => {
     ]);
   });
 
+  it('quotes the command that runs kubectl elsewhere', async () => {
+    cluster.startError = Object.assign(new Error('spawn kubectl ENOENT'), { code: 'ENOENT' });
+    const { code, stderr } = await cluster.run(['exec', 'b', '--', 'sh', '-c', 'ls /tmp; id']);
+    assert.equal(code, 1);
+    assert.match(stderr, /install it, or run on another machine: kubectl exec .* -- sh -c 'ls \/tmp; id'$/m);
+  });
+
   it('prints whole names, which the next command needs', async () => {
     const name = 'n'.repeat(100);
     await open(undefined, { podaccessrequests: [request(name)] });
