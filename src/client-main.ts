@@ -63,7 +63,8 @@ async function main(): Promise<void> {
     stdin: process.stdin,
     terminal: { input: process.stdin.isTTY, output: process.stdout.isTTY, error: process.stderr.isTTY },
     // A terminal of unknown size reports 0 columns.
-    columns: process.stdout.columns || process.stderr.columns || undefined,
+    columns: process.stdout.columns || undefined,
+    errorColumns: process.stderr.columns || undefined,
     kubeconfigPaths: kubeconfigPaths(),
     program,
     run,

@@ -45,8 +45,10 @@ export interface Io {
   readonly stdin: AsyncIterable<Uint8Array>;
   /** Whether standard input, output, and error are a terminal. */
   readonly terminal: { readonly input: boolean; readonly output: boolean; readonly error: boolean };
-  /** Width of the terminal, characters; undefined if standard output is not a terminal. */
+  /** Width of the terminal of standard output, characters; undefined if it is not a terminal, or does not report its width. */
   readonly columns: number | undefined;
+  /** The same for standard error. */
+  readonly errorColumns: number | undefined;
   /** $KUBECONFIG. */
   readonly kubeconfigPaths: string | undefined;
   /** How users call this program: `drawbridge` or `kubectl drawbridge`. */

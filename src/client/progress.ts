@@ -13,17 +13,17 @@ const DEFAULT_COLUMNS = 80;
  * longer than the line of the spinner, it is first printed in full on lines of its own.
  */
 export class Progress {
-  readonly #io: Pick<Io, 'printError' | 'draw' | 'terminal' | 'columns'>;
+  readonly #io: Pick<Io, 'printError' | 'draw' | 'terminal' | 'errorColumns'>;
   #shown = '';
   #frame = 0;
 
-  constructor(io: Pick<Io, 'printError' | 'draw' | 'terminal' | 'columns'>) {
+  constructor(io: Pick<Io, 'printError' | 'draw' | 'terminal' | 'errorColumns'>) {
     this.#io = io;
   }
 
   /** Maximum length of a text in the line of the spinner, characters. */
   get #width(): number {
-    return (this.#io.columns ?? DEFAULT_COLUMNS) - RESERVED_COLUMNS;
+    return (this.#io.errorColumns ?? DEFAULT_COLUMNS) - RESERVED_COLUMNS;
   }
 
   /** Shows what the command waits for. Does nothing if the text is empty or shown already. */

@@ -79,6 +79,7 @@ export class ScriptedCluster {
       stdin: (async function* () {})(),
       terminal: { input: false, output: false, error: false },
       columns: undefined,
+      errorColumns: undefined,
       kubeconfigPaths: this.kubeconfig,
       program: this.program,
       run: async (program, args) => {

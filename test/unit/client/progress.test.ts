@@ -3,13 +3,13 @@ import { Progress } from '../../../src/client/progress.ts';
 
 describe('the progress of a command', () => {
   /** What the terminal gets, or the pipe without a terminal, while the texts are shown. */
-  const shown = (texts: readonly string[], columns: number | undefined, isTerminal = true): string => {
+  const shown = (texts: readonly string[], errorColumns: number | undefined, isTerminal = true): string => {
     let output = '';
     const write = (text: string): void => {
       output += text;
     };
     const terminal = { input: false, output: false, error: isTerminal };
-    const progress = new Progress({ printError: write, draw: write, terminal, columns });
+    const progress = new Progress({ printError: write, draw: write, terminal, errorColumns });
     for (const text of texts) progress.show(text);
     progress.end();
     return output;
