@@ -147,7 +147,10 @@ export const inventoryWhy: Command = {
     const printer = new Printer(io, form, componentTable);
     printer.add(lines);
     printer.end();
-    if (lines.length === 0) io.printError(`no component has run for ${name} yet\n`);
+    if (lines.length === 0)
+      io.printError(
+        `the status of ${name} has no components: ${readyMessage(entry) || 'the server has not written it yet; check that the inventory feature runs'}\n`,
+      );
     return exits.done;
   },
 };
