@@ -38,8 +38,8 @@ export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectNam
  * exists, or if the user named no type and a request of each type has this name. Rejects with ApiError if a call fails.
  */
 export const findRequest = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
-  find(connection, text, requestResource, 'request', ({ namespace, program, kubectlFlags }, name) => {
-    const where = ['-n', namespace, ...kubectlFlags].join(' ');
+  find(connection, text, requestResource, 'request', ({ namespace, program, quotedFlags }, name) => {
+    const where = ['-n', namespace, ...quotedFlags].join(' ');
     const events = `kubectl get events ${where} --field-selector involvedObject.name=${name}`;
     return `if it has ended, its Events say why: ${events}; to list requests: ${program} list -n ${namespace}`;
   });

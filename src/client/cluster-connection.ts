@@ -2,6 +2,7 @@ import type { Resource } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { quote } from '../kit/errors.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
+import { shellWord } from '../kit/shell-word.ts';
 import type { TokenUser } from '../kube/client.ts';
 import type { ConnectionAuth, Credentials } from '../kube/credentials.ts';
 import { type AmbientOptions, ambientCredentials } from '../kube/kubeconfig.ts';
@@ -37,6 +38,8 @@ export interface ClusterConnection {
   readonly kubeconfig: AmbientOptions;
   /** The flags with which kubectl connects in the same way. They do not include the namespace. */
   readonly kubectlFlags: readonly string[];
+  /** `kubectlFlags`, each quoted for a shell, for commands in messages. */
+  readonly quotedFlags: readonly string[];
 }
 
 /** The command line and the environment that define a connection. */
@@ -104,6 +107,9 @@ export async function openConnection({
     },
   };
   const cluster = openCluster(impersonating(credentials, args), options);
+  const kubectlFlags = ['kubeconfig', 'context', 'as', 'as-group', 'as-uid'].flatMap((flag) =>
+    args.texts(flag).map((value) => `--${flag}=${value}`),
+  );
   const namespace = args.text('namespace') ?? credentials.namespace ?? 'default';
   if (namespace === '') throw usageProblem('--namespace must not be empty');
   let user: Promise<TokenUser> | undefined;
@@ -121,9 +127,8 @@ export async function openConnection({
     program,
     server: credentials.server,
     kubeconfig,
-    kubectlFlags: ['kubeconfig', 'context', 'as', 'as-group', 'as-uid'].flatMap((flag) =>
-      args.texts(flag).map((value) => `--${flag}=${value}`),
-    ),
+    kubectlFlags,
+    quotedFlags: kubectlFlags.map(shellWord),
   };
 }
 

@@ -95,7 +95,7 @@ async function noExecText(connection: ClusterConnection, request: KubeObject): P
     subject.kind === 'User' ? subject.name === user.username : user.groups.includes(subject.name),
   );
   if (!isGrantedToUser) {
-    const template = [specOf(request).templateName ?? '', '-n', connection.namespace, ...connection.kubectlFlags];
+    const template = [specOf(request).templateName ?? '', '-n', connection.namespace, ...connection.quotedFlags];
     return `${name} was opened for ${requesterOf(request) || 'another user'}, not for ${user.username}; for access of your own: ${connection.program} request ${typeOf(request)} ${template.join(' ')}`;
   }
   // The rules of a grant through the gateway do not name pods/exec, even if the gateway permits it.

@@ -92,7 +92,7 @@ export function nextCommands({ io }: Context, connection: ClusterConnection, typ
 
 /** A request and the flags that find it again, as words of a command line: `pod/NAME -n NAMESPACE …`. */
 export const requestWithFlags = (connection: ClusterConnection, type: TypeName, name: string): string =>
-  [`${type}/${name}`, '-n', connection.namespace, ...connection.kubectlFlags].join(' ');
+  [`${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags].join(' ');
 
 /** What a request still waits for, as the end of a sentence. Repeats the last progress, which a terminal has erased by then. */
 const stillWaitsText = (shown: string): string =>
@@ -124,7 +124,7 @@ export function endedProblem(request: KubeObject): Problem {
 
 /** How to delete a request that has ended, to use its name again before the server deletes it. */
 export function deleteText(connection: ClusterConnection, request: KubeObject): string {
-  const flags = ['-n', connection.namespace, ...connection.kubectlFlags].join(' ');
+  const flags = ['-n', connection.namespace, ...connection.quotedFlags].join(' ');
   return `to delete it: kubectl delete ${request.kind.toLowerCase()} ${request.metadata.name} ${flags}`;
 }
 

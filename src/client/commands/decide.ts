@@ -103,9 +103,7 @@ async function voteProblem(
     return undefined;
   const user = await connection.whoAmI().catch(() => undefined);
   if (!user || user.username !== requesterOf(object)) return undefined;
-  const template = [specOf(object).templateName ?? '', '-n', connection.namespace, ...connection.kubectlFlags].join(
-    ' ',
-  );
+  const template = [specOf(object).templateName ?? '', '-n', connection.namespace, ...connection.quotedFlags].join(' ');
   return new Problem(
     exits.denied,
     `denied: ${object.metadata.name} is your own request, which only others can decide; to see who: ${io.program} approvers ${template}; to withdraw it: ${io.program} drop ${target}`,

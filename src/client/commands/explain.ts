@@ -79,7 +79,7 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
     notes.push(note('note', 'ignored-fields', `${ignored}. Ask the author of the template to correct or remove them`));
   const approvals = args.has('emergency') ? '' : approversText(object);
   if (approvals !== '') {
-    const who = [`${io.program} approvers`, `${type}/${name}`, '-n', connection.namespace, ...connection.kubectlFlags];
+    const who = [`${io.program} approvers`, `${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags];
     const text = `after the rules pass, the request waits for approvals (${approvals}); to see who can approve: ${who.join(' ')}`;
     notes.push(note('note', 'approvals', text));
   }

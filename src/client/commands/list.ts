@@ -47,7 +47,7 @@ async function nothingFoundText({ args, io }: Context, connection: ClusterConnec
   const user = args.text('user');
   const subject = user === undefined ? `you (${(await connection.whoAmI()).username}) have` : `${user} has`;
   const scope = connection.scope.namespace === undefined ? ['-A'] : ['-n', connection.namespace];
-  const everyone = [io.program, 'list --everyone', ...scope, ...connection.kubectlFlags].join(' ');
+  const everyone = [io.program, 'list --everyone', ...scope, ...connection.quotedFlags].join(' ');
   return `${subject} no requests ${where}; ${user === undefined ? `${how}; ` : ''}to see those of others: ${everyone}`;
 }
 

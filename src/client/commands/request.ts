@@ -127,7 +127,7 @@ async function requireExec(
   const name = { namespace: connection.namespace, name: nameWithoutType(template) };
   const found = await unlessForbidden(findObject(connection.cluster.client, templateResource(type), name, {}));
   if (found === undefined || found instanceof Error || permitsExec(found)) return;
-  const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...connection.kubectlFlags].join(' ')}`;
+  const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...connection.quotedFlags].join(' ')}`;
   throw usageProblem(
     `template ${name.name} permits no exec; omit --exec, and use the command that this prints: ${command}`,
   );
@@ -166,7 +166,7 @@ async function createProblem(
   const { exitCode, message } = problemOf(error);
   const [template = ''] = args.positionals;
   const name = args.text('name');
-  const where = ['-n', connection.namespace, ...connection.kubectlFlags];
+  const where = ['-n', connection.namespace, ...connection.quotedFlags];
   if (error instanceof ApiError && error.code === 409 && name !== undefined) {
     const object = { namespace: connection.namespace, name };
     const found = await findObject(connection.cluster.client, accessOf(type).request.resource, object, {});

@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path';
 import { isObjectName } from '../../access/policy/names.ts';
 import { shellWord } from '../../kit/shell-word.ts';
 import { derivedContext } from '../../kube/kubeconfig.ts';
+import { typeOf } from '../access-requests.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { gatewayUrl } from '../kubectl-exec.ts';
@@ -11,6 +12,7 @@ import { Problem } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { stateOf } from '../request-state.ts';
 import { timeFrom } from '../times.ts';
+import { requestWithFlags } from '../wait.ts';
 import { waitUntilReady } from './one-request.ts';
 
 export const use: Command = {
@@ -52,7 +54,7 @@ export const use: Command = {
     io.print(`export KUBECONFIG=${shellWord([file, ...derived.files].join(delimiter))}\n`);
     const until = endsMs === undefined ? '' : `, until ${timeFrom(endsMs, clock.now())}`;
     io.printError(
-      `note: after this line, or eval "$(${io.program} use ${name} -n ${namespace})", kubectl reaches pod ${pod}, and only it${until}\n`,
+      `note: after this line, or eval "$(${io.program} use ${requestWithFlags(connection, typeOf(request), name)})", kubectl reaches pod ${pod}, and only it${until}\n`,
     );
     return exits.done;
   },

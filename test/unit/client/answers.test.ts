@@ -44,6 +44,31 @@ describe('the client says what happened:', () => {
     assert.doesNotMatch((await cluster.run(['list', '--everyone'])).stderr, /those of others/);
   });
 
+  it('commands whose flags a shell reads as they were given', async () => {
+    const flags = ['--as', 'alice', '--as-group', 'all devs; id'];
+    for (const argv of [['list'], ['get', 'none']]) {
+      const { stderr } = await cluster.run([...argv, ...flags]);
+      assert.match(stderr, / -n payments --as=alice '--as-group=all devs; id'/);
+    }
+  });
+
+  const emptyEntries: readonly (readonly [status: object, why: string])[] = [
+    [{}, 'the server has not written it yet; check that the inventory feature runs'],
+    [
+      {
+        conditions: [{ type: 'Ready', status: 'False', reason: 'NoComponents', message: 'no component is registered' }],
+      },
+      'no component is registered',
+    ],
+  ];
+  for (const [status, why] of emptyEntries) {
+    it(`why an entry has no components: ${why}`, async () => {
+      await open({ clusterinventories: [{ metadata: { name: 'prod', namespace: 'payments' }, status }] });
+      const { stderr } = await cluster.run(['inventory', 'why', 'prod']);
+      assert.equal(stderr, `the status of prod has no components: ${why}\n`);
+    });
+  }
+
   it('nothing of -A to those who may not list all namespaces', async () => {
     await open({}, ({ path }, answer) => {
       if (!path.endsWith('selfsubjectaccessreviews')) return false;

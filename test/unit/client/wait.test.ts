@@ -14,7 +14,7 @@ const object = {
 /** A connection whose watches have failed for longer than the client waits. */
 const lost = {
   namespace: 'payments',
-  kubectlFlags: ['--as=bob'],
+  quotedFlags: ['--as=bob'],
   watchRefusals: [],
   cluster: {
     watch: () => ({
