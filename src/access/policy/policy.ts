@@ -10,7 +10,7 @@ export interface Violation {
   readonly field?: string;
   /** HTTP status of the denial: 403 not allowed, 404 missing reference, 422 invalid value. */
   readonly status: 403 | 404 | 422;
-  /** What the rule found, to compare it with what it found before an update. Default: the message. */
+  /** What the rule found, to compare it with what it found before an update. Default: the message, without positions in lists. */
   readonly key?: string;
 }
 
@@ -51,8 +51,7 @@ export function firstViolation<Input>(book: RuleBook<Input>, input: Input, store
   for (const rule of Object.values(book)) {
     const violations = violationsOf(rule, input);
     if (violations.length === 0) continue;
-    const before = stored === undefined ? [] : violationsOf(rule, stored);
-    const introduced = violations.find((violation) => !before.some((earlier) => isSame(violation, earlier)));
+    const introduced = introducedViolation(violations, stored === undefined ? [] : violationsOf(rule, stored));
     if (introduced) return introduced;
   }
   return undefined;
@@ -63,9 +62,28 @@ function violationsOf<Input>({ check }: Rule<Input>, input: Input): readonly Vio
   return found === undefined ? [] : 'code' in found ? [found] : found;
 }
 
-/** Whether both violations have the same code, and the same key or message. */
-export const isSame = (a: Violation, b: Violation | undefined): boolean =>
-  a.code === b?.code && (a.key ?? a.message) === (b.key ?? b.message);
+/**
+ * The first violation that `before` does not contain. A violation that moved in its list stays the same. Each violation of `before` stands
+ * for one of `now`, so that none hides a further one.
+ */
+export function introducedViolation(now: readonly Violation[], before: readonly Violation[]): Violation | undefined {
+  const stored = new Map<string, number>();
+  for (const identity of before.map(identityOf)) stored.set(identity, (stored.get(identity) ?? 0) + 1);
+  return now.find((violation) => {
+    const identity = identityOf(violation);
+    const left = stored.get(identity) ?? 0;
+    stored.set(identity, left - 1);
+    return left <= 0;
+  });
+}
+
+/** The code, and the key or the message without the positions in lists that the field has. */
+function identityOf(violation: Violation): string {
+  const { code, field, key } = violation;
+  if (key !== undefined) return `${code}: ${key}`;
+  const { message } = violation;
+  return `${code}: ${field ? message.replaceAll(field, () => field.replace(/\[\d+\]/g, '[]')) : message}`;
+}
 
 /** The result of one rule for one input. */
 export interface Explanation {

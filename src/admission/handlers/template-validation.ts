@@ -4,7 +4,7 @@ import {
   explain,
   explanationLines,
   firstViolation,
-  isSame,
+  introducedViolation,
   type Violation,
   violationWarning,
 } from '../../access/policy/policy.ts';
@@ -69,7 +69,7 @@ export function validateTemplate(
         const before = stored && (await ports.ownViolation(stored, address, signal));
         // If the stored spec could not be planned, it is unknown whether the update introduced the violation. Allow it: the leader denies
         // requests.
-        if (before !== notPlanned && !isSame(planned, before))
+        if (before !== notPlanned && introducedViolation([planned], before ? [before] : []))
           return denied(planned, { author: passed, plan: planned });
       }
       const keptViolation = firstViolation(templatePolicy, input);

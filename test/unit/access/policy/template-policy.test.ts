@@ -109,7 +109,56 @@ const additions: [rule: string, before: TemplateInput, after: TemplateInput, mes
   ],
 ];
 
+/** Versions of a template whose violations only move in a list, and a violation that only resembles a stored one. */
+const moves: [rule: string, before: TemplateInput, repaired: TemplateInput, worse: TemplateInput, message: RegExp][] = [
+  [
+    'group-names',
+    template({ podSpec }, { allowedGroups: ['devs ', ' sre'] }),
+    template({ podSpec }, { allowedGroups: [' sre'] }),
+    template({ podSpec }, { allowedGroups: [' sre', 'devs[0] '] }),
+    /allowedGroups\[1\] is "devs\[0\] "/,
+  ],
+  [
+    'windows',
+    template({ podSpec }, { start: { windows: [{ timeZone: 'CEST' }, { timeZone: 'Berlin' }] } }),
+    template({ podSpec }, { start: { windows: [{ timeZone: 'Berlin' }] } }),
+    template({ podSpec }, { start: { windows: [{ timeZone: 'Berlin' }, { timeZone: 'Berlin' }] } }),
+    /windows\[1\].*"Berlin"/,
+  ],
+  [
+    'patch',
+    mutation({
+      patchSpecOperations: [
+        { op: 'add', path: '/spec/x' },
+        { op: 'remove', path: '/status' },
+      ],
+    }),
+    mutation({ patchSpecOperations: [{ op: 'remove', path: '/status' }] }),
+    mutation({
+      patchSpecOperations: [
+        { op: 'remove', path: '/status' },
+        { op: 'remove', path: '/kind' },
+      ],
+    }),
+    /patchSpecOperations\[1\].*"\/kind"/,
+  ],
+  [
+    'rules',
+    template({ podSpec }, { rules: [rule('nodes', 'get'), rule('secrets', 'get')] }),
+    template({ podSpec }, { rules: [rule('secrets', 'get')] }),
+    template({ podSpec }, { rules: [rule('pods', 'get'), rule('secrets', 'get'), rule('secrets', 'list')] }),
+    /rules\[2\]\.resources has "secrets"/,
+  ],
+];
+
 describe('template policy', () => {
+  for (const [name, before, repaired, worse, message] of moves) {
+    it(`accepts an update that only moves a stored violation of rule ${name}, and rejects one more of its kind`, () => {
+      assert.equal(firstViolation(templatePolicy, repaired, before), undefined);
+      assert.match(firstViolation(templatePolicy, worse, repaired)?.message ?? '', message);
+    });
+  }
+
   for (const [title, input] of [
     ['a reference to a workload', template({ controllerTargetRef })],
     ['a podSpec alone', template({ podSpec })],
