@@ -29,7 +29,7 @@ export function grantToViolations({ grantTo, approvals, emergency }: AccessConfi
  * `InvalidSession`, `InvalidPattern`, or `InvalidWindow`. The webhook denies such templates. The leader checks again before it grants,
  * because the API server may have stored a template without calling the webhook.
  */
-export function peopleConfigViolation(config: AccessConfig): Violation | undefined {
+export function templateSettingsViolation(config: AccessConfig): Violation | undefined {
   return (
     grantToViolations(config)[0] ??
     sessionViolations(config)[0] ??

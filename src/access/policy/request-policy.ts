@@ -20,7 +20,7 @@ import {
 import { templateGroupsViolations } from './group-policy.ts';
 import { fullLimit, type LimitUse, limitViolation } from './limits.ts';
 import { isObjectName, listNames, showName } from './names.ts';
-import { peopleConfigViolation, startViolation } from './people-policy.ts';
+import { startViolation, templateSettingsViolation } from './people-policy.ts';
 import type { Check, RuleBook } from './policy.ts';
 import { reasonText, reasonViolation } from './reason.ts';
 
@@ -171,7 +171,7 @@ const templateHasNoSystemGroup: Check<RequestInput> = ({ template }) =>
 
 /** The webhook denies such templates, too. This rule covers templates that were stored without the webhook. */
 const templateSettingsAreValid: Check<RequestInput> = ({ template }) =>
-  template.found ? peopleConfigViolation(template.spec.accessConfig) : undefined;
+  template.found ? templateSettingsViolation(template.spec.accessConfig) : undefined;
 
 /** Does not apply to an emergency, whose groups `emergencyIsAllowed` checks. */
 const callerIsEligible: Check<RequestInput> = ({ caller, spec, templateName, template, alreadyHolds }) => {
