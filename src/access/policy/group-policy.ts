@@ -43,7 +43,7 @@ export const groupNamesViolations = (config: AccessConfig): Violation[] =>
 
 const invalidGroup = (field: string, name: string): Violation => ({
   code: 'InvalidGroup',
-  message: `${field} is ${quote(name)}; names of groups match letter for letter: write ${quote(name.trim())}, without spaces around it`,
+  message: `${field} is ${quote(name)}; names of groups match letter for letter: ${name.trim() === '' ? 'remove it' : `write ${quote(name.trim())}, without spaces around it`}`,
   field,
   status: 422,
 });

@@ -73,12 +73,15 @@ export function authorCallerViolation(
 ): Violation | undefined {
   const { author } = spec;
   const groups = new Set(caller.groups);
-  if (author?.username === caller.username && author.groups.every((group) => groups.has(group))) return undefined;
+  const foreign = author?.groups.find((group) => !groups.has(group));
+  const isCaller = author?.username === caller.username;
+  if (isCaller && foreign === undefined) return undefined;
+  const found = isCaller ? `group ${quote(foreign ?? '')}` : author ? quote(author.username) : 'no user';
   return {
     code: 'MissingIdentity',
     message:
-      `spec.author names ${author ? quote(author.username) : 'no user'}; it must name ${quote(caller.username)}, the caller, ` +
-      'and only groups of the caller. The mutating webhook of drawbridge sets it: check that it is installed',
+      `spec.author names ${found}; it must name ${quote(caller.username)}, the caller, and only groups of the caller. ` +
+      'The mutating webhook of drawbridge sets it: check that it is installed',
     field: 'spec.author',
     status: 403,
   };

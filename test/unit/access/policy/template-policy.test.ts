@@ -315,6 +315,13 @@ describe('template policy', () => {
         ] as const,
     ),
     [
+      'an allowed group of spaces',
+      template({ podSpec }, { allowedGroups: ['devs', ' '] }),
+      'InvalidGroup',
+      'spec.accessConfig.allowedGroups[1]',
+      /is " "; names of groups match letter for letter: remove it$/,
+    ],
+    [
       'an allowed group with a trailing space',
       template({ podSpec }, { allowedGroups: ['devs', 'sre '] }),
       'InvalidGroup',
