@@ -2,9 +2,7 @@ import { CodedError, describe } from '../kit/errors.ts';
 import { ApiError, isNotFound, isObjectNotFound, TransportError } from '../kube/errors.ts';
 import { exits } from './command-spec.ts';
 
-/**
- * An error that ends a command: its exit code, and one line for the user that says what to do. If the message is empty, nothing is printed.
- */
+/** An error that ends a command: its exit code, and one line for the user, with a remedy. */
 export class Problem extends Error {
   override readonly name = 'Problem';
   constructor(

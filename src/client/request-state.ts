@@ -20,7 +20,7 @@ export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 
 /** The state of a request with its details. All texts are from the object and may contain control characters. */
 export interface RequestState {
   readonly state: State;
-  /** What the request waits for, why it was denied, why it ended, or that its command is missing; empty if the status does not say. */
+  /** What the request waits for, why it was denied, why it ended, or that its command is missing; empty if the request has no such text. */
   readonly why: string;
   /** The reason of the condition behind `why`, from which `codeOf` reads the code; empty if there is none. */
   readonly code: string;

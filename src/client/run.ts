@@ -65,7 +65,7 @@ function report(error: unknown, io: Io, signal: AbortSignal): number {
   const problem = problemOf(error);
   if (signal.aborted && problem.exitCode !== exits.interrupted) return exits.interrupted;
   const help = problem.helpOf === undefined ? '' : `; see ${io.program} ${problem.helpOf} --help`;
-  if (problem.message !== '') io.printError(`${io.program}: ${problem.message}${help}\n`);
+  io.printError(`${io.program}: ${problem.message}${help}\n`);
   return problem.exitCode;
 }
 

@@ -128,7 +128,7 @@ export function deleteText(connection: ClusterConnection, request: KubeObject): 
   return `to delete it: kubectl delete ${request.kind.toLowerCase()} ${request.metadata.name} ${flags}`;
 }
 
-/** Until when access is open, as a sentence; empty if the request does not say. */
+/** Until when access is open, as a clause; empty if the request has no end yet. */
 export function openText(request: KubeObject, nowMs: number): string {
   const { endsMs } = stateOf(request);
   return endsMs === undefined ? '' : `access is open until ${timeFrom(endsMs, nowMs)}`;

@@ -81,7 +81,7 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
 
 const isOpen = (state: State): boolean => state === 'Opening' || state === 'Ready';
 
-/** The Problem for a vote that the API server did not create; undefined if `error` itself says what to do. */
+/** The Problem for a vote that the API server did not create; undefined if the message of `error` suffices. */
 async function voteProblem(
   { io }: Context,
   connection: ClusterConnection,

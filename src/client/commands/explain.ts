@@ -13,7 +13,7 @@ import { plainMessage } from '../problem.ts';
 import { conditionsOf } from '../request-state.ts';
 import { podFlag, predictsDenial, requestFlags, requestManifest } from './request.ts';
 
-/** The result of one rule, from a warning of the server, or what the rules do not say. */
+/** The result of one rule, from a warning of the server, or a note on what the rules do not cover. */
 interface RuleLine {
   /** `fail`, `not checked`, `pass`, or `note`. */
   readonly verdict: string;
@@ -64,7 +64,7 @@ async function runExplain(context: Context): Promise<number> {
   return exits.denied;
 }
 
-/** What the rules of the server do not say: what it ignores, what happens after the rules pass, and what it does not check. */
+/** Notes on what the rules do not cover: fields that the API server ignores, approvals after the rules pass, and the running pod. */
 function notesOn({ args, io }: Context, connection: ClusterConnection, { type, object }: TypedObject): RuleLine[] {
   const note = (verdict: string, rule: string, requirement: string): RuleLine => ({
     verdict,
@@ -112,7 +112,7 @@ export function parseWarning(warning: string): RuleLine | undefined {
   if (verdict !== undefined) return { verdict: verdict.toLowerCase(), rule, requirement, remedy };
   const [, code, message = '', found = ''] = /^([A-Z][A-Za-z]+): ((.*?)(?:; .*)?)$/.exec(warning) ?? [];
   if (code !== undefined) {
-    // The advice alone would not say what to correct.
+    // The advice alone does not name the fault.
     const remedy = `ask the author of the template to correct this: ${message}`;
     return { verdict: 'fail', rule: code, requirement: found, remedy };
   }

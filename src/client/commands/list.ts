@@ -51,7 +51,7 @@ async function nothingFoundText({ args, io }: Context, connection: ClusterConnec
   return `${subject} no requests ${where}; ${user === undefined ? `${how}; ` : ''}to see those of others: ${everyone}`;
 }
 
-/** Resolves to a function that says whether the flags select a request. Asks the API server for the user name if the flags name none. */
+/** Resolves to a function that returns whether the flags select a request. Asks the API server for the user name if the flags name none. */
 async function requestMatcher(
   { args }: Context,
   connection: ClusterConnection,
