@@ -20,8 +20,7 @@ export interface ExecPodInput {
   readonly requestUid: string;
   /** `spec.targetPod`. If set, no other pod can be chosen. */
   readonly targetPod?: string | undefined;
-  /** The workload's selector. */
-  readonly selector: LabelSelector | undefined;
+  readonly workload: SelectingWorkload;
   /** The pods of the request's namespace. */
   readonly pods: readonly PodView[];
   /**
@@ -31,9 +30,12 @@ export interface ExecPodInput {
   readonly controllers: ReadonlySet<string>;
 }
 
+/** A workload whose controller selects its pods. */
+type SelectingWorkload = Pick<WorkloadView, 'kind' | 'name' | 'selector'>;
+
 interface Refused {
   readonly violation: Violation;
-  /** The message without its remedy. Set if the workload no longer has the requested pod, or if that pod is being deleted. */
+  /** The message without its remedy. Set if the workload does not have the requested pod, or if that pod is being deleted. */
   readonly lost?: string;
 }
 
@@ -43,7 +45,7 @@ interface Refused {
  * Codes `InvalidSelector`, `InvalidTargetPod`, and `NoRunningPod`.
  */
 export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | Refused {
-  const { requestUid, targetPod, controllers } = input;
+  const { requestUid, targetPod, workload, controllers } = input;
   const selected = selectedPods(input);
   if ('violation' in selected) return selected;
   const workloadPods = selected.pods.filter(({ controller }) => controller && controllers.has(controller.uid));
@@ -51,39 +53,39 @@ export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | 
   const candidates = workloadPods.filter(isRunning).sort(byName);
   const pod = candidates[indexFor(requestUid, candidates.length)];
   if (pod) return { pod };
-  return refuse('NoRunningPod', 'the workload has no running pod; wait for its rollout, or scale it up', 404);
+  const { kind, name } = workload;
+  return refuse('NoRunningPod', `${kind} ${name} has no running pod; wait for its rollout, or scale it up`, 404);
 }
 
 /** The pods whose labels match the workload's selector, or the named pod if its labels match; never an access pod. */
 function selectedPods({
   targetPod,
-  selector,
+  workload,
   pods,
 }: Omit<ExecPodInput, 'controllers'>): { readonly pods: readonly PodView[] } | Refused {
-  const compiled = selectorOf(selector);
+  const compiled = selectorOf(workload);
   if ('violation' in compiled) return compiled;
   const eligible = targetPod ? pods.filter(({ name }) => name === targetPod) : pods;
-  // An access pod belongs to its requester, even if its template gave it the labels of the workload.
+  // An access pod belongs to its requester, even if its template gives it the labels of the workload.
   return { pods: eligible.filter(({ labels }) => compiled.matches(labels) && !Object.hasOwn(labels, requestLabel)) };
 }
 
 /** The compiled selector of a workload. Code `InvalidSelector`. */
-export function selectorOf(
-  selector: LabelSelector | undefined,
-): { readonly matches: (labels: Readonly<Record<string, string>>) => boolean } | Refused {
+export function selectorOf({
+  kind,
+  name,
+  selector,
+}: SelectingWorkload): { readonly matches: (labels: Readonly<Record<string, string>>) => boolean } | Refused {
   const compiled = compileSelector(selector);
   if ('error' in compiled)
-    return refuse('InvalidSelector', `the workload's selector is invalid: ${compiled.error}; correct the workload`);
+    return refuse('InvalidSelector', `the selector of ${kind} ${name} is invalid: ${compiled.error}; correct it`);
   if (!isEmpty(selector)) return compiled;
-  return refuse(
-    'InvalidSelector',
-    'the workload has no selector, so its pods are unknown; set spec.selector of the workload',
-  );
+  return refuse('InvalidSelector', `${kind} ${name} has no selector, so its pods are unknown; set its spec.selector`);
 }
 
 function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodView } | Refused {
   const [pod] = pods;
-  // Give the same answer for a foreign and an absent pod, so that a caller who cannot list pods learns nothing about those of others.
+  // The answer is the same for a missing pod and for a pod of another workload, so that a caller who cannot list pods learns nothing.
   if (!pod) {
     const lost = `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload`;
     const message = `${lost}; name one of its running pods, or leave spec.targetPod out`;
@@ -100,8 +102,8 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
 const maxReplicaSets = 16;
 
 /**
- * uids of the controllers of a workload's pods: the ReplicaSets of a Deployment or Rollout, at most 16, else the workload itself.
- * Rejects as the client does.
+ * uids of the controllers of a workload's pods: for a Deployment or Rollout, those of its ReplicaSets that control `pods`, at most 16; else
+ * that of the workload itself. Rejects as the client does.
  */
 async function controllersOf(
   workload: WorkloadView,
@@ -175,7 +177,7 @@ export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
   const input = {
     requestUid: request.uid,
     targetPod: 'targetPod' in request.spec ? request.spec.targetPod : undefined,
-    selector: workload.selector,
+    workload,
     pods: stores.pods.byIndex(byNamespace, request.namespace),
   };
   const selected = selectedPods(input);
@@ -204,7 +206,7 @@ async function runningPods(
   return running.filter(({ controller }) => controller && controllers.has(controller.uid)).map(({ name }) => name);
 }
 
-/** Why only a new request helps, and what it can name: only a StatefulSet creates a pod of an earlier name. */
+/** Why the requester needs a new request, and which pods it can name: only a StatefulSet creates a pod of an earlier name. */
 function lostText(lost: string, { kind, name }: WorkloadView, running: readonly string[]): string {
   const why = `${lost}, and ${kind} ${name} never creates a pod of the same name again`;
   return running.length === 0

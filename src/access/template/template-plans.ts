@@ -21,7 +21,7 @@ import type { GrantObjects } from './grant-dry-runs.ts';
 /** The objects of the namespace that a plan depends on. */
 type NamespaceObjects = Pick<PodAccessInput, 'workload' | 'workloads' | 'selectors'>;
 
-/** Name and uid of the request of a plan: violations never depend on them, and the API server's answers quote no uid. */
+/** Name and uid of the planned request: no violation depends on them, and the answers of the API server do not contain the uid. */
 const placeholder = { name: 'template', uid: 'dry-run' };
 const placeholderSubjects = [{ kind: 'User', name: 'example' }] as const;
 
@@ -29,7 +29,7 @@ const emptyNamespace: NamespaceObjects = { workload: undefined, workloads: [], s
 
 /**
  * Plans templates as the server plans a request, and returns the violations that a request would get. Reads stores, so call it only after
- * they have synced. Makes no API call: only image pull secrets would need one, and they never deny a pod. Returns `notPlanned` if the
+ * they have synced. Makes no API call, so it plans without image pull secrets, which never cause a denial. Returns `notPlanned` if the
  * runner does not run the plan. If the signal aborts, rejects with its reason, and the plan does not start.
  */
 export class TemplatePlans {
@@ -110,7 +110,7 @@ function planExec(
 ): TemplatePlan {
   const session = sessionOf(accessConfig);
   const violation =
-    violationIn(selectorOf(workload?.selector)) ??
+    (workload && violationIn(selectorOf(workload))) ??
     (workload && !session ? violationIn(renderAccessMessage(accessConfig, subjectOf(workload))) : undefined);
   if (violation) return { violation };
   const target = { name: placeholder.name };

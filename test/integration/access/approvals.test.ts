@@ -281,7 +281,7 @@ describe('access that others approve', () => {
     );
     const found = waiting.status?.conditions?.find(({ type }) => type === 'AccessApproved');
     assert.deepEqual([found?.status, found?.reason], ['Unknown', 'NoRunningPod']);
-    assert.match(found?.message ?? '', /^waiting until .*; the workload has no running pod; wait for its rollout/);
+    assert.match(found?.message ?? '', /^waiting until .*; Deployment \S+ has no running pod; wait for its rollout/);
     const event = await until(
       'the Event',
       async () => {

@@ -10,7 +10,7 @@ import { PlanQueue } from '../../../../src/access/builders/plan-budget.ts';
 import type { RequestView, TemplateView } from '../../../../src/access/stores/access-views.ts';
 import type { PodView, WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
 import type { ExecAccessTemplateSpec } from '../../../../src/api/access/exec-access.ts';
-import type { KubeObject } from '../../../../src/api/object.ts';
+import type { KubeObject, LabelSelector } from '../../../../src/api/object.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
@@ -44,9 +44,13 @@ const pods = [
   (({ controller: _, ...alone }) => alone)(pod('alone')),
   pod('alice-access', { labels: { app: 'web', 'access.drawbridge.dev/request': 'x' } }),
 ];
+const deployment = (selector: LabelSelector | undefined = { matchLabels: { app: 'web' } }) => ({
+  kind: 'Deployment',
+  name: 'web',
+  selector,
+});
 const choose = (over: Partial<ExecPodInput> = {}): string => {
-  const selector = { matchLabels: { app: 'web' } };
-  const input = { requestUid: 'u1', selector, pods, controllers: new Set(['rs']), ...over };
+  const input = { requestUid: 'u1', workload: deployment(), pods, controllers: new Set(['rs']), ...over };
   const chosen = chooseExecPod(input);
   return 'pod' in chosen ? chosen.pod.name : `${chosen.violation.code}: ${chosen.violation.message}`;
 };
@@ -84,14 +88,14 @@ describe('choice of the pod for exec', () => {
   });
 
   for (const [title, over, expected] of [
-    ['no pod runs', { pods: pods.slice(3) }, /NoRunningPod/],
+    ['no pod runs', { pods: pods.slice(3) }, /NoRunningPod: Deployment web has no running pod/],
     ['the workload controls no running pod', { controllers: new Set(['other']) }, /NoRunningPod/],
-    ['the selector is absent', { selector: undefined }, /InvalidSelector/],
-    ['the selector is empty and would match every pod', { selector: {} }, /InvalidSelector/],
+    ['the selector is absent', { workload: { ...deployment(), selector: undefined } }, /InvalidSelector/],
+    ['the selector is empty and would match every pod', { workload: deployment({}) }, /InvalidSelector/],
     [
       'the selector is broken',
-      { selector: { matchExpressions: [{ key: 'a', operator: 'Near' }] } },
-      /InvalidSelector: .*Near/,
+      { workload: deployment({ matchExpressions: [{ key: 'a', operator: 'Near' }] }) },
+      /InvalidSelector: the selector of Deployment web is invalid: .*Near/,
     ],
   ] as const) {
     it(`fails if ${title}`, () => assert.match(choose(over as Partial<ExecPodInput>), expected));
