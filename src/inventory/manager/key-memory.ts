@@ -6,12 +6,12 @@ import type { Registration } from '../registration.ts';
 import type { EntrySnapshot } from './entry-snapshot.ts';
 
 /**
- * State of a key in memory while this replica is the leader. Its loop changes it, one event at a time. There is one per component and
- * entry, so it must be small.
+ * State of one key (a component of an entry) that exists only while this replica is the leader. Only the loop of the key changes it, one
+ * event at a time. There is one instance per key, so it must be small.
  */
 export class KeyMemory {
   readonly key: ComponentKey;
-  /** Text form of the key, by which the queue and the limits know it. */
+  /** Text form of the key, which the work queue and the limits on parallel runs use. */
   readonly keyText: string;
   /** The state that the last `step` (core/steps/step.ts) returned, with the stored record and the status that were written since. */
   state: KeyState = initialKeyState;
@@ -30,7 +30,7 @@ export class KeyMemory {
   startProblem: { readonly reason: string; readonly message: string } | undefined;
   /** The oldest trigger that waits for a run: its lane (`lanes` in core/triggers.ts), and when it arrived, monotonic milliseconds. */
   oldestTrigger: { readonly lane: number; readonly since: number } | undefined;
-  /** Whether the entry was deleted, and the loop dropped. */
+  /** Whether the entry no longer exists, so that later events have no effect. */
   dropped = false;
   #lastWrite: { readonly baseVersion: string; readonly stored: StoredRecord } | undefined;
 
