@@ -13,7 +13,7 @@ const skewMs = 2000;
 const validMs = 10_000;
 /** Rounding of creation times, milliseconds: the API server rounds them down to whole seconds. */
 const roundingMs = 1000;
-/** Retention of nonces, milliseconds on the monotonic clock: longer than any signature is valid. */
+/** How long the nonce of a request is kept, milliseconds on the monotonic clock: longer than any signature is valid. */
 const nonceRetentionMs = 60_000;
 
 /** The first request that had a nonce. */
@@ -48,14 +48,14 @@ export class RequesterAttestations {
 
   /**
    * Why the requester is not verified; undefined if our webhook signed it for this request. Codes `StampMissing`, `StampInvalid`,
-   * `StampExpired`, and `StampReplayed`. Rejects if the keys cannot be read.
+   * `StampExpired`, and `StampReplayed`, in which a stamp is the signature in `spec.requester`. Rejects if the keys cannot be read.
    */
   async violation(request: RequestView, signal: AbortSignal): Promise<Violation | undefined> {
     const signed = this.#attestationOf(request);
     if (!signed) {
       return refuse(
         'StampMissing',
-        'spec.requester has no signature: the webhooks of drawbridge were not called, or the CRDs are older than the server',
+        'spec.requester has no signature: the API server did not call the webhooks of drawbridge, or the CRDs are older than the server',
         'apply the CRDs and the webhook configurations',
       );
     }
@@ -70,7 +70,7 @@ export class RequesterAttestations {
     if (!(age >= -skewMs && age <= validMs)) {
       return refuse(
         'StampExpired',
-        `the requester was signed ${age / 1000} s before the request was created; allowed are ${-skewMs / 1000} s to ${validMs / 1000} s`,
+        `the webhook signed spec.requester ${ageText(age)} the request was created; allowed are ${ageText(validMs)} to ${ageText(-skewMs)} it`,
         'synchronize the clocks of the API server and of drawbridge',
       );
     }
@@ -108,7 +108,7 @@ export class RequesterAttestations {
  */
 export function finalizerUntilMs({ spec: { requester }, createdAtMs }: RequestView): number {
   if (!requester || !signatureOf(requester)) return createdAtMs;
-  // The signature is not verified here, so limit its time to the valid range.
+  // The signature is not verified here, so cap its time at the latest valid one.
   const attestedMs = Math.min(parseTime(requester.time) ?? 0, createdAtMs + skewMs);
   return Math.max(createdAtMs + validMs, attestedMs + validMs + roundingMs);
 }
@@ -116,6 +116,9 @@ export function finalizerUntilMs({ spec: { requester }, createdAtMs }: RequestVi
 function signatureOf({ nonce, signature }: Requester): RequesterSignature | undefined {
   return nonce !== undefined && signature !== undefined ? { nonce, signature } : undefined;
 }
+
+/** An age in milliseconds, such as `10 s before`. */
+const ageText = (ageMs: number): string => `${Math.abs(ageMs) / 1000} s ${ageMs < 0 ? 'after' : 'before'}`;
 
 /** `correction`: what an administrator does if a new request is denied, too; absent if a new request always helps. */
 const refuse = (code: Violation['code'], reason: string, correction?: string): Violation => ({

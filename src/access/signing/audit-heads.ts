@@ -41,14 +41,14 @@ export const maxHeads = 128;
 
 /**
  * Publishes the signed head of this process's audit chain (the number and hash of its last line) in a ConfigMap. Publishes it again if the
- * chain grew, the key changed, or another client changed the entry.
+ * chain grew, the key changed, or another client changed or removed the entry.
  */
 export class AuditHeads {
   readonly #deps: AuditHeadsDeps;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   #cached: { readonly secret: Uint8Array; readonly signer: HeadSigner } | undefined;
-  /** The last head that this process published. `checkedAtMs`: when it published it or found it unchanged, on the monotonic clock. */
+  /** The last head that this process published. `checkedAtMs`: when it was published or last found unchanged, by the monotonic clock. */
   #published = { seq: 0, publicKey: '', text: '', checkedAtMs: 0 };
   #failing = false;
 
@@ -117,7 +117,7 @@ export class AuditHeads {
     await this.#removeSurplus(written, head.chain, options);
   }
 
-  /** Removes entries above `maxHeads`. If that fails, it logs, and the next write of a head tries again. */
+  /** Removes entries above `maxHeads`. If that fails, it logs a warning, and the next write of a head tries again. */
   async #removeSurplus(written: KubeObject, ownChain: string, options: { signal: AbortSignal }): Promise<void> {
     const surplus = surplusOf(written, ownChain);
     if (surplus.length === 0) return;
@@ -129,7 +129,7 @@ export class AuditHeads {
     }
   }
 
-  /** Reads the ConfigMap. Resolves to whether it still has the head; otherwise logs a warning. */
+  /** Reads the ConfigMap, and resolves to whether it still has the head. If not, logs a warning. */
   async #recheck(options: { signal: AbortSignal }): Promise<boolean> {
     const { client, journal, clock, log } = this.#deps;
     const found = await findObject(client, configMaps, this.#name, options);
@@ -139,7 +139,7 @@ export class AuditHeads {
     return isPublished;
   }
 
-  /** Needs no resourceVersion: a process writes only its own entry, and all replicas remove the same surplus. */
+  /** Needs no resourceVersion: a process sets only its own entry, and removing an entry twice has no further effect. */
   async #write(data: Readonly<Record<string, string | null>>, options: { signal: AbortSignal }): Promise<KubeObject> {
     return createOrPatchConfigMap(this.#deps.client, this.#name, { data }, options);
   }

@@ -12,7 +12,7 @@ import type { Log } from '../../observe/log.ts';
 import { createOrPatchConfigMap } from './config-map.ts';
 import type { KeyRing, SigningKeys } from './signer.ts';
 
-/** Name of the Secret with the keys of the access feature (see `Purpose`), and of the ConfigMap with their public keys. */
+/** Name of the Secret with the keys of the access feature (`Purpose` lists what they sign), and of the ConfigMap with their public keys. */
 export const keySecretName = 'drawbridge-signing-keys';
 /** Annotation of that ConfigMap: the uid of the Secret with the keys in use. */
 const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
@@ -30,7 +30,7 @@ export interface KeySecretOptions {
   readonly namespace: string;
   /** Name of the Secret, and of the ConfigMap with its public keys. */
   readonly name: string;
-  /** Purpose of the Ed25519 key pairs that are derived from the keys, part of the derivation. Their public keys are in the ConfigMap. */
+  /** Purpose of the Ed25519 key pairs that the server derives from the keys and the purpose. The ConfigMap lists their public keys. */
   readonly purpose: string;
   /** Whether to use a Secret even without proof that this installation used its keys before: `--adopt-signing-keys`. */
   readonly adopt: boolean;
@@ -45,8 +45,8 @@ export interface KeySecretOptions {
  *
  * Anyone who can create Secrets in the namespace could store known keys there before the first start. So a replica uses a Secret only if
  * the ConfigMap of the same name lists its uid or one of its public keys. Without that ConfigMap, `usedBefore` decides. A Secret that
- * the replica itself created, and any Secret with `adopt`, needs no proof. Replicas list keys before they store them, and keep the list
- * equal to the keys in use. A rotation keeps the uid of the Secret; a restore from backup keeps the public keys.
+ * the replica itself created, and any Secret with `adopt`, needs no proof. Replicas list new keys before they create the Secret, and keep
+ * the list equal to the keys in use. So a replica accepts rotated keys by the uid of the Secret, and a restored Secret by its public keys.
  */
 export class KeySecret implements KeyRing {
   readonly #deps: KeySecretOptions;
@@ -136,8 +136,8 @@ export class KeySecret implements KeyRing {
   }
 
   /**
-   * Creates the Secret with new keys, and resolves to it, or to the one that another replica has created meanwhile. Does nothing if keys
-   * are in use: new ones would invalidate every open grant.
+   * Creates the Secret with new keys, and resolves to it, or to the one that another replica has created meanwhile. If keys are in use,
+   * does nothing and resolves to undefined: new keys would invalidate every open grant.
    */
   async #create(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
     if (this.#keys) return undefined;
@@ -162,7 +162,8 @@ export class KeySecret implements KeyRing {
   async #acceptedKeys(secret: KubeObject, options: { signal?: AbortSignal }): Promise<SigningKeys | string> {
     const { client, adopt, usedBefore } = this.#deps;
     const keys = readKeys(secret);
-    if (!keys) return `data.current must be at least ${KEY_BYTES} random bytes in base64`;
+    if (!keys)
+      return `data.current must be at least ${KEY_BYTES} random bytes in base64; restore the Secret from a backup, or delete it to get new keys`;
     const { uid } = secret.metadata;
     if (adopt || uid === this.#createdUid || (uid === this.#uid && isSame(keys, this.#keys))) return keys;
     const list = await findObject(client, configMaps, this.#name, options);
@@ -219,8 +220,8 @@ export class KeySecret implements KeyRing {
 }
 
 const unprovenSecret =
-  'the Secret existed before the first start, and nothing proves that this installation used its keys; delete it to get new keys, ' +
-  'or start with --adopt-signing-keys=true (signingKeys.adopt of the chart) if you created it';
+  'nothing proves that this installation used the keys in the Secret, so another client may know them; delete the Secret to get new keys, ' +
+  'or, if you created it, start with --adopt-signing-keys=true (signingKeys.adopt of the chart)';
 
 /** The keys of the Secret; undefined if the current one is missing or too short. An unusable previous key counts as absent. */
 export function readKeys(secret: KubeObject): SigningKeys | undefined {

@@ -74,12 +74,14 @@ export class Signer {
     return { nonce, signature: macOf(keys.current, 'stamp', requesterValue(attestation, nonce)) };
   }
 
-  /** Whether this installation signed the requester. If not, reads the keys again first. Rejects if they cannot be read. */
+  /** Whether this installation signed the requester. Rejects if the keys cannot be read. */
   isOurRequester(attestation: RequesterAttestation, signed: RequesterSignature, signal: AbortSignal): Promise<boolean> {
     return this.#isOurs('stamp', requesterValue(attestation, signed.nonce), signed.signature, signal);
   }
 
-  /** As `isOurRequester`, but only by the keys that were read before: false may be wrong after a key rotation. Never throws. */
+  /**
+   * As `isOurRequester`, without a refresh of the keys: false may be wrong before they are first read, and after a rotation. Never throws.
+   */
   isOurRequesterByCachedKeys(attestation: RequesterAttestation, signed: RequesterSignature): boolean {
     const keys = this.#ring.keys;
     return keys !== undefined && isMacOf(keys, 'stamp', requesterValue(attestation, signed.nonce), signed.signature);
@@ -167,8 +169,8 @@ export class Signer {
   }
 
   /**
-   * Whether the MAC of the decided extension is ours. `index` counts from 0. Does not refresh the keys: a wrong `false` only ends access at
-   * the time that the grant names. Never throws.
+   * Whether the MAC of the decided extension is ours. `index` counts from 0. Does not refresh the keys: a wrong `false` only ends access
+   * before the extended time. Never throws.
    */
   isOurExtensionByCachedKeys(owner: GrantOwner, grant: Grant, index: number, extension: ExtensionStatus): boolean {
     const keys = this.#ring.keys;
@@ -282,7 +284,7 @@ function endValue({ namespace, name, uid, grant }: EndedRequest, { mac: _, ...en
 export const grantPurpose = 'drawbridge.dev/grant-signature/v1';
 
 const grantText = (value: unknown): string => `${grantPurpose}\n${canonicalJson(value)}`;
-/** One key pair signs grants and extensions. The first line differs, so a signature of an extension never verifies as one of a grant. */
+/** One key pair signs grants and extensions. The first lines of their texts differ, so a signature of one never verifies for the other. */
 function extensionText(
   owner: GrantOwner,
   grant: Grant,
@@ -292,7 +294,7 @@ function extensionText(
   return `drawbridge.dev/extension-signature/v1\n${canonicalJson(extensionValue(owner, grant, index, extension))}`;
 }
 
-/** Verifies grants and extensions by their signatures, without a secret key. `publicKeys`: 32 bytes each. */
+/** Verifies grants and extensions by their signatures, without a secret key. `publicKeys`: Ed25519, 32 bytes each. */
 export class GrantVerifier {
   readonly #publicKeys: readonly Uint8Array[];
 
@@ -319,9 +321,9 @@ export class GrantVerifier {
 
 /**
  * What a MAC is for. `stamp`: the requester of a request (a former name, kept because stored MACs cover it). `author`: the author of a
- * template. `grant`: `status.grant`. `child`: an object of a grant. `change`: a claim or an extension by the requester. `extension`: the
- * leader's decision about an extension. `vote`: the voter. `review`: an owed review. `end`: `status.ended`. A MAC for one purpose never
- * verifies for another.
+ * template. `grant`: `status.grant`. `child`: an object of a grant. `change`: the requester's claim, or request for an extension.
+ * `extension`: the leader's decision about an extension. `vote`: the voter. `review`: an owed review. `end`: `status.ended`. A MAC for one
+ * purpose never verifies for another.
  */
 export type Purpose = 'stamp' | 'author' | 'grant' | 'child' | 'change' | 'extension' | 'vote' | 'review' | 'end';
 

@@ -6,8 +6,8 @@ import { grantPurpose } from './signer.ts';
 
 /**
  * The keys of the access feature; the type `Purpose` in signer.ts lists what they sign. Earlier versions published no list of public keys,
- * but signed audit heads with the same keys. So until the list exists, `usedBefore` looks for a head that names the public key of one of
- * them. Such a head shows that this installation used the keys before.
+ * but signed audit heads with keys derived from the same Secret. So until the list exists, `usedBefore` looks for a head with such a key,
+ * which shows that this installation used the Secret before.
  */
 export function signingKeys(options: Omit<KeySecretOptions, 'name' | 'purpose' | 'usedBefore'>): KeySecret {
   const { client, namespace } = options;

@@ -13,6 +13,7 @@ export const requestCodes = {
       'The caller is anonymous, or the mutating webhook did not write the requester, the author, or `kubeconfigSetBy`.',
     remedy: 'Log in. An operator checks that the mutating webhook is registered.',
   },
+  // In the codes, a stamp is the signature in `spec.requester`, or in a vote or an extension. Codes keep their names.
   StampMissing: {
     audience: 'requester',
     meaning: 'The request was created while the webhooks were not registered, or the CRDs are older than the server.',

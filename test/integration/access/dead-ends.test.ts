@@ -205,7 +205,7 @@ describe('a request that can never be granted', () => {
         attestation: false,
         condition: ['AccessResourcesCreated', 'StampMissing'],
         message:
-          /spec\.requester has no signature: the webhooks of drawbridge were not called, or the CRDs are older than the server/,
+          /spec\.requester has no signature: the API server did not call the webhooks of drawbridge, or the CRDs are older than the server; create a new request; if that is denied too, ask an administrator to apply the CRDs and the webhook configurations/,
       },
       {
         title: 'a requester of no allowed group is not let in',

@@ -162,7 +162,7 @@ describe('the Secret of the signing keys', () => {
       const keys = open();
       await clock.advance(60_000);
       assert.equal(keys.keys, undefined);
-      assert.match(keys.problem() ?? '', /before the first start.*delete it.*--adopt-signing-keys/);
+      assert.match(keys.problem() ?? '', /nothing proves.*delete the Secret.*--adopt-signing-keys/);
       assert.deepEqual(cluster.find(secrets, name), before);
       assert.equal(listed(), undefined);
       assert.equal(lines.length, 1, 'it is logged once');
