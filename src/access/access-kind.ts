@@ -10,7 +10,8 @@ import type { AccessStores } from './stores/access-stores.ts';
 import type { RequestView, TemplateView } from './stores/access-views.ts';
 
 /**
- * One kind of access, such as PodAccess: its resources, its stores, and its builder. Each kind has its own instances of the controllers.
+ * One kind of access, such as PodAccess: its resources, its stores, and its builder. Each kind has its own controllers of templates and of
+ * requests.
  */
 export interface AccessKind {
   readonly requestKind: RequestKind;

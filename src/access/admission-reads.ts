@@ -25,7 +25,7 @@ import { type AccessStores, byPod, byUid } from './stores/access-stores.ts';
 import { type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
 import { type PodView, viewPod } from './stores/cluster-views.ts';
 
-/** The reads for the webhooks that admit requests and templates. Implements a part of `AccessReviews`. */
+/** The reads for the webhooks that admit requests, votes, and templates. Implements a part of `AccessReviews`. */
 export function admissionReads({ stores, client, quota, reviews, signer, clock }: AdmissionReadsDeps) {
   const approvePermission = new ApprovePermission(client);
   return {
@@ -123,7 +123,7 @@ async function readVotedRequest(
     requester: request.spec.requester,
     emergency: request.spec.emergency === true,
     extensions: request.spec.extensions?.length ?? 0,
-    // Admission trusts the status, which only decides whether to deny a vote early.
+    // Not verified: admission reads the status only to deny a vote early.
     decidedExtensions: request.extensions.filter(({ state }) => state !== 'Pending').length,
     ended: request.deleting || request.revoked || isDeniedOrEnded(request),
   };
@@ -246,7 +246,10 @@ interface ConnectTargetsDeps {
 
 /** How long a connect of the gateway waits for its grant to reach the stores, milliseconds. */
 const storeLagMs = 1000;
-/** Maximum number of connects that wait. Each holds a connection of the API server, and a thief of the gateway's token could start many. */
+/**
+ * Maximum number of connects that wait at once. Each holds a connection of the API server, and a thief of the gateway's token could start
+ * many.
+ */
 const maxWaiting = 16;
 
 /** The reads of pods and their grants for the webhooks that audit and authorize connects. Implements a part of `AccessReviews`. */

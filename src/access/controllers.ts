@@ -269,7 +269,7 @@ function requestController(
       fromSubscription('recording', stores.lostRecordings, (event) =>
         event.type === 'deleted' ? [] : kind.requests.byIndex(byUid, event.now.requestUid).map(({ key }) => key),
       ),
-      // The reconciler keeps a request with emergency access until its review, and then deletes it.
+      // The reconciler writes the state of the review to the status, and keeps an ended request until its review.
       fromSubscription('review', reviews.store, (event) =>
         changedReviews(event).flatMap((uid) => kind.requests.byIndex(byUid, uid).map(({ key }) => key)),
       ),
@@ -334,7 +334,7 @@ function deletedOrEndedUid(event: StoreEvent<RequestView>): string[] {
   return event.type === 'updated' && event.now.ended && !event.before.ended ? [event.now.uid] : [];
 }
 
-/** Whether the event ends access: a user revoked a request, or deleted a request, a template, or a pod. */
+/** Whether the event ends access: a client revoked a request, or deleted a request, a template, or a pod. */
 const endsAccess = (
   event: StoreEvent<Projected & { readonly deleting?: boolean; readonly revoked?: boolean }>,
 ): boolean => event.type === 'deleted' || event.now.deleting === true || event.now.revoked === true;

@@ -20,12 +20,12 @@ const overdueMs = 60_000;
 
 /**
  * Deletes orphans: objects of grants whose request no longer exists, for example after a client removed its finalizer. An object is also an
- * orphan if its request has `status.ended`, if the deadline of its request passed over 60 s ago, or if `status.children` does not list it
- * and its name is not `childNameOf` the request. Keys are uids of requests.
+ * orphan if its request has `status.ended` or is in another namespace, if the deadline of its request passed over 60 s ago, or if
+ * `status.children` does not list it and its name is not `childNameOf` the request. Keys are uids of requests.
  */
 export class Janitor implements Reconciler {
   readonly #deps: JanitorDeps;
-  /** By request uid: uids of children that this janitor deleted, because a store that lags behind still shows them. */
+  /** By request uid: uids of children that this janitor deleted. A store that lags behind may still have them. */
   readonly #deleted = new Map<string, Set<string>>();
 
   constructor(deps: JanitorDeps) {
@@ -158,7 +158,7 @@ function orphanRecord({ resource, namespace, name, uid, requestRef }: Child, req
     ...(templateName === undefined ? {} : { template: templateName }),
     code: 'Orphaned',
     message: request
-      ? `the object does not belong to the grant of request ${request.name} (uid ${requestRef.uid})`
+      ? `request ${request.name} (uid ${requestRef.uid}) does not list the object, or its access has ended`
       : `the request of the object (uid ${requestRef.uid}) no longer exists`,
   };
 }

@@ -15,11 +15,11 @@ interface StateMetricsDeps {
   readonly reviews: OwedReviews;
 }
 
-/** Registers the counter of orphans: objects of grants without a live request, which the janitor deleted. */
+/** Registers the counter of the orphans (see `Janitor`) that the janitor deleted. */
 export const orphansMetric = (metrics: Metrics): CounterMetric =>
   metrics.counter({
     name: 'drawbridge_orphans_total',
-    help: 'Objects that the janitor deleted: their request did not exist, did not list them, or was past its deadline by more than 60 s. The usual cause is a client that removed the finalizer of a request.',
+    help: 'Objects that the janitor deleted: their request did not exist, had ended, did not list them, or was past its deadline by more than 60 s. The usual cause is a client that removed the finalizer of a request.',
     labels: ['kind'],
   });
 
@@ -32,7 +32,7 @@ export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateM
   metrics.collected(
     {
       name: 'drawbridge_reviews_overdue',
-      help: 'Emergency access whose review is overdue. Alert above 0.',
+      help: 'Overdue reviews of emergency access. Alert above 0.',
       labels: [],
     },
     (set) => set({}, reviews.overdue().length),
@@ -40,7 +40,7 @@ export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateM
   metrics.collected(
     {
       name: 'drawbridge_grants_past_expiry',
-      help: 'Requests past their deadline whose RoleBinding still grants access, as this replica sees them. Alert if it stays above 0 for seconds.',
+      help: 'Requests past their deadline whose RoleBinding still grants access, as this replica sees them. Alert if it stays above 0 for some seconds.',
       labels: ['kind'],
     },
     (set) => {
@@ -53,7 +53,7 @@ export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateM
   metrics.collected(
     {
       name: 'drawbridge_drift_objects',
-      help: 'Objects of grants that do not match the requests. orphaned: the object belongs to no request, and is not being deleted or still gives access. missing: the object that a request lists was deleted, replaced, or lost its marks (label, plan hash, or owner). If it stays above 0 for minutes, another client interferes.',
+      help: 'Objects of grants that do not match the requests. orphaned: the request of the object does not exist, and the object is not being deleted or still gives access. missing: a request lists an object that was deleted or replaced, or a Role or RoleBinding whose label, plan hash, or owner was changed. If it stays above 0 for minutes, another client changes these objects.',
       labels: ['kind', 'drift'],
     },
     (set) => {

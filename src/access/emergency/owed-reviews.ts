@@ -75,7 +75,7 @@ interface OwedReviewsDeps {
 
 /**
  * The reviews that are still owed, from the store and this process's own writes. Entries without our MAC count as absent, so that another
- * client cannot invent one; until the server has read its keys, all count as present. Only the leader writes.
+ * client cannot invent one. Until the server has read its keys, all entries count as present. Only the leader writes.
  */
 export class OwedReviews {
   readonly #deps: OwedReviewsDeps;
@@ -132,17 +132,17 @@ export class OwedReviews {
     );
   }
 
-  /** Records the review, before access opens. Rejects as the client does. */
+  /** Records the review, before access opens. Rejects with `SigningKeyUnavailable` until the keys are read, and as the client does. */
   async add(review: OwedReview, signal: AbortSignal): Promise<void> {
     const entry = JSON.stringify({ ...review, mac: this.#deps.signer.signReview(review) });
     await this.#write({ [review.requestUid]: entry }, signal);
   }
 
-  /** Signs the review again if a previous key signed it, so that it stays valid after key rotations. Rejects as the client does. */
+  /** Signs the review again if the previous key signed it, so that it stays valid after the next rotation. Rejects as the client does. */
   async renew(review: OwedReview, signal: AbortSignal): Promise<void> {
     const { signer } = this.#deps;
     const { mac } = parseEntry(this.#latest.get(keyOf(this.#name))?.entries[review.requestUid] ?? '') ?? {};
-    // Before the keys are read, `#read` trusts every entry. Without this check, the server would sign a forged one.
+    // Until the keys are read, `#read` trusts every entry. Without this check, the server could sign a forged one.
     if (!signer.isOurReviewByCachedKeys(review, mac)) return;
     if (mac !== signer.signReview(review)) await this.add(review, signal);
   }

@@ -26,8 +26,8 @@ interface ReviewReconcilerDeps {
 }
 
 /**
- * Settles reviews of emergencies. The key is the uid of the request, which may be gone. Any valid vote about `Review` settles the review,
- * an Approve or a Deny: another person has reviewed the emergency, and the journal records the verdict.
+ * Settles reviews of emergencies. The key is the uid of the request, which may be deleted. Any valid vote about `Review`, an Approve or a
+ * Deny, settles the review: another person has reviewed the emergency, and the journal records the verdict.
  */
 export class ReviewReconciler implements Reconciler {
   readonly #deps: ReviewReconcilerDeps;
@@ -59,7 +59,7 @@ export class ReviewReconciler implements Reconciler {
     return after(renewMs);
   }
 
-  /** Kubernetes garbage-collects votes with their request. A vote that was created after its request was deleted has no owner. */
+  /** Kubernetes garbage-collects votes with their request, except votes that were created after its deletion, which have no owner. */
   async #deleteOwnerless(votes: readonly VoteView[], signal: AbortSignal): Promise<void> {
     for (const vote of votes) {
       if (!vote.hasOwner) await this.#deps.client.delete(accessVotes, vote, { uid: vote.uid, signal });

@@ -56,7 +56,7 @@ export interface RequestView extends ViewMetadata {
   readonly generation: number;
   /** Epoch ms. */
   readonly createdAtMs: number;
-  /** Whether the request has `metadata.generateName`, so that no manifest names it. Its creator may set the field with a name, too. */
+  /** Whether the request has `metadata.generateName`. Its creator may have set a name, too. */
   readonly isNameGenerated: boolean;
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;

@@ -16,14 +16,14 @@ import { type ViewMetadata, viewMetadata } from './access-views.ts';
 /** The request that an object was created for. */
 export interface RequestRef {
   readonly uid: string;
-  /** Absent if the object has no controller, for example once the request was deleted with `Orphan`. */
+  /** Absent if the object has no controller, for example after the request was deleted with the propagation policy `Orphan`. */
   readonly owner?: { readonly kind: string; readonly name: string };
 }
 
 /**
  * The request that the metadata of the object names; undefined if the metadata does not prove one. The object must have the label
- * `access.drawbridge.dev/request`, the plan hash, and the request as its controller. If it has no controller, for example because the
- * request was deleted with `Orphan`, its name must end in the first 8 characters of the uid and `-access`.
+ * `access.drawbridge.dev/request`, the plan hash, and the request as its controller. If it has no controller (see `RequestRef.owner`), its
+ * name must end in the first 8 characters of the uid and `-access`.
  */
 function requestRefOf(object: KubeObject): RequestRef | undefined {
   const { metadata } = object;
@@ -80,7 +80,7 @@ export interface PodView extends ViewMetadata {
   readonly notReadyReason: string;
 }
 
-/** Truncates the texts to 512 characters, because an owner reference can contain any text. */
+/** Truncates each value to 512 characters, because the API server does not limit the length of an owner reference. */
 const ownerView = ({ kind, name, uid }: OwnerReference) => ({ kind: text(kind), name: text(name), uid: text(uid) });
 
 /** An annotation with a whole manifest: it would take most of the memory of a view, and access commands do not need it. */
@@ -107,7 +107,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
     ...(requestRef ? { requestRef } : {}),
     ...(controller ? { controller: ownerView(controller) } : {}),
-    notReadyReason: ready ? '' : notReadyReasonOf(object.status),
+    notReadyReason: ready ? '' : notReadyReasonOf(object),
   };
 }
 
@@ -122,7 +122,7 @@ function deadlineOf({ metadata, spec, status }: KubeObject): number | undefined 
  * Why the Pod is not ready, for example `container shell: ImagePullBackOff`. Contains neither restart counts nor times, which would change
  * with every update.
  */
-function notReadyReasonOf(status: unknown): string {
+function notReadyReasonOf({ metadata: { namespace, name }, status }: KubeObject): string {
   for (const container of [...listIn(status, 'initContainerStatuses'), ...listIn(status, 'containerStatuses')]) {
     const state = own(container, 'state');
     const details = own(state, 'waiting') ?? own(state, 'terminated');
@@ -139,8 +139,8 @@ function notReadyReasonOf(status: unknown): string {
   if (own(scheduled, 'status') === 'False') return `not scheduled: ${text(own(scheduled, 'message'))}`;
   if (phase !== 'Running') return `the Pod is ${phase || 'Pending'}`;
   // The kubelet names the containers, such as `containers with unready status: [shell]`.
-  const message = text(own(conditionOf(status, 'Ready'), 'message')) || 'no container status says why';
-  return `the Pod is Running, but not Ready: ${message}; see the Events of the Pod with kubectl describe pod`;
+  const message = text(own(conditionOf(status, 'Ready'), 'message')) || 'its condition Ready has no message';
+  return `the Pod is Running, but not Ready: ${message}; see the Events of the Pod with: kubectl describe pod ${name} -n ${namespace}`;
 }
 
 const conditionOf = (status: unknown, type: string): unknown =>

@@ -42,8 +42,8 @@ export function gatewayViolation(store: Pick<Store<GatewayView>, 'get'>): Violat
   if (gateway?.available) return undefined;
   const found = gateway ? `is not Available (${gateway.reason || 'no reason yet'})` : 'does not exist';
   const remedy = gateway
-    ? `kubectl describe apiservice ${gatewayApiService} says more`
-    : 'an operator can install the gateway with the chart';
+    ? `see why with kubectl describe apiservice ${gatewayApiService}`
+    : 'ask an operator to install the gateway with the chart';
   return {
     code: 'GatewayUnavailable',
     message:

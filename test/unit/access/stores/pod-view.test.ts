@@ -65,12 +65,12 @@ describe('the view of a Pod', () => {
     [
       'that is not ready',
       { phase: 'Running', conditions: readyIs('False', 'containers with unready status: [shell]') },
-      'the Pod is Running, but not Ready: containers with unready status: [shell]; see the Events of the Pod with kubectl describe pod',
+      'the Pod is Running, but not Ready: containers with unready status: [shell]; see the Events of the Pod with: kubectl describe pod web-0 -n ns',
     ],
     [
       'that is not ready and does not say why',
       { phase: 'Running', conditions: readyIs('False') },
-      'the Pod is Running, but not Ready: no container status says why; see the Events of the Pod with kubectl describe pod',
+      'the Pod is Running, but not Ready: its condition Ready has no message; see the Events of the Pod with: kubectl describe pod web-0 -n ns',
     ],
     [
       'whose image cannot be pulled',
