@@ -1,6 +1,7 @@
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
+import { parseGoDuration } from '../../kit/go-duration.ts';
 import { findObject } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { accessOf, fullName, type TypeName, templateResource, typeOf } from '../access-requests.ts';
@@ -22,7 +23,11 @@ import { deleteText, ifReady, nextCommands, openText, requestWithFlags, waitFor 
 export const requestFlags: readonly FlagSpec[] = [
   { name: 'for', value: 'DURATION', help: 'How long access lasts, such as 30m. Default: the default of the template.' },
   { name: 'reason', value: 'TEXT', help: 'Why you need access. A template can require it.' },
-  { name: 'at', value: 'TIME', help: 'When access begins: RFC 3339, or a duration from now such as 2h.' },
+  {
+    name: 'at',
+    value: 'TIME',
+    help: 'When access begins: RFC 3339, or a duration from now such as 2h. Default: as soon as possible.',
+  },
   {
     name: 'emergency',
     help: 'Request access without approvals, if you are in an emergency group of the template. Another person must review it afterwards.',
@@ -47,7 +52,12 @@ const waitFlags: readonly FlagSpec[] = [
     help: 'Stop waiting after this time, with exit code 4. Default: no limit.',
   },
   { name: 'exec', help: 'Open a shell when access is open, or run COMMAND.' },
-  { name: 'container', short: 'c', value: 'NAME', help: 'With --exec: the container. Default: that of kubectl.' },
+  {
+    name: 'container',
+    short: 'c',
+    value: 'NAME',
+    help: 'With --exec: the container. Default: the one that kubectl chooses.',
+  },
   {
     name: 'dry-run',
     value: 'server',
@@ -60,7 +70,7 @@ const requestCommand = (type: TypeName, summary: string, own: readonly FlagSpec[
   name: `request ${type}`,
   summary,
   details:
-    'Creates a request and waits until access is open. Standard error shows what the request waits for, and which approvals it needs; standard output is the command that uses the access. If access is open, but the command of the template does not fit the pod, standard error says why, standard output is a command that the access permits, and the exit code is 0. Ctrl-C ends the wait and keeps the request; the client then prints the commands to wait again and to withdraw it.',
+    'Creates a request and waits until access is open, or the request is denied or ends. Standard error shows what the request waits for, and which approvals it needs. Standard output is the command that uses the access or, with -o json or -o yaml, the request. If the command of the template does not fit the pod, standard error says why, standard output is another command that the access permits, if there is one, and the exit code is 0. Ctrl-C ends the wait and keeps the request; the client then prints the commands to wait again and to withdraw it.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   rest: 'COMMAND',
   flags: [...requestFlags, ...own, ...waitFlags],
@@ -78,8 +88,10 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   const { args, io, clock } = context;
   const form = outputForm(args);
   const dryRun = args.text('dry-run');
-  if (dryRun !== undefined && dryRun !== 'server') throw usageProblem('--dry-run must be server');
-  if (args.rest.length > 0 && !args.has('exec')) throw usageProblem('a command after -- needs --exec');
+  if (dryRun !== undefined && dryRun !== 'server')
+    throw usageProblem(`--dry-run is ${quote(dryRun)}; write --dry-run=server`);
+  if (args.rest.length > 0 && !args.has('exec'))
+    throw usageProblem('a command after -- needs --exec; add --exec, or omit the command');
   const timeoutMs = args.durationMs('timeout');
   const manifest = requestManifest(context, type);
   const connection = await context.connect();
@@ -96,7 +108,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     const denialText = predictsDenial(connection.warnings)
       ? ', and then deny it: see above'
       : connection.warnings.some((warning) => warning.startsWith('not checked '))
-        ? ', and may deny it later: see what it has not checked above'
+        ? ', and may deny it later: see "not checked" above'
         : '';
     if (!printObject(io, form, created)) io.print(`the server would accept this request${denialText} (dry run)\n`);
     return exits.done;
@@ -117,7 +129,10 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   return exits.done;
 }
 
-/** Rejects with a Problem if the template does not permit exec: access would open, but `--exec` could not use it. */
+/**
+ * Rejects with a Problem if the template does not permit exec: access would open, but `--exec` could not use it. Accepts a template that
+ * does not exist or that the user may not read, because the server checks the template again.
+ */
 async function requireExec(
   connection: ClusterConnection,
   type: TypeName,
@@ -129,7 +144,7 @@ async function requireExec(
   if (found === undefined || found instanceof Error || permitsExec(found)) return;
   const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...connection.quotedFlags].join(' ')}`;
   throw usageProblem(
-    `template ${name.name} permits no exec; omit --exec, and use the command that this prints: ${command}`,
+    `template ${name.name} permits no exec; omit --exec, and the client prints a command for the open access. Run: ${command}`,
   );
 }
 
@@ -137,13 +152,13 @@ async function requireExec(
 const nameWithoutType = (template: string): string => template.replace(/^.*\//, '');
 
 /**
- * Whether a warning is a violation that the leader found in the template; such a warning begins with a code. The webhook accepts the
- * request, but the leader denies it unless the cause is removed before.
+ * Whether one of the warnings is a violation that the leader found in the template; such a warning begins with a code. The webhook accepts
+ * the request, but the leader denies it, unless a user corrects the template before.
  */
 export const predictsDenial = (warnings: readonly string[]): boolean => warnings.some(isAboutTemplate);
 const isAboutTemplate = (warning: string): boolean => /^[A-Z][A-Za-z]+: /.test(warning);
 
-/** A warning with whom to ask, if its advice is for the author of the template. */
+/** The warning. If its advice is for the author of the template, it ends with whom to ask. */
 const forRequester = (warning: string): string =>
   isAboutTemplate(warning) ? `${warning.replace(/\.$/, '')}. Ask the author of the template to correct it` : warning;
 
@@ -190,7 +205,7 @@ async function createProblem(
 
 /**
  * Prints the end of access to standard error. Prints to standard output the command that uses the access or, with `-o json` or `-o yaml`, the
- * object. If the server could not write that command, also says why.
+ * object. If the server could not write that command, also prints the reason.
  */
 export function printAccess({ io, clock }: Context, form: OutputForm, ready: KubeObject): void {
   io.printError(`${openText(ready, clock.now())}\n`);
@@ -234,7 +249,9 @@ function startTimeOf(args: Args, nowMs: number): string | undefined {
   if (at === undefined) return undefined;
   const instant = parseTime(at);
   if (instant !== undefined) return formatTime(instant);
-  if (/^\d{4}-/.test(at))
-    throw usageProblem(`--at is ${quote(at)}; write RFC 3339 with a zone, such as 2026-11-22T20:00:00Z`);
+  if ('error' in parseGoDuration(at))
+    throw usageProblem(
+      `--at is ${quote(at)}; write RFC 3339 with a zone, such as 2026-11-22T20:00:00Z, or a duration from now, such as 2h`,
+    );
   return formatTime(nowMs + (args.durationMs('at') ?? 0));
 }

@@ -134,8 +134,7 @@ describe('after a mistake, the client prints what to type instead', () => {
   it('a pod that may not exist: a dry run says that the server has not checked it', async () => {
     const dryRun = ['payments-exec', '--pod', 'nosuchpod', '--dry-run', 'server'];
     const { code, stdout, stderr } = await client.run(stage.alice, 'request', 'exec', ...dryRun);
-    const text =
-      'the server would accept this request, and may deny it later: see what it has not checked above (dry run)\n';
+    const text = 'the server would accept this request, and may deny it later: see "not checked" above (dry run)\n';
     assert.deepEqual([code, stdout], [0, text]);
     assert.match(stderr, /^not checked target-pod: /m);
   });

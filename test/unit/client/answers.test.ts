@@ -195,7 +195,10 @@ describe('the client says what happened:', () => {
     assert.match((await cluster.run(['templates'])).stdout, /^logs +pod, no shell /m);
     const { code, stderr } = await cluster.run(['request', 'pod', 'logs', '--exec']);
     assert.equal(code, 2);
-    assert.match(stderr, /template logs permits no exec; omit --exec, .*: drawbridge request pod logs -n payments$/m);
+    assert.match(
+      stderr,
+      /template logs permits no exec; omit --exec, .*\. Run: drawbridge request pod logs -n payments$/m,
+    );
     assert.deepEqual(cluster.writes, []);
   });
 
