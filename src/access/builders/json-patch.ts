@@ -88,7 +88,9 @@ function applyTest(document: unknown, operation: PatchOperation, budget: PlanBud
   // Equal by value, as in RFC 6902 section 4.6: without prototypes, and -0 equals 0.
   if (isDeepStrictEqual(comparable(found.value), comparable(operation.value))) return { document };
   // The value found may be a password in env. Readers of the request and of the template see the message.
-  return { problem: `the value found is not ${excerpt(operation.value)}` };
+  return {
+    problem: `the value found is not ${excerpt(operation.value)}; change the value in the operation, or omit the operation`,
+  };
 }
 
 /** Implements `add`. It checks the parent first, because the library ignores an add below a string or number. */
@@ -101,12 +103,12 @@ function addAt(document: unknown, path: readonly string[], value: unknown, budge
       const index = token === '-' ? parent.value.length : arrayIndex(token);
       if (index === undefined || index > parent.value.length) {
         return {
-          problem: `${quote(token)} is not an index of a list of ${parent.value.length}; use 0 to ${parent.value.length} or -`,
+          problem: `${quote(token)} is not an index of a list of ${parent.value.length}; write 0 to ${parent.value.length}, or -`,
         };
       }
     } else if (!isRecord(parent.value)) {
       return {
-        problem: `${path.length > 1 ? quoted(path.slice(0, -1)) : 'the document'} is neither an object nor a list`,
+        problem: `${path.length > 1 ? quoted(path.slice(0, -1)) : 'the document'} is neither an object nor a list; correct the path`,
       };
     }
   }
@@ -123,8 +125,8 @@ function applyByLibrary(document: unknown, operation: { op: string; path: string
 }
 
 /**
- * The value at `wanted`, which is `path` or its beginning. Spends the width of every level on it, because the library copies these levels to
- * change a value.
+ * The value at `wanted`, which is `path` or its beginning. Spends the width of every level that it passes, because the library copies these
+ * levels to change a value.
  */
 function resolvePointer(
   document: unknown,

@@ -64,7 +64,7 @@ export class PlanBudget {
   }
 }
 
-const unit = `each copy of a character of the pod costs 1, of a value ${valueWeight}`;
+const unit = `copying a character of the pod costs 1, and copying a value ${valueWeight}`;
 
 class PlanTooLarge extends Error {}
 

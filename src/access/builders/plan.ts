@@ -81,7 +81,7 @@ export interface BuilderDeps {
 export type AccessPodMode = 'confined' | 'oz';
 
 /**
- * `TargetNotFound`: the workload of the template does not exist. The template may still be marked ready, because its status lags behind.
+ * `TargetNotFound`: the workload of the template does not exist. The template may still be ready, because its status lags behind.
  * `otherKind`: the kind of a workload of that name, if there is one.
  */
 export const targetNotFound = (
@@ -93,7 +93,7 @@ export const targetNotFound = (
   message: `${ref.kind} ${quote(ref.name)} does not exist in namespace ${namespace}; ${
     otherKind === undefined
       ? 'create it or correct the template'
-      : `a ${otherKind} of that name exists: write it as spec.controllerTargetRef.kind`
+      : `a ${otherKind} of that name exists: write ${otherKind} in spec.controllerTargetRef.kind`
   }`,
   field: 'spec.controllerTargetRef',
   status: 404,

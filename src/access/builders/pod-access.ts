@@ -59,7 +59,7 @@ export interface PodAccessInput {
   readonly rules?: readonly GrantedRule[] | undefined;
   /** Present if the subjects reach the pod only through the gateway. */
   readonly session?: GrantSession | undefined;
-  /** How long the pod may run, milliseconds: the granted duration and all extensions that the template allows. */
+  /** How long the pod may run, milliseconds: the granted duration or, if the access can be extended longer than that, `extension.total`. */
   readonly durationMs: number;
   /** Bounds the time of planning. Absent for a plan that was granted before: then only the work is bounded. */
   readonly clock?: Pick<Clock, 'monotonic'> | undefined;
@@ -125,7 +125,8 @@ const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMuta
  * Plans a Pod for the requester, with its Role and RoleBinding. The Pod is copied from the workload, or defined in podSpec if the template
  * has no workload. Its labels are our label, those of podLabels and the patch, and, unless `accessPods` is `oz`, those of the workload that
  * NetworkPolicies select by. It runs under the workload's ServiceAccount if the template keeps it, or with `oz`; with `allowPrivilegedPod`,
- * the patch can choose any. It mounts a token only if podSpec or the patch enables it. `PlanTooLarge` if the plan exceeds the budget.
+ * podSpec or the patch can choose any. It mounts a token only if podSpec or the patch enables it. `PlanTooLarge` if the plan exceeds the
+ * budget.
  */
 export const planPodAccess = (input: PodAccessInput): Planned =>
   withinBudget((budget) => planWithin(budget, input), input.clock, input.work);
@@ -235,9 +236,9 @@ function podOf(
 }
 
 /**
- * The pod spec with activeDeadlineSeconds, so that the kubelet stops the pod even if the server is down. The deadline is `durationMs`,
- * which already includes extensions, because Kubernetes never lets a client raise it. Removes ephemeral containers, and `nodeName` unless
- * the pod may be privileged.
+ * The pod spec with activeDeadlineSeconds, so that the kubelet stops the pod even if the server is down. The deadline is at most
+ * `durationMs`, which already includes extensions, because Kubernetes never lets a client raise it. Removes ephemeral containers, and
+ * `nodeName` unless the pod may be privileged.
  */
 function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccessTemplateSpec): JsonObject {
   const { nodeName, ephemeralContainers: _, ...rest } = spec;

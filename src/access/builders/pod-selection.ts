@@ -33,7 +33,7 @@ function compile(object: Workload & { readonly isolatesEgress?: boolean }, budge
   const values = matchExpressions.map((expression) => listIn(expression, 'values').length);
   budget.spend(workPerTerm * values.reduce((sum, count) => sum + count, 1 + keys.length));
   const compiled = compileSelector(selector);
-  // An invalid selector selects nothing, and neither does a Service with an empty one.
+  // An invalid selector selects nothing. Neither does the empty selector of a Service.
   const matchesNothing = 'error' in compiled || (kind === 'Service' && keys.length === 0);
   const selects = (labels: Labels): boolean => {
     budget.spend(workPerMatch * (1 + keys.length));
@@ -115,7 +115,7 @@ function withConfinement(
   policies: readonly CompiledSelector[],
   others: readonly CompiledSelector[],
 ): { readonly labels: Labels } | { readonly violation: Violation } {
-  // Policies that isolate egress come first: if labels conflict, theirs matter most.
+  // Policies that isolate egress come first: if labels conflict, theirs take precedence.
   const ordered = [...policies].sort(
     (a, b) => Number(b.isolatesEgress) - Number(a.isolatesEgress) || (a.name < b.name ? -1 : 1),
   );

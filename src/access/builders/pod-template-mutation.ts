@@ -16,7 +16,7 @@ export interface PodTemplate extends JsonObject {
 export type MutatedTemplate =
   | {
       readonly template: PodTemplate;
-      /** What the caps lowered, one clause each. */
+      /** The limits that the caps set, and the values that they lowered, one clause each. */
       readonly lowered: readonly string[];
       /** The weight by copyJson, before the caps. */
       readonly weight: number;
@@ -40,7 +40,7 @@ export function mutatePodTemplate(
   caps: ResourceCaps,
   budget: PlanBudget = new PlanBudget(),
 ): MutatedTemplate {
-  const copied = copyTemplate(podTemplate, 'the pod template', budget);
+  const copied = copyTemplate(podTemplate, 'the pod template', 'correct the workload, or spec.podSpec', budget);
   if ('violation' in copied) return copied;
   const violation = config ? applyConfig(copied.template, config, budget) : applyDefaults(copied.template);
   if (violation) return { violation };
@@ -52,13 +52,13 @@ export function mutatePodTemplate(
   return 'violation' in capped ? capped : { template, lowered: capped.lowered, weight };
 }
 
-/** Removes what no access pod without a config keeps. */
+/** Removes what an access pod without a config does not keep. */
 function applyDefaults(template: PodTemplate): undefined {
   delete template.metadata['labels'];
   delete template.spec['terminationGracePeriodSeconds'];
 }
 
-/** Applies all of the config but its JSON patch, in place. Returns why it cannot, if so. */
+/** Applies the config without its JSON patch, in place. Returns the violation if it cannot. */
 function applyConfig(
   template: PodTemplate,
   config: ControllerTargetMutationConfig,
@@ -66,7 +66,10 @@ function applyConfig(
 ): Violation | undefined {
   const { patchSpecOperations: _, ...fields } = config;
   const copied = budget.copy(fields);
-  if ('problem' in copied) return invalid('InvalidMutationConfig', CONFIG, copied.problem);
+  if ('problem' in copied) {
+    const message = `${CONFIG} ${copied.problem}; correct it`;
+    return { code: 'InvalidMutationConfig', message, field: CONFIG, status: 422 };
+  }
   const setting = (field: keyof ControllerTargetMutationConfig): unknown => own(copied.value, field);
   const { metadata, spec } = template;
 
@@ -128,7 +131,7 @@ function patch(copied: Copied, operations: unknown, budget: PlanBudget): CopiedT
   const patched = applyJsonPatch(copied.template, operations, budget);
   return 'violation' in patched
     ? patched
-    : copyTemplate(patched.document, 'after patchSpecOperations the pod template', budget);
+    : copyTemplate(patched.document, 'after patchSpecOperations the pod template', 'correct the patch', budget);
 }
 
 interface Copied {
@@ -139,9 +142,9 @@ interface Copied {
 type CopiedTemplate = Copied | { readonly violation: Violation };
 
 /** Copies `value` completely, and checks the shape that the other functions rely on. */
-function copyTemplate(value: unknown, what: string, budget: PlanBudget): CopiedTemplate {
+function copyTemplate(value: unknown, what: string, remedy: string, budget: PlanBudget): CopiedTemplate {
   const unusable = (why: string): { readonly violation: Violation } => ({
-    violation: { code: 'InvalidPodTemplate', message: `${what} ${why}`, status: 422 },
+    violation: { code: 'InvalidPodTemplate', message: `${what} ${why}; ${remedy}`, status: 422 },
   });
   const copied = budget.copy(value);
   if ('problem' in copied) return unusable(copied.problem);
@@ -154,13 +157,6 @@ function copyTemplate(value: unknown, what: string, budget: PlanBudget): CopiedT
   const template = { ...copied.value, metadata: isRecord(metadata) ? metadata : {}, spec: { ...spec, containers } };
   return { template, weight: copied.weight };
 }
-
-const invalid = (code: Violation['code'], field: string, why: string): Violation => ({
-  code,
-  message: `${field} ${why}`,
-  field,
-  status: 422,
-});
 
 /** Prefixes of annotations by which other software injects a cloud identity, secrets, or a mesh sidecar into the pod. */
 const activatingPrefixes = [

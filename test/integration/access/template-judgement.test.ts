@@ -96,7 +96,7 @@ describe('a stored template is judged by the objects around it', () => {
     const ref = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'payments' } };
     assert.match(
       await apply(template('wrong-kind', ref)),
-      /^Warning: TargetNotFound: StatefulSet "payments" does not exist .*; a Deployment of that name exists: write it as /m,
+      /^Warning: TargetNotFound: StatefulSet "payments" does not exist .*; a Deployment of that name exists: write Deployment in /m,
     );
     await judged('wrong-kind', 'TargetNotFound');
   });

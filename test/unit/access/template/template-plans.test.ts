@@ -249,7 +249,7 @@ describe('plans of templates', () => {
     const wrongKind = template({ controllerTargetRef: { ...controllerTargetRef, kind: 'StatefulSet' } });
     assert.match(
       textOf(await inNamespace(plans([workload]), wrongKind)) ?? '',
-      /^TargetNotFound: StatefulSet "payments" does not exist in namespace payments; a Deployment of that name exists: write it as spec\.controllerTargetRef\.kind$/,
+      /^TargetNotFound: StatefulSet "payments" does not exist in namespace payments; a Deployment of that name exists: write Deployment in spec\.controllerTargetRef\.kind$/,
     );
   });
 
