@@ -11,10 +11,10 @@ import { isRefusal } from '../../rbac/applier.ts';
 import { type RefusalText, refusalText, unknownFieldsIn } from '../policy/refusal-text.ts';
 
 /**
- * Time limit of one dry run, milliseconds. A slow webhook must not delay the status of the template, for which requests wait, any longer.
+ * Time limit of one dry run, milliseconds. A slow webhook must not delay the status of the template longer, because requests wait for it.
  */
 const limitMs = 2000;
-/** How long no dry runs are sent after one without an answer, milliseconds, because each would occupy a worker for `limitMs`. */
+/** How long no dry runs are sent after one without an answer, or with a 429, milliseconds: each could occupy a worker for `limitMs`. */
 const pauseMs = 10_000;
 /**
  * Maximum age of a cached answer about a Role, milliseconds: such an answer takes the API server 100 ms, and templates have similar rules.
@@ -52,7 +52,7 @@ export class GrantDryRuns {
     this.#deps = deps;
   }
 
-  /** Takes at most about 4 s. Rejects only if `signal` aborts, or this replica does not lead anymore. */
+  /** Takes at most about 6 s. Rejects only if `signal` aborts, or this replica does not lead anymore. */
   async ask({ pod, role }: GrantObjects, signal: AbortSignal): Promise<DryRunAnswer> {
     const aboutPod = pod ? await this.#askPod(pod, signal) : accepted;
     if (aboutPod.kind !== 'accepted') return aboutPod;
@@ -102,7 +102,7 @@ export class GrantDryRuns {
       if (!(error instanceof ApiError || error instanceof TransportError)) throw error;
       if (isAlreadyExists(error)) return accepted;
       if (isDryRunUnsupported(error)) return { kind: 'unanswered', mayAnswerLater: false };
-      if (isRefusal(error) && !saysNothing(error)) {
+      if (isRefusal(error) && !isAboutNamespace(error)) {
         return (
           unknownFieldsIn(error.message) ?? {
             kind: 'refused',
@@ -119,11 +119,11 @@ export class GrantDryRuns {
   }
 }
 
-/** The namespace is missing or ends, and the template with it. */
-const saysNothing = ({ code, message }: ApiError): boolean =>
+/** Whether the namespace does not exist or is being deleted, and the template with it. */
+const isAboutNamespace = ({ code, message }: ApiError): boolean =>
   code === 404 || /because it is being terminated/.test(message);
 
-/** A policy requires the annotation. The server signs no dry run, because a webhook that sees it could use the MAC for another object. */
+/** A policy requires the annotation. The server signs no dry run, because a webhook that receives it could use the MAC elsewhere. */
 const withPlaceholderMac = (object: KubeObject): KubeObject => ({
   ...object,
   metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, [macAnnotation]: 'dry-run' } },

@@ -7,7 +7,7 @@ import type { PlanRunner } from './template-plans.ts';
 const share = 0.1;
 /** Processor time that judging may take at once after a quiet time, milliseconds: about 200 usual templates, or the largest plan. */
 const burstMs = 250;
-/** Minimum processor time left for a new judgement to run before the waiting ones, milliseconds. The rest is for those. */
+/** Minimum processor time that must be left to run a new judgement before the waiting ones, milliseconds. The rest is for those. */
 const minLeftToOvertakeMs = burstMs / 2;
 /** Minimum interval between two calls, milliseconds. */
 const paceMs = 10;
@@ -17,7 +17,7 @@ const maxCallMs = 1000;
 /** Owner of judgements: the judge of one kind. */
 interface Owner {
   readonly id: string;
-  /** Tells the owner to call `judge` with this key now. */
+  /** Called when the owner must call `judge` with this key. */
   call(key: string): void;
 }
 
@@ -28,10 +28,10 @@ interface Entry {
 }
 
 /**
- * Judges templates in at most a tenth of the processor time: any user who writes a template or a label selector causes judgements, and the
- * server needs the rest for requests. While the share is used up, judgements wait, each once, first in, first out. The queue calls one at a
- * time, at most a hundred a second. A called judgement runs all its plans, whatever they cost, so judgements of other templates cannot
- * delay it again; the next call waits until the share has paid for it.
+ * Runs judgements (see `TemplateJudge`) in at most a tenth of the processor time: any user who writes a template or a label selector causes
+ * judgements, and the server needs the rest for requests. While the share is used up, judgements wait, each once, first in, first out. The
+ * queue calls one at a time, at most a hundred a second. A called judgement runs all its plans, whatever they cost, so judgements of other
+ * templates cannot delay it again; the next call waits until processor time is left again.
  */
 export class JudgementQueue {
   readonly #plans: PlanQueue;
@@ -51,7 +51,7 @@ export class JudgementQueue {
     this.#refilledMs = clock.monotonic();
   }
 
-  /** Resolves as `plan` does, which runs its plans by the runner. If it resolves to `notPlanned`, the judgement waits. */
+  /** Resolves or rejects as `plan` does, which runs its plans with the runner. If the result is `notPlanned`, the judgement waits. */
   async judge<Result>(
     owner: Owner,
     key: string,
@@ -81,7 +81,7 @@ export class JudgementQueue {
     }
   }
 
-  /** Adds a judgement to those that wait, unless it is one of them. */
+  /** Adds a judgement to those that wait, unless it waits already. */
   add(owner: Owner, key: string): void {
     const id = idOf(owner, key);
     if (!this.#waiting.has(id)) this.#waiting.set(id, { owner, key });

@@ -44,7 +44,7 @@ export class TemplateAuthors {
       return trustExisting && !handsOutPrivilege(spec)
         ? undefined
         : refuse(
-            `template ${name} has no author: it was written while the webhooks of drawbridge were not called`,
+            `template ${name} has no author: it was written while the API server did not call the webhooks of drawbridge`,
             kind,
             template,
           );

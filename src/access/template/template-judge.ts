@@ -63,7 +63,7 @@ export class TemplateJudge implements Source {
   readonly id: string;
   readonly #deps: TemplateJudgeDeps;
   readonly #verdicts = new Map<string, Verdict>();
-  /** Namespaces, and `targetKey`s of workloads, whose templates have to be judged, with the monotonic time. Oldest first. */
+  /** When the templates of a namespace, or of the `targetKey` of a workload, must be judged, monotonic milliseconds. Earliest first. */
   readonly #changed = new Map<string, number>();
   /** Number of times that verdicts were discarded. A plan that began before the last time may have read older objects. */
   #invalidations = 0;
@@ -163,7 +163,7 @@ export class TemplateJudge implements Source {
     return plans.planInNamespace(template, signal);
   }
 
-  /** What the API server answers about the objects, and whether to ask again although nothing that the server watches has changed. */
+  /** What the API server answers about the objects, and whether to ask again even if nothing that the server watches changes. */
   async #ask(
     { commandNotes, ...objects }: GrantPlan,
     signal: AbortSignal,
@@ -182,7 +182,7 @@ export class TemplateJudge implements Source {
     return { judgement: { commandNotes, violation }, again };
   }
 
-  /** Grows with the templates of the namespace, so that those of one namespace cause at most about one dry run a second. */
+  /** Grows with the number of templates in the namespace, so that these are checked by dry runs at most about once a second. */
   #intervalMs({ namespace }: TemplateView): number {
     return Math.max(askAgainMs, 1000 * this.#templatesIn(namespace).length);
   }

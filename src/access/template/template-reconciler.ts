@@ -35,7 +35,7 @@ const maxWaitMs = 5000;
 /**
  * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists, its author holds
  * all permissions that the template hands out, the gateway is available if its users need it, and nothing else would deny every request.
- * The last is the judgement of the TemplateJudge. Until the first one, the template is not ready, but requests are accepted.
+ * The TemplateJudge judges the last. Until its first judgement, the template is not ready, but requests are accepted.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
@@ -54,7 +54,7 @@ export class TemplateReconciler implements Reconciler {
       return done;
     }
     const author = await this.#authorCondition(template, signal);
-    // A template that opens nothing because of its author must not make the server ask the API server about its pod.
+    // No dry run for a template that opens no access because of its author.
     const judged = await this.#deps.judge.judge(template, { mayAsk: author.status === 'True' }, signal);
     const plan = this.#planCondition(template, judged);
     // The judge usually enqueues the template before this wait ends. Without the wait, each change of a template would cost two writes.
@@ -220,8 +220,8 @@ const unplanned: TemplateConditionUpdate = {
 };
 
 /**
- * The stored condition of this generation, for example written by an earlier leader. What depends on the judgement stays until the next
- * one. Undefined if there is none.
+ * The stored condition of this generation, for example written by an earlier leader. Conditions that depend on a judgement keep it until
+ * the next judgement. Undefined if there is none.
  */
 function storedCondition(
   { conditions, generation }: TemplateView,
