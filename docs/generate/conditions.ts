@@ -86,8 +86,8 @@ export const conditionsPage = (): string =>
         ],
         [
           'entry',
-          codes(['Livelock', 'MissingAlreadySatisfied', 'SecretNotReadable', 'Abandoned']),
-          'Warning: inputs repeatedly return to earlier values; a component waits for what already holds; the user who named a Secret may not read it; or a user abandoned a component, whose resources stay.',
+          codes(['Livelock', 'MissingAlreadySatisfied', 'ReportRejected', 'SecretNotReadable', 'Abandoned']),
+          'Warning: inputs repeatedly return to earlier values; a component waits for what already holds; a report of a component violates the contract; the user who named a Secret may not read it; or a user abandoned a component, whose resources stay.',
         ],
       ],
     ),

@@ -4,7 +4,7 @@ import type { RunExtension } from '../api/inventory/contract/report.ts';
 import type { ReconcileRequest } from '../api/inventory/contract/request.ts';
 import type { KubeObject } from '../api/object.ts';
 import type { Subscribable } from '../engine/sources/from-subscription.ts';
-import type { Credential, NotAcceptedCode } from './core/key-state.ts';
+import type { Credential, NotAcceptedCode, RejectedReportCode } from './core/key-state.ts';
 import type { RunRecord, StoredRecord } from './core/run-record.ts';
 import type { Entry, EntryRef } from './entry.ts';
 import type { ComponentKey } from './key.ts';
@@ -183,6 +183,8 @@ export type ReportAnswer =
 export interface ReportSink {
   /** `body` is parsed and untrusted. `credentialId` is the ID of the authenticated token. Never rejects. */
   report(run: ComponentKey & { readonly seq: number }, credentialId: string, body: unknown): Promise<ReportAnswer>;
+  /** Records that a report was rejected before `report`, because its body has no readable content. Never rejects. */
+  rejected(run: ComponentKey & { readonly seq: number }, credentialId: string, code: RejectedReportCode): Promise<void>;
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { CodeTable } from '../code-table.ts';
 
 /**
- * Codes of denied writes to entries, and of denied changes and deletions of registrations. The last four are no denials but codes of
+ * Codes of denied writes to entries, and of denied changes and deletions of registrations. The last five are no denials but codes of
  * Events; a line of the journal also has the code Abandoned.
  */
 export const inventoryCodes = {
@@ -68,6 +68,12 @@ export const inventoryCodes = {
     meaning:
       'Not a denial, but the code of an Event, and the reason in the status of the component. The component reported NotReady, but the inputs that it waits for were already as it wants when the server called it.',
     remedy: 'Correct how the component reads the entry, or which inputs it reports as missing.',
+  },
+  ReportRejected: {
+    audience: 'component',
+    meaning:
+      'Not a denial, but the code of an Event, at most one for each run. A report with the token of the run violates the contract. The message has the [code](#reports-of-components) of the answer.',
+    remedy: 'Correct the report as the answer says. The Event and the log of the server have nothing of its content.',
   },
   Livelock: {
     audience: 'fleet administrator',

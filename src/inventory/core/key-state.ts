@@ -1,6 +1,8 @@
+import type { InventoryCode } from '../../api/codes.ts';
 import type { ComponentState } from '../../api/inventory/cluster-inventory.ts';
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { MissingInput } from '../../api/inventory/fields.ts';
+import type { ReportCode } from '../../api/inventory/http-codes.ts';
 import type { EntryRef } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 import type { RunRecord, StoredRecord } from './run-record.ts';
@@ -47,12 +49,25 @@ export interface KeyState {
   readonly inputsChanged: boolean;
   /** Since the last start, the server saw that a missing input did not hold. Used only after MissingAlreadySatisfied. */
   readonly sawMissing: boolean;
+  /** The rejected reports of the last started run; undefined if it has none, or if another process started it. */
+  readonly rejectedReport: RejectedReport | undefined;
   /** The status that was last reported; undefined before the first report. */
   readonly status: KeyStatus | undefined;
 }
 
 /** An outcome that may have outputs. */
 export type OutcomeWithOutputs = Extract<Outcome, { readonly outcome: 'Done' | 'Progressing' }>;
+
+/** Stable codes of reports that violate the contract. */
+export type RejectedReportCode = Extract<ReportCode, 'InvalidReport' | 'TooLarge'>;
+
+/** Rejected reports of a run. A report is untrusted, so nothing of its content is here. */
+interface RejectedReport {
+  /** Code of the last one; undefined once the component sent a valid heartbeat. */
+  readonly last: RejectedReportCode | undefined;
+  /** The first one of the run, which the status shows; undefined once the component sent a valid heartbeat. */
+  readonly shown: { readonly code: RejectedReportCode; readonly atMs: number } | undefined;
+}
 
 /** A start of the key. */
 export interface RecentStart {
@@ -113,7 +128,13 @@ export type KeyEvent =
   /** The component answered 202. */
   | ({ readonly kind: 'accepted'; readonly heartbeatTimeoutMs: number } & WithInputs)
   /** The component sent a heartbeat. `credential`: the token that the server issued for it, if any. */
-  | { readonly kind: 'heartbeat'; readonly heartbeatTimeoutMs: number; readonly credential: Credential | undefined }
+  | ({
+      readonly kind: 'heartbeat';
+      readonly heartbeatTimeoutMs: number;
+      readonly credential: Credential | undefined;
+    } & WithInputs)
+  /** The component sent a report that violates the contract, with the token of the current run. */
+  | ({ readonly kind: 'reportRejected'; readonly code: RejectedReportCode } & WithInputs)
   /** The outcome of run `seq`, from an answer or a report. */
   | ({ readonly kind: 'outcome'; readonly seq: number; readonly outcome: Outcome } & WithInputs)
   /**
@@ -214,7 +235,10 @@ export type Effect =
   /** Report the component's status in the entry. */
   | { readonly kind: 'reportStatus'; readonly status: KeyStatus }
   /** Write a warning to the log, and record an Event of the entry with this code. */
-  | { readonly kind: 'warn'; readonly code: 'MissingAlreadySatisfied' | 'Livelock'; readonly message: string };
+  | { readonly kind: 'warn'; readonly code: WarningCode; readonly message: string };
+
+/** Codes of Events that warn about a component. */
+export type WarningCode = Extract<InventoryCode, 'MissingAlreadySatisfied' | 'Livelock' | 'ReportRejected'>;
 
 /** The component's status for the entry. */
 export interface KeyStatus {
@@ -266,5 +290,6 @@ export const initialKeyState: KeyState = {
   recentStarts: [],
   inputsChanged: false,
   sawMissing: false,
+  rejectedReport: undefined,
   status: undefined,
 };

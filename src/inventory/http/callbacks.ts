@@ -124,16 +124,19 @@ async function handleReport(
   request: IncomingMessage,
 ): Promise<HttpAnswer> {
   const bytes = await collectBody(request, { maxBytes: maxReportBytes });
-  if (!bytes)
+  if (!bytes) {
+    await reports.rejected(run, credentialId, 'TooLarge');
     return errorAnswer(
       413,
       'TooLarge',
       `the report is too large; at most ${maxReportBytes} bytes are allowed; report less, for example smaller outputs`,
     );
+  }
   let body: unknown;
   try {
     body = parseBody(bytes);
   } catch (error) {
+    await reports.rejected(run, credentialId, 'InvalidReport');
     return errorAnswer(400, 'InvalidReport', describe(error));
   }
   const answer = await reports.report(run, credentialId, body);

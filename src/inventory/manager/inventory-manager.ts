@@ -160,6 +160,7 @@ export class InventoryManager {
         code: 'NotLeading',
         message: 'this replica is not the leader; only the leader accepts reports; report again',
       },
+    rejected: async (run, credentialId, code) => this.#leader?.reports.rejected(run, credentialId, code),
   };
 
   /** Proves write authorization. Calls `onSynced` at once, so that the next controllers start; no run starts before the proof. */

@@ -35,6 +35,11 @@ export function inventoryMetrics(metrics: Metrics) {
     labels: ['component'],
     buckets: latencyBuckets,
   });
+  const rejectedReports = metrics.counter({
+    name: 'drawbridge_inventory_reports_rejected_total',
+    help: 'Reports with the token of the current run that violate the contract, by code. The component is faulty.',
+    labels: ['component', 'code'],
+  });
   const conflicts = metrics.counter({
     name: 'drawbridge_inventory_cas_conflicts_total',
     help: 'Writes of run records that lost to another writer. Many of them mean that two servers act as the leader.',
@@ -51,6 +56,7 @@ export function inventoryMetrics(metrics: Metrics) {
       runs.inc({ component, outcome, reason: reasonName(reason) });
       duration.observe({ component }, durationMs / 1000);
     },
+    reportRejected: (component: string, code: string) => rejectedReports.inc({ component, code }),
     conflict: () => conflicts.inc(),
     relisted: (cause: string) => relists.inc({ cause }),
   };

@@ -4,6 +4,7 @@ import { formatTime } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { RecentMap } from '../../kit/recent-map.ts';
 import type { Log } from '../../observe/log.ts';
+import type { RejectedReportCode } from '../core/key-state.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { InventoryStore, IssuedToken, ReportAnswer, ReportSink } from '../ports.ts';
@@ -13,7 +14,8 @@ import type { KeyLoops } from './key-loop.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { KeyMemory } from './key-memory.ts';
 
-interface ReportHandlerDeps extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | 'outputWriter' | 'clock' | 'signal'> {
+interface ReportHandlerDeps
+  extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | 'outputWriter' | 'clock' | 'signal' | 'reporter'> {
   readonly entries: InventoryStore;
   readonly log: Log;
 }
@@ -59,6 +61,20 @@ export class ReportHandler implements ReportSink {
     }
   }
 
+  async rejected(run: ReportedRun, credentialId: string, code: RejectedReportCode): Promise<void> {
+    const recorded = this.#loops.get(keyText(run))?.report(async (memory, handle) => {
+      const stored = currentRecord(memory, run);
+      if (stored && this.#mayReport(memory, stored, credentialId)) await this.#reject(run, code, handle);
+    });
+    // If the key must be reloaded, the report leaves no trace; the component got its answer.
+    await recorded?.catch(() => undefined);
+  }
+
+  async #reject({ component }: ReportedRun, code: RejectedReportCode, handle: Handle): Promise<void> {
+    this.#deps.reporter.reportRejected(component, code);
+    await handle(({ inputs }) => ({ kind: 'reportRejected', code, inputs }));
+  }
+
   async #handle(
     memory: KeyMemory,
     run: ReportedRun,
@@ -68,10 +84,10 @@ export class ReportHandler implements ReportSink {
   ): Promise<ReportAnswer> {
     const stored = currentRecord(memory, run);
     if (!stored) return this.#afterRun(run, credentialId, body, memory.unstored);
-    const isAuthorized = this.#isAuthorized(stored, credentialId);
-    if (!isAuthorized && !isDrainingRunCredential(memory, credentialId)) return foreignCredential;
+    if (!this.#mayReport(memory, stored, credentialId)) return foreignCredential;
     const read = readReport(body, { id: runId(run, run.seq), operation: stored.record.operation });
     if (!read.ok) {
+      await this.#reject(run, 'InvalidReport', handle);
       const [first] = read.errors;
       return {
         status: 400,
@@ -80,7 +96,9 @@ export class ReportHandler implements ReportSink {
       };
     }
     if (read.value.kind === 'heartbeat') {
-      return isAuthorized ? this.#heartbeat(memory, run, read.value.leaseSeconds, handle) : drainingRun;
+      return this.#isAuthorized(stored, credentialId)
+        ? this.#heartbeat(memory, run, read.value.leaseSeconds, handle)
+        : drainingRun;
     }
     const credentials = memory.run?.credentials ?? [credentialId];
     await handle(outcomeEvent(this.#deps, memory.run, read.value.outcome));
@@ -108,7 +126,7 @@ export class ReportHandler implements ReportSink {
     );
     const token = await this.#refreshToken(memory);
     const credential = token && { id: token.id, expiresAtMs: token.expiresAtMs };
-    await handle(() => ({ kind: 'heartbeat', heartbeatTimeoutMs, credential }));
+    await handle(({ inputs }) => ({ kind: 'heartbeat', heartbeatTimeoutMs, credential, inputs }));
     if (!currentRecord(memory, run)) return runOver(run);
     if (memory.unstored) {
       // Return the same token at the next heartbeat. With a second new token, the record would no longer contain the ID of the token
@@ -133,6 +151,11 @@ export class ReportHandler implements ReportSink {
     if (current.pendingToken && isFresh(current.pendingToken)) return current.pendingToken;
     if (current.token && isFresh(current.token)) return undefined;
     return tokens.forRun(entry, current.registration, signal);
+  }
+
+  /** Whether the token belongs to the current run, which may be draining. */
+  #mayReport(memory: KeyMemory, stored: StoredRecord, credentialId: string): boolean {
+    return this.#isAuthorized(stored, credentialId) || isDrainingRunCredential(memory, credentialId);
   }
 
   #isAuthorized({ record }: StoredRecord, id: string): boolean {

@@ -4,7 +4,7 @@ import { describe } from '../../kit/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Log } from '../../observe/log.ts';
-import { type KeyStatus, plainStatus } from '../core/key-state.ts';
+import { type KeyStatus, plainStatus, type RejectedReportCode, type WarningCode } from '../core/key-state.ts';
 import type { LastOutcome, RunRecord } from '../core/run-record.ts';
 import { whyText } from '../core/triggers.ts';
 import type { Entry, EntryRef } from '../entry.ts';
@@ -56,7 +56,7 @@ export class RunReporter {
   }
 
   /** Warns about a component in a log and an Event. */
-  warn({ ref }: Entry, key: ComponentKey, code: 'MissingAlreadySatisfied' | 'Livelock', message: string): void {
+  warn({ ref }: Entry, key: ComponentKey, code: WarningCode, message: string): void {
     const { log } = this.#deps;
     log.warn(message, { code, entry: `${ref.namespace}/${ref.name}`, component: key.component });
     this.#event(ref, 'Warning', code, `${key.component}: ${message}`);
@@ -112,6 +112,11 @@ export class RunReporter {
   /** Logs that the server could not start a run or call the component. */
   startFailed(key: ComponentKey, error: unknown): void {
     this.#deps.log.warn('run not started', { key: keyText(key), error: describe(error) });
+  }
+
+  /** Counts a rejected report. */
+  reportRejected(component: string, code: RejectedReportCode): void {
+    this.#deps.metrics.reportRejected(component, code);
   }
 
   /** Counts a lost compare-and-swap. */

@@ -18,7 +18,7 @@ interface InProcessOptions {
   /** Opens the accessor with which a run reads and writes its entry. */
   readonly openEntry: RunTransports['openEntry'];
   /** Receives the reports as if they came from the callback listener. */
-  readonly reports: ReportSink;
+  readonly reports: Pick<ReportSink, 'report'>;
   readonly clock: Clock;
 }
 

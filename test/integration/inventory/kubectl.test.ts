@@ -169,6 +169,30 @@ describe('kubectl and the inventory', function () {
     await stage.gone('one');
   });
 
+  it('prints that a report was rejected, until a heartbeat, and as a Warning without its content', async () => {
+    const network = await stage.component('network', () => ({ status: 202, body: { leaseSeconds: 3000 } }));
+    await stage.entry('one');
+    const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
+    const becomes = (expected: RegExp) => stage.until(`${expected}`, async () => expected.test(await message()));
+    const running = /^network: running since 20\S+Z$/;
+    await becomes(running);
+    for (let i = 0; i < 3; i += 1) assert.equal(await report(network, { outcome: 'Perfect' }), 400);
+    assert.equal(await report(network, { outcome: 'Failed', message: 'x'.repeat(140_000) }), 413);
+    await becomes(
+      /^network: running since 20\S+Z; report rejected \(InvalidReport\) at 20\S+Z, see the log of the component$/,
+    );
+    const events = async () => (await kubectl('events', '--for=clusterinventory/one', ...here())).stdout;
+    const warning =
+      /Warning +ReportRejected +ClusterInventory\/one +network: the server rejected a report of the run: InvalidReport; its answer says why; check the log of the component\n/g;
+    await stage.until('the Event', async () => warning.test(await events()));
+    assert.doesNotMatch(await events(), /Perfect/);
+    assert.equal((await events()).match(warning)?.length, 1);
+    assert.equal(await report(network, { heartbeat: {} }), 200);
+    await becomes(running);
+    assert.equal(await report(network, { outcome: 'Done' }), 200);
+    await stage.ready('one');
+  });
+
   it('prints which field limits a run that does not end, and its value', async () => {
     let body: object = { leaseSeconds: 3000 };
     const network = await stage.component('network', () => ({ status: 202, body }), {

@@ -83,7 +83,7 @@ export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWo
 export function inProcessCandidate(world: ConformanceWorld): Promise<Candidate> {
   const { apiUrl } = world;
   const transports = httpTransports({ apiUrl, apiTls: {}, callbackCa: undefined }, clock);
-  const reports: ReportSink = {
+  const reports: Pick<ReportSink, 'report'> = {
     report: (_, credentialId, body) => {
       const { status, body: said } = world.report(tokenWith(credentialId), body);
       const code = { 403: 'ForeignCredential', 503: 'Unavailable' }[status];

@@ -82,6 +82,7 @@ function adopt(transition: Transition, stored: StoredRecord | undefined, inputs:
     outcome: undefined,
     wake: undefined,
     inputsChanged: false,
+    rejectedReport: undefined,
   });
   if (stored && stored.record.phase !== 'Idle')
     adoptRun(transition, stored.record, inputs, isFirst, grantedDeadline ?? 0);

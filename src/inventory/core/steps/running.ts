@@ -20,7 +20,10 @@ export function onAccepted(transition: Transition, { heartbeatTimeoutMs, inputs 
 }
 
 /** Handles a heartbeat. A new credential replaces the current one, which may still write for the maximum lifetime of a token. */
-export function onHeartbeat(transition: Transition, { heartbeatTimeoutMs, credential }: KeyEventOf<'heartbeat'>): void {
+export function onHeartbeat(
+  transition: Transition,
+  { heartbeatTimeoutMs, credential, inputs }: KeyEventOf<'heartbeat'>,
+): void {
   const current = transition.state.stored?.record.credentialId;
   const isRefresh = credential !== undefined && current !== undefined && credential.id !== current;
   const expiresAtMs = transition.context.nowMs + tokenLifetimeMs;
@@ -29,6 +32,26 @@ export function onHeartbeat(transition: Transition, { heartbeatTimeoutMs, creden
     heartbeatTimeoutMs,
     isRefresh ? { credentialId: credential.id, previousCredential: { id: current, expiresAtMs } } : {},
   );
+  if (!transition.state.rejectedReport) return;
+  transition.update({ rejectedReport: { last: undefined, shown: undefined } });
+  transition.report(inputs);
+}
+
+/**
+ * Handles a report that violates the contract. Only the first of a run changes the status and warns, so that a component cannot cause many
+ * writes.
+ */
+export function onReportRejected(transition: Transition, { code, inputs }: KeyEventOf<'reportRejected'>): void {
+  if (!isRunning(transition)) return;
+  const { rejectedReport: before } = transition.state;
+  if (before) {
+    transition.update({ rejectedReport: { ...before, last: code } });
+    return;
+  }
+  transition.update({ rejectedReport: { last: code, shown: { code, atMs: transition.context.nowMs } } });
+  const message = `the server rejected a report of the run: ${code}; its answer says why; check the log of the component`;
+  transition.addEffect({ kind: 'warn', code: 'ReportRejected', message });
+  transition.report(inputs);
 }
 
 /**
@@ -111,14 +134,15 @@ export function onCallFailed(transition: Transition, { code, message, inputs }: 
 
 /** Ends the current run as Retry with the reason LeaseOver, at its deadline. */
 export function expireRun(transition: Transition, inputs: Inputs): void {
-  const { deadlineAt, lastStart } = transition.state;
+  const { deadlineAt, lastStart, rejectedReport } = transition.state;
   const { name, maxRunMs } = transition.context.registration;
   const limit = `spec.maxRunSeconds of ComponentReconciler ${name}, ${maxRunMs / 1000} s`;
   // The sum in `extendDeadline` is rounded.
   const lastedMaximum = deadlineAt !== undefined && lastStart !== undefined && deadlineAt - lastStart > maxRunMs - 1;
+  const rejected = rejectedReport?.last ? `; its last report was rejected (${rejectedReport.last})` : '';
   const message = lastedMaximum
-    ? `the component reported no valid outcome within ${limit}; check its log; if its work takes longer, increase the field`
-    : `the component reported no valid outcome before the deadline of the run; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`;
+    ? `the component reported no valid outcome within ${limit}${rejected}; check its log; if its work takes longer, increase the field`
+    : `the component reported no valid outcome before the deadline of the run${rejected}; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`;
   finish(transition, { outcome: 'Retry', reason: 'LeaseOver', message }, inputs, undefined);
 }
 

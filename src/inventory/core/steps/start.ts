@@ -79,6 +79,7 @@ function start(
     phase: 'starting',
     inputsChanged: false,
     sawMissing: false,
+    rejectedReport: undefined,
     pending: undefined,
     wake: undefined,
     cause: {

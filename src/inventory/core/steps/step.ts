@@ -11,6 +11,7 @@ import {
   onNotAccepted,
   onNotCalled,
   onOutcome,
+  onReportRejected,
 } from './running.ts';
 import { onStarted, startIfWanted } from './start.ts';
 import { Transition } from './transition.ts';
@@ -65,6 +66,9 @@ function dispatch(transition: Transition, event: KeyEvent): void {
       break;
     case 'heartbeat':
       onHeartbeat(transition, event);
+      break;
+    case 'reportRejected':
+      onReportRejected(transition, event);
       break;
     case 'outcome':
       onOutcome(transition, event);

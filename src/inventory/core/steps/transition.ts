@@ -113,11 +113,11 @@ export function heldBy({ mayRun }: Pick<Inputs, 'mayRun'>): RunRecord['heldBy'] 
   return mayRun.may === 'no' && mayRun.why !== 'Abandoned' ? mayRun.why : undefined;
 }
 
-type StatusSource = Pick<KeyState, 'stored' | 'cause' | 'status'>;
+type StatusSource = Pick<KeyState, 'stored' | 'cause' | 'status' | 'rejectedReport'>;
 
 /** The component's status from its current run, or its last outcome. Done counts only for the current inputs. */
 function statusOf(
-  { stored, cause, status }: StatusSource,
+  { stored, cause, status, rejectedReport }: StatusSource,
   { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>,
 ): KeyStatus {
   const record = stored?.record;
@@ -135,7 +135,7 @@ function statusOf(
     return statusWith(stateWithoutRun[mayRun.why], { reason: mayRun.why });
   const isSuspended = mayRun.may === 'no';
   if (mayRun.may === 'delete' || (record?.operation === 'delete' && !(isSuspended && record.phase === 'Idle')))
-    return statusWith('Deleting', record ? deletionDetail(record) : noDetail);
+    return statusWith('Deleting', record ? deletionDetail(record, rejectedReport) : noDetail);
   const statusWithoutRun = (): KeyStatus => {
     if (record && status && !isSuspended && isBrieflyBusy(record)) {
       const isOutdated = status.state === 'Done' && status.observedInputs !== digest;
@@ -158,7 +158,9 @@ function statusOf(
   };
   const shown = statusWithoutRun();
   const isAsynchronous = record?.phase === 'Running' && record.asynchronous;
-  return isAsynchronous && !isTrueDuringRun(shown, digest) ? statusWith('Progressing', runningDetail(record)) : shown;
+  return isAsynchronous && !isTrueDuringRun(shown, digest)
+    ? statusWith('Progressing', runningDetail(record, rejectedReport))
+    : shown;
 }
 
 /**
@@ -168,14 +170,28 @@ function statusOf(
 const isTrueDuringRun = ({ state, reason, observedInputs }: KeyStatus, digest: string): boolean =>
   state === 'Done' || reason === outdated.reason || (state === 'Progressing' && observedInputs === digest && !reason);
 
-/** The run of a component that answered 202. The text stays the same until the run ends, so that it costs one write. */
-const runningDetail = ({ startedAtMs, lastOutcome }: RunRecord): StatusDetail => ({
+/**
+ * The run of a component that answered 202. The text changes at most twice until the run ends, for the first rejected report and the next
+ * heartbeat, so that it costs few writes.
+ */
+const runningDetail = (
+  { startedAtMs, lastOutcome }: RunRecord,
+  rejected: KeyState['rejectedReport'],
+): StatusDetail => ({
   reason: 'Running',
   message: [
     startedAtMs === undefined ? 'running' : `running since ${formatTime(startedAtMs)}`,
+    ...rejectionTexts(rejected),
     ...(lastOutcome ? [lastOutcomeText(lastOutcome)] : []),
   ].join('; '),
 });
+
+/** At most one text. */
+function rejectionTexts(rejected: KeyState['rejectedReport']): readonly string[] {
+  if (!rejected?.shown) return [];
+  const { code, atMs } = rejected.shown;
+  return [`report rejected (${code}) at ${formatTime(atMs)}, see the log of the component`];
+}
 
 /**
  * How the suspension of an entry ends, and why the component is not Done: `last`, its last outcome, stays until then. `last` is undefined
@@ -190,19 +206,22 @@ const lastOutcomeText = (last: LastOutcome): string =>
   `last outcome: ${describeState({ ...last, state: last.outcome })}`;
 
 /** What a teardown waits for: the run of a component that answered 202, or what the last teardown reported. */
-function deletionDetail(record: RunRecord): StatusDetail {
+function deletionDetail(record: RunRecord, rejected: KeyState['rejectedReport']): StatusDetail {
   const { component, operation, asynchronous, phase, startedAtMs, deadlineMs } = record;
   const isAsynchronous = phase === 'Running' && asynchronous && startedAtMs !== undefined && deadlineMs !== undefined;
   if (operation === 'delete')
     return isAsynchronous
-      ? { reason: 'Running', message: `tearing down since ${formatTime(startedAtMs)}` }
+      ? {
+          reason: 'Running',
+          message: [`tearing down since ${formatTime(startedAtMs)}`, ...rejectionTexts(rejected)].join('; '),
+        }
       : teardownDetail(record);
   if (!isAsynchronous) return noDetail;
   // No heartbeat extends a run that the deletion interrupts, so the deadline is final.
   const found = `the teardown waits for the run since ${formatTime(startedAtMs)} to end, at the latest at ${formatTime(deadlineMs)}`;
   return {
     reason: 'Running',
-    message: `${found}; ${abandonHint(component)}`,
+    message: [found, ...rejectionTexts(rejected), abandonHint(component)].join('; '),
   };
 }
 

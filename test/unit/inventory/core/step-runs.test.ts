@@ -3,7 +3,7 @@ import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts'
 import { suspendedText } from '../../../../src/api/inventory/describe-state.ts';
 import { runObject } from '../../../../src/inventory/stores/run-object.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
-import { nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
+import { inputsOf, nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -392,7 +392,9 @@ describe('an asynchronous run', () => {
         [state, reason, message, missing],
         ['Progressing', 'Running', `running since 2026-11-21T09:00:01Z; last outcome: ${last}`, []],
       );
-      stage.later(1000).handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined });
+      stage
+        .later(1000)
+        .handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined, inputs: stage.inputs });
       assert.equal(stage.kinds.includes('reportStatus'), false, 'a heartbeat costs no write');
     });
   }
@@ -436,19 +438,26 @@ describe('an asynchronous run', () => {
     const stage = accepted();
     let stored = 0;
     for (let i = 0; i < 20; i++) {
-      stage.later(1000).handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined });
+      stage
+        .later(1000)
+        .handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined, inputs: stage.inputs });
       assert.equal(stage.state.deadlineAt, stage.monotonicMs + 60_000);
       stored += stage.kinds.filter((kind) => kind === 'store').length;
     }
     assert.equal(stored, 3);
-    stage.handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: { id: 'JTI=2', expiresAtMs: 0 } });
+    stage.handle({
+      kind: 'heartbeat',
+      heartbeatTimeoutMs: 60_000,
+      credential: { id: 'JTI=2', expiresAtMs: 0 },
+      inputs: stage.inputs,
+    });
     assert.ok(stage.kinds.includes('store'));
   });
 
   it('is extended by each heartbeat up to its maximum duration', () => {
     const stage = accepted()
       .later(50_000)
-      .handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined });
+      .handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined, inputs: inputsOf() });
     assert.equal(stage.record.deadlineMs, stage.nowMs + 40_000);
     stage.later(39_999).dequeued();
     assert.equal(stage.state.phase, 'running');
@@ -476,11 +485,56 @@ describe('an asynchronous run', () => {
     );
   });
 
+  it('shows its first rejected report until a heartbeat, warns once, and names the last one at its deadline', () => {
+    const stage = accepted().later(1000);
+    const reject = (code: 'InvalidReport' | 'TooLarge') =>
+      stage.handle({ kind: 'reportRejected', code, inputs: stage.inputs });
+    const { message } = reject('InvalidReport').effect('warn');
+    assert.equal(
+      message,
+      'the server rejected a report of the run: InvalidReport; its answer says why; check the log of the component',
+    );
+    assert.equal(
+      stage.effect('reportStatus').status.message,
+      'running since 2026-11-21T09:00:00Z; report rejected (InvalidReport) at 2026-11-21T09:00:01Z, see the log of the component',
+    );
+    for (let i = 0; i < 10; i += 1) assert.deepEqual(reject('TooLarge').effects, []);
+    stage.handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined, inputs: stage.inputs });
+    assert.equal(stage.effect('reportStatus').status.message, 'running since 2026-11-21T09:00:00Z');
+    assert.deepEqual(reject('TooLarge').effects, []);
+    stage.later(60_000).dequeued();
+    assert.match(
+      stage.record.lastOutcome?.message ?? '',
+      /; its last report was rejected \(TooLarge\); check its log; /,
+    );
+    assert.deepEqual(reject('TooLarge').effects, []);
+    stage.later(nextInMs(stage)).dequeued().started();
+    assert.equal(reject('InvalidReport').effect('warn').code, 'ReportRejected');
+  });
+
+  it('shows a rejected report of a teardown', () => {
+    const stage = new StepStage()
+      .done()
+      .see({ mayRun: { may: 'delete' } })
+      .trigger('Deleting')
+      .dequeued()
+      .started();
+    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
+    const { status } = stage
+      .handle({ kind: 'reportRejected', code: 'TooLarge', inputs: stage.inputs })
+      .effect('reportStatus');
+    assert.equal(
+      status.message,
+      'tearing down since 2026-11-21T09:00:01Z; report rejected (TooLarge) at 2026-11-21T09:00:01Z, see the log of the component',
+    );
+  });
+
   it('keeps the previous credential after a refresh, and both end with the run', () => {
     const stage = accepted().handle({
       kind: 'heartbeat',
       heartbeatTimeoutMs: 60_000,
       credential: { id: 'JTI=new', expiresAtMs: 0 },
+      inputs: inputsOf(),
     });
     assert.deepEqual([stage.record.credentialId, stage.record.previousCredential?.id], ['JTI=new', 'JTI=1']);
     stage.outcome({ outcome: 'Done' });

@@ -229,7 +229,7 @@ describe('the deletion of an entry', () => {
     const stage = new StepStage({ maxRunMs: 3_600_000 }).running();
     stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs }).later(20_000);
     // The server does not store so short an extension, so the stored deadline is too early.
-    stage.handle({ kind: 'heartbeat', heartbeatTimeoutMs: 300_000, credential: undefined });
+    stage.handle({ kind: 'heartbeat', heartbeatTimeoutMs: 300_000, credential: undefined, inputs: stage.inputs });
     const { status } = deleting(stage).effect('reportStatus');
     assert.deepEqual(
       [status.state, status.reason, status.message],

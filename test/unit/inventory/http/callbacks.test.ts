@@ -19,6 +19,7 @@ describe('the callback listener', () => {
   let reviews = 0;
   let blocked = deferred();
   const reports: unknown[] = [];
+  const rejected: unknown[] = [];
 
   before(async () => {
     server = createServer(
@@ -29,6 +30,7 @@ describe('the callback listener', () => {
             if (run.seq === 99) await blocked.promise;
             return answer;
           },
+          rejected: async (run, credentialId, code) => void rejected.push({ run, credentialId, code }),
         },
         tokens: {
           read: async (token) => {
@@ -52,6 +54,7 @@ describe('the callback listener', () => {
     leads = true;
     answer = { status: 200, extension: undefined };
     reports.length = 0;
+    rejected.length = 0;
     reviews = 0;
     blocked = deferred();
   });
@@ -114,6 +117,9 @@ describe('the callback listener', () => {
       const { status: found, body: answerBody } = await post(run, token, body);
       assert.deepEqual([found, answerBody.code], [status, code]);
       assert.deepEqual(reports, []);
+      const isFaulty = code === 'InvalidReport' || code === 'TooLarge';
+      const read = { run: { entryUid: 'u-1', component: 'network', seq: 3 }, credentialId: 'JTI=1', code };
+      assert.deepEqual(rejected, isFaulty ? [read] : []);
     });
   }
 
