@@ -39,7 +39,7 @@ export interface PodConnectEvent {
 
 /** The result of planning a request through a template. */
 export interface PresentPlan {
-  /** What would deny the request; undefined if nothing would. `notPlanned` as in `ownViolation`. */
+  /** What would deny the request; undefined if nothing would. `notPlanned` as in `ownViolations`. */
   readonly denial?: Violation | typeof notPlanned | undefined;
   /** What the access command names that the planned pod may lack, one sentence each. */
   readonly commandNotes?: readonly string[];
@@ -114,15 +114,15 @@ export interface AccessReviews {
   /** The namespace of the server. */
   readonly serverNamespace: string;
   /**
-   * What would deny every request through the template even in an empty namespace. Undefined if nothing would. `notPlanned` if planning
-   * takes too much work for a webhook, or if too many plans wait. The plan uses the processor time of the client at `address`, which the
+   * What would deny every request through the template even in an empty namespace. Empty if nothing would. `notPlanned` if planning takes
+   * too much work for a webhook, or if too many plans wait. The plan uses the processor time of the client at `address`, which the
    * namespaces of its templates share.
    */
-  ownViolation(
+  ownViolations(
     template: PlannedTemplate,
     address: string,
     signal: AbortSignal,
-  ): Promise<Violation | typeof notPlanned | undefined>;
+  ): Promise<readonly Violation[] | typeof notPlanned>;
   /** The plan of a request through the template now, according to the stores. */
   presentPlan(template: PlannedTemplate, address: string, signal: AbortSignal): Promise<PresentPlan>;
   /** `GatewayUnavailable` unless the API server forwards calls to the gateway, according to the store. */

@@ -108,11 +108,8 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   };
 }
 
-/** `notPlanned` for `PlanTooLarge`: the limit of a plan at admission is lower than that of a grant, so a grant may still accept the plan. */
-const unlessTooLarge = (
-  planned: Violation | typeof notPlanned | undefined,
-): Violation | typeof notPlanned | undefined =>
-  planned !== notPlanned && planned?.code === 'PlanTooLarge' ? notPlanned : planned;
+/** Then a template counts as not planned: the limit of a plan at admission is lower than that of a grant, which may accept the plan. */
+const isTooLarge = ({ code }: Violation): boolean => code === 'PlanTooLarge';
 
 interface AdmissionDeps {
   readonly plansFor: (address: string, template: PlannedTemplate) => TemplatePlans;
@@ -134,12 +131,15 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
     ...admissionReads({ stores, client, quota, reviews, signer, clock }),
     grantable,
     serverNamespace,
-    ownViolation: async (template, address, signal) =>
-      unlessTooLarge(await plansFor(address, template).violationInEmptyNamespace(template, signal)),
+    ownViolations: async (template, address, signal) => {
+      const found = await plansFor(address, template).violationsInEmptyNamespace(template, signal);
+      return found !== notPlanned && found.some(isTooLarge) ? notPlanned : found;
+    },
     presentPlan: async (template, address, signal) => {
       const plan = await plansFor(address, template).planInNamespace(template, signal);
       if (plan === notPlanned) return { denial: notPlanned };
-      return 'violation' in plan ? { denial: unlessTooLarge(plan.violation) } : { commandNotes: plan.commandNotes };
+      if (!('violation' in plan)) return { commandNotes: plan.commandNotes };
+      return { denial: isTooLarge(plan.violation) ? notPlanned : plan.violation };
     },
     gatewayViolation: () => gatewayViolation(stores.gateway),
     signRequester: (attestation) => signer.signRequester(attestation),

@@ -38,7 +38,13 @@ export interface Plan {
 }
 
 /** The plan, or the violation that denies the request. */
-export type Planned = { readonly plan: Plan } | { readonly violation: Violation };
+export type Planned =
+  | { readonly plan: Plan }
+  | {
+      readonly violation: Violation;
+      /** Further violations, for a comparison with those before an update. */
+      readonly others?: readonly Violation[];
+    };
 
 /** The terms of a grant that the template alone does not determine. */
 export interface GrantTerms {

@@ -27,7 +27,7 @@ import {
   targetNotFound,
 } from './plan.ts';
 import { type PlanBudget, withinBudget } from './plan-budget.ts';
-import { checkPodReach, serviceAccountOf } from './pod-security-baseline.ts';
+import { podReachViolations, serviceAccountOf } from './pod-security-baseline.ts';
 import { type Labels, planPodLabels, type SelectionInput } from './pod-selection.ts';
 import {
   type MutatedTemplate,
@@ -142,11 +142,12 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   const workloadPodSpec = source.workload && own(source.podTemplate, 'spec');
   const mayBePrivileged = templateSpec.allowPrivilegedPod === true;
   const account = runsUnderWorkloadAccount(input) ? serviceAccountOf(workloadPodSpec) : 'default';
-  const violation =
-    (mayBePrivileged ? undefined : checkPodReach(template, workloadPodSpec, account)) ??
-    checkMounts(template.spec, source) ??
-    checkMetadata(template);
-  if (violation) return { violation };
+  const [violation, ...others] = [
+    ...(mayBePrivileged ? [] : podReachViolations(template, workloadPodSpec, account)),
+    ...mountViolations(template.spec, source),
+    ...metadataViolations(template),
+  ];
+  if (violation) return { violation, others };
   const baseLabels = childMetadata(request, podAccessRequests).labels ?? {};
   const selected = planPodLabels(
     {
@@ -270,42 +271,42 @@ function shortGrace(spec: JsonObject): number {
   return typeof grace === 'number' && grace >= 0 ? Math.min(grace, deletionGraceS) : deletionGraceS;
 }
 
-/** Denies mounts without a volume, with a remedy: the volumeClaimTemplates of a StatefulSet are not part of its pod template. */
-function checkMounts(spec: PodTemplate['spec'], { workload }: PodSource): Violation | undefined {
+/** Finds mounts without a volume, with a remedy: the volumeClaimTemplates of a StatefulSet are not part of its pod template. */
+function* mountViolations(spec: PodTemplate['spec'], { workload }: PodSource): Generator<Violation> {
   const volumes = new Set(listIn(spec, 'volumes').map((volume) => own(volume, 'name')));
   for (const list of ['initContainers', 'containers']) {
     for (const [index, container] of listIn(spec, list).entries()) {
       for (const kind of ['volumeMounts', 'volumeDevices']) {
-        const mount = listIn(container, kind).find((candidate) => !volumes.has(own(candidate, 'name')));
-        if (mount === undefined) continue;
-        const name = String(own(mount, 'name')).slice(0, 63);
-        const used = `spec.${list}[${index}].${kind} uses the volume ${JSON.stringify(name)}`;
-        const [message, field] = workload
-          ? [
-              `${used}, which the pod template does not have (volumeClaimTemplates are not copied); ` +
-                'remove the mount or add a volume with patchSpecOperations',
-              'spec.controllerTargetMutationConfig.patchSpecOperations',
-            ]
-          : [
-              `${used}, which spec.podSpec.volumes does not have; add it there, or remove the mount`,
-              'spec.podSpec.volumes',
-            ];
-        return { code: 'InvalidPodTemplate', message, field, status: 422 };
+        for (const mount of listIn(container, kind)) {
+          if (volumes.has(own(mount, 'name'))) continue;
+          const name = String(own(mount, 'name')).slice(0, 63);
+          const why = `${kind} uses the volume ${JSON.stringify(name)}`;
+          const used = `spec.${list}[${index}].${why}`;
+          const [message, field] = workload
+            ? [
+                `${used}, which the pod template does not have (volumeClaimTemplates are not copied); ` +
+                  'remove the mount or add a volume with patchSpecOperations',
+                'spec.controllerTargetMutationConfig.patchSpecOperations',
+              ]
+            : [
+                `${used}, which spec.podSpec.volumes does not have; add it there, or remove the mount`,
+                'spec.podSpec.volumes',
+              ];
+          yield { code: 'InvalidPodTemplate', message, field, status: 422, key: `${list}: ${why}` };
+        }
       }
     }
   }
-  return undefined;
 }
 
-function checkMetadata({ metadata }: PodTemplate): Violation | undefined {
+function* metadataViolations({ metadata }: PodTemplate): Generator<Violation> {
   for (const field of ['labels', 'annotations']) {
     const map = metadata[field];
     if (map === undefined || map === null) continue;
     if (isRecord(map) && Object.values(map).every((value) => typeof value === 'string')) continue;
     const message = `metadata.${field} of the access pod must be a map of strings; correct the template's podLabels, podAnnotations, or patch`;
-    return { code: 'InvalidPodTemplate', message, field: `metadata.${field}`, status: 422 };
+    yield { code: 'InvalidPodTemplate', message, field: `metadata.${field}`, status: 422 };
   }
-  return undefined;
 }
 
 /** Renders the access command, so that an invalid one denies the request before the server creates the pod. */

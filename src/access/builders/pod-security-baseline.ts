@@ -3,17 +3,21 @@ import { isRecord, type JsonObject, listIn, own } from '../../kit/json-value.ts'
 import type { Violation } from '../policy/policy.ts';
 
 /**
- * Checks the final pod. Returns `PodReachesTooFar` for everything that the baseline level of the Pod Security Standards forbids, for a
+ * Checks the final pod. Finds `PodReachesTooFar` for everything that the baseline level of the Pod Security Standards forbids, for a
  * ServiceAccount other than `account`, and for a `nodeName` other than the workload's. `workloadPodSpec` is undefined if the pod comes from
  * podSpec. Does not check ephemeral containers, which the builder removes.
  */
-export function checkPodReach(
+export function podReachViolations(
   { metadata, spec }: PodParts,
   workloadPodSpec: unknown,
   account: unknown,
-): Violation | undefined {
-  const excess = checkPod(spec, workloadPodSpec, account) ?? checkPodContext(metadata, spec) ?? checkContainers(spec);
-  return excess && refuse(excess.field, excess.why);
+): Violation[] {
+  const found = [
+    ...checkPod(spec, workloadPodSpec, account),
+    ...checkPodContext(metadata, spec),
+    ...checkContainers(spec),
+  ];
+  return found.map(({ field, why }) => refuse(field, why));
 }
 
 /** A forbidden field, and a clause that describes the violation. */
@@ -27,41 +31,40 @@ interface PodParts {
   readonly spec: JsonObject;
 }
 
-function checkPod(spec: JsonObject, workloadPodSpec: unknown, expectedAccount: unknown): Excess | undefined {
+function* checkPod(spec: JsonObject, workloadPodSpec: unknown, expectedAccount: unknown): Generator<Excess> {
   for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) {
-    if (isSet(spec[field])) return { field: `spec.${field}`, why: 'is set' };
+    if (isSet(spec[field])) yield { field: `spec.${field}`, why: 'is set' };
   }
   // The nodeName of the workload is harmless, because the builder removes it.
   if (isSet(spec['nodeName']) && spec['nodeName'] !== own(workloadPodSpec, 'nodeName')) {
-    return { field: 'spec.nodeName', why: 'bypasses the scheduler (nodeSelector does not)' };
+    yield { field: 'spec.nodeName', why: 'bypasses the scheduler (nodeSelector does not)' };
   }
   const account = serviceAccountOf(spec);
   if (account !== expectedAccount) {
-    return { field: 'spec.serviceAccountName', why: `is ${shown(account)}, not ${shown(expectedAccount)}` };
+    yield { field: 'spec.serviceAccountName', why: `is ${shown(account)}, not ${shown(expectedAccount)}` };
   }
-  const hostPath = listIn(spec, 'volumes').findIndex((volume) => isPresent(own(volume, 'hostPath')));
-  return hostPath < 0 ? undefined : { field: `spec.volumes[${hostPath}].hostPath`, why: 'mounts a path of the node' };
+  for (const [index, volume] of listIn(spec, 'volumes').entries()) {
+    if (isPresent(own(volume, 'hostPath')))
+      yield { field: `spec.volumes[${index}].hostPath`, why: 'mounts a path of the node' };
+  }
 }
 
-function checkContainers(spec: JsonObject): Excess | undefined {
+function* checkContainers(spec: JsonObject): Generator<Excess> {
   for (const list of ['initContainers', 'containers']) {
     for (const [index, container] of listIn(spec, list).entries()) {
       const where = `spec.${list}[${index}]`;
-      const port = listIn(container, 'ports')
-        .map((containerPort) => own(containerPort, 'hostPort'))
-        .find(isSet);
-      if (port !== undefined) return { field: `${where}.ports`, why: `takes port ${shown(port)} of the node` };
-      const found =
-        checkContainerContext(own(container, 'securityContext'), `${where}.securityContext`) ??
-        checkHandlers(container, where);
-      if (found) return found;
+      for (const containerPort of listIn(container, 'ports')) {
+        const port = own(containerPort, 'hostPort');
+        if (isSet(port)) yield { field: `${where}.ports`, why: `takes port ${shown(port)} of the node` };
+      }
+      yield* checkContainerContext(own(container, 'securityContext'), `${where}.securityContext`);
+      yield* checkHandlers(container, where);
     }
   }
-  return undefined;
 }
 
 /** Denies a `host` in probes and hooks: the kubelet runs them from the node, and would connect to any address for the pod. */
-function checkHandlers(container: unknown, where: string): Excess | undefined {
+function* checkHandlers(container: unknown, where: string): Generator<Excess> {
   const lifecycle = own(container, 'lifecycle');
   const handlers = [
     ...['livenessProbe', 'readinessProbe', 'startupProbe'].map((field) => [field, own(container, field)] as const),
@@ -71,10 +74,9 @@ function checkHandlers(container: unknown, where: string): Excess | undefined {
     for (const action of ['httpGet', 'tcpSocket']) {
       const host = own(own(handler, action), 'host');
       if (isSet(host))
-        return { field: `${where}.${field}.${action}.host`, why: `is ${shown(host)}, not the pod itself` };
+        yield { field: `${where}.${field}.${action}.host`, why: `is ${shown(host)}, not the pod itself` };
     }
   }
-  return undefined;
 }
 
 /** The ServiceAccount of a pod spec: `serviceAccountName`, else the deprecated `serviceAccount`, else `default`, as in the API server. */
@@ -150,46 +152,48 @@ const containerTypes: ReadonlySet<unknown> = new Set([
 const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 
 /** Checks the pod's securityContext, and the AppArmor annotations of older API servers. */
-function checkPodContext(metadata: JsonObject, spec: JsonObject): Excess | undefined {
+function* checkPodContext(metadata: JsonObject, spec: JsonObject): Generator<Excess> {
   const context = spec['securityContext'];
   const where = 'spec.securityContext';
-  const sysctls = listIn(context, 'sysctls');
-  const unsafe = sysctls.map((sysctl) => own(sysctl, 'name')).find((name) => !safeSysctls.has(name));
-  if (unsafe !== undefined) return { field: `${where}.sysctls`, why: `sets ${shown(unsafe)}, which is not safe` };
+  for (const sysctl of listIn(context, 'sysctls')) {
+    const name = own(sysctl, 'name');
+    if (name !== undefined && !safeSysctls.has(name))
+      yield { field: `${where}.sysctls`, why: `sets ${shown(name)}, which is not safe` };
+  }
   const annotations = isRecord(metadata['annotations']) ? metadata['annotations'] : {};
   for (const [key, value] of Object.entries(annotations)) {
     if (key.startsWith(appArmorPrefix) && value === 'unconfined') {
-      return { field: 'metadata.annotations', why: `has ${quote(key)}: "unconfined"` };
+      yield { field: 'metadata.annotations', why: `has ${quote(key)}: "unconfined"` };
     }
   }
-  return checkConfinement(context, where);
+  yield* checkConfinement(context, where);
 }
 
-function checkContainerContext(context: unknown, where: string): Excess | undefined {
-  if (own(context, 'privileged')) return { field: `${where}.privileged`, why: 'is set' };
-  const added = listIn(own(context, 'capabilities'), 'add').find((capability) => !defaultCapabilities.has(capability));
-  if (added !== undefined) return { field: `${where}.capabilities.add`, why: `adds ${shown(added)}` };
+function* checkContainerContext(context: unknown, where: string): Generator<Excess> {
+  if (own(context, 'privileged')) yield { field: `${where}.privileged`, why: 'is set' };
+  for (const added of listIn(own(context, 'capabilities'), 'add')) {
+    if (!defaultCapabilities.has(added)) yield { field: `${where}.capabilities.add`, why: `adds ${shown(added)}` };
+  }
   const procMount = own(context, 'procMount') ?? '';
   if (procMount !== '' && procMount !== 'Default') {
-    return { field: `${where}.procMount`, why: `is ${shown(procMount)}, not "Default"` };
+    yield { field: `${where}.procMount`, why: `is ${shown(procMount)}, not "Default"` };
   }
-  return checkConfinement(context, where);
+  yield* checkConfinement(context, where);
 }
 
 /** Checks the fields that the securityContext of pods and that of containers share. */
-function checkConfinement(context: unknown, where: string): Excess | undefined {
+function* checkConfinement(context: unknown, where: string): Generator<Excess> {
   // The Windows equivalent of privileged.
   if (own(own(context, 'windowsOptions'), 'hostProcess')) {
-    return { field: `${where}.windowsOptions.hostProcess`, why: 'is set' };
+    yield { field: `${where}.windowsOptions.hostProcess`, why: 'is set' };
   }
   for (const profile of ['seccompProfile', 'appArmorProfile']) {
     if (own(own(context, profile), 'type') === 'Unconfined') {
-      return { field: `${where}.${profile}`, why: 'is "Unconfined"' };
+      yield { field: `${where}.${profile}`, why: 'is "Unconfined"' };
     }
   }
   const seLinux = own(context, 'seLinuxOptions');
   if (!containerTypes.has(own(seLinux, 'type') ?? '') || own(seLinux, 'user') || own(seLinux, 'role')) {
-    return { field: `${where}.seLinuxOptions`, why: 'has a user, a role, or a type other than that of a container' };
+    yield { field: `${where}.seLinuxOptions`, why: 'has a user, a role, or a type other than that of a container' };
   }
-  return undefined;
 }

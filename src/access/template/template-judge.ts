@@ -156,11 +156,12 @@ export class TemplateJudge implements Source {
     const { plansIn, grantable, kind, serverNamespace } = this.#deps;
     const plans = plansIn(runner);
     const template = { kind: kind.templateKind, namespace, name, spec };
-    const violation =
-      firstViolation(templatePolicy, { ...template, grantable, serverNamespace }) ??
-      (await plans.violationInEmptyNamespace(template, signal));
-    if (violation) return violation === notPlanned ? notPlanned : { violation };
-    return plans.planInNamespace(template, signal);
+    const broken = firstViolation(templatePolicy, { ...template, grantable, serverNamespace });
+    if (broken) return { violation: broken };
+    const found = await plans.violationsInEmptyNamespace(template, signal);
+    if (found === notPlanned) return notPlanned;
+    const [violation] = found;
+    return violation ? { violation } : plans.planInNamespace(template, signal);
   }
 
   /** What the API server answers about the objects, and whether to ask again even if nothing that the server watches changes. */

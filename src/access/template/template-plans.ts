@@ -40,20 +40,22 @@ export class TemplatePlans {
   }
 
   /**
-   * Plans a template that has `podSpec` and no workload, as if the namespace were empty. Returns what denies the access pod; undefined if
-   * nothing does, for a template with a workload, and for one that is no PodAccessTemplate. Returns `InvalidPatch` for a patch that does
-   * not fit podSpec: the server applies patches only to Pods of workloads, but the author evidently expects this one to apply.
+   * Plans a template that has `podSpec` and no workload, as if the namespace were empty. Returns what denies the access pod: nothing for a
+   * template with a workload, and for one that is no PodAccessTemplate. Returns `InvalidPatch` for a patch that does not fit podSpec: the
+   * server applies patches only to Pods of workloads, but the author evidently expects this one to apply.
    */
-  async violationInEmptyNamespace(
+  async violationsInEmptyNamespace(
     template: PlannedTemplate,
     signal: AbortSignal,
-  ): Promise<Violation | typeof notPlanned | undefined> {
+  ): Promise<readonly Violation[] | typeof notPlanned> {
     const spec = podSpecOf(template);
-    if (!spec || spec.controllerTargetRef) return undefined;
-    return this.#run(
-      () => violationIn(this.#plan(template, spec, emptyNamespace)) ?? this.#patchViolation(spec),
-      signal,
-    );
+    if (!spec || spec.controllerTargetRef) return [];
+    return this.#run(() => {
+      const planned = this.#plan(template, spec, emptyNamespace);
+      const found = 'violation' in planned ? [planned.violation, ...(planned.others ?? [])] : [];
+      const patch = this.#patchViolation(spec);
+      return patch ? [...found, patch] : found;
+    }, signal);
   }
 
   /** The plan of a request now, with the objects in the stores. */
@@ -71,7 +73,7 @@ export class TemplatePlans {
       if (!spec) return planExec(template, workload);
       const workloads = stores.workloadsIn(namespace);
       const planned = this.#plan(template, spec, { workload, workloads, selectors: stores.selectorsIn(namespace) });
-      if ('violation' in planned) return planned;
+      if ('violation' in planned) return { violation: planned.violation };
       const { pod, role } = planned.plan;
       return {
         ...(pod ? { pod } : {}),

@@ -35,7 +35,7 @@ export function validateTemplate(
   kind: TemplateKind,
   ports: Pick<
     AdmissionPorts,
-    'missingPermissions' | 'grantable' | 'serverNamespace' | 'ownViolation' | 'presentPlan' | 'gatewayViolation'
+    'missingPermissions' | 'grantable' | 'serverNamespace' | 'ownViolations' | 'presentPlan' | 'gatewayViolation'
   >,
 ): Handler {
   return {
@@ -64,14 +64,15 @@ export function validateTemplate(
           await ports.missingPermissions(user, namespace, handedOut, signal),
         );
       if (author) return denied(author, { author });
-      const planned = await ports.ownViolation(input, address, signal);
-      if (planned && planned !== notPlanned) {
-        const before = stored && (await ports.ownViolation(stored, address, signal));
+      const ownViolations = await ports.ownViolations(input, address, signal);
+      if (ownViolations !== notPlanned && ownViolations.length > 0) {
+        const before = stored ? await ports.ownViolations(stored, address, signal) : [];
         // If the stored spec could not be planned, it is unknown whether the update introduced the violation. Allow it: the leader denies
         // requests.
-        if (before !== notPlanned && introducedViolation([planned], before ? [before] : []))
-          return denied(planned, { author: passed, plan: planned });
+        const introduced = before === notPlanned ? undefined : introducedViolation(ownViolations, before);
+        if (introduced) return denied(introduced, { author: passed, plan: introduced });
       }
+      const planned = ownViolations === notPlanned ? notPlanned : ownViolations[0];
       const keptViolation = firstViolation(templatePolicy, input);
       // These violations depend on other objects, which users may create or correct later. So they are warnings.
       const present: PresentPlan = planned || keptViolation ? {} : await ports.presentPlan(input, address, signal);

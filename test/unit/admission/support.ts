@@ -81,7 +81,7 @@ export class World {
   holds = false;
   limits: readonly LimitUse[] = [];
   /** Why no request can ever use a template with this spec. */
-  ownViolation: (spec: TemplateSpec) => Violation | typeof notPlanned | undefined = () => undefined;
+  ownViolations: (spec: TemplateSpec) => readonly Violation[] | typeof notPlanned = () => [];
   /** What would deny a request through any template now. */
   presentPlan: PresentPlan = {};
   gatewayViolation: Violation | undefined;
@@ -107,7 +107,7 @@ export class World {
     },
     grantable: [],
     serverNamespace: 'drawbridge-system',
-    ownViolation: (template) => Promise.resolve(this.ownViolation(template.spec)),
+    ownViolations: (template) => Promise.resolve(this.ownViolations(template.spec)),
     gatewayViolation: () => this.gatewayViolation,
     presentPlan: () => Promise.resolve(this.presentPlan),
     limitUses: () => this.limits,

@@ -125,11 +125,11 @@ describe('validation of templates', () => {
 
   it('denies what the template alone decides about its pod, in an update only if the stored one has no such violation', async () => {
     const violation = { code: 'PodReachesTooFar', message: 'hostNetwork is set', status: 403 } as const;
-    world.ownViolation = ({ accessConfig }) => (accessConfig.maxDuration === '3h' ? undefined : violation);
+    world.ownViolations = ({ accessConfig }) => (accessConfig.maxDuration === '3h' ? [] : [violation]);
     const created = await create(good);
     const introduced = await update(config({ maxDuration: '2h' }), config({ maxDuration: '3h' }));
     const kept = await update(config({ maxDuration: '2h' }), good);
-    world.ownViolation = () => undefined;
+    world.ownViolations = () => [];
     for (const { status } of [created, introduced]) {
       assert.equal(status?.message, 'PodReachesTooFar: hostNetwork is set');
       assert.equal(status?.code, 403);
@@ -138,17 +138,35 @@ describe('validation of templates', () => {
     assert.deepEqual(kept.warnings, ['PodReachesTooFar: hostNetwork is set']);
   });
 
+  it('admits a repair that leaves other stored violations of the pod, and denies one that they would hide', async () => {
+    const reaches = (field: string) =>
+      ({ code: 'PodReachesTooFar', message: `${field} is set`, field, status: 403 }) as const;
+    world.ownViolations = ({ accessConfig: { maxDuration } }) => {
+      const stored = [reaches('spec.containers[0].ports'), reaches('spec.volumes[1].hostPath')];
+      if (maxDuration === '3h') return stored;
+      return maxDuration === '2h'
+        ? [reaches('spec.volumes[0].hostPath')]
+        : [...stored, reaches('spec.volumes[2].hostPath')];
+    };
+    const repaired = await update(config({ maxDuration: '2h' }), config({ maxDuration: '3h' }));
+    const worse = await update(config({ maxDuration: '4h' }), config({ maxDuration: '3h' }));
+    world.ownViolations = () => [];
+    assert.equal(repaired.allowed, true, repaired.status?.message);
+    assert.deepEqual(repaired.warnings, ['PodReachesTooFar: spec.volumes[0].hostPath is set']);
+    assert.equal(worse.status?.message, 'PodReachesTooFar: spec.volumes[2].hostPath is set');
+  });
+
   it('warns if it did not plan the template, and still denies what its rules deny', async () => {
     const warned = /^the server did not check whether requests can use this template.*; the condition AccessPlanValid /;
-    world.ownViolation = () => notPlanned;
+    world.ownViolations = () => notPlanned;
     const created = await create(good);
     const denied = await create({ accessConfig: good.accessConfig });
-    world.ownViolation = ({ accessConfig }) =>
+    world.ownViolations = ({ accessConfig }) =>
       accessConfig.maxDuration === '3h'
         ? notPlanned
-        : { code: 'PodReachesTooFar', message: 'hostNetwork', status: 403 };
+        : [{ code: 'PodReachesTooFar', message: 'hostNetwork', status: 403 }];
     const updated = await update(config({ maxDuration: '2h' }), config({ maxDuration: '3h' }));
-    world.ownViolation = () => undefined;
+    world.ownViolations = () => [];
     assert.equal(created.allowed, true);
     assert.equal(created.warnings?.length, 1);
     assert.match(created.warnings[0] ?? '', warned);
@@ -215,9 +233,9 @@ describe('validation of templates', () => {
       world.presentPlan = { denial: missing };
       const warned = await dryRun(good);
       world.presentPlan = {};
-      world.ownViolation = () => privileged;
+      world.ownViolations = () => [privileged];
       const denied = await dryRun(good);
-      world.ownViolation = () => undefined;
+      world.ownViolations = () => [];
       const count = `${rules + 1} rules passed`;
       assert.deepEqual(warned, {
         allowed: true,
@@ -254,9 +272,9 @@ describe('validation of templates', () => {
     });
 
     it('has not checked a plan that it did not make', async () => {
-      world.ownViolation = () => notPlanned;
+      world.ownViolations = () => notPlanned;
       const { lines } = await dryRun(good);
-      world.ownViolation = () => undefined;
+      world.ownViolations = () => [];
       assert.match(
         lines[0] ?? '',
         /^not checked plan: .*; to pass: store the template; its condition AccessPlanValid shows/,

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
-import { checkPodReach } from '../../../../src/access/builders/pod-security-baseline.ts';
+import { podReachViolations } from '../../../../src/access/builders/pod-security-baseline.ts';
 import type { JsonObject } from '../../../../src/kit/json-value.ts';
 
 const source = { serviceAccountName: 'web', nodeName: 'node-1', containers: [{ name: 'app' }] };
 
-function check(spec: object, metadata: object = {}): string | undefined {
+function violationsOf(spec: object, metadata: object = {}) {
   const whole = { ...structuredClone(source), ...spec };
-  return checkPodReach({ metadata: metadata as JsonObject, spec: whole }, source, 'web')?.message;
+  return podReachViolations({ metadata: metadata as JsonObject, spec: whole }, source, 'web');
 }
+const check = (spec: object, metadata?: object): string | undefined => violationsOf(spec, metadata)[0]?.message;
 const container = (securityContext: object): object => ({
   containers: [{ name: 'app' }, { name: 'b', securityContext }],
 });
@@ -102,4 +103,27 @@ describe('the reach of an access pod', () => {
   for (const [title, spec] of near) {
     it(`includes ${title}`, () => assert.equal(check(spec), undefined));
   }
+
+  it('lists every excess, so that an update of a template can be compared with the stored one', () => {
+    const two = [{ hostPort: 1 }, { hostPort: 2 }];
+    const context = { privileged: true, capabilities: { add: ['SYS_ADMIN', 'NET_ADMIN'] }, procMount: 'Unmasked' };
+    const containers = [{ ports: two, securityContext: context }, { startupProbe: { tcpSocket: { host: 'a' } } }];
+    assert.deepEqual(
+      violationsOf({ hostIPC: true, containers, securityContext: { sysctls: [{ name: 'a' }, { name: 'b' }] } }).map(
+        ({ message }) => message.replace(/ of the access pod (.*?); .*/, ' $1'),
+      ),
+      [
+        'spec.hostIPC is set',
+        'spec.securityContext.sysctls sets "a", which is not safe',
+        'spec.securityContext.sysctls sets "b", which is not safe',
+        'spec.containers[0].ports takes port 1 of the node',
+        'spec.containers[0].ports takes port 2 of the node',
+        'spec.containers[0].securityContext.privileged is set',
+        'spec.containers[0].securityContext.capabilities.add adds "SYS_ADMIN"',
+        'spec.containers[0].securityContext.capabilities.add adds "NET_ADMIN"',
+        'spec.containers[0].securityContext.procMount is "Unmasked", not "Default"',
+        'spec.containers[1].startupProbe.tcpSocket.host is "a", not the pod itself',
+      ],
+    );
+  });
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { admissionWork, PlanQueue } from '../../../../src/access/builders/plan-budget.ts';
+import type { Violation } from '../../../../src/access/policy/policy.ts';
 import { notPlanned, type PlannedTemplate } from '../../../../src/access/policy/template-policy.ts';
 import { targetKey } from '../../../../src/access/stores/access-views.ts';
 import type { SelectorView, WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
@@ -59,7 +60,16 @@ const plans = (
     accessPods: 'confined',
     ...(work === undefined ? {} : { work }),
   });
-type Planned = Awaited<ReturnType<TemplatePlans['violationInEmptyNamespace']>>;
+type Planned = Violation | typeof notPlanned | undefined;
+/** What would deny a request even in an empty namespace. */
+const inEmptyNamespace = async (
+  given: TemplatePlans,
+  ofTemplate: PlannedTemplate,
+  signalOf = signal,
+): Promise<Planned> => {
+  const found = await given.violationsInEmptyNamespace(ofTemplate, signalOf);
+  return found === notPlanned ? notPlanned : found[0];
+};
 /** What would deny a request now. */
 const inNamespace = async (given: TemplatePlans, ofTemplate: PlannedTemplate, signalOf = signal): Promise<Planned> => {
   const plan = await given.planInNamespace(ofTemplate, signalOf);
@@ -100,11 +110,31 @@ describe('plans of templates', () => {
   ];
   for (const [title, spec, expected] of alone) {
     it(`${expected ? 'refuse' : 'accept'} ${title}, by the template alone`, async () => {
-      const violation = await plans([workload], [service]).violationInEmptyNamespace(template(spec), signal);
+      const violation = await inEmptyNamespace(plans([workload], [service]), template(spec));
       if (expected) assert.match(textOf(violation), expected);
       else assert.equal(violation, undefined);
     });
   }
+
+  it('find all violations of the pod and of the patch, so that an update can be compared with the stored template', async () => {
+    const hostPath = (name: string) => ({ name, hostPath: { path: '/' } });
+    const unmounted = { ...container, volumeMounts: [{ name: 'x' }] };
+    const podSpec = { hostPID: true, volumes: [hostPath('a'), hostPath('b')], containers: [privileged, unmounted] };
+    const spec = template({ podSpec, ...patch({ op: 'remove', path: '/spec/x' }) });
+    const found = await plans().violationsInEmptyNamespace(spec, signal);
+    assert.ok(found !== notPlanned);
+    assert.deepEqual(
+      found.map(({ code, field }) => `${code} ${field}`),
+      [
+        'PodReachesTooFar spec.hostPID',
+        'PodReachesTooFar spec.volumes[0].hostPath',
+        'PodReachesTooFar spec.volumes[1].hostPath',
+        'PodReachesTooFar spec.containers[0].securityContext.privileged',
+        'InvalidPodTemplate spec.podSpec.volumes',
+        'InvalidPatch spec.controllerTargetMutationConfig.patchSpecOperations[0]',
+      ],
+    );
+  });
 
   it('say what other objects deny now', async () => {
     const codeNow = async (given: TemplatePlans, spec: object, kind?: PlannedTemplate['kind']) =>
@@ -256,12 +286,9 @@ describe('plans of templates', () => {
   it('stop at the work that a webhook may do, which a usual pod does not need', async () => {
     const large = { podSpec: { containers: [{ ...container, args: ['x'.repeat(150_000)] }] } };
     const usual = { podSpec: { containers: [{ ...container, args: ['x'.repeat(20_000)] }] } };
-    assert.equal(
-      codeOf(await plans([], [], admissionWork).violationInEmptyNamespace(template(large), signal)),
-      'PlanTooLarge',
-    );
-    assert.equal(await plans().violationInEmptyNamespace(template(large), signal), undefined);
-    assert.equal(await plans([], [], admissionWork).violationInEmptyNamespace(template(usual), signal), undefined);
+    assert.equal(codeOf(await inEmptyNamespace(plans([], [], admissionWork), template(large))), 'PlanTooLarge');
+    assert.equal(await inEmptyNamespace(plans(), template(large)), undefined);
+    assert.equal(await inEmptyNamespace(plans([], [], admissionWork), template(usual)), undefined);
   });
 
   describe('at admission', () => {
@@ -332,12 +359,12 @@ describe('plans of templates', () => {
       const given = plans([], [], undefined, queue.runnerFor(apiServer, 'payments'));
       const spec = template({ podSpec: { containers: [privileged] } });
       const aborter = new AbortController();
-      const dead = Array.from({ length: maxWaitingPlans }, () => given.violationInEmptyNamespace(spec, aborter.signal));
-      assert.equal(await given.violationInEmptyNamespace(spec, signal), notPlanned);
+      const dead = Array.from({ length: maxWaitingPlans }, () => inEmptyNamespace(given, spec, aborter.signal));
+      assert.equal(await inEmptyNamespace(given, spec), notPlanned);
       assert.equal(await inNamespace(given, spec), notPlanned);
       aborter.abort(new Error('deadline'));
       await Promise.allSettled(dead);
-      const live = given.violationInEmptyNamespace(spec, signal);
+      const live = inEmptyNamespace(given, spec);
       await clock.advance(10);
       assert.equal(codeOf(await live), 'PodReachesTooFar');
     });
