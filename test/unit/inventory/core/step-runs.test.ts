@@ -469,11 +469,13 @@ describe('an asynchronous run', () => {
     );
   });
 
-  it('ends at its maximum duration although the sum of the deadline is rounded', () => {
-    const stage = new StepStage({ maxRunMs: 90_000 });
-    stage.monotonicMs = 1000.1;
-    stage.running().later(0.7);
-    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 3_600_000, inputs: stage.inputs }).later(89_999.4).dequeued();
+  it('names its maximum duration although the sum of its deadline is rounded down', () => {
+    const stage = new StepStage({ maxRunMs: 10_000 });
+    stage.monotonicMs = 56_559.903;
+    stage.running().later(639.826);
+    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 3_600_000, inputs: stage.inputs });
+    assert.ok((stage.state.deadlineAt ?? 0) - 56_559.903 < 10_000);
+    stage.later(10_000).dequeued();
     assert.match(stage.record.lastOutcome?.message ?? '', / within spec\.maxRunSeconds /);
   });
 
