@@ -87,7 +87,7 @@ export const conditionsPage = (): string =>
         [
           'entry',
           codes(['Livelock', 'MissingAlreadySatisfied', 'ReportRejected', 'SecretNotReadable', 'Abandoned']),
-          'Warning: inputs repeatedly return to earlier values; a component waits for what already holds; a report of a component violates the contract; the user who named a Secret may not read it; or a user abandoned a component, whose resources stay.',
+          'Warning, one for each: inputs repeatedly return to earlier values; a component waits for what already holds; a report violates the contract. The user who named a Secret may not read it. A user abandoned a component, whose resources stay.',
         ],
       ],
     ),
