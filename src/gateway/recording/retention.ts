@@ -11,7 +11,7 @@ const MAX_DELETIONS = 1000;
 
 interface RetentionDeps {
   readonly recordings: RecordingArchive;
-  /** Age from which a recording is deleted: milliseconds since its last byte was written. */
+  /** Time since the last byte of a recording after which it is deleted, milliseconds. */
   readonly retentionMs: number;
   /** Whether this process records the session. The recording of an open session without output can be older than `retentionMs`. */
   readonly isOpen: (session: string) => boolean;
