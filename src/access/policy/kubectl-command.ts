@@ -54,7 +54,7 @@ export function accessCommandViolation(config: AccessConfig, namespace: string):
   const foreign = namespaceViolation(read.namespace, namespace);
   if (foreign) return foreign;
   const ungranted = config.exec === false ? ungrantedCommand(config, read.verb) : undefined;
-  return ungranted === undefined ? undefined : refuse(ungranted).violation;
+  return ungranted && refuse(`${ungranted.found}; ${ungranted.remedy}`).violation;
 }
 
 /**
@@ -67,9 +67,6 @@ export function accessCommandNotes(config: AccessConfig): readonly string[] {
   if ('violation' in read || sessionOf(config)) return [];
   const ungranted = config.exec === false ? undefined : ungrantedCommand(config, read.verb);
   const notes = [
-    ...(ungranted === undefined
-      ? []
-      : [`${ungranted}; it fails for requesters who do not already hold this permission`]),
     ...(read.lacksSeparator
       ? ['has no -- before the command for the pod, which kubectl rejects from version 1.31 on; write it']
       : []),
@@ -78,6 +75,10 @@ export function accessCommandNotes(config: AccessConfig): readonly string[] {
       : [
           'has no -n, so it fails for requesters whose kubeconfig selects another namespace; write -n {{ .Metadata.Namespace }}',
         ]),
+    // The last one, because it can end with a command, which no other sentence must follow.
+    ...(ungranted
+      ? [`${ungranted.found}, so it fails for requesters who do not already hold this permission; ${ungranted.remedy}`]
+      : []),
   ];
   return notes.map((note) => `spec.accessConfig.accessCommand ${note}`);
 }
@@ -120,8 +121,11 @@ function namespaceViolation(word: Word | undefined, namespace: string): Violatio
   ).violation;
 }
 
-/** The right that the command needs and the template does not hand out, with the remedy; undefined if there is none. */
-function ungrantedCommand(config: AccessConfig, verb: Verb): string | undefined {
+/** The right that the command needs and the template does not hand out, and the remedy, which can end with a command; undefined if there is none. */
+function ungrantedCommand(
+  config: AccessConfig,
+  verb: Verb,
+): { readonly found: string; readonly remedy: string } | undefined {
   const [needed] = uncovered(rulesOf(config), [ruleFor[verb]]);
   if (!needed) return undefined;
   const possible = commandExample(config);
@@ -133,7 +137,10 @@ function ungrantedCommand(config: AccessConfig, verb: Verb): string | undefined 
   const [first = `add ${flowOf(ruleFor.logs)} to spec.accessConfig.rules, and write: ${examples.logs}`] = ways;
   const remedy = [first, ...ways.slice(1)].join(', or ');
   const why = verb === 'exec' ? 'exec: false excludes exec, also as the default command: ' : '';
-  return `is kubectl ${verb}, which needs ${describeRight(needed)}, and the template does not hand that out; ${why}${remedy}`;
+  return {
+    found: `is kubectl ${verb}, which needs ${describeRight(needed)}, and the template does not hand that out`,
+    remedy: `${why}${remedy}`,
+  };
 }
 
 type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;

@@ -161,7 +161,7 @@ export class TemplateReconciler implements Reconciler {
     const stored = storedCondition(template, accessCommandValid);
     if (judged === notPlanned && stored?.status === 'True') return stored;
     const ofPod = judged === notPlanned ? [] : (judged.commandNotes ?? []);
-    const notes = [...accessCommandNotes(accessConfig), ...ofPod].join('. ');
+    const notes = [...ofPod, ...accessCommandNotes(accessConfig)].join('. ');
     return success(accessCommandValid, notes || 'the access command connects to the granted pod');
   }
 

@@ -107,7 +107,7 @@ describe('kubectl apply of a template', () => {
   it('is warned about a command that needs what the template does not hand out, or a namespace, in stderr and in the condition', async () => {
     const accessCommand = 'kubectl logs {{ .Metadata.Name }}';
     const notes = [
-      /accessCommand is kubectl logs, which needs get pods\/log, .*; it fails for requesters who do not already hold this permission/,
+      /accessCommand is kubectl logs, which needs get pods\/log, .*, so it fails for requesters who do not already hold this permission; /,
       /accessCommand has no -n, so it fails for requesters whose kubeconfig selects another namespace; write -n/,
     ];
     const { code, stderr } = await apply(template('logs', { podSpec }, { accessCommand }));

@@ -602,7 +602,7 @@ describe('template policy', () => {
     [
       'a command that needs a permission that requesters must already hold',
       template({ podSpec }, { accessCommand: logsCommand }),
-      /^spec\.accessConfig\.accessCommand is kubectl logs, which needs get pods\/log, and the template does not hand that out; add \{.*pods\/log.*\} to spec\.accessConfig\.rules, or write .*: kubectl exec -ti .*; it fails for requesters who do not already hold this permission$/,
+      /^spec\.accessConfig\.accessCommand is kubectl logs, which needs get pods\/log, and the template does not hand that out, so it fails for requesters who do not already hold this permission; add \{.*pods\/log.*\} to spec\.accessConfig\.rules, or write .*: kubectl exec -ti .* -- \/bin\/sh$/,
     ],
     [
       'a command without a namespace, also of a template without exec',

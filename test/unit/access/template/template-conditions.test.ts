@@ -54,7 +54,7 @@ describe('the conditions of a template', () => {
     const { message } = status.conditions?.find(({ type }) => type === 'AccessCommandValid') ?? {};
     assert.match(
       message ?? '',
-      /needs get pods\/log, .* it fails for requesters who do not already hold this permission\. spec\..* has no -n, so it fails for .*; write -n \{\{ \.Metadata\.Namespace \}\}$/,
+      /has no -n, so it fails for .*; write -n \{\{ \.Metadata\.Namespace \}\}\. spec\..* needs get pods\/log, .* so it fails for requesters who do not already hold this permission; .*: kubectl exec -ti .* -- \/bin\/sh$/,
     );
     assert.equal(status.ready, true);
   });

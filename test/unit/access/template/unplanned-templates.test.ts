@@ -90,7 +90,10 @@ describe('the status of a template that is not judged yet', () => {
     const messageOf = (status: TemplateStatus | undefined) =>
       status?.conditions?.find(({ type }) => type === 'AccessCommandValid')?.message ?? '';
     const before = (await written({ commandNotes: ['the command names the container "app"'] }, {})) ?? {};
-    assert.match(messageOf(before), /^spec\..* has no -n, .*\. the command names the container "app"$/);
+    assert.match(
+      messageOf(before),
+      /^the command names the container "app"\. spec\..* has no -n, .*; write -n \{\{ \.Metadata\.Namespace \}\}$/,
+    );
     assert.equal(await written(notPlanned, before), undefined);
     assert.match(
       messageOf(await written(undefined, before)),
