@@ -238,17 +238,17 @@ const session = Type.Object(
     'x-kubernetes-validations': [
       {
         rule: "self.via == 'Gateway' || !has(self.idleAfter)",
-        message: 'needs via: Gateway, because only the gateway can end idle sessions; set it, or remove idleAfter',
+        message: 'needs via: Gateway, because only the gateway can end idle sessions; set via, or remove idleAfter',
         fieldPath: '.idleAfter',
       },
       {
         rule: "self.via == 'Gateway' || !has(self.record) || self.record == 'Off'",
-        message: 'needs via: Gateway, because only the gateway can record sessions; set it, or remove record',
+        message: 'needs via: Gateway, because only the gateway can record sessions; set via, or remove record',
         fieldPath: '.record',
       },
       {
         rule: "!has(self.recordInput) || !self.recordInput || (has(self.record) && self.record != 'Off')",
-        message: 'needs record: BestEffort or Required; set it, or remove recordInput',
+        message: 'needs record: BestEffort or Required; set record, or remove recordInput',
         fieldPath: '.recordInput',
       },
     ],

@@ -158,7 +158,8 @@ export const requestCodes = {
     audience: 'requester',
     meaning:
       'The template allows no emergency access, the requester is in none of its `emergency.groups`, or the request also has `startAt`.',
-    remedy: 'Omit `spec.emergency`, and wait for approvals.',
+    remedy:
+      'Omit the field that the message names. Without `spec.emergency`, the request waits for the approvals of the template, if it has any.',
   },
   ReviewOverdue: {
     audience: 'requester',

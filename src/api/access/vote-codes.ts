@@ -36,7 +36,7 @@ export const voteCodes = {
   NotApprover: {
     audience: 'requester',
     meaning: 'The voter does not hold the verb `approve` on the template.',
-    remedy: 'An administrator binds the role `drawbridge-approver`.',
+    remedy: 'Ask an administrator to bind the ClusterRole `drawbridge-approver`.',
   },
   NotInGroups: {
     audience: 'requester',
