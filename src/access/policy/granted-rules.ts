@@ -30,13 +30,12 @@ export function withoutExecViolations({ exec = true, rules = [] }: RuleConfig): 
   if (rules.length === 0) {
     const problem =
       'is empty and spec.accessConfig.exec is false, so a grant would allow only reading the pod; add a rule, for example get on pods/log';
-    return [{ code: 'InvalidRules', message: `${field} ${problem}`, field, status: 422 }];
+    return [invalid(field, problem)];
   }
   return rules.flatMap(({ resources }, index) => {
     if (!resources.includes(execResource)) return [];
     const problem = `has ${quote(execResource)}, and spec.accessConfig.exec is false; remove one of them`;
-    const path = `${field}[${index}].resources`;
-    return [{ code: 'InvalidRules', message: `${path} ${problem}`, field: path, status: 422 }];
+    return [invalid(`${field}[${index}].resources`, problem)];
   });
 }
 
@@ -67,7 +66,10 @@ export function rulesViolations(rules: readonly TemplateRule[] = []): Violation[
 function ruleViolations({ apiGroups, resources, verbs }: TemplateRule, index: number): Violation[] {
   const rulePath = `${field}[${index}]`;
   const others = (list: string, found: readonly string[], allowed: string): Violation[] =>
-    found.map((name) => invalid(`${rulePath}.${list}`, `has ${quote(name)}; only ${allowed} are allowed`));
+    found.map((name) => {
+      const problem = `has ${quote(name)}; only ${allowed} are allowed. A rule applies only to the granted pod`;
+      return invalid(`${rulePath}.${list}`, problem);
+    });
   const isEmpty = [apiGroups, resources, verbs].some((list) => list.length === 0);
   return [
     ...others(
@@ -99,7 +101,7 @@ function tooManyRights(found: number): Violation[] {
 
 const invalid = (path: string, problem: string): Violation => ({
   code: 'InvalidRules',
-  message: `${path} ${problem}. A rule applies only to the granted pod`,
+  message: `${path} ${problem}`,
   field: path,
   status: 422,
 });

@@ -380,6 +380,13 @@ describe('template policy', () => {
       /"metrics\.k8s\.io"/,
     ],
     [
+      'a rule without verbs',
+      template({ podSpec }, { rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: [] }] }),
+      'InvalidRules',
+      'spec.accessConfig.rules[0]',
+      /rules\[0\] has an empty list; it needs at least one API group, one resource, and one verb$/,
+    ],
+    [
       'rules of 65 different rights',
       withRights(65),
       'TooManyRights',
