@@ -131,13 +131,13 @@ export class Granter {
     const { grant } = request;
     if (!grant) throw new Error(`request ${request.key} has no grant to plan for`);
     const template = this.#templateOf(request);
-    const changed = `template ${grant.template.name} or an object that it uses was changed or deleted after the decision`;
+    const changed = `template ${grant.template.name} or an object that it uses was changed or deleted after the decision, or the server was upgraded or reconfigured`;
     const planChanged = (remedy: string): Violation => ({
       code: 'PlanChanged',
       message: `${changed}; ${remedy}`,
       status: 422,
     });
-    if (!template) return planChanged('create a new request');
+    if (!template) return planChanged('create a request for a template that exists');
     const terms = {
       subjects: grant.subjects,
       durationMs: (parseTime(grant.expiresAt) ?? 0) - accessStartMs(request),

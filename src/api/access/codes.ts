@@ -200,7 +200,7 @@ export const requestCodes = {
   PlanChanged: {
     audience: 'requester',
     meaning:
-      'The template or the workload changed after the decision, and before the server opened the access after a restart or a failure.',
+      'The template, an object that it uses, or the version or configuration of the server changed after the decision, and before the server opened the access after a restart or a failure.',
     remedy: 'Create a new request. If the server would deny a new request, too, the message says why.',
   },
   NameCollision: {
