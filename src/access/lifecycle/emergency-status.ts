@@ -41,7 +41,10 @@ export const openedByEmergency = ({ reviewBy }: OwedReview): ApprovalUpdate => (
   },
 });
 
-/** `status.approval` of emergency access. `owed` is its review; undefined after the review. `nowMs` is epoch ms. */
+/**
+ * `status.approval` of emergency access. `owed` is its review; undefined if the ConfigMap has none, after the review or because a user
+ * removed it. `nowMs` is epoch ms.
+ */
 export function reviewApproval(
   { approval }: Pick<RequestView, 'approval'>,
   owed: OwedReview | undefined,

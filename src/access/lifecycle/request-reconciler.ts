@@ -236,7 +236,8 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Writes to the status whether the review of emergency access is owed, overdue, or made. Resolves to the latest version of the request.
+   * Writes to the status whether the review of emergency access is owed, overdue, or no longer owed. Resolves to the latest version of the
+   * request.
    */
   async #showReview(request: RequestView, signal: AbortSignal): Promise<RequestView> {
     const { reviews, status, reporter, clock } = this.#deps;

@@ -64,11 +64,13 @@ const approval = Type.Object(
       ],
       {
         description:
-          'What the request waits for, or how the decision ended. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed.',
+          'What the request waits for, or how the decision ended. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed. Reviewed: the ConfigMap drawbridge-emergency-reviews no longer has its review. The audit journal has the vote of the reviewer; without it, a user removed the review.',
       },
     ),
     until: Type.Optional(
-      time('When this state ends by itself: access begins, the request times out, or the review becomes overdue.'),
+      time(
+        'Scheduled: when access begins. Pending, Claimable, and Approved: when the server denies the request if it still waits. TimedOut: when it timed out. ReviewOwed, ReviewOverdue, and Reviewed: when the review was or is due.',
+      ),
     ),
     all: Type.Optional(
       listOf(
