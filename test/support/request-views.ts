@@ -22,6 +22,7 @@ export const requestView = (over: Partial<RequestView> = {}): RequestView => ({
   ended: undefined,
   expiresAt: undefined,
   approval: undefined,
+  reasonLink: undefined,
   extensions: [],
   children: [],
   conditions: [],

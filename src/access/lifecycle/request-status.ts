@@ -22,12 +22,13 @@ import { withConditions } from './request-conditions.ts';
 import { shortenedAccess } from './shortened-access.ts';
 
 /** The status fields of a request that one merge patch writes. */
-export interface RequestStatusPatch
-  extends Readonly<Pick<StoredStatus, 'grant' | 'ended' | 'expiresAt' | 'podName' | 'reasonLink'>> {
+export interface RequestStatusPatch extends Readonly<Pick<StoredStatus, 'grant' | 'ended' | 'expiresAt' | 'podName'>> {
   /** Null removes it. */
   readonly accessMessage?: string | null;
   /** Null removes it. */
   readonly approval?: RequestApproval | null;
+  /** Null removes it. */
+  readonly reasonLink?: string | null;
   readonly extensions?: readonly ExtensionStatus[];
   readonly children?: readonly RequestChild[];
   readonly conditions: readonly Condition[];
@@ -60,7 +61,7 @@ export const waitingStatus = (
   nowMs: number,
 ): RequestStatusPatch => ({
   approval,
-  ...(reasonLink === undefined ? {} : { reasonLink }),
+  reasonLink: reasonLink ?? null,
   ...withConditions(request, nowMs, [condition]),
 });
 
@@ -79,7 +80,7 @@ export function grantedStatus(
     expiresAt: grant.expiresAt,
     podName: grant.pod.name,
     ...(approved ? { approval: approved.approval } : {}),
-    ...(reasonLink === undefined ? {} : { reasonLink }),
+    reasonLink: reasonLink ?? null,
     ...withConditions(request, nowMs, [
       ...(approved ? [approved.condition] : []),
       success(
@@ -180,19 +181,21 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
 }
 
 /**
- * Whether `next` changes nothing: the conditions (except for times), approval, extensions, end, number of children, and `ready` are equal.
- * Does not compare the access message, which the condition AccessMessage repeats, `reasonLink`, `ended`, the grant, and `podName`.
+ * Whether `next` changes nothing: the conditions (except for times), approval, link, extensions, end, number of children, and `ready` are
+ * equal. Does not compare the access message, which the condition AccessMessage repeats, `ended`, the grant, and `podName`.
  */
 export function isUnchanged(request: RequestView, next: RequestStatusPatch): boolean {
   // The children of a request never change once the status lists them.
   const sameChildren = next.children === undefined || next.children.length === request.children.length;
   const sameApproval = next.approval === undefined || isDeepStrictEqual(next.approval, request.approval);
+  const sameLink = next.reasonLink === undefined || next.reasonLink === (request.reasonLink ?? null);
   const sameExtensions = next.extensions === undefined || isDeepStrictEqual(next.extensions, request.extensions);
   const sameEnd = next.expiresAt === undefined || next.expiresAt === request.expiresAt;
   return (
     sameEnd &&
     sameChildren &&
     sameApproval &&
+    sameLink &&
     sameExtensions &&
     request.ready === next.ready &&
     sameConditions(request.conditions, next.conditions)

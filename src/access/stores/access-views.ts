@@ -73,6 +73,8 @@ export interface RequestView extends ViewMetadata {
   readonly expiresAt: string | undefined;
   /** `status.approval`: what the request waits for, as the leader last wrote it. It is not verified, so no grant depends on it. */
   readonly approval: RequestStatus['approval'];
+  /** `status.reasonLink`. Read only to decide whether to write it. */
+  readonly reasonLink: string | undefined;
   /** `status.extensions`, not verified. */
   readonly extensions: readonly ExtensionStatus[];
   /** The objects that the server created for the request, from the status. */
@@ -91,7 +93,15 @@ export function viewRequest(object: KubeObject): RequestView | undefined {
   if (!metadata || createdAtMs === undefined) return undefined;
   const request = readRequest(object);
   const grant = readGrant(object);
-  const { expiresAt, approval, extensions = [], children = [], conditions = [], ready = false } = request?.status ?? {};
+  const {
+    expiresAt,
+    approval,
+    reasonLink,
+    extensions = [],
+    children = [],
+    conditions = [],
+    ready = false,
+  } = request?.status ?? {};
   return {
     ...metadata,
     generation: object.metadata.generation ?? 0,
@@ -105,6 +115,7 @@ export function viewRequest(object: KubeObject): RequestView | undefined {
     ended: readEnded(object),
     expiresAt,
     approval,
+    reasonLink,
     extensions,
     children,
     conditions,

@@ -59,6 +59,26 @@ describe('access for a reason', () => {
     assert.equal(stage.status.reasonLink, 'https://t.example/INC-7');
   });
 
+  it('shows another address to approvers if the template has another link, and none if it has none', async () => {
+    const reason = { minLength: 1, pattern: 'INC-[0-9]+' };
+    await configure({ approvals: peer, reason: { ...reason, link: 'https://t.example/{match}' } });
+    stage.ask({ reason: 'see INC-7' });
+    await stage.pass();
+    await configure({ approvals: peer, reason: { ...reason, link: 'https://new.example/{match}' } });
+    assert.equal(stage.status.reasonLink, 'https://new.example/INC-7');
+    const before = stage.request?.metadata.resourceVersion;
+    await configure({
+      approvals: peer,
+      reason: { ...reason, link: 'https://new.example/{match}', prompt: 'which ticket' },
+    });
+    assert.equal(stage.request?.metadata.resourceVersion, before, 'a write that changes nothing');
+    await configure({ approvals: peer, reason });
+    assert.equal(stage.status.reasonLink, undefined);
+    const without = stage.request?.metadata.resourceVersion;
+    await configure({ approvals: peer, reason: { ...reason, prompt: 'which ticket' } });
+    assert.equal(stage.request?.metadata.resourceVersion, without, 'a write that changes nothing');
+  });
+
   it('records the votes that a grant rests on, with their reasons', async () => {
     await configure({ approvals: peer });
     stage.ask();

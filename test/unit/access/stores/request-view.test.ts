@@ -37,6 +37,7 @@ describe('the view of a request', () => {
       grant: grantOf(),
       expiresAt: undefined,
       approval: undefined,
+      reasonLink: undefined,
       extensions: [],
       children,
       conditions,
