@@ -28,6 +28,6 @@ export function addressesOf(plane: PlaneClient, server: Server): string {
 export const execNote = ({ execUser }: Pick<PlaneClient, 'execUser'>): string =>
   [
     `No container runs: Pods only report that they run. \`kubectl exec\` runs its command on this machine, as ${execUser}.`,
-    'So a session in the Pod of a PodAccessRequest goes on when its access ends, unless it goes through the gateway. In a real',
-    'cluster it ends with its Pod.',
+    'So a session in the Pod of a PodAccessRequest goes on when its access ends, unless it goes through the gateway, as in',
+    '`make run DEMO=session`. In a real cluster it ends with its Pod.',
   ].join('\n');

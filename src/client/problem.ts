@@ -83,11 +83,12 @@ function denialOf(message: string): Problem {
 /** Which ClusterRole of the chart gives the permission that a denial by RBAC names; empty if none does. */
 function roleText(denial: string): string {
   const [, verb = '', resource = ''] = /cannot (\w+) resource "(\w+)"/.exec(denial) ?? [];
-  if (resource === 'accessvotes' || verb === 'approve') return ', which the ClusterRole drawbridge-approver gives';
+  if (resource === 'accessvotes' || verb === 'approve')
+    return ', which the ClusterRole drawbridge-approver of the chart gives';
   if (!/^(pod|exec)access(requests|templates)$/.test(resource)) return '';
   if (readVerbs.includes(verb))
-    return ', which the ClusterRoles drawbridge-requester, to request access, and drawbridge-approver, to approve it, give';
-  return resource.endsWith('requests') ? ', which the ClusterRole drawbridge-requester gives' : '';
+    return ', which the ClusterRoles drawbridge-requester (to request access) and drawbridge-approver (to approve it) of the chart give';
+  return resource.endsWith('requests') ? ', which the ClusterRole drawbridge-requester of the chart gives' : '';
 }
 
 const readVerbs: readonly string[] = ['get', 'list', 'watch'];

@@ -42,13 +42,13 @@ const tableOptions = ({ args }: Context) => ({
 /** That the flags select no request, and how to request access, or to see requests of others. */
 async function nothingFoundText({ args, io }: Context, connection: ClusterConnection): Promise<string> {
   const where = await searchedText(connection, typeNames.map(requestResource));
-  const how = `to request access: ${io.program} templates, then ${io.program} request`;
+  const scope = connection.scope.namespace === undefined ? ['-A'] : ['-n', connection.namespace];
+  const flags = [...scope, ...connection.quotedFlags].join(' ');
+  const how = `to request access: ${io.program} templates ${flags}, then ${io.program} request`;
   if (args.has('everyone')) return `no requests found ${where}; ${how}`;
   const user = args.text('user');
   const subject = user === undefined ? `you (${(await connection.whoAmI()).username}) have` : `${user} has`;
-  const scope = connection.scope.namespace === undefined ? ['-A'] : ['-n', connection.namespace];
-  const everyone = [io.program, 'list --everyone', ...scope, ...connection.quotedFlags].join(' ');
-  return `${subject} no requests ${where}; ${user === undefined ? `${how}; ` : ''}to see those of others: ${everyone}`;
+  return `${subject} no requests ${where}; ${user === undefined ? `${how}; ` : ''}to see those of others: ${io.program} list --everyone ${flags}`;
 }
 
 /** Resolves to a function that returns whether the flags select a request. Asks the API server for the user name if the flags name none. */

@@ -123,7 +123,7 @@ describe('after a mistake, the client prints what to type instead', () => {
     );
     assert.match(
       await fails(stage.carol, 3, 'approve', 'own'),
-      /is forbidden: .*ask an administrator for this permission, which the ClusterRole drawbridge-approver gives$/m,
+      /is forbidden: .*ask an administrator for this permission, which the ClusterRole drawbridge-approver of the chart gives$/m,
     );
     await client.ok(client.admin, 'approve', 'own');
     const again = await client.run(client.admin, 'approve', 'own');

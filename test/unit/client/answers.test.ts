@@ -39,7 +39,10 @@ describe('the client says what happened:', () => {
 
   it('that others may have requests, and how to see them', async () => {
     const { stderr } = await cluster.run(['list', '--as', 'alice']);
-    assert.match(stderr, /; to see those of others: drawbridge list --everyone -n payments --as=alice$/m);
+    assert.match(
+      stderr,
+      /; to request access: drawbridge templates -n payments --as=alice, then drawbridge request; to see those of others: drawbridge list --everyone -n payments --as=alice$/m,
+    );
     assert.match((await cluster.run(['list', '-A'])).stderr, /: drawbridge list --everyone -A$/m);
     assert.doesNotMatch((await cluster.run(['list', '--everyone'])).stderr, /those of others/);
   });
@@ -480,7 +483,7 @@ describe('the client says what happened:', () => {
     assert.equal(code, 3);
     assert.match(
       stderr,
-      /in the namespace "default"; name another namespace with -n, or ask an administrator for this permission, which the ClusterRoles drawbridge-requester, to request access, and drawbridge-approver, to approve it, give$/m,
+      /in the namespace "default"; name another namespace with -n, or ask an administrator for this permission, which the ClusterRoles drawbridge-requester \(to request access\) and drawbridge-approver \(to approve it\) of the chart give$/m,
     );
     await open({}, forbid('payments'));
     assert.match(
@@ -490,8 +493,8 @@ describe('the client says what happened:', () => {
   });
 
   const roles: readonly (readonly [verb: string, resource: string, end: string])[] = [
-    ['create', 'accessvotes', ', which the ClusterRole drawbridge-approver gives'],
-    ['create', 'podaccessrequests', ', which the ClusterRole drawbridge-requester gives'],
+    ['create', 'accessvotes', ', which the ClusterRole drawbridge-approver of the chart gives'],
+    ['create', 'podaccessrequests', ', which the ClusterRole drawbridge-requester of the chart gives'],
     ['create', 'execaccesstemplates', ''],
     ['get', 'secrets', ''],
   ];
