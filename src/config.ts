@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { UsageError } from './flag-types.ts';
-import { type FlagName, type Flags, type FlagValue, readFlags } from './flags.ts';
+import { type Flags, type FlagValue, readFlags } from './flags.ts';
 
 /** The configuration from flags and environment; read once at start and frozen. */
 export interface Config {
@@ -117,13 +117,13 @@ const inventoryWebhooks: readonly string[] = ['drawbridge-clusterinventories', '
 
 /**
  * Reads flags and environment.
- * @throws UsageError naming the flag, what was found, and what is allowed.
+ * @throws UsageError naming the flag or the variable, what was found, and what is allowed.
  */
 export function readConfig(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): Config {
-  const { given, value } = readFlags(args, env);
+  const { given, value, origin } = readFlags(args, env);
   const features = value('features');
   /** Without other features, binding replaces a konnector of kube-bind, so it takes the konnector's defaults. */
   const bindingOnly = features.every((feature) => feature === 'binding');
@@ -139,12 +139,15 @@ export function readConfig(
     return { host: bindAddress, port: isDefault ? konnectorDefaults.healthPort : value('health-port') };
   };
   const inventory = Object.freeze(
-    readInventory({
-      callbackUrl: value('callback-url') ?? `https://drawbridge-callbacks.${leaseNamespace}.svc`,
-      callbackPort: value('callback-port'),
-      apiUrl: value('component-api-url'),
-      allowLoopbackHttp: value('allow-loopback-http'),
-    }),
+    readInventory(
+      {
+        callbackUrl: value('callback-url') ?? `https://drawbridge-callbacks.${leaseNamespace}.svc`,
+        callbackPort: value('callback-port'),
+        apiUrl: value('component-api-url'),
+        allowLoopbackHttp: value('allow-loopback-http'),
+      },
+      origin,
+    ),
   );
   const withInventory = features.includes('inventory');
   const withGateway = features.includes('gateway');
@@ -182,12 +185,12 @@ export function readConfig(
     }),
     inventory,
     gatewayPort: value('gateway-port'),
-    peerAddress: readPeerAddress(value('peer-address'), bindAddress),
-    recordings: readRecordings(value('recordings'), value('s3-endpoint'), value('s3-region')),
+    peerAddress: readPeerAddress(value('peer-address'), bindAddress, origin),
+    recordings: readRecordings(value('recordings'), value('s3-endpoint'), value('s3-region'), origin),
     recordingRetentionMs: value('recording-retention'),
     pollingMs: value('provider-polling-interval'),
     bindable: value('bindable'),
-    dryRun: readDryRun(value('dry-run'), features),
+    dryRun: readDryRun(value('dry-run'), features, origin),
     bindableNamespaces: value('bindable-namespaces'),
     maxGrantsPerUser: value('max-grants-per-user'),
     maxGrantsPerNamespace: value('max-grants-per-namespace'),
@@ -207,29 +210,29 @@ export function readConfig(
 const wildcards: readonly string[] = ['0.0.0.0', '::'];
 
 /** The address for peers. It must be an IP address, because an admission policy allows no other text in the Lease of a replica. */
-function readPeerAddress(given: string | undefined, bindAddress: string): string | undefined {
+function readPeerAddress(given: string | undefined, bindAddress: string, origin: Flags['origin']): string | undefined {
   if (given === undefined) return isIP(bindAddress) && !wildcards.includes(bindAddress) ? bindAddress : undefined;
   if (isIP(given) && !wildcards.includes(given)) return given;
-  throw new UsageError(`--peer-address is "${given}"; it must be an IP address of this replica, such as 10.0.0.7`);
+  throw new UsageError(
+    `${origin('peer-address')} is "${given}"; it must be an IP address of this replica, such as 10.0.0.7`,
+  );
 }
 
 /** Rejects --dry-run with other features, because they would still write. */
-function readDryRun(dryRun: boolean, features: readonly FeatureName[]): boolean {
+function readDryRun(dryRun: boolean, features: readonly FeatureName[], origin: Flags['origin']): boolean {
   if (!dryRun || features.every((feature) => feature === 'binding')) return dryRun;
-  throw new UsageError('--dry-run is given; it works only if no other feature runs; add --features=binding');
+  throw new UsageError(`${origin('dry-run')} is given; it works only if no other feature runs; add --features=binding`);
 }
 
-function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig): InventoryConfig {
-  const callback = readUrl('callback-url', callbackUrl);
+function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig, origin: Flags['origin']): InventoryConfig {
+  const callback = readUrl(origin('callback-url'), callbackUrl, 'http or https');
   const mayBeHttp = rest.allowLoopbackHttp && loopbackHosts.has(callback.hostname);
   if (callback.protocol !== 'https:' && !mayBeHttp) {
     throw new UsageError(
-      `--callback-url is "${callbackUrl}"; it must be https, or http on a loopback address with --allow-loopback-http=true`,
+      `${origin('callback-url')} is "${callbackUrl}"; it must be https, or http on a loopback address with --allow-loopback-http=true`,
     );
   }
-  if (apiUrl !== undefined && readUrl('component-api-url', apiUrl).protocol !== 'https:') {
-    throw new UsageError(`--component-api-url is "${apiUrl}"; it must be https`);
-  }
+  if (apiUrl !== undefined) readUrl(origin('component-api-url'), apiUrl, 'https');
   return { callbackUrl: callbackUrl.replace(/\/+$/, ''), apiUrl: apiUrl?.replace(/\/+$/, ''), ...rest };
 }
 
@@ -242,28 +245,29 @@ function readRecordings(
   text: string | undefined,
   endpoint: string | undefined,
   region: string | undefined,
+  origin: Flags['origin'],
 ): RecordingsConfig | undefined {
   if (!text?.startsWith('s3:')) return text === undefined ? undefined : { folder: text };
   const [, bucket, path = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])((?:\/[\w-][\w.-]*)*)\/?$/.exec(text) ?? [];
   if (bucket === undefined)
     throw new UsageError(
-      `--recordings is "${text}"; it must be a folder, s3://BUCKET, or s3://BUCKET/PREFIX; BUCKET has 3 to 63 lowercase letters, digits, -, and ., and starts and ends with a letter or digit; PREFIX has letters, digits, _, -, ., and single slashes, and no part of it starts with a .`,
+      `${origin('recordings')} is "${text}"; it must be a folder, s3://BUCKET, or s3://BUCKET/PREFIX; BUCKET has 3 to 63 lowercase letters, digits, -, and ., and starts and ends with a letter or digit; PREFIX has letters, digits, _, -, ., and single slashes, and no part of it starts with a .`,
     );
-  if (endpoint !== undefined && readUrl('s3-endpoint', endpoint).protocol !== 'https:')
-    throw new UsageError(`--s3-endpoint is "${endpoint}"; it must be https`);
+  if (endpoint !== undefined) readUrl(origin('s3-endpoint'), endpoint, 'https');
   if (endpoint === undefined && region === undefined)
     throw new UsageError(
-      `--recordings is "${text}" without a region; pass --s3-region, or --s3-endpoint for a server other than that of AWS`,
+      `${origin('recordings')} is "${text}" without a region; pass --s3-region, or --s3-endpoint for a server other than that of AWS`,
     );
   return { bucket, prefix: path.slice(1), region: region ?? 'us-east-1', endpoint };
 }
 
-/** Parses an absolute http or https URL that has only a scheme, host, port, and path. @throws UsageError for any other text. */
-function readUrl(name: FlagName, text: string): URL {
+/** Parses an absolute URL that has only one of the schemes, a host, port, and path. @throws UsageError for any other text. */
+function readUrl(origin: string, text: string, schemes: 'https' | 'http or https'): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url && /^https?:$/.test(url.protocol) && !/[?#@]/.test(text)) return url;
+  const isAllowed = url?.protocol === 'https:' || (url?.protocol === 'http:' && schemes === 'http or https');
+  if (url && isAllowed && !/[?#@]/.test(text)) return url;
   throw new UsageError(
-    `--${name} is "${text}"; it must be a URL without user, query, and fragment, such as https://drawbridge.example.org`,
+    `${origin} is "${text}"; it must be an ${schemes} URL without user, query, and fragment, such as https://drawbridge.example.org`,
   );
 }
 

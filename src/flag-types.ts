@@ -9,15 +9,15 @@ export class UsageError extends Error {
 export interface FlagType<T> {
   /** Stands for the value in `--help`. */
   readonly placeholder: string;
-  /** `flag`: its name without dashes. @throws UsageError naming the flag, what was found, and what is allowed. */
-  parse(text: string, flag: string): T;
+  /** `origin` as in `Flags.origin`. @throws UsageError naming the origin, what was found, and what is allowed. */
+  parse(text: string, origin: string): T;
 }
 
 /** Any text but the empty one. */
 export const text = (placeholder: string): FlagType<string> => ({
   placeholder,
-  parse: (value, flag) => {
-    if (value === '') throw new UsageError(`--${flag} must not be empty`);
+  parse: (value, origin) => {
+    if (value === '') throw new UsageError(`${origin} must not be empty`);
     return value;
   },
 });
@@ -25,7 +25,7 @@ export const text = (placeholder: string): FlagType<string> => ({
 /** The given type, except that an empty text counts as not given. */
 export const optional = <T>({ placeholder, parse }: FlagType<T>): FlagType<T | undefined> => ({
   placeholder,
-  parse: (value, flag) => (value === '' ? undefined : parse(value, flag)),
+  parse: (value, origin) => (value === '' ? undefined : parse(value, origin)),
 });
 
 /** Values that match `pattern` and that `from` can convert; `allowed` describes them in an error. */
@@ -36,9 +36,9 @@ const matching = <T>(
   from: (value: string) => T | undefined,
 ): FlagType<T> => ({
   placeholder,
-  parse: (value, flag) => {
-    const parsed = pattern.test(text(placeholder).parse(value, flag)) ? from(value) : undefined;
-    if (parsed === undefined) throw new UsageError(`--${flag} is "${value}"; it must be ${allowed}`);
+  parse: (value, origin) => {
+    const parsed = pattern.test(text(placeholder).parse(value, origin)) ? from(value) : undefined;
+    if (parsed === undefined) throw new UsageError(`${origin} is "${value}"; it must be ${allowed}`);
     return parsed;
   },
 });
@@ -60,30 +60,30 @@ export const oneOf = <T extends string>(...allowed: readonly T[]) =>
 /** `true` or `false`, in lower case. */
 export const trueOrFalse: FlagType<boolean> = {
   placeholder: 'true|false',
-  parse: (value, flag) => oneOf('true', 'false').parse(value, flag) === 'true',
+  parse: (value, origin) => oneOf('true', 'false').parse(value, origin) === 'true',
 };
 
 /** A Go duration, such as `15s`, of at least `leastMs` milliseconds. The value is in milliseconds, rounded down. */
 export const duration = (leastMs = 0): FlagType<number> => ({
   placeholder: 'DURATION',
-  parse: (value, flag) => {
-    const parsed = parseGoDuration(text('').parse(value, flag));
-    if ('error' in parsed) throw new UsageError(`--${flag}: ${parsed.error}`);
+  parse: (value, origin) => {
+    const parsed = parseGoDuration(text('').parse(value, origin));
+    if ('error' in parsed) throw new UsageError(`${origin}: ${parsed.error}`);
     const ms = Number(parsed.ns / 1_000_000n);
     if (ms >= leastMs) return ms;
-    throw new UsageError(`--${flag} is "${value}"; it must be at least ${leastMs / 1000} s`);
+    throw new UsageError(`${origin} is "${value}"; it must be at least ${leastMs / 1000} s`);
   },
 });
 
 /** DNS subdomains, such as `pods.example.org`, or IPv4 addresses, separated by commas, without spaces. */
 export const names: FlagType<readonly string[]> = {
   placeholder: 'NAMES',
-  parse: (value, flag) => {
+  parse: (value, origin) => {
     const found = value.split(',');
     const wrong = found.find((name) => name.length > 253 || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name));
     if (wrong === undefined) return Object.freeze(found);
     throw new UsageError(
-      `--${flag} contains "${wrong}"; it must be names separated by commas, without spaces; a name has 1 to 253 lowercase letters, digits, -, and ., and starts and ends with a letter or digit`,
+      `${origin} contains "${wrong}"; it must be names separated by commas, without spaces; a name has 1 to 253 lowercase letters, digits, -, and ., and starts and ends with a letter or digit`,
     );
   },
 };
@@ -93,13 +93,13 @@ const allFeatures = ['access', 'binding', 'inventory', 'gateway'] as const;
 /** Names of features, separated by commas. The value has each once, in the order of `allFeatures`. */
 export const features: FlagType<readonly (typeof allFeatures)[number][]> = {
   placeholder: 'NAMES',
-  parse: (value, flag) => {
-    const found = text('').parse(value, flag).split(',');
+  parse: (value, origin) => {
+    const found = text('').parse(value, origin).split(',');
     if (found.every((name) => allFeatures.some((known) => known === name.trim()))) {
       return Object.freeze(allFeatures.filter((known) => found.some((name) => known === name.trim())));
     }
     throw new UsageError(
-      `--${flag} is "${value}"; it must be ${allFeatures.join(', ')}, or several of them separated by commas`,
+      `${origin} is "${value}"; it must be ${allFeatures.join(', ')}, or several of them separated by commas`,
     );
   },
 };
@@ -119,8 +119,8 @@ export const address = matching(
 /** A verbosity of klog: a whole number of at most 9 digits, which may be negative. */
 export const verbosity: FlagType<number> = {
   placeholder: 'NUMBER',
-  parse: (value, flag) => {
+  parse: (value, origin) => {
     if (/^-?\d{1,9}$/.test(value)) return Number(value);
-    throw new UsageError(`-${flag} is "${value}"; it must be a whole number of at most 9 digits`);
+    throw new UsageError(`${origin} is "${value}"; it must be a whole number of at most 9 digits`);
   },
 };

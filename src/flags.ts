@@ -78,23 +78,31 @@ export interface Flags {
   value<Name extends FlagName>(name: Name): FlagValue<Name>;
   /** The text that was given, by flag or environment; the flag wins. */
   given(name: FlagName): { readonly text: string; readonly by: 'flag' | 'environment' } | undefined;
+  /** What gave the value, for messages: the flag with its dashes, or the variable with `$`. The flag if neither was given. */
+  origin(name: FlagName): string;
 }
 
 /** Reads flags and environment. `value` parses the text of a flag. @throws UsageError for an unknown flag, or one without its value. */
 export function readFlags(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Flags {
   const typed = parseFlags(args);
+  const variable = (name: FlagName): string => variableOf(name, (flags[name] as Flag).env) ?? '';
   const given: Flags['given'] = (name) => {
     const flag = typed[name];
     if (flag !== undefined) return { text: flag, by: 'flag' };
-    const variable = env[variableOf(name, (flags[name] as Flag).env) ?? ''];
-    return variable === undefined ? undefined : { text: variable, by: 'environment' };
+    const text = env[variable(name)];
+    return text === undefined ? undefined : { text, by: 'environment' };
+  };
+  const origin: Flags['origin'] = (name) => {
+    if (given(name)?.by === 'environment') return `$${variable(name)}`;
+    return name === 'v' ? '-v' : `--${name}`;
   };
   return {
     given,
+    origin,
     value<Name extends FlagName>(name: Name) {
       const { type, fallback }: Flag = flags[name];
       const found = given(name)?.text ?? fallback;
-      return (found === undefined ? undefined : type.parse(found, name)) as FlagValue<Name>;
+      return (found === undefined ? undefined : type.parse(found, origin(name))) as FlagValue<Name>;
     },
   };
 }

@@ -289,16 +289,20 @@ describe('configuration', () => {
     { args: ['--recordings=s3://recordings'], message: /^--recordings is .* without a region; pass --s3-region, or/ },
     {
       args: ['--recordings=s3://recordings', '--s3-endpoint=http://minio:9000'],
-      message: /^--s3-endpoint is "http:\/\/minio:9000"; it must be https$/,
+      message: /^--s3-endpoint is "http:\/\/minio:9000"; it must be an https URL without user/,
     },
     {
       args: ['--recordings=s3://recordings', '--s3-endpoint=https://key:secret@minio'],
-      message: /^--s3-endpoint is .* it must be a URL without user/,
+      message: /^--s3-endpoint is .* it must be an https URL without user/,
     },
     { args: ['--peer-address=gateway-0'], message: /^--peer-address is "gateway-0"; it must be an IP address/ },
     { args: ['--peer-address=0.0.0.0'], message: /^--peer-address is "0.0.0.0"; it must be an IP address/ },
-    { args: ['--callback-url=https://a@b'], message: /^--callback-url is .* it must be a URL/ },
-    { args: ['--component-api-url=http://127.0.0.1'], message: /^--component-api-url is .* it must be https$/ },
+    {
+      args: ['--callback-url=https://a@b'],
+      message: /^--callback-url is .* it must be an http or https URL without user/,
+    },
+    { args: ['--callback-url=ftp://a'], message: /^--callback-url is "ftp:\/\/a"; it must be an http or https URL/ },
+    { args: ['--component-api-url=http://127.0.0.1'], message: /^--component-api-url is .* it must be an https URL/ },
     { args: ['--features='], message: /^--features must not be empty$/ },
     { args: ['--server-address=8090'], message: /^--server-address is "8090"; it must be HOST:PORT or :PORT, with/ },
     { args: ['--server-address=:99999'], message: /^--server-address is ":99999"; it must be HOST:PORT or/ },
@@ -313,7 +317,22 @@ describe('configuration', () => {
     { args: ['stray'], message: /stray.*; see drawbridge --help$/ },
     { args: ['--port'], message: /--port.*; see drawbridge --help$/ },
     { args: ['--timeout=soon'], message: /^--timeout: "soon" is not a duration/ },
-    { env: { DRAWBRIDGE_METRICS_PORT: 'x' }, message: /^--metrics-port is "x"/ },
+    { env: { DRAWBRIDGE_METRICS_PORT: 'x' }, message: /^\$DRAWBRIDGE_METRICS_PORT is "x"/ },
+    {
+      args: ['--metrics-port=y'],
+      env: { DRAWBRIDGE_METRICS_PORT: '1' },
+      message: /^--metrics-port is "y"/,
+    },
+    { env: { DRAWBRIDGE_PEER_ADDRESS: '::' }, message: /^\$DRAWBRIDGE_PEER_ADDRESS is "::"; it must be an IP address/ },
+    {
+      args: ['--recordings=s3://recordings'],
+      env: { AWS_ENDPOINT_URL_S3: 'http://minio' },
+      message: /^\$AWS_ENDPOINT_URL_S3 is "http:\/\/minio"; it must be an https URL/,
+    },
+    {
+      env: { DRAWBRIDGE_DRY_RUN: 'true' },
+      message: /^\$DRAWBRIDGE_DRY_RUN is given; it works only .*; add --features=binding$/,
+    },
   ];
   for (const { args = [], env = {}, message } of mistakes) {
     it(`rejects ${[...args, ...Object.entries(env).map((pair) => pair.join('='))].join(' ')}`, () => {
