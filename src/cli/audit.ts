@@ -98,8 +98,7 @@ function readArgs(args: readonly string[]): AuditArgs {
   return {
     files: positionals,
     heads: values.heads ?? [],
-    // Heads have keys in base64; the ConfigMap of public keys has them in base64url.
-    keys: values.key?.map((key) => Buffer.from(key, 'base64').toString('base64')),
+    keys: values.key?.map(readKey),
     partial: values.partial ?? false,
     recordings: values.recordings,
     json: output === 'json',
@@ -107,6 +106,19 @@ function readArgs(args: readonly string[]): AuditArgs {
     namespace: values.namespace ?? 'drawbridge-system',
   };
 }
+
+/** The key in base64, as heads have it. The ConfigMaps of public keys have it in base64url. */
+function readKey(text: string): string {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.length === publicKeyBytes && /^[\w+/-]+=?$/.test(text)) return bytes.toString('base64');
+  const lists = Object.values(headNames).map(({ keys }) => keys);
+  throw usageError(
+    `--key is ${quote(text)}; it must be a public key of ${publicKeyBytes} bytes, in base64 or base64url; copy it from the ConfigMap ${lists.join(' or ')}`,
+  );
+}
+
+/** Of an Ed25519 public key. */
+const publicKeyBytes = 32;
 
 function parseFlags(args: readonly string[]) {
   try {
@@ -160,7 +172,11 @@ async function checkRecordings(verifier: RecordingsVerifier, folder: string, par
   try {
     return await verifier.check(folder, partial);
   } catch (cause) {
-    throw new CodedError('FileUnreadable', `cannot read the recordings in ${quote(folder, 256)}`, { cause });
+    throw unreadable(
+      `the recordings in ${quote(folder, 256)}`,
+      cause,
+      'name a folder that you may read, with the recordings of the gateway or a copy of its bucket',
+    );
   }
 }
 
@@ -177,7 +193,7 @@ async function readLines(
       recordings?.line(line);
     }
   } catch (cause) {
-    throw new CodedError('FileUnreadable', `cannot read ${quote(file, 256)}`, { cause });
+    throw unreadable(quote(file, 256), cause, 'name a file that exists and that you may read, or - for standard input');
   }
   verifier.endOfFile();
 }
@@ -208,13 +224,19 @@ async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: Audi
 async function readHeadsFile(file: string): Promise<unknown> {
   try {
     const configMap: unknown = JSON.parse(await readFile(file, 'utf8'));
-    if (own(configMap, 'kind') !== configMaps.kind)
-      throw new Error('the file contains no ConfigMap; write it with kubectl get configmap NAME -o json');
+    if (own(configMap, 'kind') !== configMaps.kind) throw new Error('the file contains no ConfigMap');
     return configMap;
   } catch (cause) {
-    throw new CodedError('FileUnreadable', `cannot read heads from ${quote(file, 256)}`, { cause });
+    throw unreadable(
+      `heads from ${quote(file, 256)}`,
+      cause,
+      `name a file that you wrote with: kubectl get configmap ${headNames.access.heads} -n drawbridge-system -o json`,
+    );
   }
 }
+
+const unreadable = (what: string, cause: unknown, remedy: string): CodedError =>
+  new CodedError('FileUnreadable', `cannot read ${what}: ${describe(cause)}; ${remedy}`);
 
 /** The report as text: the findings, the chains, the incomplete lines, the keys that signed heads, and, last, the verdict. */
 function reportText(report: VerifyReport): string {

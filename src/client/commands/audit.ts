@@ -21,7 +21,7 @@ export const auditVerify: Command = {
       help: 'The heads, as kubectl get configmap NAME -o json prints them.',
       complete: 'files',
     },
-    { name: 'key', value: 'KEY', repeated: true, help: 'A public key that signs heads, in base64.' },
+    { name: 'key', value: 'KEY', repeated: true, help: 'A public key that signs heads, in base64 or base64url.' },
     {
       name: 'recordings',
       value: 'DIR',

@@ -82,7 +82,7 @@ describe('drawbridge audit', () => {
     const path = log('audit.log', journal.lines);
     const { code, err } = await run('verify', path, '--heads', heads, '--recordings', join(folder, 'absent'));
     assert.equal(code, 2);
-    assert.match(err, /cannot read the recordings in ".*absent"/);
+    assert.match(err, /cannot read the recordings in ".*absent": ENOENT.*; name a folder that you may read/);
   });
 
   it('verify finds a changed byte that is invalid UTF-8', async () => {
@@ -105,13 +105,14 @@ describe('drawbridge audit', () => {
     const newer = file('newer.json', headsOf(journal));
     const files = [log('audit.log', journal.lines.slice(2)), log('audit.log.1', journal.lines.slice(0, 2))];
     const args = ['--heads', older, '--heads', newer, '--key', signer.publicKey];
+    const another = Buffer.alloc(32, 7).toString('base64');
     assert.equal((await run('verify', ...files, ...args)).code, 0);
     assert.equal((await run('verify', files[0] ?? '', ...args)).code, 1);
     assert.equal((await run('verify', files[0] ?? '', '--partial', ...args)).code, 0);
-    assert.equal((await run('verify', ...files, '--heads', newer, '--key', 'another')).code, 1);
+    assert.equal((await run('verify', ...files, '--heads', newer, '--key', another)).code, 1);
     // The format in the ConfigMaps of public keys.
     const listed = Buffer.from(signer.publicKey, 'base64').toString('base64url');
-    assert.equal((await run('verify', ...files, '--heads', newer, '--key', listed, '--key', 'another')).code, 0);
+    assert.equal((await run('verify', ...files, '--heads', newer, '--key', listed, '--key', another)).code, 0);
   });
 
   it('verify prints the report as JSON', async () => {
@@ -131,11 +132,21 @@ describe('drawbridge audit', () => {
     ['no file', ['verify'], /name the files to verify/],
     ['a file twice', ['verify', '-', '-'], /"-" is given twice/],
     ['an unknown flag', ['verify', '-', '--nonsense'], /Unknown option '--nonsense'; see drawbridge audit --help/],
+    [
+      'a key that is no base64',
+      ['verify', '-', '--key', `${'A'.repeat(42)}.A=`],
+      /--key is "A+\.A="; it must be a public key of 32 bytes, in base64 or base64url; copy it from the ConfigMap drawbridge-audit-keys or /,
+    ],
+    [
+      'a key that is too short',
+      ['verify', '-', '--key', 'another'],
+      /--key is "another"; it must be a public key of 32/,
+    ],
     ['an unknown form', ['verify', '-', '-o', 'xml'], /it must be text or json/],
     [
       'heads that are not there',
       ['verify', '-', '--heads', '/nonexistent'],
-      /cannot read heads from "\/nonexistent": ENOENT/,
+      /cannot read heads from "\/nonexistent": ENOENT.*; name a file that you wrote with: kubectl get configmap drawbridge-audit-heads -n drawbridge-system -o json$/m,
     ],
     ['no cluster', ['verify', '-', '--kubeconfig', '/nonexistent'], /kubeconfig "\/nonexistent" cannot be used/],
   ];
@@ -149,7 +160,13 @@ describe('drawbridge audit', () => {
 
   it('exits with 2 for a file that cannot be read or that contains no ConfigMap', async () => {
     const missing = await run('verify', join(folder, 'none'), '--heads', heads);
-    assert.deepEqual([missing.code, /cannot read ".*none": ENOENT/.test(missing.err)], [2, true]);
+    assert.deepEqual(
+      [
+        missing.code,
+        /cannot read ".*none": ENOENT.*; name a file that exists and that you may read, or - /.test(missing.err),
+      ],
+      [2, true],
+    );
     const wrong = await run('verify', '-', '--heads', log('audit.log', journal.lines.slice(0, 1)));
     assert.match(wrong.err, /contains no ConfigMap/);
   });
