@@ -175,7 +175,8 @@ export class RequestReconciler implements Reconciler {
     const how = outcomeOf(ending);
     const ended = history.end(request, { how, reason: ending, ...(by === undefined ? {} : { by }) }, atMs);
     const approval = owed && reviewApproval(request, owed, nowMs);
-    const text = `${endText(request, ending, denial)}${owed ? '; the request stays until its emergency is reviewed' : ''}`;
+    const awaitsReview = owed && denial?.spec.about !== 'Review';
+    const text = `${endText(request, ending, denial)}${awaitsReview ? '; the request stays until its emergency is reviewed' : ''}`;
     try {
       return await status.write(request, endedStatus(request, { ending, text, ended, approval }, nowMs), signal);
     } catch (error) {

@@ -143,13 +143,13 @@ export class Votes {
 
   /** The votes of the store about `about`, oldest first. */
   #stored({ uid }: RequestView, about: string): VoteView[] {
-    return oldestFirst(this.#deps.store.byIndex(byRequest, uid).filter(({ spec }) => spec.about === about));
+    return oldestFirst(this.#deps.store.byIndex(byRequest, uid).filter(({ spec }) => isAbout(spec, about)));
   }
 
   /** All votes about `about`, oldest first, as the API server has them now. */
   async #listLive({ namespace, uid, about }: VoteQuery & { about: string }, signal: AbortSignal): Promise<VoteView[]> {
     const votes = await this.#lists.ask(namespace, { namespace, uid }, signal);
-    return oldestFirst(votes.filter(({ requestUid, spec }) => requestUid === uid && spec.about === about));
+    return oldestFirst(votes.filter(({ requestUid, spec }) => requestUid === uid && isAbout(spec, about)));
   }
 
   #foundRequest(request: RequestView): FoundRequest {
@@ -250,6 +250,13 @@ function attestationOf(
 }
 
 type FoundRequest = Extract<VotedRequest, { found: true }>;
+
+/**
+ * Whether the vote is part of the decision `about`. A denial of the review of an emergency also denies its access: a person who finds the
+ * emergency unjustified while its access is open expects it to end.
+ */
+const isAbout = ({ about: voted, decision }: VoteView['spec'], about: string): boolean =>
+  voted === about || (about === 'Access' && voted === 'Review' && decision === 'Deny');
 
 const oldestFirst = (votes: readonly VoteView[]): VoteView[] =>
   [...votes].sort((a, b) => a.createdAtMs - b.createdAtMs || (a.uid < b.uid ? -1 : 1));

@@ -96,7 +96,7 @@ export const accessVoteKind = defineKind({
       }),
       decision: Type.Union([Type.Literal('Approve'), Type.Literal('Deny')], {
         description:
-          'Approve or Deny. A Deny about Access is final and ends open access; about an extension, it refuses that extension. Either decision settles a review.',
+          'Approve or Deny. A Deny about Access is final and ends open access; about an extension, it refuses that extension. Either decision settles a review, and a Deny also ends emergency access that is still open.',
       }),
       max: Type.Optional(
         Type.String({

@@ -54,7 +54,11 @@ describe('emergency access', () => {
 
   const stateOf = ({ status }: StoredRequest): string | undefined =>
     (status as { approval?: { state: string } } | undefined)?.approval?.state;
-  const review = (who: Person, { metadata }: StoredRequest): Promise<ApiAnswer> =>
+  const review = (
+    who: Person,
+    { metadata }: StoredRequest,
+    decision: 'Approve' | 'Deny' = 'Approve',
+  ): Promise<ApiAnswer> =>
     who.call('POST', `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.namespace}/accessvotes`, {
       apiVersion: 'access.drawbridge.dev/v1alpha1',
       kind: 'AccessVote',
@@ -62,7 +66,7 @@ describe('emergency access', () => {
       spec: {
         request: { kind: 'ExecAccessRequest', name: metadata.name, uid: metadata.uid },
         about: 'Review',
-        decision: 'Approve',
+        decision,
         reason: 'read the journal',
       },
     });
@@ -97,6 +101,24 @@ describe('emergency access', () => {
     await isGone(request);
     const line = await stage.auditLine('the review', ({ event }) => event === 'review');
     assert.deepEqual([line.verdict, line.who.user, line.what.name], ['reviewed', 'dave', 'down']);
+  });
+
+  it('ends at once if its review is denied while it is open', async function () {
+    this.timeout(120_000);
+    const request = await stage.createReady(dave, execRequest('not-justified', { emergency: true, reason }));
+    const denied = await review(stage.carol, request, 'Deny');
+    assert.equal(denied.status, 201, JSON.stringify(denied.body));
+    await until(
+      'dave to lose access',
+      async () => !(await dave.mayExec(stage.namespace, request.status?.podName ?? '')),
+      { timeoutMs: 10_000 },
+    );
+    await isGone(request);
+    const isOfRequest = ({ what }: { what: { name?: string } }): boolean => what.name === 'not-justified';
+    const end = await stage.auditLine('the end', (line) => line.event === 'revocation' && isOfRequest(line));
+    assert.equal(end.code, 'VoteDenied');
+    const line = await stage.auditLine('the review', (each) => each.event === 'review' && isOfRequest(each));
+    assert.equal(line.verdict, 'reviewed');
   });
 
   it('is reviewed even if its request was deleted', async function () {

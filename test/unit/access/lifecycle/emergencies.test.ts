@@ -317,6 +317,106 @@ describe('emergency access', () => {
     assert.equal(exists(), false);
   });
 
+  describe('whose review is denied while it is open', () => {
+    const ended = () => statusOf().conditions?.find(({ type }) => type === 'AccessStillValid');
+
+    it('ends with that vote, which also settles the review', async () => {
+      ask();
+      await stage.pass();
+      assert.ok(stage.isOpen);
+      review('carol', 'Deny');
+      await stage.pass(1000);
+      assert.equal(stage.isOpen, false);
+      const end = stage.lines.find(({ event }) => event === 'revocation');
+      assert.deepEqual([end?.code, end?.votes?.[0]?.voter, end?.votes?.[0]?.decision], ['VoteDenied', 'carol', 'Deny']);
+      assert.equal(stage.reviews().list().length, 0);
+      assert.equal(stage.auditVerdicts.filter((line) => line === 'review reviewed').length, 1);
+      assert.ok(warnings().includes('EmergencyReviewed'));
+      await stage.pass(minute);
+      assert.equal(exists(), false);
+    });
+
+    it('ends although another person has already approved the review', async () => {
+      stage.letApprove('carol', 'dave');
+      ask();
+      await stage.pass();
+      review('carol');
+      await stage.pass(1000);
+      assert.ok(stage.isOpen);
+      review('dave', 'Deny');
+      await stage.pass(1000);
+      assert.equal(stage.isOpen, false);
+    });
+
+    it('ends although the audit journal cannot be written, and its review stays owed until then', async () => {
+      ask();
+      await stage.pass();
+      stage.journalFails = true;
+      review('carol', 'Deny');
+      await stage.pass(1000);
+      assert.equal(stage.isOpen, false);
+      assert.equal(stage.reviews().list().length, 1);
+      assert.match(ended()?.message ?? '', /: carol denied the request: read the journal$/);
+      stage.journalFails = false;
+      await stage.pass(minute);
+      assert.equal(stage.reviews().list().length, 0);
+      assert.equal(exists(), false);
+    });
+
+    it('ends once the API server answers again', async () => {
+      ask();
+      await stage.pass();
+      stage.cluster.fault = ({ plural, verb }) => {
+        if (plural === 'rolebindings' && verb === 'delete') throw new Error('the API server is away');
+      };
+      review('carol', 'Deny');
+      await stage.pass(1000);
+      assert.ok(stage.isOpen);
+      stage.cluster.fault = () => {};
+      await stage.pass(5000);
+      assert.equal(stage.isOpen, false);
+    });
+
+    it('ends when the leader was away for the vote', async () => {
+      ask();
+      await stage.pass();
+      await stage.stop();
+      review('carol', 'Deny');
+      await stage.start();
+      await stage.pass(1000);
+      assert.equal(stage.isOpen, false);
+    });
+
+    it('does not open if the vote came before its grant', async () => {
+      await stage.stop();
+      ask();
+      review('carol', 'Deny');
+      await stage.start();
+      await stage.pass(1000);
+      assert.equal(statusOf().grant, undefined);
+      assert.equal(stage.isOpen, false);
+      assert.deepEqual(codes(), ['VoteDenied']);
+    });
+
+    for (const [who, vote] of [
+      ['the requester, although they may approve', () => review('alice', 'Deny')],
+      ['a person without the verb approve', () => review('eve', 'Deny')],
+      [
+        'a vote that was changed after it was signed',
+        () => stage.vote('carol', { about: 'Review', decision: 'Approve' }, { decision: 'Deny' }),
+      ],
+    ] as const) {
+      it(`is not ended by ${who}`, async () => {
+        ask();
+        await stage.pass();
+        vote();
+        await stage.pass(1000);
+        assert.ok(stage.isOpen);
+        assert.equal(stage.reviews().list().length, 1);
+      });
+    }
+  });
+
   it('reports its end once, whatever restarts', async () => {
     await useEmergency();
     const before = stage.auditVerdicts.filter((line) => line === 'revocation revoked').length;

@@ -208,10 +208,16 @@ export class LifecycleStage {
     const voter = { username, uid: voterUid, groups: [...groups], time: formatTime(this.clock.now()) };
     const name = voteName(uid, username, spec);
     const signature = this.signer.signVote({ namespace: requestName.namespace, name, spec, voter });
+    const owner = { apiVersion: request.apiVersion, kind: request.kind, name: request.metadata.name, uid };
     this.cluster.put(accessVotes, {
       apiVersion: 'access.drawbridge.dev/v1alpha1',
       kind: 'AccessVote',
-      metadata: { namespace: requestName.namespace, name, labels: { [requestLabel]: uid } },
+      metadata: {
+        namespace: requestName.namespace,
+        name,
+        labels: { [requestLabel]: uid },
+        ownerReferences: [owner],
+      },
       spec: { ...spec, voter: { ...voter, signature }, ...over },
     });
     return name;
