@@ -97,6 +97,10 @@ function readName(
   return { types: [type], name };
 }
 
+/** A request and the flags that find it again, as words of a command line: `pod/NAME -n NAMESPACE …`. */
+export const requestWithFlags = (connection: ClusterConnection, type: TypeName, name: string): string =>
+  [`${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags].join(' ');
+
 /** `podaccessrequest.crds.wizardofoz.co/NAME`, as kubectl prints and accepts it. */
 export const fullName = ({ apiVersion, kind, metadata }: KubeObject): string =>
   `${kind.toLowerCase()}.${apiVersion.split('/')[0]}/${metadata.name}`;

@@ -16,7 +16,7 @@ export function startProblem(error: unknown, request: KubeObject, program: strin
   if (state === 'Ready' || state === 'Opening')
     return denied(`the access of ${name} has begun already, without start; to see it: ${program} get ${target}`);
   const toWait = `to wait for access: ${program} watch ${target}`;
-  if (error.message.includes('has no claimWithin'))
+  if (error.message.includes('has no approvals.claimWithin'))
     return denied(`access through template ${specOf(request).templateName} begins by itself, without start; ${toWait}`);
   return denied(`${name} cannot start yet: its state is ${state}${why === '' ? '' : `: ${why}`}; ${toWait}`);
 }

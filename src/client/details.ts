@@ -2,21 +2,28 @@ import { recordingLostCondition, shortenedCondition } from '../api/access/names.
 import type { KubeObject } from '../api/object.ts';
 import { parseTime } from '../kit/clock.ts';
 import { requesterOf, typeOf } from './access-requests.ts';
+import { claimTimes } from './claim-text.ts';
 import { type ExtensionVote, extensionLines } from './extension-text.ts';
 import { fields } from './output.ts';
 import { codeOf, conditionsOf, remedyOf, type State, specOf, stateOf, stateText, statusOf } from './request-state.ts';
 import { timeFrom } from './times.ts';
 import { useText } from './use-text.ts';
 
-/**
- * The lines that `get` prints for a request, such as its state, its end, its approvals, and the command that uses it. `votes`: the
- * result of `extensionVotes`.
- */
+/** What `detailsOf` shows besides the request. */
+interface DetailsOptions {
+  /** How users call the client. Default: `drawbridge`. */
+  readonly program?: string;
+  /** The template of the request; absent if it does not exist, or the user may not read it. */
+  readonly template?: KubeObject | undefined;
+  /** The result of `extensionVotes`. Default: none. */
+  readonly votes?: ReadonlyMap<string, ExtensionVote>;
+}
+
+/** The lines that `get` prints for a request, such as its state, its end, its approvals, and the command that uses it. */
 export function detailsOf(
   request: KubeObject,
   nowMs: number,
-  program = 'drawbridge',
-  votes: ReadonlyMap<string, ExtensionVote> = new Map(),
+  { program = 'drawbridge', template, votes = new Map() }: DetailsOptions = {},
 ): string {
   const [spec, status] = [specOf(request), statusOf(request)];
   const { state, why, code, endsMs, pod } = stateOf(request);
@@ -25,6 +32,7 @@ export function detailsOf(
     return ms === undefined ? (text ?? '') : timeFrom(ms, nowMs);
   };
   const isDenied = state === 'Denied';
+  const times = claimTimes(request, template);
   return fields([
     ['Name', `${typeOf(request)}/${request.metadata.name}`],
     ['Namespace', request.metadata.namespace ?? ''],
@@ -37,10 +45,13 @@ export function detailsOf(
     ['Duration', spec.duration ?? ''],
     ['Starts', timeText(spec.startAt)],
     ['State', stateText(request)],
-    [isDenied ? 'Denied' : 'Note', isDenied && code !== '' ? `${codeOf(code)}: ${why}` : why],
-    ['To do', isDenied ? remedyOf(code) : nextStep(request, state, program)],
+    [
+      isDenied ? 'Denied' : 'Note',
+      isDenied && code !== '' ? `${codeOf(code)}: ${why}` : times === undefined ? why : '',
+    ],
+    ['To do', isDenied ? remedyOf(code) : nextStep(request, state, times, program)],
     ['Approvals', approvalLines(request)],
-    ['Begins', state === 'Scheduled' ? timeText(status.approval?.until) : ''],
+    ['Begins', state === 'Scheduled' && times === undefined ? timeText(status.approval?.until) : ''],
     [state === 'Ended' ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
     [
       'Shortened',
@@ -54,12 +65,13 @@ export function detailsOf(
   ]);
 }
 
-const nextStep = (request: KubeObject, state: State, program: string): string => {
+/** What the requester must do to begin access; empty if nothing. `times`: the result of `claimTimes`. */
+function nextStep(request: KubeObject, state: State, times: string | undefined, program: string): string {
+  if (state !== 'Claimable' && times === undefined) return '';
   const { name, namespace } = request.metadata;
-  return state === 'Claimable'
-    ? `begin access with: ${program} start ${typeOf(request)}/${name}${namespace === undefined ? '' : ` -n ${namespace}`}`
-    : '';
-};
+  const target = `${typeOf(request)}/${name}${namespace === undefined ? '' : ` -n ${namespace}`}`;
+  return `begin access${times === undefined ? '' : ` ${times}`} with: ${program} start ${target}`;
+}
 
 const joined = (parts: readonly string[], separator: string): string =>
   parts.filter((part) => part !== '').join(separator);

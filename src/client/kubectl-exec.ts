@@ -4,14 +4,13 @@ import type { KubeObject } from '../api/object.ts';
 import { describe } from '../kit/errors.ts';
 import { shellWord } from '../kit/shell-word.ts';
 import { findObject } from '../kube/client.ts';
-import { nameIn, requesterOf, requestResource, typeOf } from './access-requests.ts';
+import { nameIn, requesterOf, requestResource, requestWithFlags, typeOf } from './access-requests.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
 import { useText } from './use-text.ts';
-import { requestWithFlags } from './wait.ts';
 
 /** The value of `--server` with which kubectl calls the gateway; undefined if the grant of the request does not need the gateway. */
 export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnection, 'server'>): string | undefined {

@@ -4,12 +4,11 @@ import { quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
 import { ApiError, isForbidden } from '../kube/errors.ts';
-import { type TypedObject, templateResource } from './access-requests.ts';
+import { requestWithFlags, type TypedObject, templateResource } from './access-requests.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 import { specOf } from './request-state.ts';
-import { requestWithFlags } from './wait.ts';
 
 /** The template of a request; undefined if it does not exist, or the user may not read it. */
 export async function templateOf(

@@ -1,5 +1,6 @@
 import type { KubeObject } from '../api/object.ts';
-import { nameIn, requestResource, type TypedObject, type TypeName } from './access-requests.ts';
+import { nameIn, requestResource, requestWithFlags, type TypedObject, type TypeName } from './access-requests.ts';
+import { claimTimes } from './claim-text.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
@@ -8,6 +9,7 @@ import { Problem } from './problem.ts';
 import { Progress } from './progress.ts';
 import { cannotOpen, codeOf, remedyOf, specOf, stateOf, statusOf } from './request-state.ts';
 import { timeFrom } from './times.ts';
+import { templateOf } from './voted-template.ts';
 
 /** `WaitOptions.done` for a wait until access is open. */
 export const ifReady = (request: KubeObject): KubeObject | undefined =>
@@ -41,11 +43,16 @@ export async function waitFor(
   const deadlineMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
   let latest = object;
   const startCommand = `${io.program} start ${requestWithFlags(connection, type, name.name)}`;
+  // Only the progress depends on the template, and only for access that begins later.
+  const template =
+    specOf(object).startAt === undefined
+      ? undefined
+      : await templateOf(connection, { type, object }).catch(() => undefined);
   const progressText = (request: KubeObject): string => {
     const { state, why } = stateOf(request);
     const text = options.extensionText
       ? options.extensionText(request)
-      : (claimText(request, startCommand) ?? waitingText(state, why));
+      : (claimText(request, template, startCommand) ?? waitingText(state, why));
     return text || 'waiting for the server';
   };
   let shown = progressText(object);
@@ -90,16 +97,14 @@ export function nextCommands({ io }: Context, connection: ClusterConnection, typ
   return `To go on: ${io.program} watch ${target}. To drop it: ${io.program} drop ${target}`;
 }
 
-/** A request and the flags that find it again, as words of a command line: `pod/NAME -n NAMESPACE …`. */
-export const requestWithFlags = (connection: ClusterConnection, type: TypeName, name: string): string =>
-  [`${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags].join(' ');
-
 /** What a request still waits for, as the end of a sentence. Repeats the last progress, which a terminal has erased by then. */
 const stillWaitsText = (shown: string): string =>
   shown.startsWith('waiting ') ? `still waits ${shown.slice('waiting '.length)}` : `still waits; ${shown}`;
 
-/** What a claimable request waits for; undefined for a request in any other state. `start` is the command that claims it. */
-function claimText(request: KubeObject, start: string): string | undefined {
+/** What a request waits for that its requester must claim now or later; undefined for any other. `start` is the command that claims it. */
+function claimText(request: KubeObject, template: KubeObject | undefined, start: string): string | undefined {
+  const times = claimTimes(request, template);
+  if (times !== undefined) return `${times}, the requester can begin access with: ${start}`;
   if (stateOf(request).state !== 'Claimable') return undefined;
   if (specOf(request).claimed) return 'access is being opened';
   const { until } = statusOf(request).approval ?? {};

@@ -1,7 +1,14 @@
 import { accessVotes } from '../../api/access/access-vote.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
-import { findRequest, requesterOf, requestResource, type TypedObject, typeNames } from '../access-requests.ts';
+import {
+  findRequest,
+  requesterOf,
+  requestResource,
+  requestWithFlags,
+  type TypedObject,
+  typeNames,
+} from '../access-requests.ts';
 import { usageProblem } from '../args.ts';
 import { awaitedDecision } from '../choices.ts';
 import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
@@ -13,7 +20,7 @@ import { Problem } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, type State, specOf, stateOf, statusOf } from '../request-state.ts';
 import { votedTemplate } from '../voted-template.ts';
-import { endedProblem, requestWithFlags } from '../wait.ts';
+import { endedProblem } from '../wait.ts';
 import { endRequest } from './one-request.ts';
 
 const reasonFlag: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for the requester and the audit.' };

@@ -1,6 +1,14 @@
 import type { RequestSpec } from '../../api/access/kinds.ts';
 import type { KubeObject } from '../../api/object.ts';
-import { findRequest, fullName, nameIn, requesterOf, requestResource, type TypedObject } from '../access-requests.ts';
+import {
+  findRequest,
+  fullName,
+  nameIn,
+  requesterOf,
+  requestResource,
+  requestWithFlags,
+  type TypedObject,
+} from '../access-requests.ts';
 import { usageProblem } from '../args.ts';
 import { extendProblem, extensionInFlags, startProblem } from '../change-denial.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
@@ -14,7 +22,8 @@ import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
-import { deleteText, endedProblem, ifReady, openText, requestWithFlags, waitFor } from '../wait.ts';
+import { templateOf } from '../voted-template.ts';
+import { deleteText, endedProblem, ifReady, openText, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
 import { printAccess } from './request.ts';
 
@@ -32,9 +41,11 @@ export const get: Command = {
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
     const connection = await connect();
-    const { object } = await findRequest(connection, args.positionals[0] ?? '');
-    if (!printObject(io, form, object))
-      io.print(detailsOf(object, clock.now(), io.program, await extensionVotes(connection, object)));
+    const found = await findRequest(connection, args.positionals[0] ?? '');
+    const { object } = found;
+    if (printObject(io, form, object)) return exits.done;
+    const [template, votes] = await Promise.all([templateOf(connection, found), extensionVotes(connection, object)]);
+    io.print(detailsOf(object, clock.now(), { program: io.program, template, votes }));
     return exits.done;
   },
 };

@@ -4,7 +4,7 @@ import { quote } from '../../kit/errors.ts';
 import { parseGoDuration } from '../../kit/go-duration.ts';
 import { findObject } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { accessOf, fullName, type TypeName, templateResource, typeOf } from '../access-requests.ts';
+import { accessOf, fullName, requestWithFlags, type TypeName, templateResource, typeOf } from '../access-requests.ts';
 import { permitsExec } from '../approver-text.ts';
 import { type Args, usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
@@ -17,7 +17,7 @@ import { Problem, problemOf } from '../problem.ts';
 import { isFinal, stateOf } from '../request-state.ts';
 import { useText } from '../use-text.ts';
 import { unlessForbidden } from '../voted-template.ts';
-import { deleteText, ifReady, nextCommands, openText, requestWithFlags, waitFor } from '../wait.ts';
+import { deleteText, ifReady, nextCommands, openText, waitFor } from '../wait.ts';
 
 /** The flags that set fields of a request. `explain` accepts them, too. */
 export const requestFlags: readonly FlagSpec[] = [

@@ -2,7 +2,7 @@ import type { KubeObject } from '../../api/object.ts';
 import { own } from '../../kit/json-value.ts';
 import { dumpYaml } from '../../kube/yaml.ts';
 import { describeRight, type RbacRule, rightsOf } from '../../rbac/rule-cover.ts';
-import { findRequest, requesterOf, requestResource, type TypedObject } from '../access-requests.ts';
+import { findRequest, requesterOf, requestResource, requestWithFlags, type TypedObject } from '../access-requests.ts';
 import { approversText, templateSpecOf } from '../approver-text.ts';
 import { awaitedDecision, choicesOf } from '../choices.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
@@ -15,7 +15,6 @@ import { plainMessage } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { specOf, stateText } from '../request-state.ts';
 import { templateOf, unlessForbidden, versionOf } from '../voted-template.ts';
-import { requestWithFlags } from '../wait.ts';
 
 export const show: Command = {
   name: 'show',
@@ -29,8 +28,9 @@ export const show: Command = {
     const connection = await connect();
     const found = await findRequest(connection, args.positionals[0] ?? '');
     if (printObject(io, form, found.object)) return exits.done;
-    io.print(detailsOf(found.object, clock.now(), io.program, await extensionVotes(connection, found.object)));
     const template = await templateOf(connection, found);
+    const votes = await extensionVotes(connection, found.object);
+    io.print(detailsOf(found.object, clock.now(), { program: io.program, template, votes }));
     if (!template)
       io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
     else io.print(`\nWhat it opens\n${opensText(template)}`);

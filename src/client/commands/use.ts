@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path';
 import { isObjectName } from '../../access/policy/names.ts';
 import { shellWord } from '../../kit/shell-word.ts';
 import { derivedContext } from '../../kube/kubeconfig.ts';
-import { typeOf } from '../access-requests.ts';
+import { requestWithFlags, typeOf } from '../access-requests.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { gatewayUrl } from '../kubectl-exec.ts';
@@ -12,7 +12,6 @@ import { Problem } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { stateOf } from '../request-state.ts';
 import { timeFrom } from '../times.ts';
-import { requestWithFlags } from '../wait.ts';
 import { waitUntilReady } from './one-request.ts';
 
 export const use: Command = {

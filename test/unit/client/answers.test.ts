@@ -283,6 +283,33 @@ describe('the client says what happened:', () => {
     assert.match(claimed.stderr, /the request still waits; access is being opened\. To go on: /);
   });
 
+  it('that the requester must begin scheduled access, when and how', async () => {
+    const [from, until] = ['2099-01-01T00:00:00Z', '2099-01-01T00:01:00Z'];
+    const message = `access begins at ${from}`;
+    const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Scheduled', message }];
+    const found = request('a', { approval: { state: 'Scheduled', until: from }, conditions }, { startAt: from });
+    const template = (approvals: object) => ({
+      kind: 'PodAccessTemplate',
+      metadata: { name: 'shell', namespace: 'payments' },
+      spec: { accessConfig: { approvals } },
+    });
+    await open({ podaccessrequests: [found], podaccesstemplates: [template({ all: [], claimWithin: '1m' })] });
+    const [start, times] = ['drawbridge start pod/a -n payments', `from ${from} until ${until}`];
+    const { stdout } = await cluster.run(['get', 'a']);
+    assert.match(stdout, new RegExp(`^State: +Scheduled\nTo do: +begin access ${times} with: ${start}\n$`, 'm'));
+    assert.ok(!stdout.includes('Begins'), stdout);
+    const { stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
+    assert.ok(
+      stderr.includes(`still waits; ${times}, the requester can begin access with: ${start}. To go on`),
+      stderr,
+    );
+    await open({ podaccessrequests: [found], podaccesstemplates: [template({ all: [] })] });
+    assert.match((await cluster.run(['get', 'a'])).stdout, new RegExp(`^Note: +${message}\nBegins: +${from} `, 'm'));
+    assert.ok(
+      (await cluster.run(['watch', 'a', '--timeout', '1ms'])).stderr.includes(`still waits; ${message}. To go`),
+    );
+  });
+
   const denials: readonly (readonly [
     title: string,
     status: object,
@@ -294,7 +321,7 @@ describe('the client says what happened:', () => {
       'start is not needed, if the template wants none',
       { approval: { state: 'Pending' } },
       ['start'],
-      'NotClaimable: template "shell" has no claimWithin, so access begins without a claim; omit spec.claimed',
+      'NotClaimable: template "shell" has no approvals.claimWithin, so access opens without a claim; omit spec.claimed',
       /^drawbridge: denied: NotClaimable: access through template shell begins by itself, without start; to wait for access: drawbridge watch pod\/a -n payments$/m,
     ],
     [
@@ -318,7 +345,7 @@ describe('the client says what happened:', () => {
       'start is too late',
       { ready: true, grant },
       ['start'],
-      'NotClaimable: template "shell" has no claimWithin, so access begins without a claim; omit spec.claimed',
+      'NotClaimable: template "shell" has no approvals.claimWithin, so access opens without a claim; omit spec.claimed',
       /: the access of a has begun already, without start; to see it: drawbridge get pod\/a -n payments$/m,
     ],
     [
