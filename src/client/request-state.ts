@@ -22,7 +22,10 @@ export interface RequestState {
   readonly state: State;
   /** What the request waits for, why it was denied, why it ended, or that its command is missing; empty if the request has no such text. */
   readonly why: string;
-  /** The reason of the condition behind `why`, from which `codeOf` reads the code; empty if there is none. */
+  /**
+   * The code of the denial in `status.ended`, or else the reason of the condition behind `why`. `codeOf` reads the code from either. Empty
+   * if there is none.
+   */
   readonly code: string;
   /** When access ends or has ended, epoch ms; undefined before the grant. */
   readonly endsMs: number | undefined;
@@ -80,7 +83,10 @@ export function stateOf(request: KubeObject): RequestState {
   const failed = conditions.find(
     (condition) => condition.status === 'False' && !temporary.includes(condition.type) && !repeatsDenial(condition),
   );
-  if (ready?.status === 'False' && deniedReasons.includes(ready.reason)) return stateWith('Denied', failed ?? ready);
+  if (ready?.status === 'False' && deniedReasons.includes(ready.reason)) {
+    const denial = failed ?? ready;
+    return stateWith('Denied', { reason: status.ended?.reason ?? denial.reason, message: denial.message });
+  }
   if (ready?.status === 'False' && endReasons.includes(ready.reason)) return stateWith('Ended', ready);
   if (own(status, 'ended') !== undefined) return stateWith('Ended', failed ?? ready);
   if (failed) return stateWith(isEnd(failed, status) ? 'Ended' : 'Denied', failed);

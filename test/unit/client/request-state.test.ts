@@ -104,6 +104,15 @@ const cases: readonly Case[] = [
     code: 'Denied',
   },
   {
+    what: 'that was approved, but not claimed in time',
+    request: object({
+      conditions: [condition('AccessApproved', 'False', 'TimedOut'), condition('Ready', 'False', 'Denied')],
+      ended: { how: 'Denied', reason: 'NotClaimed' },
+    }),
+    state: 'Denied',
+    code: 'NotClaimed',
+  },
+  {
     what: 'whose Ready condition says Expired',
     request: object({ grant, conditions: [condition('Ready', 'False', 'Expired')] }),
     state: 'Ended',
@@ -151,6 +160,20 @@ describe('the state of a request', () => {
     assert.equal(remedyOf('TimedOut'), remedyOf('NotApproved'));
     assert.equal(remedyOf('constructor'), '');
     assert.match(remedyOf('ResourceRefused', 'a quota; lower the resources'), /^Ask the author of the template/);
+  });
+
+  it('tells the requester, and no approver, what to do about access that was not claimed', () => {
+    const conditions = [
+      condition('AccessApproved', 'False', 'TimedOut', 'the requester did not claim the access'),
+      condition('Ready', 'False', 'Denied'),
+    ];
+    const request = object({ conditions, ended: { how: 'Denied', reason: 'NotClaimed' } });
+    const details = detailsOf(request, 0);
+    assert.match(
+      details,
+      /^Denied: +NotClaimed: the requester did not claim the access\nTo do: +Create a new request/m,
+    );
+    assert.doesNotMatch(details, /approvers/);
   });
 
   const questions: readonly (readonly [question: string | undefined, request: KubeObject])[] = [
