@@ -19,7 +19,7 @@ export type Placeholder =
 
 type Segment =
   | { readonly kind: 'literal'; readonly text: string }
-  | { readonly kind: 'value'; readonly placeholder: Placeholder; readonly context: QuoteContext };
+  | { readonly kind: 'value'; readonly placeholder: Placeholder; readonly isQuoted: boolean };
 
 /** A parsed `accessConfig.accessCommand`. */
 export type AccessCommand = readonly Segment[];
@@ -54,30 +54,29 @@ export function parseAccessCommand(
     );
   }
   const segments: Segment[] = [];
-  let context = startOfCommand;
+  let openQuote: OpenQuote;
   let position = 0;
   while (position < text.length) {
     const opening = text.indexOf('{{', position);
     const literal = text.slice(position, opening < 0 ? text.length : opening);
     if (literal !== '') {
       segments.push({ kind: 'literal', text: literal });
-      context = scanShell(context, literal);
+      openQuote = openQuoteAfter(literal, openQuote);
     }
     if (opening < 0) break;
     PLACEHOLDER.lastIndex = opening;
     const match = PLACEHOLDER.exec(text);
     if (!match) return refuse(`contains ${JSON.stringify(excerpt(text, opening))}; ${allowed()}`);
-    segments.push({ kind: 'value', placeholder: placeholderOf(match), context });
-    context = scanShell(context, 'x');
+    segments.push({ kind: 'value', placeholder: placeholderOf(match), isQuoted: openQuote !== undefined });
     position = PLACEHOLDER.lastIndex;
   }
   return { command: segments };
 }
 
 /**
- * Renders the command for one pod, and quotes values for POSIX shells and fish where necessary. Code `InvalidAccessCommand` if a label or
- * annotation is absent or empty, if a value would change the command or what the terminal shows, or if the result has more than 4,096
- * characters.
+ * Renders the command for one pod, and quotes values for POSIX shells and fish where necessary. `wordsOf` must accept the command, because
+ * a backslash, `$`, or backquote outside of single quotes could cancel that quoting. Code `InvalidAccessCommand` if a label or annotation
+ * is absent or empty, if a value would change the command or what the terminal shows, or if the result has more than 4,096 characters.
  */
 export function renderAccessCommand(
   command: AccessCommand,
@@ -108,11 +107,10 @@ export function renderAccessCommand(
         `names ${description}, whose value on ${title} begins with "-", as an option does; remove the placeholder`,
       );
     }
-    const quoted = quoteForShell(value, segment.context);
+    const quoted = quoteForShell(value, segment.isQuoted);
     if (quoted === undefined) {
       return refuse(
-        `names ${description} inside quotes or a substitution, or after a backslash or dollar sign, where a shell can interpret its ` +
-          `value on ${title}; write the placeholder as a word of its own`,
+        `names ${description} inside quotes, where a shell can interpret its value on ${title}; write the placeholder as a word of its own`,
       );
     }
     text += quoted;
@@ -166,44 +164,19 @@ export const refuse = (why: string, key?: string): { readonly violation: Violati
   },
 });
 
-/**
- * The context in a POSIX shell command where a value is inserted. It models only as much of the shell grammar as is needed to decide
- * whether single quotes protect the value. If that is unclear, the value counts as unprotected.
- */
-interface QuoteContext {
-  readonly quote: 'none' | 'single' | 'double';
-  /** Set if an active backslash or `$` precedes, which changes the meaning of the next character. */
-  readonly precededBy: 'backslash' | 'dollar' | undefined;
-  /** A substitution or an ANSI-C string precedes: quotes nest inside it, so this scanner cannot track them. */
-  readonly unclear: boolean;
-}
+type OpenQuote = "'" | '"' | undefined;
 
-const startOfCommand: QuoteContext = { quote: 'none', precededBy: undefined, unclear: false };
-
-/** The context after `text`. */
-function scanShell(context: QuoteContext, text: string): QuoteContext {
-  let { quote, precededBy, unclear } = context;
+/** The quote that is open after `text`, if `open` is open before it. */
+function openQuoteAfter(text: string, open: OpenQuote): OpenQuote {
+  let quote = open;
   for (const character of text) {
-    if (quote === 'single') {
-      if (character === "'") quote = 'none';
-      continue;
-    }
-    const before = precededBy;
-    precededBy = undefined;
-    if (before === 'backslash') continue;
-    if (character === '`' || (before === 'dollar' && '({\'"'.includes(character))) unclear = true;
-    if (character === '\\') precededBy = 'backslash';
-    else if (character === '$') precededBy = 'dollar';
-    else if (character === '"') quote = quote === 'double' ? 'none' : 'double';
-    else if (character === "'" && quote === 'none') quote = 'single';
+    if (character === quote) quote = undefined;
+    else if (quote === undefined && (character === "'" || character === '"')) quote = character;
   }
-  return { quote, precededBy, unclear };
+  return quote;
 }
 
-/** The value as a shell word or a part of one; undefined if no quoting protects it in this context. */
-function quoteForShell(value: string, context: QuoteContext): string | undefined {
-  if (context.precededBy) return undefined;
-  if (isPlainWord(value)) return value;
-  if (context.quote !== 'none' || context.unclear) return undefined;
-  return shellWord(value);
+/** The value as a shell word or a part of one; undefined if it needs quotes and is already between quotes. */
+function quoteForShell(value: string, isQuoted: boolean): string | undefined {
+  return isQuoted && !isPlainWord(value) ? undefined : shellWord(value);
 }

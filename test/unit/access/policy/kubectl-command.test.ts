@@ -171,6 +171,13 @@ describe('the client in an access command', () => {
     assert.ok('violation' in render('curl {{ .Metadata.Name }}'));
   });
 
+  for (const before of ['"', "'", '\\', '$', '`', "$'a\\' ", '"$(echo "', '${x:-"', 'a "b" "']) {
+    it(`is refused with a value that needs quotes after ${before}`, () => {
+      const command = `kubectl exec ${pod.name} -- x ${before}{{ index .Metadata.Labels "team" }}`;
+      for (const after of ['', '"', "'", '`', ')"', '"}']) assert.ok('violation' in render(command + after), command);
+    });
+  }
+
   it('is the only program that a real shell runs, with exactly the following arguments', () => {
     const piece = fc.constantFrom(
       'a',
