@@ -355,6 +355,14 @@ const isOpen = (request: RequestView, signer: EndSigner, clock: Clock): boolean 
 
 const grantsOf = ({ name, grant }: RequestView) => {
   if (!grant) return [];
-  const { template, subjects, session } = grant;
-  return [{ request: name, template: template.name, subjects, ...(session ? { viaGateway: true as const } : {}) }];
+  const { template, subjects, rules, session } = grant;
+  return [
+    {
+      request: name,
+      template: template.name,
+      subjects,
+      ...(rules ? { rules } : {}),
+      ...(session ? { viaGateway: true as const } : {}),
+    },
+  ];
 };

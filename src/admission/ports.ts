@@ -8,7 +8,7 @@ import type { notPlanned, PlannedTemplate, TemplateInput } from '../access/polic
 import type { VotedRequest } from '../access/policy/vote-policy.ts';
 import type { VoteAttestation, VoteSpec } from '../api/access/access-vote.ts';
 import type { Ended } from '../api/access/ended.ts';
-import type { GrantSubject } from '../api/access/grant.ts';
+import type { GrantedRule, GrantSubject } from '../api/access/grant.ts';
 import type { RequestKind } from '../api/access/kinds.ts';
 import type { TemplateKind } from '../api/access/names.ts';
 import type {
@@ -52,6 +52,8 @@ export interface PodGrant {
   /** Name of the template of the request. */
   readonly template: string;
   readonly subjects: readonly GrantSubject[];
+  /** What the subjects may do. Undefined in grants that earlier versions of drawbridge wrote. */
+  readonly rules?: readonly GrantedRule[];
   /** True if the subjects may connect only through the gateway. */
   readonly viaGateway?: true;
 }

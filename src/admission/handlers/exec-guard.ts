@@ -64,8 +64,15 @@ const connectDetails = ({ pod, container, interactive }: PodConnect): NonNullabl
 
 /** The grant that allows `user` to connect to the pod; undefined if none does. */
 function grantFor(pod: ConnectTarget | undefined, user: UserInfo): PodGrant | undefined {
-  return pod?.grants.find(({ subjects }) => subjects.some((subject) => isSubject(subject, user)));
+  return pod?.grants.find((grant) => isGrantOf(grant, user));
 }
+
+const isGrantOf = ({ subjects }: PodGrant, user: UserInfo): boolean =>
+  subjects.some((subject) => isSubject(subject, user));
+
+/** Whether the rules of the grant permit calls of this subresource. True for a grant without rules, from an earlier version. */
+const permits = ({ rules }: PodGrant, subresource: string): boolean =>
+  rules?.some(({ resources }) => resources.includes(`pods/${subresource}`)) ?? true;
 
 const groupsOf = (grant: PodGrant | undefined): string[] =>
   (grant?.subjects ?? []).filter(({ kind }) => kind === 'Group').map(({ name }) => name);
@@ -96,14 +103,19 @@ const ephemeralContainers = (pod: unknown): readonly unknown[] =>
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
-/** Records who connects to which pod, with an audit line and, except for dry runs, an Event on the pod. It never denies. */
+/**
+ * Records who connects to which pod, with an audit line and, except for dry runs, an Event on the pod. The line names the request whose
+ * grant permits the call; none if other RBAC permissions do. It never denies.
+ */
 export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cachedConnectTarget'>): Handler {
   return {
     decide(review) {
       const connect = readConnect(review);
       if (!review.dryRun) ports.recordConnect(connectEvent(connect));
       const pod = ports.cachedConnectTarget(connect.namespace, connect.pod);
-      const grant = grantFor(pod, review.user);
+      const grant = pod?.grants.find(
+        (each) => isGrantOf(each, review.user) && !each.viaGateway && permits(each, review.subResource),
+      );
       return {
         details: { ...connectDetails(connect), ...(grant ? { request: grant.request } : {}) },
         decidingGroups: groupsOf(grant),
@@ -150,7 +162,8 @@ export function guardGateway(ports: Pick<AdmissionPorts, 'gatewayTarget' | 'reco
       const details = connectDetails(connect);
       if (!forwardedByGateway.includes(review.subResource)) return deny(gatewayStaysOut(review.subResource), details);
       const pod = await ports.gatewayTarget(connect.namespace, connect.pod, signal);
-      const [grant] = pod?.grants ?? [];
+      const grants = pod?.grants ?? [];
+      const grant = grants.find((each) => permits(each, review.subResource)) ?? grants[0];
       const objectUid = pod ? { objectUid: pod.uid } : {};
       if (!grant) return { ...deny(noGatewayGrant(connect), details), ...objectUid };
       if (!review.dryRun) ports.recordConnect(connectEvent(connect));

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { connectTargets } from '../../../src/access/admission-reads.ts';
+import { baseRules, confinedTo } from '../../../src/access/policy/granted-rules.ts';
 import { openAccessStores } from '../../../src/access/stores/access-stores.ts';
 import { planHashAnnotation } from '../../../src/api/access/names.ts';
 import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
@@ -39,7 +40,14 @@ describe('the lookup of a pod that a user enters', () => {
   const opened = () => ({
     uid: pod.metadata.uid,
     isAccessPod: true,
-    grants: [{ request: 'debug', template: 'payments-shell', subjects: [{ kind: 'User', name: 'alice' }] }],
+    grants: [
+      {
+        request: 'debug',
+        template: 'payments-shell',
+        subjects: [{ kind: 'User', name: 'alice' }],
+        rules: confinedTo(pod.metadata.name, baseRules),
+      },
+    ],
   });
 
   it('finds an access pod with the subjects of its grant', async () => {

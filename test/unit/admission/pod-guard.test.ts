@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { confinedTo } from '../../../src/access/policy/granted-rules.ts';
 import { alice, connectReview, debugReview, paths, World } from './support.ts';
 
 const pod = 'debug-1a2b3c4d-access';
@@ -165,6 +166,23 @@ describe('guarding against the gateway', () => {
       assert.equal(world.connectEvents.length, 1);
     });
   }
+
+  it('names the grant that permits the call, of several on the pod', async () => {
+    const grant = {
+      template: 'shell',
+      subjects: [{ kind: 'User' as const, name: 'alice' }],
+      viaGateway: true as const,
+    };
+    const rules = (resource: string) =>
+      confinedTo(pod, [{ apiGroups: [''], resources: [resource], verbs: ['create'] }]);
+    const grants = [
+      { ...grant, request: 'ports', rules: rules('pods/portforward') },
+      { ...grant, request: 'sh', rules: rules('pods/exec') },
+    ];
+    world.pod = { uid: 'p-1', isAccessPod: true, grants };
+    await world.review(paths.guardGateway, connectReview('exec', { name: pod, userInfo: gateway }));
+    assert.equal(world.lines[0]?.request, 'sh');
+  });
 
   for (const [title, target] of [
     ['that has no grant', { uid: 'p-1', isAccessPod: false, grants: [] }],

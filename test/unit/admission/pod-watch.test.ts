@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { confinedTo } from '../../../src/access/policy/granted-rules.ts';
 import { connectReview, debugReview, paths, World } from './support.ts';
 
 describe('recording of pod connections', () => {
@@ -91,6 +92,48 @@ describe('recording of pod connections', () => {
     };
     await world.review(paths.watchPod, connectReview('exec'));
     assert.equal(world.lines[0]?.request, 'look');
+  });
+
+  describe('of a user with several grants on the pod', () => {
+    const subjects = [{ kind: 'User', name: 'alice' }] as const;
+    const grant = (request: string, ...resources: string[]) => ({
+      request,
+      template: 'shell',
+      subjects: [...subjects],
+      rules: confinedTo(
+        'web-0',
+        resources.map((resource) => ({ apiGroups: [''], resources: [resource], verbs: ['create'] })),
+      ),
+    });
+    const named = async (event: 'exec' | 'attach' | 'portforward'): Promise<string | undefined> => {
+      await world.review(paths.watchPod, connectReview(event));
+      return world.lines.at(-1)?.request;
+    };
+
+    it('names the request whose grant permits the call', async () => {
+      const grants = [grant('logs', 'pods/log'), grant('sh', 'pods/exec'), grant('ports', 'pods/portforward')];
+      world.pod = { uid: 'p-1', isAccessPod: false, grants };
+      assert.equal(await named('exec'), 'sh');
+      assert.equal(await named('portforward'), 'ports');
+      assert.equal(await named('attach'), undefined, 'other RBAC permissions allowed it');
+    });
+
+    it('names the first of several that permit it', async () => {
+      world.pod = { uid: 'p-1', isAccessPod: false, grants: [grant('sh', 'pods/exec'), grant('sh2', 'pods/exec')] };
+      assert.equal(await named('exec'), 'sh');
+    });
+
+    it('names no grant that permits the call only through the gateway', async () => {
+      const gateway = { ...grant('recorded', 'pods/exec'), viaGateway: true as const };
+      world.pod = { uid: 'p-1', isAccessPod: false, grants: [gateway, grant('sh', 'pods/exec')] };
+      assert.equal(await named('exec'), 'sh');
+    });
+
+    it('names a grant of an earlier version, which has no rules', async () => {
+      const { rules: _, ...old } = grant('old');
+      world.pod = { uid: 'p-1', isAccessPod: false, grants: [old] };
+      assert.equal(await named('exec'), 'old');
+    });
   });
 
   it('writes no Event on dry run', async () => {
