@@ -54,7 +54,9 @@ export class TemplatePlans {
       const planned = this.#plan(template, spec, emptyNamespace);
       const found = 'violation' in planned ? [planned.violation, ...(planned.others ?? [])] : [];
       const patch = this.#patchViolation(spec);
-      return patch ? [...found, patch] : found;
+      // A patch that is too large to check must not hide the violations of the pod.
+      const isKnown = patch && (patch.code !== 'PlanTooLarge' || found.length === 0);
+      return isKnown ? [...found, patch] : found;
     }, signal);
   }
 

@@ -136,6 +136,19 @@ describe('plans of templates', () => {
     );
   });
 
+  it('find the violations of the pod even if the patch is too large for a webhook', async () => {
+    const large = { op: 'add', path: '/spec/x', value: 'x'.repeat(admissionWork) };
+    const found = await plans([], [], admissionWork).violationsInEmptyNamespace(
+      template({ podSpec: { containers: [privileged] }, ...patch(large) }),
+      signal,
+    );
+    assert.ok(found !== notPlanned);
+    assert.deepEqual(
+      found.map(({ code }) => code),
+      ['PodReachesTooFar'],
+    );
+  });
+
   it('say what other objects deny now', async () => {
     const codeNow = async (given: TemplatePlans, spec: object, kind?: PlannedTemplate['kind']) =>
       codeOf(await inNamespace(given, template(spec, kind)));
