@@ -30,7 +30,7 @@ export const requestConditionTexts: Readonly<Record<RequestCondition, string>> =
   AccessResourcesReady:
     '`NotYetReady`: the Pod is not Ready yet; the message says what it waits for. `AccessEnded`: access has ended.',
   AccessApproved:
-    'Only for requests that wait for other people, for their time, or for a claim. `Unknown` while the request waits; the message says for what and until when. Another code, such as `TemplateNotReady` or `NoRunningPod`: the request is approved, and waits for its template or workload. False once the request is denied or withdrawn.',
+    'Only for requests that wait for other people, for their time, or for a claim. `Unknown` while the request waits; the message says for what and until when. Another code, such as `TemplateNotReady` or `NoRunningPod`: the request is approved, and waits for its template or workload. False once the request is denied or withdrawn: `NotApproved` and `NotClaimed` are [codes](codes.md), and `Denied` is a vote.',
   AccessShortened:
     'Only for access that is shorter than asked, and it does not count for `ready`. `LessThanAsked`: the template or a vote allows less. `TemplateChanged`: an edit of the template ends the access earlier; False with `AsGranted` once another edit restores the end, or an extension reaches what was asked.',
   RecordingLost:

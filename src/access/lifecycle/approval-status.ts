@@ -130,15 +130,18 @@ export function approvedBy(opening: Due, judged: readonly JudgedVote[]): Approva
 
 /** The denial of a request that was not approved or not claimed in time. */
 export function timedOut({ missing, atMs }: Extract<Opening, { is: 'timedOut' }>): Violation {
-  const what =
-    missing === 'approvals'
-      ? 'the approvals that the template requires did not come'
-      : 'the requester did not claim the access';
-  return {
-    code: missing === 'approvals' ? 'NotApproved' : 'NotClaimed',
-    message: `${what} by ${formatTime(atMs)}; create a new request`,
-    status: 403,
-  };
+  const by = formatTime(atMs);
+  return missing === 'approvals'
+    ? {
+        code: 'NotApproved',
+        message: `the approvals that the template requires did not come by ${by}; create a new request`,
+        status: 403,
+      }
+    : {
+        code: 'NotClaimed',
+        message: `the request was approved, but the requester did not claim the access by ${by}; create a new request`,
+        status: 403,
+      };
 }
 
 /** The denial of the request, or of an extension, by a vote. */

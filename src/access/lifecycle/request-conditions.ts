@@ -22,8 +22,8 @@ const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, strin
   InvalidDuration: ['AccessDurationsValid', 'NotAcceptable'],
   TooLate: ['AccessStillValid', tooLateReason],
   VoteDenied: [approvalCondition, 'Denied'],
-  NotApproved: [approvalCondition, 'TimedOut'],
-  NotClaimed: [approvalCondition, 'TimedOut'],
+  NotApproved: [approvalCondition, 'NotApproved'],
+  NotClaimed: [approvalCondition, 'NotClaimed'],
 };
 
 /** The type and the reason of the condition that shows a denial with `code`. */

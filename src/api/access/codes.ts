@@ -92,8 +92,8 @@ export const requestCodes = {
   },
   NotClaimed: {
     audience: 'requester',
-    meaning: 'The requester did not set `spec.claimed` within `claimWithin`.',
-    remedy: 'Create a new request.',
+    meaning: 'The request was approved, but the requester did not set `spec.claimed` within `claimWithin`.',
+    remedy: 'Create a new request, and begin its access in time with `drawbridge start NAME`.',
   },
   NotExtendable: {
     audience: 'requester',

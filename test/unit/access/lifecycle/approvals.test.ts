@@ -111,7 +111,11 @@ describe('access that others approve', () => {
   it('is denied when no approval comes in time, and the denial can be read for an hour', async () => {
     stage.ask();
     await stage.pass(61 * minute);
-    assert.match(approved(), /^False TimedOut: the approvals .* did not come by /);
+    assert.match(approved(), /^False NotApproved: the approvals .* did not come by /);
+    const { message = '' } = stage.status.conditions?.find(({ type }) => type === 'Ready') ?? {};
+    assert.match(message, /^NotApproved: the approvals /, 'the column WHY of kubectl get');
+    assert.equal(stage.status.ended?.reason, 'NotApproved');
+    assert.equal(stage.events.at(-1)?.reason, 'NotApproved');
     stage.vote('carol');
     await stage.pass(50 * minute);
     assert.ok(stage.request, 'still there');

@@ -88,7 +88,7 @@ describe('access that others approve, while it cannot open yet', () => {
       await stage.pass();
       await templateIs('not ready');
       await stage.pass(61 * minute);
-      assert.match(approved(), /^False TimedOut: /);
+      assert.match(approved(), /^False NotApproved: /);
     });
 
     it('is denied ten minutes after the last time at which it could have opened', async () => {

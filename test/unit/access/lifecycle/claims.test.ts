@@ -59,6 +59,22 @@ describe('access that its requester claims', () => {
     assert.ok(stage.isOpen);
   });
 
+  it('says that it was approved, but not claimed in time, in its condition, its Event, and its end', async () => {
+    stage.vote('carol');
+    await stage.pass(31 * minute);
+    const messageOf = (type: string) => {
+      const { status, reason, message } = stage.status.conditions?.find((each) => each.type === type) ?? {};
+      return `${status} ${reason}: ${message}`;
+    };
+    const text =
+      'the request was approved, but the requester did not claim the access by 2026-11-21T09:30:00Z; create a new request';
+    assert.equal(messageOf('AccessApproved'), `False NotClaimed: ${text}`);
+    assert.equal(messageOf('Ready'), `False Denied: NotClaimed: ${text}`);
+    assert.equal(stage.status.ended?.reason, 'NotClaimed');
+    const { reason, note } = stage.events.at(-1) ?? {};
+    assert.deepEqual([reason, note], ['NotClaimed', text]);
+  });
+
   for (const [what, signature] of [
     ['without a signature', () => undefined],
     [
