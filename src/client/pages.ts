@@ -19,9 +19,9 @@ export async function printPages(
   let count = 0;
   const printed = new Set<string | undefined>();
   const print = async (pages: readonly (Page | undefined)[]): Promise<void> => {
-    // A list that expires restarts. Do not print an object twice.
+    // If a list expires, it restarts from its first page. Skip the objects that are printed already.
     const items = pages.flatMap((page) =>
-      (page?.items ?? []).filter(({ metadata }) => !(page?.restarted && printed.has(metadata.uid))),
+      (page?.items ?? []).filter(({ metadata: { uid } }) => uid === undefined || !printed.has(uid)),
     );
     // Call `matches` for all items at once, because it may ask the API server; the transport limits how many calls run at a time.
     const results = await Promise.all(items.map(matches));
@@ -44,7 +44,7 @@ export async function printPages(
       throw error;
     throw new Problem(
       exits.denied,
-      `denied: ${plainMessage(error.message)}; name one namespace with -n, or ask an administrator`,
+      `denied: ${plainMessage(error.message)}; use -n NAMESPACE instead of -A, or ask an administrator for this permission`,
     );
   }
   printer.end();

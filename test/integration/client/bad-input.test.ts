@@ -78,7 +78,11 @@ describe('drawbridge says what to do in one line', () => {
       3,
       /cannot create resource "podaccessrequests"/,
     );
-    assertLine(await client.run(stage.alice, 'list', '-A'), 3, /name one namespace with -n/);
+    assertLine(
+      await client.run(stage.alice, 'list', '-A'),
+      3,
+      /use -n NAMESPACE instead of -A, or ask an administrator for this permission$/m,
+    );
   });
 
   it('for a request or template that does not exist', async () => {

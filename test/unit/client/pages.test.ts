@@ -29,6 +29,37 @@ const template = (name: string) => ({
   status: { ready: true },
 });
 
+describe('a list that expires between two pages', () => {
+  it('prints each object once, also those of the second page that it reads again', async () => {
+    const names = ['first', 'second', 'third'];
+    let hasExpired = false;
+    const cluster = await ScriptedCluster.open({}, ({ path, query }, answer) => {
+      if (!path.endsWith('/podaccessrequests')) return false;
+      const page = Number(query.get('continue') ?? 0);
+      if (page === 2 && !hasExpired) {
+        hasExpired = true;
+        answer.json(410, { kind: 'Status', code: 410, reason: 'Expired', message: 'the continue token has expired' });
+        return true;
+      }
+      const metadata = { resourceVersion: '7', ...(page < 2 ? { continue: String(page + 1) } : {}) };
+      answer.json(200, { metadata, items: [request(names[page] ?? '')] });
+      return true;
+    });
+    try {
+      const { code, stdout, stderr } = await cluster.run(['list']);
+      assert.equal(code, 0, stderr);
+      assert.ok(hasExpired);
+      const [, ...rows] = stdout.trimEnd().split('\n');
+      assert.deepEqual(
+        rows.map((row) => row.split(' ')[0]),
+        names,
+      );
+    } finally {
+      await cluster.close();
+    }
+  });
+});
+
 describe('a table of 10,000 objects', () => {
   const cases: readonly (readonly [argv: readonly string[], plural: string, object: (name: string) => object])[] = [
     [['list'], 'podaccessrequests', request],
