@@ -63,7 +63,7 @@ const otherTexts: Readonly<Record<string, string>> = {
   LeaseOver:
     'The component reported no valid outcome before the deadline of the run, or within `maxRunSeconds`, which the message says with its value, or a restart or a change of the leader interrupted the run. The server runs it again.',
   MissingAlreadySatisfied:
-    'The component reported NotReady, but its missing inputs held when it was called. Check how it reads the entry. If it waits for `noReaders`, no component reads that output: while something else uses what the component created, it must answer `Retry`.',
+    'The component reported NotReady, but its missing inputs held when it was called. Check how it reads the entry. If it waits for `noReaders`, no component reads that output: while other objects use what the component created, it must answer `Retry`.',
   NotWritten:
     'The API server rejected the outputs, their removal, or the removal of the access of an abandoned component. The message has the cause.',
   NotStored:

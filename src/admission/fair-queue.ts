@@ -17,7 +17,7 @@ const MAX_USAGES = 4096;
 interface JobOptions {
   /** Who caused the job, if several callers share one source. Tenants share the processor time of their source. Default: no tenant. */
   readonly tenant?: string;
-  /** Minimum usage to charge, milliseconds. It covers work that the job only starts. Above 5 ms, the job is long. Default 0. */
+  /** Minimum usage to charge, milliseconds. Also for work that goes on after the job. Above 5 ms, the job is long. Default 0. */
   readonly leastMs?: number;
   /** If it aborts before the job starts, the job leaves the queue and rejects with the reason. */
   readonly signal?: AbortSignal;
@@ -38,8 +38,8 @@ interface Usage {
 
 /**
  * Runs jobs that need the processor, one at a time, and pauses after each slice of 5 ms for other work of the process. If no job waits and
- * the slice is not used up, a new job runs at once. Otherwise, the next job is one of the source (client address) with the lowest recorded
- * usage, and of its tenant with the lowest. So sources and tenants of costly calls wait behind the others. Within a tenant, jobs that are
+ * the slice is not used up, a new job runs at once. Otherwise, the queue chooses the source (client address) with the
+ * lowest recorded usage, then the tenant of that source with the lowest, and runs its oldest job. So sources and tenants of costly calls wait behind the others. Within a tenant, jobs that are
  * expected to take longer than a slice wait behind all others.
  */
 export class FairQueue {
@@ -47,7 +47,7 @@ export class FairQueue {
   readonly #maxWaiting: number;
   /** By source, and by `tenantKey` for jobs with a tenant. */
   readonly #usage = new RecentMap<string, Usage>(MAX_USAGES);
-  /** Waiting jobs by source and tenant, oldest first, long ones after all others. No map and no list is empty. */
+  /** Waiting jobs by source and tenant, oldest first, long ones after all others. No inner map and no list is empty. */
   readonly #jobs = new Map<string, Map<string, Job[]>>();
   #waiting = 0;
   #sliceMs = 0;
@@ -59,9 +59,9 @@ export class FairQueue {
   }
 
   /**
-   * Settles as `job` does. The queue measures only the synchronous part of the job and does not wait for the rest. If too many jobs wait,
-   * the queue removes one of the source with the most, and of its tenant with the most: the newest long job, or else the newest job. That
-   * job rejects with CodedError `Overloaded`.
+   * Settles as `job` does. The queue measures only the synchronous part of the job and does not wait for the rest. If more than
+   * `maxWaiting` jobs wait, the queue chooses the source with the most waiting jobs, then the tenant of that source with the most, and
+   * removes its newest long job or, if it has none, its newest job. That job rejects with CodedError `Overloaded`.
    */
   run<T>(source: string, job: () => T | Promise<T>, options: JobOptions = {}): Promise<T> {
     const { tenant = '', leastMs = 0, signal } = options;
@@ -102,7 +102,7 @@ export class FairQueue {
       this.#charge(source, ms, nowMs);
       if (tenant !== '') this.#charge(tenantKey(source, tenant), ms, nowMs);
       this.#sliceMs += ms;
-      this.#pause();
+      this.#scheduleSlice();
     }
   }
 
@@ -110,8 +110,8 @@ export class FairQueue {
     this.#usage.set(key, { ms: this.#usageOf(key, atMs) + ms, atMs });
   }
 
-  /** Ends the slice: pauses, then runs waiting jobs in a new slice. */
-  #pause(): void {
+  /** Schedules the next slice after a pause, unless one is scheduled. Until then, jobs may use up the current slice. */
+  #scheduleSlice(): void {
     if (this.#pausing) return;
     this.#pausing = true;
     void pause(this.#clock).then(() => this.#runSlice());
@@ -163,7 +163,7 @@ const tenantKey = (source: string, tenant: string): string => `${source} ${tenan
 const jobsIn = (tenants: ReadonlyMap<string, readonly Job[]>): number =>
   [...tenants.values()].reduce((sum, jobs) => sum + jobs.length, 0);
 
-/** The first key with the lowest rank; empty if the map is. */
+/** The first key with the lowest rank; the empty string if the map is empty. */
 function lowest<Value>(map: ReadonlyMap<string, Value>, rank: (key: string, value: Value) => number): string {
   let found = { key: '', rank: Number.POSITIVE_INFINITY };
   for (const [key, value] of map) {

@@ -45,7 +45,7 @@ export interface StreamListener {
    * Undefined while the listener can take more messages. Otherwise, resolves once it can; until then, the stream reads nothing. Never
    * rejects.
    */
-  readonly room?: Promise<void> | undefined;
+  readonly drained?: Promise<void> | undefined;
 }
 
 interface PodStreamDeps {
@@ -211,8 +211,8 @@ export class PodStream {
   }
 
   #waitForListener(flow: Flow): void {
-    const room = this.#deps.listener?.room;
-    if (this.#state === 'open' && room !== undefined) flow.waitFor(room);
+    const drained = this.#deps.listener?.drained;
+    if (this.#state === 'open' && drained !== undefined) flow.waitFor(drained);
   }
 
   #insert(frame: Buffer): void {

@@ -35,7 +35,10 @@ export interface Entry {
   readonly disabled: ReadonlySet<string>;
   /** Names of all components in `spec.components`. */
   readonly named: readonly string[];
-  /** Size in bytes, as `entryBytes` counts it. Above 65,536, no run starts, and users and components cannot let it grow. */
+  /**
+   * Size in bytes, as `entryBytes` counts it. Above 65,536, the server reconciles no component, and rejects writes of users and components
+   * that make the entry grow. An entry that is being deleted has no limit.
+   */
   readonly bytes: number;
   /** Each read may return another copy, so do not mutate it. */
   readonly content: EntryContent;
@@ -51,7 +54,7 @@ type Annotated = Pick<Entry, 'annotations'>;
 
 /**
  * Whether a user abandoned the component for this entry: the server no longer runs it, and does not wait for its teardown. For an entry that
- * is not being deleted, the webhook must have recorded the user: earlier versions ignored the annotation on such entries.
+ * is not being deleted, the webhook must have recorded the user: earlier versions ignored the annotation on such entries, so an old annotation has no effect after an upgrade.
  */
 export const isAbandoned = (
   { annotations, deleting }: Annotated & Pick<Entry, 'deleting'>,

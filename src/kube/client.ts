@@ -81,8 +81,8 @@ export interface TokenUser {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A complete list. */
-export interface ListPage {
+/** All pages of a list. */
+export interface ObjectList {
   readonly items: KubeObject[];
   /** resourceVersion of the collection, from which a watch can start. */
   readonly resourceVersion: string;
@@ -90,10 +90,11 @@ export interface ListPage {
 
 /**
  * Calls the API server of one cluster. Objects of all resources are plain JSON. A call rejects with ApiError (code, reason, retryAfterMs)
- * on an answer other than 2xx; only `delete` resolves on 404. It rejects with TransportError without a usable answer, and with the reason
- * of `signal` if that aborts. An invalid name or a missing namespace rejects with a CodedError of `resourcePath`.
+ * on an answer other than 2xx; only `delete` resolves on 404. Without a usable answer, it rejects with TransportError; if `signal` aborts,
+ * with the reason of `signal`; on an invalid name, with CodedError `InvalidPathSegment`; without a required namespace, with
+ * `NamespaceRequired`.
  *
- * A call takes at most four attempts and 30 s (a list: for each page). Reads and reviews are retried if the server is unreachable, or
+ * A call takes at most four attempts and, by default, 30 s (a list: for each page). Reads and reviews are retried if the server is unreachable, or
  * answers 429 or 5xx. Writes are retried only if the server did not act: it answered 429 or 503, with Retry-After, or there was no
  * connection.
  */
@@ -101,7 +102,7 @@ export interface Client {
   /** Gets an object, or a subresource of it. */
   get(resource: Resource, name: ObjectName, options?: CallOptions & { subresource?: string }): Promise<KubeObject>;
   /** Lists all pages, in order. Rejects if a page fails. If the list expires between two pages, restarts it once. */
-  list(resource: Resource, options?: ListOptions): Promise<ListPage>;
+  list(resource: Resource, options?: ListOptions): Promise<ObjectList>;
   /** Creates the object. If an object has the name, rejects with ApiError 409, reason `AlreadyExists`. */
   create(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
   /** Applies a JSON merge patch (RFC 7396). With `metadata.resourceVersion`, rejects with ApiError 409 if the object has changed. */
@@ -134,12 +135,12 @@ export interface Client {
   /** Whether the authorizers of the API server allow the action (SubjectAccessReview). */
   isAllowed(question: AccessQuestion, options?: CallOptions): Promise<boolean>;
   /**
-   * The user of a token (TokenReview). Undefined if the token is invalid or for none of `audiences`. Default: the audience of the API
-   * server.
+   * The user of a token (TokenReview). Undefined if the token is invalid or for none of `audiences`. Default of `audiences`:
+   * the audience of the API server.
    */
   reviewToken(token: string, options?: CallOptions & { audiences?: string[] }): Promise<TokenUser | undefined>;
   /**
-   * The same client, but its writes call `check` before every attempt, and reject with the error that `check` throws. `check` replaces
+   * The same client, but its writes and `createToken` call `check` before every attempt, and reject with the error that `check` throws. `check` replaces
    * that of an earlier `leaderOnly`.
    */
   leaderOnly(check: () => void): Client;

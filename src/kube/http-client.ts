@@ -1,7 +1,7 @@
 import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
 import { serviceAccounts } from '../api/resources.ts';
 import { groupPath, resourcePath } from './api-paths.ts';
-import type { AccessQuestion, CallOptions, Client, DeleteOptions, ListPage, WriteOptions } from './client.ts';
+import type { AccessQuestion, CallOptions, Client, DeleteOptions, ObjectList, WriteOptions } from './client.ts';
 import { isNotFound, TransportError } from './errors.ts';
 import { isKubeObject, listPages } from './list-pages.ts';
 import { tokenUserOf } from './token-user.ts';
@@ -56,7 +56,7 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
     get: async (resource, name, options = {}) =>
       object({ method: 'GET', path: pathOf(resource, name, options), signal: options.signal }),
 
-    async list(resource, options): Promise<ListPage> {
+    async list(resource, options): Promise<ObjectList> {
       let items: KubeObject[] = [];
       let resourceVersion = '';
       for await (const page of listPages({ request: send }, resource, options)) {

@@ -3,13 +3,13 @@ import type { CounterMetric, GaugeMetric, MetricFactory } from './metrics.ts';
 export const clockSkewMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>
   metrics.gauge({
     name: 'drawbridge_clock_skew_seconds',
-    help: "The clock of the process minus the clock of the API server, as of the API server's last answer; whole seconds. Grants end by the clock of the process. Alert beyond 5.",
+    help: "The clock of the process minus the clock of the API server, as of the API server's last answer; whole seconds. Grants end by the clock of the process. Alert above 5 or below -5.",
   });
 
 export const unsignedLinesMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>
   metrics.gauge({
     name: 'drawbridge_audit_unsigned_lines',
-    help: 'Audit lines of the process that no published head covers yet. Alert if it stays above 0 for minutes.',
+    help: 'Audit lines of the process that no signed head in the cluster covers yet. Alert if it stays above 0 for five minutes.',
   });
 
 export const certificateExpiryMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>

@@ -21,7 +21,7 @@ const MAX_WAITING_IN_ALL = 64 * 1024 * 1024;
 const PAUSE_FROM = 256 * 1024;
 /** While at least this many bytes of all sessions wait, a stream pauses as soon as a whole chunk of its own session waits. */
 const PAUSE_FROM_IN_ALL = MAX_WAITING_IN_ALL / 2;
-/** Maximum size of a recording, bytes, so that one session cannot fill the disk of all. */
+/** Maximum size of a recording, bytes, so that one session cannot fill the storage that all sessions share. */
 const MAX_RECORDING = 1024 * 1024 * 1024;
 /** How long the sink may take for one call, milliseconds. */
 const SINK_MS = 5000;
@@ -43,7 +43,7 @@ export interface RecordedSession {
   readonly id: string;
   /** The events to record. */
   readonly cast: SessionCast;
-  /** The audit line of the session. */
+  /** Fields of every audit line of the recording. */
   readonly record: Omit<AuditRecord, 'verdict'>;
 }
 
@@ -68,7 +68,7 @@ export class Recorder {
     return recording;
   }
 
-  /** Whether this process records the session. Stays true after its recording is lost, until the session is over. */
+  /** Whether the session is open and this process began to record it, even if the recording was lost since. */
   isOpen(session: string): boolean {
     return this.#open.has(session);
   }
@@ -98,7 +98,7 @@ export class Recording implements CastReader {
   readonly #allWaiting: { bytes: number };
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
-  /** Size of the recording with the bytes that wait, but without its header, bytes. */
+  /** Bytes of the recording, including those that wait, without its header. */
   #size = 0;
   /** Number of chunks that have a line in the journal, or whose line is being written. */
   #chunk = 0;
@@ -109,9 +109,9 @@ export class Recording implements CastReader {
   #cancelFlush: Cancel | undefined;
   #ending: Promise<void> | undefined;
   readonly #stopReading: () => void;
-  /** Set while the stream must pause; `#onRoom` resolves it. */
-  #room: Promise<void> | undefined;
-  #onRoom: () => void = () => {};
+  /** Set while the stream must pause; `#onDrained` resolves it. */
+  #drained: Promise<void> | undefined;
+  #onDrained: () => void = () => {};
   #onLost: () => void = () => {};
   #onEnded: () => void = () => {};
 
@@ -144,11 +144,11 @@ export class Recording implements CastReader {
   }
 
   /**
-   * Set while the sink is behind, so that the stream pauses. Without the pause, a user could end the recording by output that is too fast
-   * for the sink. If the sink does not answer for 5 s, the recording is lost, and the stream continues or ends.
+   * Set while the sink is behind, so that the stream pauses; resolves once the sink has caught up. Without the pause, a user could end the
+   * recording by output that is too fast for the sink. If the sink does not answer for 5 s, the recording is lost, and the stream continues or ends.
    */
-  get room(): Promise<void> | undefined {
-    return this.#room;
+  get drained(): Promise<void> | undefined {
+    return this.#drained;
   }
 
   event(line: Buffer): void {
@@ -158,15 +158,17 @@ export class Recording implements CastReader {
       this.#waitingBytes + line.length > MAX_WAITING || this.#allWaiting.bytes + line.length > MAX_WAITING_IN_ALL;
     if (isFull || this.#size > MAX_RECORDING) {
       this.#lose(
-        isFull ? 'the sink is too slow for the output' : `the recording would have over ${MAX_RECORDING} bytes`,
+        isFull
+          ? 'the volume or bucket of the recordings is too slow for the output; check its throughput'
+          : `the recording would have over ${MAX_RECORDING} bytes`,
       );
       return;
     }
     this.#waiting.push(line);
     this.#count(line.length);
     if (this.#mustPause()) {
-      this.#room ??= new Promise((resolve) => {
-        this.#onRoom = resolve;
+      this.#drained ??= new Promise((resolve) => {
+        this.#onDrained = resolve;
       });
     }
     this.#schedule();
@@ -218,7 +220,8 @@ export class Recording implements CastReader {
     const { sink } = this.#deps;
     const { namespace, id, cast } = this.#session;
     try {
-      if (!sink) throw new Error('the gateway has no --recordings');
+      if (!sink)
+        throw new Error('the gateway runs without --recordings; set the flag, or gateway.recordings of the chart');
       const header = Buffer.from(castHeader(id, cast.startedAtMs));
       this.#file = await this.#inTime(sink.create({ namespace, session: id }, header), (late) => late.close());
       await this.#journal(header);
@@ -283,30 +286,32 @@ export class Recording implements CastReader {
     for (const { length } of this.#waiting.splice(0)) this.#count(-length);
     const { journal, log, onLost } = this.#deps;
     const { id, record } = this.#session;
-    log.warn('a session is not recorded', { session: id, reason: why });
+    log.warn('the recording of a session could not start or continue', { session: id, reason: why });
     onLost();
     const line: AuditRecord = { ...record, verdict: 'unrecorded', code: 'RecordingLost', message: why };
     journal
       .append(line)
-      .catch((error: unknown) => log.warn('no audit line for a lost recording', { error: describe(error) }));
+      .catch((error: unknown) =>
+        log.warn('no audit line for a lost recording', { session: id, error: describe(error) }),
+      );
     this.#onLost();
     const file = this.#file;
     this.#file = undefined;
     file?.close().catch(() => {});
   }
 
-  /** Counts bytes that begin to wait for the sink; negative: that no longer wait. Ends the pause of the stream if there is room. */
+  /** Adds to the bytes that wait for the sink; a negative number takes bytes away that no longer wait. Ends the pause of the stream if the sink has caught up. */
   #count(bytes: number): void {
     this.#waitingBytes += bytes;
     this.#allWaiting.bytes += bytes;
-    if (bytes > 0 || !this.#room || this.#mustPause()) return;
-    this.#room = undefined;
-    this.#onRoom();
+    if (bytes > 0 || !this.#drained || this.#mustPause()) return;
+    this.#drained = undefined;
+    this.#onDrained();
   }
 
   /**
-   * Whether the stream must pause until the sink has caught up. If the sessions together have too many waiting bytes, a session pauses only
-   * while a whole chunk of its own waits. That chunk is written at once, so a session does not pause only because of the others.
+   * Whether the stream must pause until the sink has caught up: from 256 KiB of its own waiting bytes or, while those of all sessions are at
+   * least 32 MiB, from one chunk of its own. With less than a chunk of its own, a session never pauses, however many bytes of others wait.
    */
   #mustPause(): boolean {
     const limit = this.#allWaiting.bytes < PAUSE_FROM_IN_ALL ? PAUSE_FROM : CHUNK;
@@ -319,7 +324,7 @@ export class Recording implements CastReader {
       let isLate = false;
       const cancel = this.#deps.clock.schedule(SINK_MS, () => {
         isLate = true;
-        reject(new Error(`the sink did not answer for ${SINK_MS / 1000} s`));
+        reject(new Error(`the volume or bucket of the recordings did not answer for ${SINK_MS / 1000} s; check it`));
       });
       call.then(
         (answer) => {

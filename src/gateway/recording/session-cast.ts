@@ -8,8 +8,8 @@ export interface CastReader {
   event(line: Buffer): void;
   /** The pod sent output that the events do not contain. `why`: a clause. */
   missed?(why: string): void;
-  /** As `StreamListener.room`. */
-  readonly room?: Promise<void> | undefined;
+  /** As `StreamListener.drained`. */
+  readonly drained?: Promise<void> | undefined;
 }
 
 /** Maximum size of a message with the size of a terminal, bytes; the gateway ignores a longer one. */
@@ -59,9 +59,9 @@ export class SessionCast implements StreamListener {
     return this.#lastNote;
   }
 
-  /** The `room` of a reader that must catch up; undefined if all readers can take more. */
-  get room(): Promise<void> | undefined {
-    for (const { room } of this.#readers) if (room !== undefined) return room;
+  /** The `drained` of a reader that must catch up; undefined if all readers can take more. */
+  get drained(): Promise<void> | undefined {
+    for (const { drained } of this.#readers) if (drained !== undefined) return drained;
     return undefined;
   }
 

@@ -7,7 +7,7 @@ import type { Log } from '../../observe/log.ts';
 import { parseRunId } from '../key.ts';
 import { parseComponentAccount } from '../policy/run-authorization.ts';
 import type { ReportSink, TokenReader } from '../ports.ts';
-import { bearerToken, sendJson } from './json-server.ts';
+import { bearerToken, sendJson } from './messages.ts';
 
 interface CallbacksDeps {
   readonly reports: ReportSink;

@@ -8,7 +8,7 @@ import { CodedError, describe } from '../../kit/errors.ts';
 import { listen } from '../../kit/listen.ts';
 import { collectBody, parseBody } from '../../kit/request-body.ts';
 import type { Log } from '../../observe/log.ts';
-import { bearerToken, sendJson } from '../http/json-server.ts';
+import { bearerToken, sendJson } from '../http/messages.ts';
 import type { Component } from '../ports.ts';
 import type { CallerAuthenticator } from './callers.ts';
 import { type Addresses, addressViolation } from './http-transports.ts';

@@ -183,7 +183,7 @@ describe('kubectl and the inventory', function () {
     );
     const events = async () => (await kubectl('events', '--for=clusterinventory/one', ...here())).stdout;
     const warning =
-      /Warning +ReportRejected +ClusterInventory\/one +network: the server rejected a report of the run: InvalidReport; its answer says why; check the log of the component\n/g;
+      /Warning +ReportRejected +ClusterInventory\/one +network: the server rejected a report of the component \(InvalidReport\); the HTTP answer to the component has the cause: check the log of the component\n/g;
     await stage.until('the Event', async () => warning.test(await events()));
     assert.doesNotMatch(await events(), /Perfect/);
     assert.equal((await events()).match(warning)?.length, 1);

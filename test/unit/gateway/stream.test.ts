@@ -276,13 +276,13 @@ describe('a stream between a client and a pod', () => {
     assert.equal(stage.pod.writableNeedDrain, false);
   });
 
-  describe('with a listener that has no room', () => {
-    /** Has room after `open` was called. */
+  describe('with a listener that must catch up', () => {
+    /** Has caught up after `open` was called. */
     class Behind implements StreamListener {
       open: () => void = () => {};
-      room: Promise<void> | undefined = new Promise((resolve) => {
+      drained: Promise<void> | undefined = new Promise((resolve) => {
         this.open = () => {
-          this.room = undefined;
+          this.drained = undefined;
           resolve();
         };
       });
@@ -292,7 +292,7 @@ describe('a stream between a client and a pod', () => {
     }
     const message = channelMessage(1, 'x'.repeat(30_000));
 
-    it('reads no more from either side until it has room', async () => {
+    it('reads no more from either side until it has caught up', async () => {
       const listener = new Behind();
       const stage = new Stage({ listener });
       stage.pod.write(message);

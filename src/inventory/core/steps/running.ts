@@ -49,7 +49,7 @@ export function onReportRejected(transition: Transition, { code, inputs }: KeyEv
     return;
   }
   transition.update({ rejectedReport: { last: code, shown: { code, atMs: transition.context.nowMs } } });
-  const message = `the server rejected a report of the run: ${code}; its answer says why; check the log of the component`;
+  const message = `the server rejected a report of the component (${code}); the HTTP answer to the component has the cause: check the log of the component`;
   transition.addEffect({ kind: 'warn', code: 'ReportRejected', message });
   transition.report(inputs);
 }
@@ -168,7 +168,7 @@ export function onNotAccepted(
   if (!stored || !isRunning(transition)) return;
   transition.addEffect({ kind: 'recordCallResult', verdict: 'failed', retryAfterMs, problem: { code, message } });
   const ended = endedRecord(transition, stored.record, { outcome: 'Retry', reason: code, message });
-  // Until the time in Retry-After, the run waits for that time.
+  // With Retry-After, the next run waits for that time and not for the endpoint, so `heldBy` is not Unreachable.
   const isTimed = code === 'Busy' && retryAfterMs !== undefined;
   runAgain(transition, isTimed ? ended : { ...ended, heldBy: 'Unreachable' }, retryAfterMs, inputs);
 }
@@ -195,7 +195,7 @@ function runAgain(transition: Transition, record: RunRecord, retryAfterMs: numbe
   transition.store({ ...record, nextAtMs: atMs, heldBy: heldBy(inputs) ?? record.heldBy }, stored);
   const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };
   transition.update({ phase: 'idle', cause: undefined, deadlineAt: undefined, pending: undefined, wake });
-  // Triggers that arrived during the run wait as well, because the endpoint would reject their run, too.
+  // Triggers that arrived during the run wait as well, because their calls would fail, too.
   transition.addTriggers(
     ...mergeTriggers(cause?.triggers ?? [], pending?.triggers ?? []).map((delayed) => ({ ...delayed, atMs })),
   );
@@ -244,7 +244,7 @@ function alreadySatisfiedMessage({ outcome, missing = [] }: Ending): string {
   const found = describeReason({ state: outcome, reason: alreadySatisfied, message: undefined, missing });
   // The entry does not show which components read a path.
   const remedy = missing.every(({ want }) => want === 'noReaders')
-    ? 'while something else uses what the component created, it must answer Retry instead'
+    ? 'while other objects use what the component created, the component must answer Retry instead of NotReady'
     : 'check how the component reads the entry';
   return `the component ${found}; ${remedy}`;
 }

@@ -195,7 +195,9 @@ describe('the recorder', () => {
       }),
     );
     await assert.rejects(recording.durable, { code: 'RecorderUnavailable' });
-    assert.deepEqual(lostLines(), [['RecordingLost', 'the gateway has no --recordings']]);
+    assert.deepEqual(lostLines(), [
+      ['RecordingLost', 'the gateway runs without --recordings; set the flag, or gateway.recordings of the chart'],
+    ]);
     await recording.end();
   });
 
@@ -234,7 +236,7 @@ describe('the recorder', () => {
     await recording.end();
   });
 
-  it('has no room while 256 KiB wait for the sink, and has some again once they are written', async () => {
+  it('must drain while 256 KiB wait for the sink, and no longer once they are written', async () => {
     const recording = begin();
     await recording.durable;
     let answer = (): void => {};
@@ -242,27 +244,27 @@ describe('the recorder', () => {
       answer = resolve;
     });
     out(recording, 'x'.repeat(200_000));
-    assert.equal(recording.room, undefined);
+    assert.equal(recording.drained, undefined);
     out(recording, 'x'.repeat(100_000));
-    const { room } = recording;
-    assert.ok(room !== undefined);
+    const { drained } = recording;
+    assert.ok(drained !== undefined);
     answer();
-    await room;
-    assert.equal(recording.room, undefined);
+    await drained;
+    assert.equal(recording.drained, undefined);
     await recording.end();
     assert.equal(recording.isLost, false);
   });
 
-  it('has room, if it is lost, so that a session with best effort goes on', async () => {
+  it('need not drain, if it is lost, so that a session with best effort goes on', async () => {
     const recording = begin();
     await recording.durable;
     sink.hangs = new Promise(() => {});
     out(recording, 'x'.repeat(300_000));
-    const { room } = recording;
-    assert.ok(room !== undefined);
+    const { drained } = recording;
+    assert.ok(drained !== undefined);
     await clock.advance(5000);
-    await room;
-    assert.deepEqual([recording.isLost, recording.room], [true, undefined]);
+    await drained;
+    assert.deepEqual([recording.isLost, recording.drained], [true, undefined]);
   });
 
   it('is lost if more than 1 MiB waits for the sink', async () => {
@@ -272,7 +274,9 @@ describe('the recorder', () => {
     for (let i = 0; i < 16; i++) out(recording, 'x'.repeat(65_000));
     assert.equal(recording.isLost, false);
     out(recording, 'x'.repeat(65_000));
-    assert.deepEqual(lostLines(), [['RecordingLost', 'the sink is too slow for the output']]);
+    assert.deepEqual(lostLines(), [
+      ['RecordingLost', 'the volume or bucket of the recordings is too slow for the output; check its throughput'],
+    ]);
   });
 
   it('is lost if more than 64 MiB of all sessions waits', async () => {

@@ -131,7 +131,7 @@ describe('a running key', () => {
     ],
     [
       [{ path: '/status/outputs/network', want: 'noReaders' }],
-      'the component waits for /status/outputs/network to have no readers, but this was already so when the component was called; while something else uses what the component created, it must answer Retry instead',
+      'the component waits for /status/outputs/network to have no readers, but this was already so when the component was called; while other objects use what the component created, the component must answer Retry instead of NotReady',
     ],
   ] as const) {
     it(`warns that ${expected}`, () => {
@@ -494,7 +494,7 @@ describe('an asynchronous run', () => {
     const { message } = reject('InvalidReport').effect('warn');
     assert.equal(
       message,
-      'the server rejected a report of the run: InvalidReport; its answer says why; check the log of the component',
+      'the server rejected a report of the component (InvalidReport); the HTTP answer to the component has the cause: check the log of the component',
     );
     assert.equal(
       stage.effect('reportStatus').status.message,

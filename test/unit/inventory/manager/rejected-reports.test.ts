@@ -53,7 +53,7 @@ describe('reports that violate the contract', () => {
         [
           'Warning',
           'ReportRejected',
-          'network: the server rejected a report of the run: InvalidReport; its answer says why; check the log of the component',
+          'network: the server rejected a report of the component (InvalidReport); the HTTP answer to the component has the cause: check the log of the component',
         ],
       ],
     );
