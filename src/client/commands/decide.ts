@@ -56,7 +56,7 @@ export const deny: Command = {
   name: 'deny',
   summary: 'Deny a request, an extension, or the review of an emergency',
   details:
-    'A denial is final. A denial of the request ends access that is already open; a denial of an extension refuses only that extension. While emergency access awaits its review, deny completes the review; to end that access, add --about Access.',
+    'A denial is final. A denial of the request ends access that is already open; a denial of an extension refuses only that extension. While emergency access awaits its review, deny completes the review, and ends the access if it is open; to end only the access, add --about Access.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [reasonFlag, aboutFlag],
   examples: ["deny payments-shell-x7k2p --reason 'use the staging cluster'"],
