@@ -3,7 +3,10 @@ import { quote } from '../../kit/errors.ts';
 import { durationText, parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { Violation } from './policy.ts';
 
-type DurationBounds = Pick<AccessConfig, 'defaultDuration' | 'maxDuration'>;
+type DurationBounds = Pick<AccessConfig, 'defaultDuration' | 'maxDuration'> & {
+  /** Whether `maxDuration` is that of emergency access, for the messages. Default false. */
+  readonly isEmergencyMaximum?: boolean;
+};
 
 /** The duration that the server grants. */
 export interface ChosenDuration {
@@ -30,16 +33,17 @@ export function chooseDuration(requestedText: string | undefined, config: Durati
   const bounds = readBounds(config);
   if ('code' in bounds) return bounds;
   const { defaultNs, maxNs } = bounds;
+  const maximum = `the template's ${config.isEmergencyMaximum ? 'emergency maximum' : 'maximum'} of ${durationText(maxNs)}`;
   if (requestedText === undefined || requestedText === '') {
     if (defaultNs <= maxNs) return chosen(defaultNs, `the template's default of ${durationText(defaultNs)}`, false);
     // Emergencies have a lower maximum than the one that the CRD compares with the default.
-    const message = `the template's maximum of ${durationText(maxNs)}, because its default of ${durationText(defaultNs)} is longer`;
+    const message = `${maximum}, because its default of ${durationText(defaultNs)} is longer`;
     return chosen(maxNs, message, false);
   }
   const requested = readDuration(requestedText, 'spec.duration');
   if (typeof requested !== 'bigint') return requested;
   if (requested <= maxNs) return chosen(requested, `${durationText(requested)}, as requested`, false);
-  const message = `requested ${durationText(requested)}, granted the template's maximum of ${durationText(maxNs)}`;
+  const message = `requested ${durationText(requested)}, granted ${maximum}`;
   return chosen(maxNs, message, true);
 }
 

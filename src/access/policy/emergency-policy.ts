@@ -78,12 +78,12 @@ export function reasonConfigOf({ emergency }: EmergencySpec, { reason }: AccessC
 export function durationBoundsOf<Config extends Pick<AccessConfig, 'maxDuration' | 'emergency'>>(
   { emergency }: EmergencySpec,
   config: Config,
-): Config {
+): Config & { readonly isEmergencyMaximum?: boolean } {
   const limit = emergency ? config.emergency?.maxDuration : undefined;
   if (limit === undefined) return config;
   const [templateMax, emergencyMax] = [parseGoDuration(config.maxDuration), parseGoDuration(limit)];
   const isShorter = 'ns' in templateMax && 'ns' in emergencyMax && emergencyMax.ns < templateMax.ns;
-  return isShorter ? { ...config, maxDuration: limit } : config;
+  return isShorter ? { ...config, maxDuration: limit, isEmergencyMaximum: true } : config;
 }
 
 const refuse = (message: string): Violation => ({

@@ -198,7 +198,9 @@ describe('validation of requests', () => {
 
     it('warns that they are shorter', async () => {
       const response = await ask({ duration: '2h' });
-      assert.deepEqual(response.warnings, ["spec.duration: requested 2 h, granted the template's maximum of 30 min"]);
+      assert.deepEqual(response.warnings, [
+        "spec.duration: requested 2 h, granted the template's emergency maximum of 30 min",
+      ]);
     });
 
     it('denies other callers, even if they already have all permissions of the template', async () => {
