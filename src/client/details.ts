@@ -3,6 +3,7 @@ import type { KubeObject } from '../api/object.ts';
 import { parseTime } from '../kit/clock.ts';
 import { requesterOf, typeOf } from './access-requests.ts';
 import { claimTimes } from './claim-text.ts';
+import { durationText } from './duration-text.ts';
 import { type ExtensionVote, extensionLines } from './extension-text.ts';
 import { fields } from './output.ts';
 import { codeOf, conditionsOf, remedyOf, type State, specOf, stateOf, stateText, statusOf } from './request-state.ts';
@@ -42,7 +43,7 @@ export function detailsOf(
     ['Link', status.reasonLink ?? ''],
     ['Emergency', spec.emergency ? 'yes' : ''],
     ['Requested', timeText(request.metadata.creationTimestamp)],
-    ['Duration', spec.duration ?? ''],
+    ['Duration', durationText(request, template)],
     ['Starts', timeText(spec.startAt)],
     ['State', stateText(request)],
     [

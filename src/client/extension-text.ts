@@ -4,13 +4,12 @@ import type { RequestSpec } from '../api/access/kinds.ts';
 import { requestLabel } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import { formatTime, parseTime } from '../kit/clock.ts';
-import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { own } from '../kit/json-value.ts';
 import { templateSpecOf } from './approver-text.ts';
 import { awaitedDecision } from './choices.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { specOf, statusOf } from './request-state.ts';
-import { span, timeFrom } from './times.ts';
+import { lessThanAsked, timeFrom } from './times.ts';
 import { unlessForbidden } from './voted-template.ts';
 
 type Extension = NonNullable<RequestSpec['extensions']>[number];
@@ -70,13 +69,6 @@ function grantedEndMs(request: KubeObject, count?: number): number | undefined {
   return extensions
     .slice(0, count)
     .reduce((latestMs, { expiresAt }) => parseTime(expiresAt ?? '') ?? latestMs, parseTime(grant?.expiresAt ?? ''));
-}
-
-/** `addedMs` (milliseconds) as text if access was extended by less than `asked`, a Go duration; otherwise undefined. Access ends at a whole second. */
-export function lessThanAsked(addedMs: number, asked: string): string | undefined {
-  const parsed = parseGoDuration(asked);
-  const askedMs = 'ns' in parsed ? toMilliseconds(parsed.ns) : 0;
-  return addedMs > askedMs - 1000 ? undefined : span(addedMs);
 }
 
 /** What to show of a vote that approved an extension. */

@@ -6,17 +6,18 @@ import { awaitedDecision, choicesOf, type Decision } from '../choices.ts';
 import { searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
+import { shortDurationText } from '../duration-text.ts';
 import { awaitedExtension, extensionOutlook } from '../extension-text.ts';
 import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { conditionsOf, specOf } from '../request-state.ts';
+import { conditionsOf, specOf, stateOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
 
 export const pending: Command = {
   name: 'pending',
   summary: 'List the requests that wait for your decision',
   details:
-    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. For an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. For an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. For a review, FOR is what was granted, and UNTIL is when access ends or has ended. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
@@ -27,11 +28,14 @@ export const pending: Command = {
     const columns = [
       ...table.columns.filter(({ title }) => !['POD', 'LEFT', 'STATE', 'UNTIL', 'REASON', 'WHY'].includes(title)),
       { title: 'ABOUT', text: (request: KubeObject) => aboutText(request) },
-      { title: 'FOR', text: (request: KubeObject) => requestedDuration(request) },
+      {
+        title: 'FOR',
+        text: (request: KubeObject) => requestedDuration(request, decisions.get(request)?.template),
+      },
       {
         title: 'UNTIL',
         long: true,
-        text: (request: KubeObject) => endIfApproved(request, decisions.get(request)?.template, clock.now()),
+        text: (request: KubeObject) => endText(request, decisions.get(request)?.template, clock.now()),
       },
       { title: 'YOU CAN', text: (request: KubeObject) => decisions.get(request)?.choice ?? '' },
       { title: 'REASON', text: (request: KubeObject) => requestedReason(request) },
@@ -54,14 +58,21 @@ const aboutText = (request: KubeObject): string => {
   const isLost = conditionsOf(request).some(({ type }) => type === recordingLostCondition);
   return about === 'Review' && isLost ? `${about} (${recordingLostCondition})` : about;
 };
-function requestedDuration(request: KubeObject): string {
+function requestedDuration(request: KubeObject, template: KubeObject | undefined): string {
   const extension = awaitedExtension(request);
-  return extension ? `${extension.by} more` : (specOf(request).duration ?? 'default');
+  return extension ? `${extension.by} more` : shortDurationText(request, template);
 }
-/** When access would end with the extension that the request waits for; empty if it waits for another decision, or without its template. */
-function endIfApproved(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
+/**
+ * When access would end with the extension that the request waits for, or when emergency access ends or has ended; empty if the request waits
+ * for the approval of access, or without its template.
+ */
+function endText(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
   const extension = awaitedExtension(request);
-  if (!extension || !template) return '';
+  if (!extension) {
+    const { endsMs } = stateOf(request);
+    return endsMs === undefined ? '' : formatTime(endsMs);
+  }
+  if (!template) return '';
   const { endMs } = extensionOutlook(request, extension, template, nowMs);
   return endMs === undefined ? 'none: see show' : formatTime(endMs);
 }

@@ -1,3 +1,5 @@
+import { durationBoundsOf } from '../../access/policy/emergency-policy.ts';
+import type { AccessConfig } from '../../api/access/template-spec.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { own } from '../../kit/json-value.ts';
 import { dumpYaml } from '../../kube/yaml.ts';
@@ -33,7 +35,7 @@ export const show: Command = {
     io.print(detailsOf(found.object, clock.now(), { program: io.program, template, votes }));
     if (!template)
       io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
-    else io.print(`\nWhat it opens\n${opensText(template)}`);
+    else io.print(`\nWhat it opens\n${opensText(template, specOf(found.object).emergency === true)}`);
     const about = awaitedDecision(found.object);
     if (template && about !== undefined && about !== 'Review') {
       const extension = awaitedExtension(found.object);
@@ -76,7 +78,8 @@ async function decisionField(
   }
 }
 
-function opensText(template: KubeObject): string {
+/** What access through the template opens, how long, and who must approve it. */
+function opensText(template: KubeObject, emergency: boolean): string {
   const spec = templateSpecOf(template);
   const { accessConfig: config, controllerTargetRef: target } = spec;
   const rules = [
@@ -90,10 +93,22 @@ function opensText(template: KubeObject): string {
     ['Permissions', [...rules, 'on the one pod only']],
     ['Granted to', config?.grantTo === 'AllowedGroups' ? `all of ${config.allowedGroups.join(', ')}` : 'the requester'],
     ['Pod', template.kind === 'PodAccessTemplate' ? podText(spec) : 'a running pod of the workload, unchanged'],
-    ['Longest', config?.maxDuration ?? ''],
-    ['Extensions', extensionsText(template)],
-    ['Approved by', approversText(template) || 'no one'],
+    ['Longest', longestText(template, emergency)],
+    ['Extensions', emergency ? 'none, because it is emergency access' : extensionsText(template)],
+    [
+      'Must approve',
+      emergency ? 'no one; another person reviews emergency access' : approversText(template) || 'no one',
+    ],
   ]);
+}
+
+/** The maximum duration; for emergency access also the one of other access, if it differs. Empty if the template names none. */
+function longestText(template: KubeObject, emergency: boolean): string {
+  const config = (templateSpecOf(template).accessConfig ?? {}) as AccessConfig;
+  const { maxDuration, isEmergencyMaximum } = durationBoundsOf({ emergency }, config);
+  return isEmergencyMaximum
+    ? `${maxDuration} in an emergency, otherwise ${config.maxDuration}`
+    : (config.maxDuration ?? '');
 }
 
 /** How the template changes the pod of the workload, or the pod that it defines. */

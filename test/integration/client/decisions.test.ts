@@ -50,7 +50,7 @@ describe('a person who uses drawbridge to decide', () => {
     assert.match(shown, /^Permissions: get, list, watch pods\n +create, get pods\/exec\n +on the one pod only$/m);
     assert.match(shown, /^ +command:\n +- sh$/m);
     assert.doesNotMatch(shown, /: false$/m, 'fields of the template that change nothing');
-    assert.match(shown, /^Approved by: peer: 1 of group devs$/m);
+    assert.match(shown, /^Must approve: +peer: 1 of group devs$/m);
     const approved = await client.ok(stage.carol, 'approve', 'less', '--max', '20m', '--reason', 'ticket checked');
     assert.equal(approved, 'podaccessrequest.crds.wizardofoz.co/less approved\n');
     await ended(running, 0, /access is open until \S+ \(in (20m|1[89]m(\d+s)?)\)/);

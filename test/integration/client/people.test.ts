@@ -80,7 +80,7 @@ const steps: readonly Step[] = [
       /^(?![\s\S]*pod-carol)[\s\S]*^pod-alice +pod +payments-shell +alice +Access +30m +- +approve, deny +INC-42$/m,
     ],
   },
-  { command: 'show', line: 'pod-alice', ...everyone([0, /^Approved by: +peer: 1 of group devs$/m]) },
+  { command: 'show', line: 'pod-alice', ...everyone([0, /^Must approve: +peer: 1 of group devs$/m]) },
   {
     command: 'approve',
     line: 'pod-alice --reason checked',

@@ -83,6 +83,54 @@ describe('an approver of an extension', () => {
   });
 });
 
+describe('an approver', () => {
+  let cluster: ScriptedCluster;
+  after(() => cluster.close());
+  const emergency = { groups: ['devs'], maxDuration: '30m', reviewWithin: '72h' };
+  const template = {
+    kind: 'PodAccessTemplate',
+    metadata: { name: 'shell', namespace: 'payments' },
+    spec: {
+      accessConfig: { defaultDuration: '1h', maxDuration: '2h', approvals: { all: [{ name: 'peer' }] }, emergency },
+    },
+  };
+  const approval = { state: 'Pending' };
+  const open = { startsAt: '2099-01-01T00:10:00Z', expiresAt: '2099-01-01T00:40:00Z' };
+  const waits = { ready: false, grant: undefined, approval };
+  const owed = { grant: open, approval: { state: 'ReviewOwed' } };
+  const rows: readonly (readonly [title: string, spec: object, status: object, listed: string, shown: string])[] = [
+    ['the default duration', {}, waits, 'Access +1h +-', 'Duration: +1h, the default of the template'],
+    ['what the template shortens', { duration: '9h' }, waits, 'Access +2h of 9h +-', 'Duration: +9h, shortened to 2h'],
+    ['the asked duration', { duration: '90m' }, waits, 'Access +1h30m +-', 'Duration: +90m'],
+    [
+      'what an emergency was granted, and when it ends',
+      { emergency: true, duration: '9h' },
+      owed,
+      `Review +30m of 9h +${open.expiresAt}`,
+      'Duration: +9h, shortened to 30m',
+    ],
+  ];
+  for (const [title, spec, status, listed, shown] of rows) {
+    it(`sees ${title}`, async () => {
+      await cluster?.close();
+      const objects = { podaccessrequests: [request(spec, status)], podaccesstemplates: [template] };
+      cluster = await ScriptedCluster.open(objects);
+      assert.match((await cluster.run(['pending'])).stdout, new RegExp(` ${listed} +approve, deny `));
+      assert.match((await cluster.run(['show', 'a'])).stdout, new RegExp(`^${shown}$`, 'm'));
+    });
+  }
+
+  it('sees that no one approved an emergency, and its maximum', async () => {
+    await cluster.close();
+    const found = request({ emergency: true }, owed);
+    cluster = await ScriptedCluster.open({ podaccessrequests: [found], podaccesstemplates: [template] });
+    const { stdout } = await cluster.run(['show', 'a']);
+    assert.match(stdout, /^Longest: +30m in an emergency, otherwise 2h\nExtensions: +none, because it is emergency/m);
+    assert.match(stdout, /^Must approve: +no one; another person reviews emergency access$/m);
+    assert.doesNotMatch(stdout, /peer/);
+  });
+});
+
 describe('a person who reads a request that was extended', () => {
   let cluster: ScriptedCluster;
   after(() => cluster.close());

@@ -1,0 +1,54 @@
+import { chooseDuration } from '../access/policy/duration-choice.ts';
+import { durationBoundsOf } from '../access/policy/emergency-policy.ts';
+import type { AccessConfig } from '../api/access/template-spec.ts';
+import type { KubeObject } from '../api/object.ts';
+import { parseTime } from '../kit/clock.ts';
+import { templateSpecOf } from './approver-text.ts';
+import { specOf, statusOf } from './request-state.ts';
+import { lessThanAsked, span } from './times.ts';
+
+/** How long access of a request lasts. */
+interface Duration {
+  /** The granted duration, or what the server would grant by the current version of the template; undefined if neither is known. */
+  readonly allowed: string | undefined;
+  /** What the requester asked for; undefined if they asked for the default of the template. */
+  readonly asked: string | undefined;
+  /** Whether `allowed` is shorter than `asked`. */
+  readonly isShortened: boolean;
+}
+
+function durationOf(request: KubeObject, template: KubeObject | undefined): Duration {
+  const asked = specOf(request).duration;
+  const ms = grantedMs(request) ?? (template && expectedMs(request, template));
+  if (ms === undefined) return { allowed: undefined, asked, isShortened: false };
+  return { allowed: span(ms), asked, isShortened: asked !== undefined && lessThanAsked(ms, asked) !== undefined };
+}
+
+/** The granted duration without extensions, milliseconds; undefined before the grant. */
+function grantedMs(request: KubeObject): number | undefined {
+  const { grant } = statusOf(request);
+  const startMs = parseTime(grant?.startsAt ?? request.metadata.creationTimestamp ?? '');
+  const endMs = parseTime(grant?.expiresAt ?? '');
+  return startMs === undefined || endMs === undefined ? undefined : endMs - startMs;
+}
+
+/** The duration that the server would grant, milliseconds; undefined if it would refuse the duration. */
+function expectedMs(request: KubeObject, template: KubeObject): number | undefined {
+  const [spec, config] = [specOf(request), templateSpecOf(template).accessConfig];
+  const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, (config ?? {}) as AccessConfig));
+  return 'code' in chosen ? undefined : chosen.grantedMs;
+}
+
+/** How long access of a request lasts, in a cell of a table: `30m`, `2h of 9h`, or, if the user may not read the template, `default`. */
+export function shortDurationText(request: KubeObject, template: KubeObject | undefined): string {
+  const { allowed, asked, isShortened } = durationOf(request, template);
+  return isShortened ? `${allowed} of ${asked}` : (allowed ?? asked ?? 'default');
+}
+
+/** How long access of a request lasts, on a line: `30m, the default of the template`, or `9h, shortened to 2h`. Empty if unknown. */
+export function durationText(request: KubeObject, template: KubeObject | undefined): string {
+  const { allowed, asked, isShortened } = durationOf(request, template);
+  if (asked !== undefined) return isShortened ? `${asked}, shortened to ${allowed}` : asked;
+  if (allowed === undefined) return '';
+  return statusOf(request).grant ? allowed : `${allowed}, the default of the template`;
+}
