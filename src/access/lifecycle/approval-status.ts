@@ -109,9 +109,11 @@ function waitingMessage(opening: Waiting, entries: readonly ApprovalEntry[]): st
     case 'pending':
       return awaitedApprovals(opening.progress, entries, opening.untilMs);
     case 'scheduled':
-      return `access begins at ${formatTime(opening.atMs)}`;
+      return opening.claimUntilMs === undefined
+        ? `access begins at ${formatTime(opening.atMs)}`
+        : `the requester can claim the access from ${formatTime(opening.atMs)} until ${formatTime(opening.claimUntilMs)}; it does not begin before that claim`;
     case 'claimable':
-      return `waiting until ${formatTime(opening.untilMs)} for the requester to set spec.claimed: true`;
+      return `waiting until ${formatTime(opening.untilMs)} for the requester to claim the access (spec.claimed: true, or drawbridge start); it does not begin before that`;
     case 'unready':
       return `waiting until ${formatTime(opening.untilMs)}, because access cannot open yet`;
   }

@@ -26,8 +26,16 @@ export interface OpeningInput {
 export type Opening =
   /** Waits for approvals, until `untilMs`, epoch ms. */
   | { readonly is: 'pending'; readonly progress: readonly EntryCount[]; readonly untilMs: number }
-  /** Waits until `atMs`, epoch ms: for `spec.startAt`, or for the next start window. */
-  | { readonly is: 'scheduled'; readonly progress: readonly EntryCount[]; readonly atMs: number }
+  /**
+   * Waits until `atMs`, epoch ms: for `spec.startAt`, or for the next start window. `claimUntilMs`, epoch ms: access does not begin at
+   * `atMs`, because the requester must claim it then, before this time.
+   */
+  | {
+      readonly is: 'scheduled';
+      readonly progress: readonly EntryCount[];
+      readonly atMs: number;
+      readonly claimUntilMs?: number;
+    }
   /** Waits for the requester to set `spec.claimed`, until `untilMs`, epoch ms. */
   | { readonly is: 'claimable'; readonly progress: readonly EntryCount[]; readonly untilMs: number }
   /** The approvals or the claim were still missing at their deadline `atMs`, epoch ms. The leader denies the request. */
@@ -50,14 +58,13 @@ export function openingOf(input: OpeningInput, nowMs: number): Opening {
   if (approved.is !== 'approved') return approved;
   const { progress, votes, atMs } = approved;
   const startMs = spec.startAt === undefined ? undefined : parseTime(spec.startAt);
-  if (startMs !== undefined && nowMs < startMs) return { is: 'scheduled', progress, atMs: startMs };
   const claimWithinMs = durationMs(config.approvals?.claimWithin);
-  if (claimWithinMs !== undefined) {
-    const untilMs = Math.max(atMs, startMs ?? createdAtMs) + claimWithinMs;
-    const isClaimed = claimedAtMs !== undefined && claimedAtMs < untilMs;
-    if (!isClaimed && nowMs >= untilMs) return { is: 'timedOut', missing: 'claim', atMs: untilMs };
-    if (!isClaimed) return { is: 'claimable', progress, untilMs };
-  }
+  const claimUntilMs = claimWithinMs === undefined ? undefined : Math.max(atMs, startMs ?? createdAtMs) + claimWithinMs;
+  const awaitsClaim = claimUntilMs !== undefined && !(claimedAtMs !== undefined && claimedAtMs < claimUntilMs);
+  if (startMs !== undefined && nowMs < startMs)
+    return { is: 'scheduled', progress, atMs: startMs, ...(awaitsClaim ? { claimUntilMs } : {}) };
+  if (awaitsClaim && nowMs >= claimUntilMs) return { is: 'timedOut', missing: 'claim', atMs: claimUntilMs };
+  if (awaitsClaim) return { is: 'claimable', progress, untilMs: claimUntilMs };
   const windows = config.start?.windows;
   if (windows && !isInWindow(windows, nowMs)) {
     const opensMs = nextWindowStart(windows, nowMs);

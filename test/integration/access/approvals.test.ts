@@ -17,12 +17,12 @@ import { Person } from '../../support/person.ts';
 const rbac = 'rbac.authorization.k8s.io';
 const votes = 'access.drawbridge.dev';
 
-const template = (name: string, approvals: object): Manifest => ({
+const template = (name: string, approvals: object, accessConfig: object = {}): Manifest => ({
   apiVersion: 'crds.wizardofoz.co/v1alpha1',
   kind: 'ExecAccessTemplate',
   metadata: { name },
   spec: {
-    accessConfig: { allowedGroups: ['devs'], approvals },
+    accessConfig: { allowedGroups: ['devs'], approvals, ...accessConfig },
     controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
   },
 });
@@ -353,6 +353,25 @@ describe('access that others approve', () => {
     assert.ok(message.endsWith(end), message);
     await stage.kubectl('delete', 'execaccessrequest', 'unpinned', '--wait=false');
     await stage.closed(unpinned);
+  });
+
+  it('says when access can be claimed, and until when, if it is to begin later', async () => {
+    const approvals = { all: [{ name: 'peer' }], claimWithin: '1h' };
+    await stage.apply(template('claimable', approvals, { start: { maxAhead: '24h' } }));
+    await stage.templateReady('ExecAccessTemplate', 'claimable');
+    const startMs = Math.floor(Date.now() / 1000) * 1000 + 3_600_000;
+    const timeAt = (ms: number): string => new Date(ms).toISOString().replace('.000Z', 'Z');
+    const request = await ask('later', 'claimable', { startAt: timeAt(startMs) });
+    assertCreated(await vote(stage.carol, request));
+    const scheduled = await stage.requestUntil(
+      'to be scheduled',
+      request,
+      (now) => approvalOf(now)?.state === 'Scheduled',
+    );
+    assert.equal(
+      conditionOf(scheduled, 'Ready')?.message,
+      `the requester can claim the access from ${timeAt(startMs)} until ${timeAt(startMs + 3_600_000)}; it does not begin before that claim`,
+    );
   });
 
   it('refuses votes of the requester, of users without the verb, and a second equal vote', async () => {

@@ -59,6 +59,45 @@ describe('access that its requester claims', () => {
     assert.ok(stage.isOpen);
   });
 
+  describe('and that is to begin later', () => {
+    const from = '2026-11-21T09:40:00Z';
+    const until = '2026-11-21T10:10:00Z';
+    const approved = (): string | undefined =>
+      stage.status.conditions?.find(({ type }) => type === 'AccessApproved')?.message;
+    beforeEach(async () => {
+      stage.configure({ start: { maxAhead: '24h' } });
+      stage.ask({ startAt: from });
+      await stage.pass();
+      stage.vote('carol');
+      await stage.pass();
+    });
+
+    it('says when it can be claimed, and until when it must be', async () => {
+      assert.equal(state(), 'Scheduled');
+      assert.equal(
+        approved(),
+        `the requester can claim the access from ${from} until ${until}; it does not begin before that claim`,
+      );
+      await stage.pass(41 * minute);
+      assert.equal(state(), 'Claimable');
+      assert.equal(
+        approved(),
+        `waiting until ${until} for the requester to claim the access (spec.claimed: true, or drawbridge start); it does not begin before that`,
+      );
+      assert.equal(stage.isOpen, false);
+      await stage.pass(30 * minute);
+      assert.match(approved() ?? '', new RegExp(`did not claim the access by ${until}`));
+    });
+
+    it('says when it begins if it was claimed already', async () => {
+      stage.claim();
+      await stage.pass();
+      assert.equal(approved(), `access begins at ${from}`);
+      await stage.pass(41 * minute);
+      assert.ok(stage.isOpen);
+    });
+  });
+
   it('says that it was approved, but not claimed in time, in its condition, its Event, and its end', async () => {
     stage.vote('carol');
     await stage.pass(31 * minute);
