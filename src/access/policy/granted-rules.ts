@@ -59,41 +59,51 @@ const MAX_RIGHTS = 64;
  * Why a template must not add these rules. Only named verbs on pods and their subresources can be confined to the granted pod, and at most
  * 64 distinct rights are allowed. Codes `InvalidRules` and `TooManyRights`.
  */
-export function rulesViolations(rules: readonly TemplateRule[] = []): Violation[] {
-  return [...rules.flatMap(ruleViolations), ...tooManyRights(new Set(rightsOf(rules).map(describeRight)).size)];
+export const rulesViolations = (rules: readonly TemplateRule[] = []): Violation[] => [
+  ...rules.flatMap(ruleViolations),
+  ...tooManyRights(rules),
+];
+
+/**
+ * The rules without the names for which `rulesViolations` and `withoutExecViolations` report `InvalidRules`. Other checks of rules read
+ * these, so that no violation hides behind an invalid name. Empty if the rules add too many rights.
+ */
+export function validPartsOf({ exec = true, rules = [] }: RuleConfig): TemplateRule[] {
+  if (tooManyRights(rules).length > 0) return [];
+  return rules.map(({ apiGroups, resources, verbs }) => ({
+    apiGroups: apiGroups.filter(isValid.apiGroups),
+    resources: resources.filter((name) => isValid.resources(name) && (exec || name !== execResource)),
+    verbs: verbs.filter(isValid.verbs),
+  }));
 }
+
+const isValid = {
+  apiGroups: (name: string): boolean => name === '',
+  resources: (name: string): boolean => POD_RESOURCE.test(name),
+  verbs: (name: string): boolean => VERB.test(name),
+};
 
 function ruleViolations({ apiGroups, resources, verbs }: TemplateRule, index: number): Violation[] {
   const rulePath = `${field}[${index}]`;
-  const others = (list: string, found: readonly string[], allowed: string): Violation[] =>
-    found.map((name) => {
+  const others = (list: keyof typeof isValid, names: readonly string[], allowed: string): Violation[] =>
+    names.flatMap((name) => {
+      if (isValid[list](name)) return [];
       const problem = `has ${quote(name)}; only ${allowed} are allowed. A rule applies only to the granted pod`;
-      return invalid(`${rulePath}.${list}`, problem);
+      return [invalid(`${rulePath}.${list}`, problem)];
     });
   const isEmpty = [apiGroups, resources, verbs].some((list) => list.length === 0);
   return [
-    ...others(
-      'apiGroups',
-      apiGroups.filter((name) => name !== ''),
-      'resources of the core group, "",',
-    ),
-    ...others(
-      'resources',
-      resources.filter((name) => !POD_RESOURCE.test(name)),
-      'pods and their subresources, such as pods/log,',
-    ),
-    ...others(
-      'verbs',
-      verbs.filter((name) => !VERB.test(name)),
-      'verbs by name, such as get or create,',
-    ),
+    ...others('apiGroups', apiGroups, 'resources of the core group, "",'),
+    ...others('resources', resources, 'pods and their subresources, such as pods/log,'),
+    ...others('verbs', verbs, 'verbs by name, such as get or create,'),
     ...(isEmpty
       ? [invalid(rulePath, 'has an empty list; it needs at least one API group, one resource, and one verb')]
       : []),
   ];
 }
 
-function tooManyRights(found: number): Violation[] {
+function tooManyRights(rules: readonly TemplateRule[]): Violation[] {
+  const found = new Set(rightsOf(rules).map(describeRight)).size;
   if (found <= MAX_RIGHTS) return [];
   const message = `${field} adds ${found} different rights; at most ${MAX_RIGHTS} are allowed: remove some, or create a second template`;
   return [{ code: 'TooManyRights', message, field, status: 422 }];

@@ -12,6 +12,7 @@ import {
   grantableViolations,
   notGrantable,
   rulesViolations,
+  validPartsOf,
   withoutExecViolations,
 } from './granted-rules.ts';
 import { groupNamesViolations, templateGroupsViolations } from './group-policy.ts';
@@ -144,15 +145,15 @@ const rulesAreOnThePod: CheckAll = ({ spec: { accessConfig } }) => [
 
 const hasInvalidRules = (input: TemplateInput): boolean => rulesAreOnThePod(input).length > 0;
 
-/** Skips invalid rules: the rule `rules` reports them, and no administrator can allow them. */
-const rulesAreGrantable: CheckAll = (input) =>
-  hasInvalidRules(input) ? [] : grantableViolations(input.spec.accessConfig.rules, input.grantable);
+/** Skips invalid names: the rule `rules` reports them, and no administrator can allow them. */
+const rulesAreGrantable: CheckAll = ({ spec, grantable }) =>
+  grantableViolations(validPartsOf(spec.accessConfig), grantable);
 
 const sessionWorks: CheckAll = ({ spec }) => sessionViolations(spec.accessConfig);
 
-/** Skips invalid rules, as `rulesAreGrantable` does. */
-const gatewayPassesRules: CheckAll = (input) =>
-  hasInvalidRules(input) ? [] : gatewayRulesViolations(input.spec.accessConfig);
+/** Skips invalid names, as `rulesAreGrantable` does. */
+const gatewayPassesRules: CheckAll = ({ spec: { accessConfig } }) =>
+  gatewayRulesViolations({ ...accessConfig, rules: validPartsOf(accessConfig) });
 
 /** The rule book for a template. */
 export const templatePolicy: RuleBook<TemplateInput> = {
@@ -238,18 +239,19 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     requirement: 'the rules are grantable in this installation',
     check: rulesAreGrantable,
     remedy: (input) => {
-      const missing = hasInvalidRules(input) ? [] : notGrantable(input.spec.accessConfig.rules, input.grantable);
+      const missing = notGrantable(validPartsOf(input.spec.accessConfig), input.grantable);
       return missing.length > 0
         ? grantableRemedy(missing, input.grantable)
         : 'ask an administrator to add them to the chart value grantable';
     },
-    applies: (input) => !hasInvalidRules(input),
+    applies: (input) => !hasInvalidRules(input) || rulesAreGrantable(input).length > 0,
   },
   'session-rules': {
     requirement: 'the gateway, if sessions pass through it, passes the calls that the rules allow',
     check: gatewayPassesRules,
     remedy: () => 'remove rules other than reading the pod, its logs, exec, attach, and port-forward',
-    applies: (input) => !sessionOf(input.spec.accessConfig) || !hasInvalidRules(input),
+    applies: (input) =>
+      !sessionOf(input.spec.accessConfig) || !hasInvalidRules(input) || gatewayPassesRules(input).length > 0,
   },
 };
 

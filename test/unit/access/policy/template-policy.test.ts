@@ -687,6 +687,22 @@ describe('template policy', () => {
     });
   }
 
+  it('finds rights that are not grantable also beside invalid rules, so that a repair is no new violation', () => {
+    const mixed = [
+      rule('pods', 'delete'),
+      rule('secrets', 'get'),
+      { ...rule('pods/proxy', 'get'), verbs: ['get', '*'] },
+    ];
+    const stored = template({ podSpec }, { rules: mixed });
+    assert.equal(firstViolation(templatePolicy, stored)?.code, 'InvalidRules');
+    for (const left of [[0, 2], [1, 2], [0], []]) {
+      const repaired = template({ podSpec }, { rules: left.flatMap((index) => mixed[index] ?? []) });
+      assert.equal(firstViolation(templatePolicy, repaired, stored), undefined, `rules ${left}`);
+    }
+    const added = template({ podSpec }, { rules: [...mixed, rule('pods/ephemeralcontainers', 'patch')] });
+    assert.equal(firstViolation(templatePolicy, added, stored)?.code, 'NotGrantable');
+  });
+
   it('sends no one to an administrator with rules that are invalid', () => {
     const input = template({ podSpec }, { rules: [rule('secrets', 'get')] });
     const verdicts = explain(templatePolicy, input).filter(({ rule: name }) => ['rules', 'grantable'].includes(name));
