@@ -87,18 +87,22 @@ export function authorCallerViolation(
   };
 }
 
-/** `AuthorLacksRights` if the author lacks permissions that the template hands out. */
+/**
+ * `AuthorLacksRights` if the author lacks permissions that the template hands out. `remedy`: what a user who holds them must do, as an
+ * infinitive.
+ */
 export function authorPermissionsViolation(
   username: string,
   namespace: string,
   lacking: readonly Permission[],
+  remedy: string,
 ): Violation | undefined {
   if (lacking.length === 0) return undefined;
   return {
     code: 'AuthorLacksRights',
     message:
       `author ${quote(username)} may not ${lacking.map(describePermission).join(', ')} in namespace ${quote(namespace)}; ` +
-      'a template hands out only what its author may do: ask someone who holds these permissions to apply it',
+      `a template hands out only what its author may do: ask someone who holds these permissions ${remedy}`,
     status: 403,
   };
 }

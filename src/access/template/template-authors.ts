@@ -61,7 +61,7 @@ export class TemplateAuthors {
     if (rulesProblem) return rulesProblem;
     const handedOut = permissionsHandedOut({ kind, name, spec });
     const lacking = await permissions.missing(spec.author, namespace, handedOut, maxAgeMs, signal);
-    return authorPermissionsViolation(spec.author.username, namespace, lacking);
+    return authorPermissionsViolation(spec.author.username, namespace, lacking, updateRemedy(kind, template));
   }
 
   /** The value that the signature in the status covers; undefined without an author. */
@@ -99,15 +99,16 @@ interface TemplateAuthorsDeps {
 /** What earlier versions of the server signed for a new template instead of its spec. Accepted only for signatures of a valid age. */
 const legacyFirstVersion: TemplateVersion = { uid: '', generation: 1 };
 
-function refuse(problem: string, kind: TemplateKind, { namespace, name }: TemplateView): Violation {
-  const command = `kubectl patch ${kind.toLowerCase()} ${name} -n ${namespace} --type=merge -p '{"spec":{"author":{"username":"me"}}}'`;
-  return {
-    code: 'AuthorUnknown',
-    message: `${problem}; ask someone who holds the permissions that it hands out to update it, for example: ${command}`,
-    field: 'spec.author',
-    status: 403,
-  };
-}
+/** How a user becomes the author of a stored template. Applying the same manifest again is no change, so the webhook would not be called. */
+const updateRemedy = (kind: TemplateKind, { namespace, name }: TemplateView): string =>
+  `to update it, for example: kubectl patch ${kind.toLowerCase()} ${name} -n ${namespace} --type=merge -p '{"spec":{"author":{"username":"me"}}}'`;
+
+const refuse = (problem: string, kind: TemplateKind, template: TemplateView): Violation => ({
+  code: 'AuthorUnknown',
+  message: `${problem}; ask someone who holds the permissions that it hands out ${updateRemedy(kind, template)}`,
+  field: 'spec.author',
+  status: 403,
+});
 
 /** Whether an author holds a permission. */
 interface Answer {

@@ -62,6 +62,7 @@ export function validateTemplate(
           user.username,
           namespace,
           await ports.missingPermissions(user, namespace, handedOut, signal),
+          'to apply it',
         );
       if (author) return denied(author, { author });
       const ownViolations = await ports.ownViolations(input, address, signal);

@@ -37,18 +37,20 @@ describe('the verified author of a template', () => {
       ...over,
     }) as TemplateView;
 
-  const codeOf = async (
+  const violationOf = (
     template: TemplateView,
     {
       lacks = [],
       trustExisting = false,
       by = signer,
     }: { lacks?: Permission[]; trustExisting?: boolean; by?: Signer } = {},
-  ): Promise<string> => {
+  ) => {
     const rights = { missing: () => Promise.resolve(lacks) } as Partial<AuthorPermissions> as AuthorPermissions;
     const authors = new TemplateAuthors({ kind, signer: by, permissions: rights, trustExisting });
-    return (await authors.violation(template, 60_000, signal))?.code ?? 'none';
+    return authors.violation(template, 60_000, signal);
   };
+  const codeOf = async (...given: Parameters<typeof violationOf>): Promise<string> =>
+    (await violationOf(...given))?.code ?? 'none';
   const sign = (attestation: AuthorAttestation, by = signer): string => by.signAuthor(attestation) ?? '';
 
   it('is its creator while the spec is unchanged', async () =>
@@ -111,6 +113,19 @@ describe('the verified author of a template', () => {
   it('may lack the permissions that the template grants', async () => {
     const lacks: Permission[] = [{ verb: 'create', group: '', resource: 'pods', subresource: 'exec' }];
     assert.equal(await codeOf(view(sign(attestationOf(first))), { lacks }), 'AuthorLacksRights');
+  });
+
+  it('changes by a command that both codes have, because applying the manifest again changes nothing', async () => {
+    const lacks: Permission[] = [{ verb: 'create', group: '', resource: 'pods', subresource: 'exec' }];
+    for (const violation of [
+      await violationOf(view(sign(attestationOf(first))), { lacks }),
+      await violationOf(view(undefined)),
+    ]) {
+      assert.match(
+        violation?.message ?? '',
+        /to update it, for example: kubectl patch \w+ \S+ -n \w+ --type=merge -p '\{"spec":\{"author":\{"username":"me"\}\}\}'$/,
+      );
+    }
   });
 
   it('is not required for templates without an author, if those are trusted', async () => {
