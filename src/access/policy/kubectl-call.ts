@@ -100,12 +100,13 @@ const clients: readonly Word[] = ['kubectl', 'oc'];
 export const verbs = ['exec', 'attach', 'logs', 'port-forward'] as const;
 export type Verb = (typeof verbs)[number];
 
-/** `flag` takes no value, except after `=`. `lines`: a number of lines, -1 for all. */
-type OptionKind = 'flag' | 'text' | 'duration' | 'lines';
+/** `flag` takes no value, except after `=`. `lines`: a number of lines, -1 for all. `timeout`: a duration or whole seconds. */
+type OptionKind = 'flag' | 'text' | 'duration' | 'lines' | 'timeout';
 const listed = (kind: OptionKind, ...names: Word[]): readonly (readonly [Word, OptionKind])[] =>
   names.map((name) => [name, kind]);
 const common = [
-  ...listed('text', '-n', '--namespace', '--context', '--request-timeout'),
+  ...listed('text', '-n', '--namespace', '--context'),
+  ...listed('timeout', '--request-timeout'),
   ...listed('duration', '--pod-running-timeout'),
 ];
 const ofContainer = listed('text', '-c', '--container');
@@ -172,10 +173,14 @@ export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): K
     valueProblem(name, value, allowed.get(name)).map((why) => ({ name, why })),
   );
   if (invalid[0]) return { problem: `has the option ${shown(invalid[0].name)} ${invalid[0].why}` };
+  const container = options.findLast(({ name }) => name === '-c' || name === '--container');
+  const afterPod = [...others, ...after];
+  const extra = extraWord(verb, afterPod, container);
+  if (extra !== undefined) return { problem: extra };
   if (verb === 'exec' && !after[0] && (end >= 0 || others.length === 0)) {
     return withExample(`is ${client} exec without a command for the pod`, 'write --, then the command', verb);
   }
-  const ports = verb === 'port-forward' ? [...others, ...after] : [];
+  const ports = verb === 'port-forward' ? afterPod : [];
   if (verb === 'port-forward' && ports.length === 0) {
     return withExample(`is ${client} port-forward without a port`, 'write one after the pod', verb);
   }
@@ -187,18 +192,18 @@ export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): K
       verb,
     );
   }
-  const last = (...names: Word[]): Word | undefined => options.findLast(({ name }) => names.includes(name))?.value;
   return {
     verb,
-    namespace: last('-n', '--namespace'),
+    namespace: options.findLast(({ name }) => name === '-n' || name === '--namespace')?.value,
     lacksSeparator: verb === 'exec' && end < 0,
-    container: last('-c', '--container') ?? (verb === 'logs' ? others[0] : undefined),
+    container: container?.value ?? (verb === 'logs' ? afterPod[0] : undefined),
     portNames: ports.flatMap((port) => remotePortOf(port) ?? []).filter((port) => /[a-z]/.test(port)),
   };
 }
 
 interface Option {
   readonly name: Word;
+  /** Undefined if the option lacks its value. */
   readonly value: Word | undefined;
 }
 
@@ -222,27 +227,69 @@ function argumentsOf(words: readonly Word[]): {
       if (!verb) break;
       continue;
     }
-    const equals = word.indexOf('=');
-    const name = equals < 0 ? word : word.slice(0, equals);
+    const [name = '', ...attached] = word.split('=');
     const kind = (verb ? optionsOf[verb] : earlyOptions).get(name);
-    const isApart = equals < 0 && kind !== undefined && kind !== 'flag';
-    if (isApart) index += 1;
-    options.push({ name, value: isApart ? words[index] : equals < 0 ? '' : word.slice(equals + 1) });
-    if (kind === undefined) break;
+    if (kind === undefined) {
+      options.push({ name, value: undefined });
+      break;
+    }
+    const value = attached.length > 0 ? attachedValue(name, attached.join('=')) : valueApart(kind, words[index + 1]);
+    options.push({ name, value });
+    if (attached.length === 0 && kind !== 'flag' && value !== undefined) index += 1;
   }
   return { operands, options, verb };
 }
+
+/** Why kubectl does not accept the words after the pod; undefined if it does, and for verbs other than `attach` and `logs`. */
+function extraWord(verb: Verb, [first, second]: readonly Word[], container: Option | undefined): string | undefined {
+  if (first === undefined) return undefined;
+  if (verb === 'attach') {
+    return `has ${shown(first)} after the pod; kubectl attach accepts nothing there: to name a container, write it after -c`;
+  }
+  if (verb !== 'logs') return undefined;
+  if (second !== undefined) {
+    return `has ${shown(second)} after the container ${shown(first)}; kubectl logs accepts one container after the pod: remove it`;
+  }
+  return (
+    container &&
+    `names a container both after the pod and with ${container.name}; kubectl accepts only one of them: remove one`
+  );
+}
+
+/** The value after `=`. kubectl reads the `=` as a part of the value if nothing follows it after one hyphen. */
+const attachedValue = (name: Word, value: Word): Word | undefined =>
+  value === '' && !name.startsWith('--') ? undefined : value;
+
+/**
+ * The value that `next` is for an option without `=`. kubectl takes any word, but one that begins with a hyphen is an option whose
+ * predecessor lacks its value, unless it is a negative number.
+ */
+function valueApart(kind: OptionKind, next: Word | undefined): Word | undefined {
+  if (kind === 'flag') return 'true';
+  const isOption = kind === 'text' ? next?.startsWith('-') : /^-[^\d.]/.test(next ?? '');
+  return isOption ? undefined : next;
+}
+
+/** The values that kubectl accepts for a flag. */
+const booleans: readonly Word[] = ['1', 't', 'T', 'TRUE', 'true', 'True', '0', 'f', 'F', 'FALSE', 'false', 'False'];
+/** -1, or a number that is decimal, octal after 0, or hexadecimal after 0x. */
+const lineCount = /^(-1|\+?(0[0-7]{0,15}|[1-9]\d{0,14}|0x[0-9a-f]{1,12}))$/i;
 
 /** Why kubectl does not accept the value of an option; empty if it does, or if a placeholder decides. */
 function valueProblem(name: Word, value: Word | undefined, kind: OptionKind | undefined): readonly string[] {
   if (value === undefined) return ['without a value; write one, or remove the option'];
   if (value.includes('\0')) return [];
-  if (kind === 'lines' && !/^([+-]?\d{1,15}|0x[0-9a-f]{1,12})$/i.test(value)) {
+  if (kind === 'flag' && !booleans.includes(value)) {
+    return [`with the value ${quote(value)}; write true or false, or only ${name}`];
+  }
+  if (kind === 'lines' && !lineCount.test(value)) {
     return [`with the value ${quote(value)}; write a number of lines, or -1 for all`];
   }
-  if (kind !== 'duration') return [];
+  const isSeconds = kind === 'timeout' && /^(\+?\d{1,15})?$/.test(value);
+  if (isSeconds || (kind !== 'duration' && kind !== 'timeout')) return [];
   const parsed = parseGoDuration(value);
   if ('error' in parsed) return [`whose value ${parsed.error}`];
+  if (kind === 'timeout') return [];
   const isTooShort = parsed.ns < 0n || (parsed.ns === 0n && name === '--pod-running-timeout');
   return isTooShort ? [`with the value ${quote(value)}; write a duration above zero, such as 10m`] : [];
 }

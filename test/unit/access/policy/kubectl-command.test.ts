@@ -31,6 +31,11 @@ describe('the client in an access command', () => {
     `kubectl exec -it -c web ${pod.name} /bin/bash`,
     `kubectl logs --since=0s --tail=+5 ${pod.name}`,
     `kubectl logs --tail=0x10 ${pod.name}`,
+    `kubectl logs --tail=010 -p -f=false --context= --container= ${pod.name}`,
+    `kubectl logs ${pod.name} -- web`,
+    `kubectl exec -it=T --quiet=0 --request-timeout=30 ${pod.name} -- sh`,
+    `kubectl exec --request-timeout 1m30s --context {{ index .Metadata.Labels "team" }} ${pod.name} -- sh`,
+    `kubectl exec --request-timeout= --tty={{ index .Metadata.Labels "team" }} ${pod.name} -- sh`,
     `kubectl port-forward ${pod.name} 008080:80`,
     `kubectl exec ${pod.name} -- grep '\\.js\\\\' '\\{{ index .Metadata.Labels "team" }}'`,
     `  kubectl exec ${pod.name} -- sh  `,
@@ -108,6 +113,44 @@ describe('the client in an access command', () => {
     [`kubectl logs -it ${pod.name}`, /has the option "-it"; allowed for logs are/],
     [`kubectl port-forward -c web ${pod.name} 80`, /has the option "-c"; allowed for port-forward are/],
     [`kubectl logs ${pod.name} -c`, /has the option "-c" without a value; write one, or remove the option$/],
+    ...['--container', '-c', '-c=', '--context'].map((option): [string, RegExp] => [
+      `kubectl exec ${option} -n ${pod.namespace} ${pod.name} -- sh`,
+      new RegExp(`has the option "${option.replace('=', '')}" without a value; write one, or remove the option$`),
+    ]),
+    [`kubectl logs --tail -n ${pod.namespace} ${pod.name}`, /has the option "--tail" without a value/],
+    [`kubectl logs --since -f ${pod.name}`, /has the option "--since" without a value/],
+    ...['--tty=maybe', '-i=maybe', '--stdin=yes', '-q=no', '-ti=x', '--tty='].map((option): [string, RegExp] => {
+      const [name, value] = option.split('=');
+      const message = `has the option "${name}" with the value "${value}"; write true or false, or only ${name}$`;
+      return [`kubectl exec ${option} ${pod.name} -- sh`, new RegExp(message)];
+    }),
+    [`kubectl attach -ti=x ${pod.name}`, /has the option "-ti" with the value "x"; write true or false/],
+    [`kubectl logs -f=maybe ${pod.name}`, /has the option "-f" with the value "maybe"; write true or false/],
+    [`kubectl exec -i= ${pod.name} -- sh`, /has the option "-i" without a value/],
+    [
+      `kubectl exec --request-timeout=1d ${pod.name} -- sh`,
+      /has the option "--request-timeout" whose value "1d" has the unknown unit "d"; allowed are numbers with a unit/,
+    ],
+    [`kubectl exec --request-timeout abc ${pod.name} -- sh`, /"--request-timeout" whose value "abc" is not a duration/],
+    [
+      `kubectl exec --request-timeout=-5 ${pod.name} -- sh`,
+      /"--request-timeout" whose value "-5" has a number without/,
+    ],
+    [
+      `kubectl logs ${pod.name} app sidecar`,
+      /has "sidecar" after the container "app"; kubectl logs accepts one container after the pod: remove it$/,
+    ],
+    [`kubectl logs ${pod.name} app -- sidecar`, /has "sidecar" after the container "app"/],
+    [
+      `kubectl logs ${pod.name} app -c app`,
+      /names a container both after the pod and with -c; kubectl accepts only one of them: remove one$/,
+    ],
+    [`kubectl logs --container= ${pod.name} app`, /names a container both after the pod and with --container;/],
+    [
+      `kubectl attach ${pod.name} app`,
+      /has "app" after the pod; kubectl attach accepts nothing there: to name a container, write it after -c$/,
+    ],
+    [`kubectl attach -ti pod/${pod.name} -- sh`, /has "sh" after the pod; kubectl attach accepts nothing there/],
     [
       `kubectl logs ${pod.name} --since 1d`,
       /has the option "--since" whose value "1d" has the unknown unit "d"; allowed are numbers with a unit/,
@@ -119,6 +162,8 @@ describe('the client in an access command', () => {
     ],
     [`kubectl logs ${pod.name} --tail all`, /"--tail" with the value "all"; write a number of lines, or -1 for all$/],
     [`kubectl logs ${pod.name} --tail=`, /"--tail" with the value ""/],
+    [`kubectl logs ${pod.name} --tail=-5`, /"--tail" with the value "-5"; write a number of lines, or -1 for all$/],
+    [`kubectl logs ${pod.name} --tail=08`, /"--tail" with the value "08"/],
     [
       `kubectl port-forward ${pod.name}`,
       /is kubectl port-forward without a port; write one after the pod, for example: kubectl exec/,
