@@ -87,17 +87,18 @@ export function planPodLabels(
     allowed.some(({ kind, name }) => kind === selector.kind && name === selector.name);
   const mustNotSelect = selectors.filter((selector) => !isAllowed(selector) && !confinesWorkload(selector));
   const selecting = mustNotSelect.find((selector) => selector.selects(input.labels) && !selector.selects(baseLabels));
-  if (selecting) return { violation: podIsSelected(selecting) };
+  if (selecting) return { violation: podIsSelected(selecting, input) };
   if (!confinedAs) return { labels: input.labels };
   const others = [...mustNotSelect, ...confinedAs.workloads.map((workload) => compile(workload, budget))];
   return withConfinement(input.labels, confinedAs, selectors.filter(confinesWorkload), others);
 }
 
-function podIsSelected({ kind, name }: CompiledSelector): Violation {
+function podIsSelected({ kind, name, keys }: CompiledSelector, { labels, baseLabels }: SelectionInput): Violation {
+  const selected = listLabels(labels, (key) => keys.includes(key) && baseLabels[key] !== labels[key]);
   return {
     code: 'PodIsSelected',
     message:
-      `${kind} ${name} selects the access pod by its labels, as if it were a pod of the workload; ` +
+      `${kind} ${name} selects the access pod by its labels (${selected}), as one of its own pods; ` +
       `change podLabels or patchSpecOperations, or list ${kind} ${name} in spec.allowedSelectors`,
     field: 'spec.controllerTargetMutationConfig.podLabels',
     status: 403,

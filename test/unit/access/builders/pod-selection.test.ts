@@ -29,12 +29,15 @@ describe('the selectors that match an access pod', () => {
     it(`must not belong to a ${kind} of the namespace`, () => {
       const violation = refusalOf([view(kind, 'other', {}), view(kind, 'web', web)]);
       assert.equal(violation?.code, 'PodIsSelected');
-      assert.match(
-        violation?.message ?? '',
-        new RegExp(
-          `^${kind} web selects the access pod by .* patchSpecOperations, or list ${kind} web in spec\\.allowed`,
-        ),
+      assert.equal(
+        violation?.message,
+        `${kind} web selects the access pod by its labels (app=web), as one of its own pods; change podLabels or patchSpecOperations, or list ${kind} web in spec.allowedSelectors`,
       );
+    });
+
+    it(`of a ${kind} are named with the labels that it requires`, () => {
+      const terms = { matchLabels: { app: 'web', ...own }, matchExpressions: [{ key: 'team', operator: 'DoesNotExist' }] };
+      assert.match(refusalOf([view(kind, 'web', terms)])?.message ?? '', /by its labels \(app=web\), as one/);
     });
 
     it(`may belong to a ${kind} that the template lists`, () =>
