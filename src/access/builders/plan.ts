@@ -88,18 +88,19 @@ export type AccessPodMode = 'confined' | 'oz';
 
 /**
  * `TargetNotFound`: the workload of the template does not exist. The template may still be ready, because its status lags behind.
- * `otherKind`: the kind of a workload of that name, if there is one.
+ * `other`: a workload of another kind that has the name, if there is one.
  */
 export const targetNotFound = (
-  ref: { readonly kind: string; readonly name: string },
+  ref: { readonly apiVersion: string; readonly kind: string; readonly name: string },
   namespace: string,
-  otherKind?: string,
+  other?: { readonly apiVersion: string; readonly kind: string },
 ): Violation => ({
   code: 'TargetNotFound',
   message: `${ref.kind} ${quote(ref.name)} does not exist in namespace ${namespace}; ${
-    otherKind === undefined
+    other === undefined
       ? 'create it or correct the template'
-      : `a ${otherKind} of that name exists: write ${otherKind} in spec.controllerTargetRef.kind`
+      : `a ${other.kind} of that name exists: write ${other.kind} in spec.controllerTargetRef.kind` +
+        (other.apiVersion === ref.apiVersion ? '' : `, and ${other.apiVersion} in apiVersion`)
   }`,
   field: 'spec.controllerTargetRef',
   status: 404,

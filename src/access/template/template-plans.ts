@@ -69,7 +69,7 @@ export class TemplatePlans {
       const workload = ref && stores.workload(targetKey(ref, namespace));
       if (ref && !workload) {
         const other = stores.workloadsIn(namespace).find(({ name }) => name === ref.name);
-        return { violation: targetNotFound(ref, namespace, other?.kind) };
+        return { violation: targetNotFound(ref, namespace, other) };
       }
       const spec = podSpecOf(template);
       if (!spec) return planExec(template, workload);

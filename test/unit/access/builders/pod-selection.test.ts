@@ -36,7 +36,10 @@ describe('the selectors that match an access pod', () => {
     });
 
     it(`of a ${kind} are named with the labels that it requires`, () => {
-      const terms = { matchLabels: { app: 'web', ...own }, matchExpressions: [{ key: 'team', operator: 'DoesNotExist' }] };
+      const terms = {
+        matchLabels: { app: 'web', ...own },
+        matchExpressions: [{ key: 'team', operator: 'DoesNotExist' }],
+      };
       assert.match(refusalOf([view(kind, 'web', terms)])?.message ?? '', /by its labels \(app=web\), as one/);
     });
 

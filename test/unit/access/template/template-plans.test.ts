@@ -288,13 +288,27 @@ describe('plans of templates', () => {
     assert.deepEqual(plan !== notPlanned && 'commandNotes' in plan && plan.commandNotes, []);
   });
 
-  it('name the kind of a workload that has the name, if the template names another kind', async () => {
-    const wrongKind = template({ controllerTargetRef: { ...controllerTargetRef, kind: 'StatefulSet' } });
-    assert.match(
-      textOf(await inNamespace(plans([workload]), wrongKind)) ?? '',
-      /^TargetNotFound: StatefulSet "payments" does not exist in namespace payments; a Deployment of that name exists: write Deployment in spec\.controllerTargetRef\.kind$/,
-    );
-  });
+  const argo = 'argoproj.io/v1alpha1';
+  const otherKinds: [string, string, string, string, string][] = [
+    ['apps/v1', 'StatefulSet', 'apps/v1', 'Deployment', 'Deployment in spec.controllerTargetRef.kind'],
+    [
+      argo,
+      'Rollout',
+      'apps/v1',
+      'Deployment',
+      'Deployment in spec.controllerTargetRef.kind, and apps/v1 in apiVersion',
+    ],
+    ['apps/v1', 'Deployment', argo, 'Rollout', `Rollout in spec.controllerTargetRef.kind, and ${argo} in apiVersion`],
+  ];
+  for (const [apiVersion, kind, otherVersion, other, remedy] of otherKinds) {
+    it(`name the ${other} that has the name, if the template names a ${kind}`, async () => {
+      const wrongKind = template({ controllerTargetRef: { apiVersion, kind, name: 'payments' } });
+      assert.equal(
+        textOf(await inNamespace(plans([{ ...workload, apiVersion: otherVersion, kind: other }]), wrongKind)),
+        `TargetNotFound: ${kind} "payments" does not exist in namespace payments; a ${other} of that name exists: write ${remedy}`,
+      );
+    });
+  }
 
   it('stop at the work that a webhook may do, which a usual pod does not need', async () => {
     const large = { podSpec: { containers: [{ ...container, args: ['x'.repeat(150_000)] }] } };
