@@ -1,4 +1,5 @@
 import { type RequestView, viewRequest } from '../access/stores/access-views.ts';
+import type { Ended } from '../api/access/ended.ts';
 import { accesses, type RequestKind } from '../api/access/kinds.ts';
 import { childNameOf } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
@@ -153,13 +154,16 @@ export class LiveGrants {
   #endOf(request: GatewayRequest | undefined): StreamEnd | number {
     const nowMs = this.#clock.now();
     if (!request) return { code: 'Deleted', atMs: nowMs };
-    if (request.ended) return { code: request.ended.how, atMs: nowMs };
+    if (request.ended) return { code: endCodeOf(request.ended), atMs: nowMs };
     if (request.revoked || request.deleting) return { code: 'Revoked', atMs: nowMs };
     const endMs = this.#proof.endMs(request);
     if (endMs === undefined) return { code: 'GrantInvalid', atMs: nowMs };
     return nowMs < endMs ? endMs : { code: 'Expired', atMs: endMs };
   }
 }
+
+/** If a vote ended open access, `how` is `Revoked`, and only `reason` names the vote. */
+const endCodeOf = ({ how, reason }: Ended): StreamEnd['code'] => (reason === 'VoteDenied' ? 'Denied' : how);
 
 function liveGrantOf(
   { namespace, uid, name, kind }: GatewayRequest,

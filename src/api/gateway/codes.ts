@@ -3,7 +3,8 @@ import type { CodeTable } from '../code-table.ts';
 /** Why the gateway ends a session. The code is in the line on the terminal, in the error of the client, and in the audit line. */
 export const sessionEndTexts = {
   Expired: 'the deadline of the grant has passed',
-  Revoked: 'the request was given back, revoked, or deleted',
+  Revoked:
+    'the request was given back, revoked, or deleted, or access ended early for another cause; `status.ended.reason` of the request names it',
   Denied: 'another person denied the access with a vote',
   Deleted: 'the request no longer exists',
   GrantInvalid: 'the grant no longer has a valid signature',

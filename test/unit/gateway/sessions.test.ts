@@ -149,7 +149,7 @@ describe('a session of a grant', () => {
       (cluster) => {
         const grant = cluster.open(cluster.clock.now() + minute);
         const at = '2026-11-21T09:00:00Z';
-        cluster.change({ status: { grant, ended: { at, how: 'Denied', reason: 'VoteDenied', until: at } } });
+        cluster.change({ status: { grant, ended: { at, how: 'Revoked', reason: 'VoteDenied', until: at } } });
       },
       'Denied',
     ],
