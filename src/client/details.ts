@@ -1,6 +1,8 @@
+import { maxReasonLength } from '../api/access/access-config.ts';
 import { recordingLostCondition, shortenedCondition } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import { parseTime } from '../kit/clock.ts';
+import { quote } from '../kit/errors.ts';
 import { requesterOf, typeOf } from './access-requests.ts';
 import { claimTimes } from './claim-text.ts';
 import { durationText } from './duration-text.ts';
@@ -81,13 +83,13 @@ function approvalLines(request: KubeObject): string[] {
   const { all = [], votes = [] } = statusOf(request).approval ?? {};
   return [
     ...all.map(({ name, have, need }) => `${name}: ${have} of ${need}`),
-    ...votes.map(({ voter, decision, max, reason, onBehalfOf, ignored }) =>
+    ...votes.map(({ voter, decision, max, reason = '', onBehalfOf, ignored }) =>
       joined(
         [
           `${voter}: ${decision}`,
           max === undefined ? '' : `at most ${max}`,
           onBehalfOf === undefined ? '' : `for ${onBehalfOf}`,
-          reason ?? '',
+          reason === '' ? '' : `because ${quote(reason, maxReasonLength)}`,
           ignored === undefined ? '' : `(not counted: ${ignored})`,
         ],
         ' ',

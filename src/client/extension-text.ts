@@ -1,9 +1,11 @@
 import { chooseExtension } from '../access/policy/extension-choice.ts';
+import { maxReasonLength } from '../api/access/access-config.ts';
 import { accessVotes } from '../api/access/access-vote.ts';
 import type { RequestSpec } from '../api/access/kinds.ts';
 import { requestLabel } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import { formatTime, parseTime } from '../kit/clock.ts';
+import { quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { templateSpecOf } from './approver-text.ts';
 import { awaitedDecision } from './choices.ts';
@@ -110,11 +112,10 @@ export function extensionLines(request: KubeObject, votes: ReadonlyMap<string, E
       .flatMap((uid) => votes.get(uid) ?? [])
       .map(({ voter, max }) => (max === undefined ? voter : `${voter} (at most ${max})`));
     return [
-      `by ${by}: ${state}${less === undefined ? '' : ` only ${less}`}`,
+      `by ${by}${reason === '' ? '' : `, because ${quote(reason, maxReasonLength)}`}: ${state}${less === undefined ? '' : ` only ${less}`}`,
       after === undefined ? '' : `until ${formatTime(after)}`,
       approvals.length === 0 ? '' : `approved by ${approvals.join(' and ')}`,
       message,
-      reason,
     ]
       .filter((part) => part !== '')
       .join(', ');

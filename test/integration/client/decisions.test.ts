@@ -54,7 +54,7 @@ describe('a person who uses drawbridge to decide', () => {
     const approved = await client.ok(stage.carol, 'approve', 'less', '--max', '20m', '--reason', 'ticket checked');
     assert.equal(approved, 'podaccessrequest.crds.wizardofoz.co/less approved\n');
     await ended(running, 0, /access is open until \S+ \(in (20m|1[89]m(\d+s)?)\)/);
-    assert.match(await client.ok(stage.alice, 'get', 'less'), /carol: Approve at most 20m ticket checked$/m);
+    assert.match(await client.ok(stage.alice, 'get', 'less'), /carol: Approve at most 20m because "ticket checked"$/m);
     assert.equal(await client.ok(stage.carol, 'pending'), '');
   });
 

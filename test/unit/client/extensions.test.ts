@@ -160,11 +160,26 @@ describe('a person who reads a request that was extended', () => {
     for (const command of ['get', 'show'])
       assert.match(
         (await cluster.run([command, 'a'])).stdout,
-        lines(`by 5h: Granted only 3h, until ${second}, ${who}, logs`),
+        lines(`by 5h, because "logs": Granted only 3h, until ${second}, ${who}`),
       );
     await cluster.close();
     cluster = await ScriptedCluster.open({ podaccessrequests: [extended('3h')], accessvotes: votes });
-    assert.match((await cluster.run(['get', 'a'])).stdout, lines(`by 3h: Granted, until ${second}, ${who}, logs`));
+    assert.match(
+      (await cluster.run(['get', 'a'])).stdout,
+      lines(`by 3h, because "logs": Granted, until ${second}, ${who}`),
+    );
+  });
+
+  it('sees which words are those of the requester', async () => {
+    await cluster.close();
+    const message = 'VoteDenied: carol denied the extension: enough';
+    const refused = request(
+      { extensions: [{ by: '2m', reason: 'please' }] },
+      { extensions: [{ by: '2m', state: 'Refused', message }] },
+    );
+    cluster = await ScriptedCluster.open({ podaccessrequests: [refused] });
+    const { stdout } = await cluster.run(['get', 'a']);
+    assert.match(stdout, new RegExp(`^Extensions: +by 2m, because "please": Refused, ${message}$`, 'm'));
   });
 
   it('sees the amount also without the permission to list votes', async () => {
@@ -176,6 +191,6 @@ describe('a person who reads a request that was extended', () => {
     });
     const { code, stdout } = await cluster.run(['get', 'a']);
     assert.equal(code, 0);
-    assert.match(stdout, lines(`by 5h: Granted only 3h, until ${second}, logs`));
+    assert.match(stdout, lines(`by 5h, because "logs": Granted only 3h, until ${second}`));
   });
 });

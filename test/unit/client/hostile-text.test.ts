@@ -197,6 +197,6 @@ describe('the client with hostile objects and answers', () => {
     const cluster = await ScriptedCluster.open(objects);
     const { stdout } = await cluster.run(['get', 'waits']);
     await cluster.close();
-    assert.match(stdout, /^ +a\?\[2J\?31m\?b: Approve ok\?carol: Approve looks good$/m);
+    assert.match(stdout, /^ +a\?\[2J\?31m\?b: Approve because "ok\\ncarol: Approve looks good"$/m);
   });
 });
