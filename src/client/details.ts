@@ -53,7 +53,8 @@ export function detailsOf(
       isDenied && code !== '' ? `${codeOf(code)}: ${why}` : times === undefined ? why : '',
     ],
     ['To do', isDenied ? remedyOf(code) : nextStep(request, state, times, program)],
-    ['Approvals', approvalLines(request)],
+    // The votes about extensions are on the lines of the extensions.
+    [spec.extensions?.length ? 'Approvals of access' : 'Approvals', approvalLines(request)],
     ['Begins', state === 'Scheduled' && times === undefined ? timeText(status.approval?.until) : ''],
     [state === 'Ended' ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
     [

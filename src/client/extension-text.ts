@@ -101,7 +101,10 @@ export async function extensionVotes(
   );
 }
 
-/** One line for each extension: how much was asked for and granted, until when, and whose votes approved it, if `votes` has them. */
+/**
+ * One line for each extension: how much was asked for and granted, until when, and whose votes approved it, or only how many if `votes` does
+ * not have them.
+ */
 export function extensionLines(request: KubeObject, votes: ReadonlyMap<string, ExtensionVote>): string[] {
   const decided = statusOf(request).extensions ?? [];
   return (specOf(request).extensions ?? []).map(({ by, reason = '' }, index) => {
@@ -111,10 +114,12 @@ export function extensionLines(request: KubeObject, votes: ReadonlyMap<string, E
     const approvals = uids
       .flatMap((uid) => votes.get(uid) ?? [])
       .map(({ voter, max }) => (max === undefined ? voter : `${voter} (at most ${max})`));
+    const count = uids.length === 1 ? '1 person' : `${uids.length} people`;
+    const approvedBy = uids.length === 0 ? '' : `approved by ${approvals.join(' and ') || count}`;
     return [
       `by ${by}${reason === '' ? '' : `, because ${quote(reason, maxReasonLength)}`}: ${state}${less === undefined ? '' : ` only ${less}`}`,
       after === undefined ? '' : `until ${formatTime(after)}`,
-      approvals.length === 0 ? '' : `approved by ${approvals.join(' and ')}`,
+      approvedBy,
       message,
     ]
       .filter((part) => part !== '')

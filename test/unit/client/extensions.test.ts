@@ -145,6 +145,7 @@ describe('a person who reads a request that was extended', () => {
       { extensions: [{ by, reason: 'logs' }, { by: '1h' }] },
       {
         expiresAt: '2099-01-01T06:00:00Z',
+        approval: { state: 'Approved', votes: [{ voter: 'carol', decision: 'Approve' }] },
         extensions: [
           { by, state: 'Granted', expiresAt: second, votes: ['v1', 'v2'] },
           { by: '1h', state: 'Granted', expiresAt: '2099-01-01T06:00:00Z' },
@@ -191,6 +192,7 @@ describe('a person who reads a request that was extended', () => {
     });
     const { code, stdout } = await cluster.run(['get', 'a']);
     assert.equal(code, 0);
-    assert.match(stdout, lines(`by 5h, because "logs": Granted only 3h, until ${second}`));
+    assert.match(stdout, /^Approvals of access: +carol: Approve$/m);
+    assert.match(stdout, lines(`by 5h, because "logs": Granted only 3h, until ${second}, approved by 2 people`));
   });
 });
