@@ -147,11 +147,15 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
     ...mountViolations(template.spec, source),
     ...metadataViolations(template),
   ];
-  if (violation) return { violation, others };
   const baseLabels = childMetadata(request, podAccessRequests).labels ?? {};
+  const labels = { ...stringMap(template.metadata['labels']), ...baseLabels };
+  if (violation) {
+    const command = checkAccessCommand(templateSpec.accessConfig, podOf(template, labels, input));
+    return { violation, others: command ? [...others, command] : others };
+  }
   const selected = planPodLabels(
     {
-      labels: { ...stringMap(template.metadata['labels']), ...baseLabels },
+      labels,
       baseLabels,
       selectors: input.selectors,
       allowed: templateSpec.allowedSelectors,

@@ -116,11 +116,16 @@ describe('plans of templates', () => {
     });
   }
 
-  it('find all violations of the pod and of the patch, so that an update can be compared with the stored template', async () => {
+  it('find all violations of the pod, the command, and the patch, so that an update can be compared with the stored template', async () => {
     const hostPath = (name: string) => ({ name, hostPath: { path: '/' } });
     const unmounted = { ...container, volumeMounts: [{ name: 'x' }] };
     const podSpec = { hostPID: true, volumes: [hostPath('a'), hostPath('b')], containers: [privileged, unmounted] };
-    const spec = template({ podSpec, ...patch({ op: 'remove', path: '/spec/x' }) });
+    const accessCommand = 'kubectl exec {{ .Metadata.Name }} -- {{ index .Metadata.Labels "missing" }}';
+    const spec = template({
+      podSpec,
+      accessConfig: { ...accessConfig, accessCommand },
+      ...patch({ op: 'remove', path: '/spec/x' }),
+    });
     const found = await plans().violationsInEmptyNamespace(spec, signal);
     assert.ok(found !== notPlanned);
     assert.deepEqual(
@@ -131,6 +136,7 @@ describe('plans of templates', () => {
         'PodReachesTooFar spec.volumes[1].hostPath',
         'PodReachesTooFar spec.containers[0].securityContext.privileged',
         'InvalidPodTemplate spec.podSpec.volumes',
+        'InvalidAccessCommand spec.accessConfig.accessCommand',
         'InvalidPatch spec.controllerTargetMutationConfig.patchSpecOperations[0]',
       ],
     );
