@@ -1,6 +1,6 @@
 import { quote } from '../../kit/errors.ts';
 import { parseGoDuration } from '../../kit/go-duration.ts';
-import type { AccessCommand, Placeholder } from './access-command.ts';
+import { type CallProblem, markers, shown, type Word } from './shell-words.ts';
 
 /** An access command that is a call of kubectl or oc to the granted pod. */
 export interface KubectlCall {
@@ -15,85 +15,11 @@ export interface KubectlCall {
   readonly portNames: readonly Word[];
 }
 
-/** Why the words are not an allowed call. `problem` completes a sentence that begins with `accessCommand`. */
-export interface CallProblem {
-  readonly problem: string;
-  /** What was found, without the remedy, which depends on the rules of the template. Default: the problem. */
-  readonly key?: string;
-}
-
 /** What the message about a problem can suggest instead. */
 export interface Offer {
   readonly verbs: readonly Verb[];
   /** An allowed command, of this verb if possible; undefined if there is none. */
   example(verb?: Verb): string | undefined;
-}
-
-/** A shell word without its quotes. Each placeholder is replaced by its marker. */
-export type Word = string;
-/** Markers contain NUL, which no template can contain. */
-export const markers: Readonly<Record<Placeholder['kind'], string>> = {
-  name: '\0name',
-  namespace: '\0namespace',
-  label: '\0label',
-  annotation: '\0annotation',
-};
-
-/** Characters that are literal in every POSIX shell and in fish, at any position in a word. */
-const plain = /^[A-Za-z0-9_@%+=:,./-]$/;
-/** Characters that a shell interprets between double quotes. */
-const special = /["$`\\!]/;
-
-/** Splits the command into words, as POSIX shells and fish do. */
-export function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | CallProblem {
-  const words: Word[] = [];
-  let word: Word | undefined;
-  let openQuote: "'" | '"' | undefined;
-  // Whether fish reads the next character as escaped. Between single quotes, POSIX shells have no escapes.
-  let isEscaped = false;
-  for (const segment of command) {
-    if (segment.kind === 'value') {
-      word = (word ?? '') + markers[segment.placeholder.kind];
-      isEscaped = false;
-      continue;
-    }
-    for (const character of segment.text) {
-      if (openQuote === undefined && character === ' ') {
-        if (word !== undefined) words.push(word);
-        word = undefined;
-        continue;
-      }
-      const opens = openQuote === undefined && (character === "'" || character === '"');
-      const closes = character === openQuote;
-      if (closes && isEscaped) {
-        return {
-          problem:
-            "has a backslash directly before a closing ', which fish reads as an escaped quote; " +
-            'write the backslash twice, or another character after it',
-        };
-      }
-      isEscaped = character === '\\' && !isEscaped;
-      word ??= '';
-      if (opens) openQuote = character;
-      else if (closes) openQuote = undefined;
-      else if (isPlain(character, openQuote)) word += character;
-      else {
-        const where = openQuote ? 'between double quotes' : 'outside of quotes';
-        return {
-          problem:
-            `has ${quote(character)} ${where}, which the shell of the requester may interpret; outside of quotes only ASCII letters, digits, ` +
-            'and _ @ % + = : , . / - are allowed: put text for the shell of the pod between single quotes',
-        };
-      }
-    }
-  }
-  if (openQuote !== undefined) return { problem: `has an unclosed ${openQuote}; close the quotes` };
-  return { words: word === undefined ? words : [...words, word] };
-}
-
-function isPlain(character: string, openQuote: "'" | '"' | undefined): boolean {
-  if (openQuote === "'") return true;
-  return openQuote === '"' ? !special.test(character) : plain.test(character);
 }
 
 const clients: readonly Word[] = ['kubectl', 'oc'];
@@ -308,5 +234,3 @@ function remotePortOf(argument: Word): Word | undefined {
   const hasLocal = local === remote || isPort(local, 0) || (local === '' && argument !== remote);
   return hasRemote && hasLocal && others.length === 0 ? remote : undefined;
 }
-
-export const shown = (word: Word): string => (word === '' ? 'an empty word' : quote(word.replaceAll('\0', 'the ')));

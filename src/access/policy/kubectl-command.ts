@@ -11,20 +11,11 @@ import {
   renderAccessCommand,
 } from './access-command.ts';
 import { rulesOf } from './granted-rules.ts';
-import {
-  callOf,
-  type KubectlCall,
-  markers,
-  type Offer,
-  shown,
-  type Verb,
-  verbs,
-  type Word,
-  wordsOf,
-} from './kubectl-call.ts';
+import { callOf, type KubectlCall, type Offer, type Verb, verbs } from './kubectl-call.ts';
 import { listNames } from './names.ts';
 import type { Violation } from './policy.ts';
 import { sessionOf } from './session-policy.ts';
+import { markers, shown, type Word, wordsOf } from './shell-words.ts';
 
 type Refused = { readonly violation: Violation };
 type CommandConfig = Pick<AccessConfig, 'accessCommand' | 'exec' | 'rules'>;

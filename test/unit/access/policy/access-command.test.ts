@@ -6,7 +6,7 @@ import {
   parseAccessCommand,
   renderAccessCommand,
 } from '../../../../src/access/policy/access-command.ts';
-import { wordsOf } from '../../../../src/access/policy/kubectl-call.ts';
+import { wordsOf } from '../../../../src/access/policy/shell-words.ts';
 import { runs } from '../../../support/runs.ts';
 
 const pod: CommandSubject = {

@@ -46,10 +46,7 @@ describe('the client in an access command', () => {
 
   const exec = `kubectl exec -ti ${pod.name} -- sh`;
   const refused: [string, RegExp][] = [
-    [
-      `${exec}; curl https://example.org/x | sh`,
-      /has ";" outside of quotes, .* put text for the shell of the pod between single quotes$/,
-    ],
+    [`${exec}; curl https://example.org/x | sh`, /has ";" outside of quotes, which the shell of the requester may/],
     [`${exec} | sh`, /has "\|" outside/],
     [`${exec} && id`, /has "&" outside/],
     [`${exec} > ~/.ssh/authorized_keys`, /has ">" outside/],
@@ -191,6 +188,64 @@ describe('the client in an access command', () => {
       const refusal = refusalOf(source);
       assert.match(refusal, /^InvalidAccessCommand: accessCommand /);
       assert.match(refusal, message);
+    });
+  }
+
+  const inPod =
+    /; write what a shell of the pod must interpret after sh -c, between single quotes: -- sh -c 'COMMAND'$/;
+  const oneCall = /; the command is one call of kubectl: remove (.) and what follows it$/;
+  const value = /; write the value itself, or a placeholder, such as \{\{ \.Metadata\.Namespace \}\}$/;
+  const singleQuotes = /; write single quotes instead of the double quotes$/;
+  /** A command, what to do about it, and the command after that. */
+  const corrected: [string, RegExp, string][] = [
+    [`kubectl logs ${pod.name} | grep error`, oneCall, `kubectl logs ${pod.name}`],
+    [`kubectl logs ${pod.name} > log; ls`, oneCall, `kubectl logs ${pod.name}`],
+    [`kubectl exec ${pod.name} -- sh | tee log`, inPod, `kubectl exec ${pod.name} -- sh -c 'sh | tee log'`],
+    [`kubectl exec ${pod.name} -- echo $HOME`, inPod, `kubectl exec ${pod.name} -- sh -c 'echo $HOME'`],
+    [`kubectl exec ${pod.name} -- sh -c "echo $HOME"`, singleQuotes, `kubectl exec ${pod.name} -- sh -c 'echo $HOME'`],
+    [`kubectl exec ${pod.name} -- sh -c "a \\b"`, singleQuotes, `kubectl exec ${pod.name} -- sh -c 'a \\b'`],
+    [`kubectl exec -n $NS ${pod.name} -- sh`, value, `kubectl exec -n ${pod.namespace} ${pod.name} -- sh`],
+    [`kubectl logs -n "$NS" ${pod.name}`, value, `kubectl logs -n payments ${pod.name}`],
+    [
+      `kubectl exec –ti ${pod.name} -- sh`,
+      /has "–" outside of quotes, which is no hyphen; write - or --$/,
+      `kubectl exec -ti ${pod.name} -- sh`,
+    ],
+    [
+      `kubectl exec ${pod.name} — sh`,
+      /has "—" outside of quotes, which is no hyphen; write - or --$/,
+      `kubectl exec ${pod.name} -- sh`,
+    ],
+    [
+      `kubectl exec ${pod.name} -- sh -c “ls”`,
+      /has "“" outside of quotes, which no shell reads as a quote; write '$/,
+      `kubectl exec ${pod.name} -- sh -c 'ls'`,
+    ],
+    [
+      `kubectl exec\u00a0${pod.name} -- sh`,
+      /outside of quotes, which no shell reads as a space; write a space$/,
+      `kubectl exec ${pod.name} -- sh`,
+    ],
+    [
+      'kubectl logs { .Metadata.Name }',
+      /has "\{" outside of .*; placeholders have two braces, such as \{\{ \.Metadata\.Name \}\}$/,
+      `kubectl logs ${pod.name}`,
+    ],
+    [
+      `kubectl exec ${pod.name} -- grep a* x`,
+      /; outside of quotes only ASCII letters, digits, and _ .* are allowed: put the text for the pod between single quotes$/,
+      `kubectl exec ${pod.name} -- grep 'a*' x`,
+    ],
+    [
+      `kubectl exec --context prod(eu) ${pod.name} -- sh`,
+      /; outside of quotes only ASCII letters, .* are allowed: put the value between single quotes$/,
+      `kubectl exec --context 'prod(eu)' ${pod.name} -- sh`,
+    ],
+  ];
+  for (const [source, remedy, next] of corrected) {
+    it(`is ${next} instead of ${source}`, () => {
+      assert.match(refusalOf(source), remedy);
+      assert.equal(refusalOf(next), 'allowed');
     });
   }
 

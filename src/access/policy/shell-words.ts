@@ -1,0 +1,102 @@
+import { quote } from '../../kit/errors.ts';
+import type { AccessCommand, Placeholder } from './access-command.ts';
+
+/** A shell word without its quotes. Each placeholder is replaced by its marker. */
+export type Word = string;
+/** Markers contain NUL, which no template can contain. */
+export const markers: Readonly<Record<Placeholder['kind'], string>> = {
+  name: '\0name',
+  namespace: '\0namespace',
+  label: '\0label',
+  annotation: '\0annotation',
+};
+
+/** Why an access command is not an allowed call. `problem` completes a sentence that begins with `accessCommand`. */
+export interface CallProblem {
+  readonly problem: string;
+  /** What was found, without the remedy, which depends on the rules of the template. Default: the problem. */
+  readonly key?: string;
+}
+
+/** Characters that are literal in every POSIX shell and in fish, at any position in a word. */
+const plain = /^[A-Za-z0-9_@%+=:,./-]$/;
+/** Characters that a shell interprets between double quotes. */
+const special = /["$`\\!]/;
+
+/** Splits the command into words, as POSIX shells and fish do. */
+export function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | CallProblem {
+  const words: Word[] = [];
+  let word: Word | undefined;
+  let openQuote: "'" | '"' | undefined;
+  // Whether fish reads the next character as escaped. Between single quotes, POSIX shells have no escapes.
+  let isEscaped = false;
+  for (const segment of command) {
+    if (segment.kind === 'value') {
+      word = (word ?? '') + markers[segment.placeholder.kind];
+      isEscaped = false;
+      continue;
+    }
+    for (const character of segment.text) {
+      if (openQuote === undefined && character === ' ') {
+        if (word !== undefined) words.push(word);
+        word = undefined;
+        continue;
+      }
+      const opens = openQuote === undefined && (character === "'" || character === '"');
+      const closes = character === openQuote;
+      if (closes && isEscaped) {
+        return {
+          problem:
+            "has a backslash directly before a closing ', which fish reads as an escaped quote; " +
+            'write the backslash twice, or another character after it',
+        };
+      }
+      isEscaped = character === '\\' && !isEscaped;
+      word ??= '';
+      if (opens) openQuote = character;
+      else if (closes) openQuote = undefined;
+      else if (isPlain(character, openQuote)) word += character;
+      else return { problem: characterProblem(character, openQuote, words) };
+    }
+  }
+  if (openQuote !== undefined) return { problem: `has an unclosed ${openQuote}; close the quotes` };
+  return { words: word === undefined ? words : [...words, word] };
+}
+
+function isPlain(character: string, openQuote: "'" | '"' | undefined): boolean {
+  if (openQuote === "'") return true;
+  return openQuote === '"' ? !special.test(character) : plain.test(character);
+}
+
+/** Characters that word processors write, and what shells and kubectl read instead. */
+const lookalikes: readonly (readonly [RegExp, string])[] = [
+  [/[\u2010-\u2015\u2212]/, 'which is no hyphen; write - or --'],
+  [/[\u2018-\u201f\u2032\u2033]/, "which no shell reads as a quote; write '"],
+  [/\p{Zs}/u, 'which no shell reads as a space; write a space'],
+];
+
+/** Why the command must not have the character after these words, outside of quotes or between double quotes. */
+function characterProblem(character: string, openQuote: '"' | "'" | undefined, words: readonly Word[]): string {
+  const found = `has ${quote(character)} ${openQuote ? 'between double quotes' : 'outside of quotes'}`;
+  const [, lookalike] = lookalikes.find(([pattern]) => pattern.test(character)) ?? [];
+  return `${found}, ${lookalike ?? `which the shell of the requester may interpret; ${remedyFor(character, openQuote, words)}`}`;
+}
+
+function remedyFor(character: string, openQuote: '"' | "'" | undefined, words: readonly Word[]): string {
+  const isForPod = words.includes('exec') && words.includes('--');
+  const expands = character === '$' || character === '`';
+  const combines = '|&;<>'.includes(character);
+  if (!isForPod && expands) return 'write the value itself, or a placeholder, such as {{ .Metadata.Namespace }}';
+  if (openQuote) return 'write single quotes instead of the double quotes';
+  if (isForPod && (expands || combines)) {
+    return "write what a shell of the pod must interpret after sh -c, between single quotes: -- sh -c 'COMMAND'";
+  }
+  if (combines) return `the command is one call of kubectl: remove ${character} and what follows it`;
+  if (!isForPod && '{}'.includes(character)) return 'placeholders have two braces, such as {{ .Metadata.Name }}';
+  return (
+    'outside of quotes only ASCII letters, digits, and _ @ % + = : , . / - are allowed: ' +
+    `put the ${isForPod ? 'text for the pod' : 'value'} between single quotes`
+  );
+}
+
+export const shown = (word: Word): string => (word === '' ? 'an empty word' : quote(word.replaceAll('\0', 'the ')));
