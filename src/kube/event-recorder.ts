@@ -71,6 +71,10 @@ interface Series {
   count: number;
   /** Number of occurrences that the written Event shows. */
   writtenCount: number;
+  /** Time of the first occurrence, epoch ms. */
+  readonly firstAtMs: number;
+  /** Time of the last occurrence, epoch ms. */
+  lastAtMs: number;
   /** Time of the last occurrence, milliseconds on the monotonic clock. */
   lastMs: number;
   /** Cancels the timer after which the count is written; undefined if no timer runs. */
@@ -107,11 +111,14 @@ class Recorder implements EventRecorder {
     }
     current?.cancelTimer?.();
     if (!this.#takeSeriesToken(event, nowMs)) return;
+    const atMs = this.#options.clock.now();
     const series: Series = {
       event,
       name: undefined,
       count: 1,
       writtenCount: 0,
+      firstAtMs: atMs,
+      lastAtMs: atMs,
       lastMs: nowMs,
       cancelTimer: undefined,
     };
@@ -138,6 +145,7 @@ class Recorder implements EventRecorder {
 
   #countRepetition(series: Series, nowMs: number): void {
     series.count++;
+    series.lastAtMs = this.#options.clock.now();
     series.lastMs = nowMs;
     series.cancelTimer ??= this.#options.clock.schedule(COLLECT_MS, () => {
       series.cancelTimer = undefined;
@@ -149,9 +157,8 @@ class Recorder implements EventRecorder {
   #write(series: Series): void {
     if (this.#pending >= MAX_PENDING || !this.#takeWriteToken(series.event)) return;
     this.#pending++;
-    const time = formatMicroTime(this.#options.clock.now());
     this.#writes = this.#writes
-      .then(() => this.#send(series, time))
+      .then(() => this.#send(series))
       .catch((error: unknown) => {
         const { regarding, reason } = series.event;
         const object = [regarding.kind, regarding.namespace, regarding.name]
@@ -164,10 +171,11 @@ class Recorder implements EventRecorder {
       });
   }
 
-  async #send(series: Series, lastObservedTime: string): Promise<void> {
-    const { client, clock } = this.#options;
+  async #send(series: Series): Promise<void> {
+    const { client } = this.#options;
     const { signal } = this.#stop;
-    const { count, name } = series;
+    const { count, name, firstAtMs, lastAtMs } = series;
+    const lastObservedTime = formatMicroTime(lastAtMs);
     if (signal.aborted || count === series.writtenCount) return;
     if (name) {
       try {
@@ -179,7 +187,7 @@ class Recorder implements EventRecorder {
         if (!isNotFound(error)) throw error;
       }
     }
-    const object = eventObject(series.event, this.#options, clock.now());
+    const object = eventObject(series.event, this.#options, firstAtMs);
     const created = await client.create(
       events,
       count > 1 ? { ...object, series: { count, lastObservedTime } } : object,

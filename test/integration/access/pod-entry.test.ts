@@ -97,6 +97,28 @@ describe('M16: each of the five calls that enter a pod', () => {
     });
   }
 
+  it('dates the Event of a repeated entry by the last entry, although the server writes it later', async function () {
+    this.timeout(60_000);
+    const pod = podOf(running);
+    const command = ['exec', '-n', stage.namespace, pod, '--', 'true'];
+    await stage.alice.kubectl(command);
+    await stage.alice.kubectl(command);
+    const url = `/apis/events.k8s.io/v1/namespaces/${stage.namespace}/events?fieldSelector=reason=PodExec,regarding.name=${pod}`;
+    const series = await until(
+      'the Event with its repetitions',
+      async () => {
+        const { items } = (await stage.plane.probe(url)).body as {
+          items: { note: string; series?: { lastObservedTime: string } }[];
+        };
+        return items.find(({ note }) => note.startsWith('alice '))?.series;
+      },
+      { timeoutMs: 30_000 },
+    );
+    const entries = (await lines(pod, 'alice')).filter(({ event }) => event === 'exec');
+    const lastMs = Math.max(...entries.map(({ time }) => Date.parse(String(time))));
+    assert.ok(Math.abs(Date.parse(series.lastObservedTime) - lastMs) < 1_000, series.lastObservedTime);
+  });
+
   it('leaves no line with commands, ports, or paths', async () => {
     const entries = await stage.audit(({ event }) => (connectSubresources as readonly string[]).includes(event));
     assert.ok(entries.length >= 10);

@@ -81,12 +81,37 @@ describe('event recorder', () => {
       server.requests.map(({ method }) => method),
       ['POST', 'POST', 'PATCH', 'PATCH'],
     );
-    assert.deepEqual(bodies()[2]?.['series'], { count: 50, lastObservedTime: '2026-11-21T09:00:10.000000Z' });
+    assert.deepEqual(bodies()[2]?.['series'], { count: 50, lastObservedTime: '2026-11-21T09:00:00.000000Z' });
     assert.equal(seriesCount(3), 51);
     await clock.advance(6 * 60_000);
     recorder.record(event());
     await settleIo();
     assert.equal(server.requests.at(-1)?.method, 'POST', 'after six quiet minutes it is news again');
+  });
+
+  it('dates a series by its last occurrence, and not by its write', async () => {
+    recorder.record(event());
+    await advanceIo(clock, 1_000);
+    recorder.record(event());
+    await advanceIo(clock, 2_000);
+    recorder.record(event());
+    await advanceIo(clock, 9_000);
+    assert.deepEqual(bodies()[1]?.['series'], { count: 3, lastObservedTime: '2026-11-21T09:00:03.000000Z' });
+  });
+
+  it('dates an Event by its first occurrence, although its write waited', async () => {
+    let release = (): void => {};
+    server.follow((_, answer) => {
+      release = () => answer.json(200, { metadata: { name: 'first' } });
+    });
+    recorder.record(event());
+    await until(() => server.requests.length === 1);
+    recorder.record(event({ note: 'another' }));
+    await clock.advance(1_500);
+    server.follow(accept);
+    release();
+    await until(() => server.requests.length === 2);
+    assert.equal(bodies()[1]?.['eventTime'], '2026-11-21T09:00:00.000000Z');
   });
 
   it('writes the series again if its Event is gone', async () => {
