@@ -4,6 +4,9 @@ import { listOf } from '../schema/fields.ts';
 /** CEL call on a string that matches Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
 export const matchesGoDuration = "matches('^(([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$')";
 
+/** What to write if a duration has a unit that Go does not have, or none. */
+export const durationUnits = 'write h, m, or s after each number';
+
 /** Maximum length of a reason in characters: of a request, an extension, a vote, or a revocation. */
 export const maxReasonLength = 1024;
 /** Maximum number of extensions of one request. */
@@ -20,7 +23,7 @@ export const boundedDuration = (description: string, least: string, most: string
     'x-kubernetes-validations': [
       {
         rule: `self.${matchesGoDuration} && duration(self) >= duration('${least}') && duration(self) <= duration('${most}')`,
-        message: `must be a Go duration from ${least} to ${most}, such as 1h30m`,
+        message: `must be a Go duration from ${least} to ${most}, such as 1h30m; ${durationUnits}`,
       },
     ],
     ...options,

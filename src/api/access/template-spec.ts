@@ -1,11 +1,17 @@
 import { type Static, type TSchemaOptions, Type } from 'typebox';
 import { listOf, objectName, time } from '../schema/fields.ts';
-import { accessConfigFields, attestedUser, boundedDuration, matchesGoDuration } from './access-config.ts';
+import {
+  accessConfigFields,
+  attestedUser,
+  boundedDuration,
+  durationUnits,
+  matchesGoDuration,
+} from './access-config.ts';
 import { templateRule } from './grant.ts';
 
 /**
  * A Go duration above zero. A CEL rule checks it and not a pattern, so that the server can still read older objects, and report their
- * invalid durations.
+ * invalid durations. The message names the minimum of the webhook.
  */
 const duration = (options: TSchemaOptions & { default: string }) =>
   Type.String({
@@ -13,7 +19,7 @@ const duration = (options: TSchemaOptions & { default: string }) =>
     'x-kubernetes-validations': [
       {
         rule: `self.${matchesGoDuration} && duration(self) > duration('0s')`,
-        message: 'must be a Go duration above zero, such as 30m or 1h30m',
+        message: `must be a Go duration of at least 1s, such as 30m or 1h30m; ${durationUnits}`,
       },
     ],
     ...options,

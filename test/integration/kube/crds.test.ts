@@ -123,7 +123,7 @@ describe('the CRDs on a real apiserver', () => {
       it(`accept ${duration}`, () => createOk(template(duration, duration), `duration-${index}`));
     }
 
-    const badDuration = /accessConfig\.maxDuration: Invalid value: .*must be a Go duration above zero, such as 30m/;
+    const badDuration = /accessConfig\.maxDuration: Invalid value: .*must be a Go duration of at least 1s, such as 30m/;
     for (const duration of ['', '1d', '1h 30m', '5', '0', '0s', '-1h', '1e3s']) {
       it(`reject ${JSON.stringify(duration)}`, async () =>
         assertRefused(await create(template('1h', duration), 'refused'), badDuration));

@@ -7,7 +7,7 @@ import { toStructural } from '../../../../src/api/schema/structural-schema.ts';
 import { execTemplateManifest, grantOf } from '../../../support/access-objects.ts';
 import { celRefusals } from '../../../support/cel-rules.ts';
 
-const badDuration = 'must be a Go duration above zero, such as 30m or 1h30m';
+const badDuration = 'must be a Go duration of at least 1s, such as 30m or 1h30m; write h, m, or s after each number';
 const tooLong = 'is longer than maxDuration; lower defaultDuration, which is 1h if unset, or raise maxDuration';
 
 describe('the rules for durations', () => {
@@ -32,6 +32,13 @@ describe('the rules for durations', () => {
   });
 
   it('do not compare with an invalid duration', () => assert.deepEqual(refusals('2h', '1d'), [badDuration]));
+
+  it('name the bounds of a field that has some, and the units', () => {
+    const accessConfig = { allowedGroups: ['devs'], defaultDuration: '1h', maxDuration: '1h', historyTTL: '7d' };
+    assert.deepEqual(celRefusals(execAccessTemplateKind.structural.spec, execTemplateManifest({ accessConfig }).spec), [
+      'must be a Go duration from 0s to 168h, such as 1h30m; write h, m, or s after each number',
+    ]);
+  });
 });
 
 describe('the rules for templates', () => {
