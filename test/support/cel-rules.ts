@@ -7,7 +7,9 @@ import type { CelRule, StructuralSchema } from '../../src/api/schema/structural-
  */
 export function celRefusals(schema: StructuralSchema, value: unknown, old?: unknown): string[] {
   const refusals = (schema['x-kubernetes-validations'] ?? []).filter((rule) => refuses(rule, value, old));
-  const messages = refusals.map((rule) => rule.message);
+  const messages = refusals.map(({ message, messageExpression }) =>
+    messageExpression === undefined ? message : String(evaluate(messageExpression, { self: value })),
+  );
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const child = fieldOf(value, name);
     if (child !== undefined) messages.push(...celRefusals(property, child, fieldOf(old, name)));

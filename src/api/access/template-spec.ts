@@ -25,6 +25,8 @@ const duration = (options: TSchemaOptions & { default: string }) =>
     ...options,
   });
 
+const shorten = 'lower defaultDuration, which is 1h if unset, or raise maxDuration';
+
 /** The groups that can request access through a template, the durations, and the access command. */
 export const accessConfig = Type.Object(
   {
@@ -95,7 +97,8 @@ export const accessConfig = Type.Object(
       },
       {
         rule: `!self.defaultDuration.${matchesGoDuration} || !self.maxDuration.${matchesGoDuration} || duration(self.defaultDuration) <= duration(self.maxDuration)`,
-        message: 'is longer than maxDuration; lower defaultDuration, which is 1h if unset, or raise maxDuration',
+        message: `is longer than maxDuration; ${shorten}`,
+        messageExpression: `self.defaultDuration + ' is longer than maxDuration ' + self.maxDuration + '; ${shorten}'`,
         fieldPath: '.defaultDuration',
       },
     ],

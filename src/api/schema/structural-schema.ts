@@ -5,6 +5,8 @@ export interface CelRule {
   readonly rule: string;
   /** What is wrong and what to do, for the author of the rejected write. */
   readonly message: string;
+  /** CEL for a message with values of the object. `message` is for the reference, and for an expression that fails. */
+  readonly messageExpression?: string;
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired';
   /** The invalid field, relative to the schema with the rule, for example `.maxDuration`. */
   readonly fieldPath?: string;

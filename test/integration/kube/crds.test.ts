@@ -135,7 +135,7 @@ describe('the CRDs on a real apiserver', () => {
     it('reject a default above the maximum', async () =>
       assertRefused(
         await create(template('2h', '119m'), 'refused'),
-        /accessConfig\.defaultDuration: Invalid value: is longer than maxDuration/,
+        /accessConfig\.defaultDuration: Invalid value: 2h is longer than maxDuration 119m; lower defaultDuration/,
       ));
   });
 

@@ -8,7 +8,8 @@ import { execTemplateManifest, grantOf } from '../../../support/access-objects.t
 import { celRefusals } from '../../../support/cel-rules.ts';
 
 const badDuration = 'must be a Go duration of at least 1s, such as 30m or 1h30m; write h, m, or s after each number';
-const tooLong = 'is longer than maxDuration; lower defaultDuration, which is 1h if unset, or raise maxDuration';
+const tooLong = (defaultDuration: string, maxDuration: string): string =>
+  `${defaultDuration} is longer than maxDuration ${maxDuration}; lower defaultDuration, which is 1h if unset, or raise maxDuration`;
 
 describe('the rules for durations', () => {
   const refusals = (defaultDuration: string, maxDuration: string): string[] => {
@@ -27,7 +28,7 @@ describe('the rules for durations', () => {
 
   it('compare lengths, not spellings', () => {
     assert.deepEqual(refusals('90m', '1h30m'), []);
-    assert.deepEqual(refusals('61m', '1h'), [tooLong]);
+    assert.deepEqual(refusals('61m', '1h'), [tooLong('61m', '1h')]);
     assert.deepEqual(refusals('9h', '10h'), []);
   });
 
