@@ -2,7 +2,7 @@ import type { CodeTable } from '../code-table.ts';
 
 /** Why the gateway ends a session. The code is in the line on the terminal, in the error of the client, and in the audit line. */
 export const sessionEndTexts = {
-  Expired: 'the deadline of the grant has passed',
+  Expired: 'the deadline of the grant has passed, or an edit of the template shortened access',
   Revoked:
     'the request was given back, revoked, or deleted, or access ended early for another cause; `status.ended.reason` of the request names it',
   Denied: 'another person denied the access with a vote',
