@@ -11,7 +11,14 @@ import { exits } from '../command-spec.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { conditionsOf } from '../request-state.ts';
-import { podFlag, predictsDenial, requestFlags, requestManifest } from './request.ts';
+import {
+  choosesRunningPod,
+  podFlag,
+  predictsDenial,
+  requestFlags,
+  requestManifest,
+  runningPodText,
+} from './request.ts';
 
 /** The result of one rule, from a warning of the server, or a note on what the rules do not cover. */
 interface RuleLine {
@@ -83,14 +90,7 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
     const text = `after the rules pass, the request waits for approvals (${approvals}); to see who can approve: ${who.join(' ')}`;
     notes.push(note('note', 'approvals', text));
   }
-  if (type === 'exec')
-    notes.push(
-      note(
-        'not checked',
-        'running-pod',
-        'access opens only in a running pod of the workload; the server looks for it later (NoRunningPod)',
-      ),
-    );
+  if (choosesRunningPod(args, type)) notes.push(note('not checked', 'running-pod', runningPodText));
   return notes;
 }
 

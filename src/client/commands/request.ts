@@ -105,9 +105,11 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     });
   if (dryRun !== undefined) {
     for (const warning of connection.warnings) io.printError(`${forRequester(warning)}\n`);
+    const looksForPod = choosesRunningPod(args, type);
+    if (looksForPod) io.printError(`not checked running-pod: ${runningPodText}\n`);
     const denialText = predictsDenial(connection.warnings)
       ? ', and then deny it: see above'
-      : connection.warnings.some((warning) => warning.startsWith('not checked '))
+      : looksForPod || connection.warnings.some((warning) => warning.startsWith('not checked '))
         ? ', and may deny it later: see "not checked" above'
         : '';
     if (!printObject(io, form, created)) io.print(`the server would accept this request${denialText} (dry run)\n`);
@@ -157,6 +159,13 @@ const nameWithoutType = (template: string): string => template.replace(/^.*\//, 
  */
 export const predictsDenial = (warnings: readonly string[]): boolean => warnings.some(isAboutTemplate);
 const isAboutTemplate = (warning: string): boolean => /^[A-Z][A-Za-z]+: /.test(warning);
+
+/** Whether the server chooses a running pod for a request with these arguments. If the request names a pod, a warning of the server is about that pod. */
+export const choosesRunningPod = (args: Args, type: TypeName): boolean =>
+  type === 'exec' && args.text('pod') === undefined;
+/** What no dry run checks for a request whose pod the server chooses. */
+export const runningPodText =
+  'access opens only in a running pod of the workload; the server looks for it later (NoRunningPod)';
 
 /** The warning. If its advice is for the author of the template, it ends with whom to ask. */
 const forRequester = (warning: string): string =>
