@@ -6,11 +6,13 @@ export function shorten(text: string, max: number): string {
 
 /**
  * The text, cut in the middle to at most `max` characters, because a warning ends with what to do. Marks the cut in ASCII, because some
- * clients read headers as Latin-1. Splits no surrogate pair.
+ * clients read headers as Latin-1. Splits no word of up to 20 characters, and no surrogate pair.
  */
 export function cutInTheMiddle(text: string, max: number): string {
   if (text.length <= max) return text;
   const head = Math.floor(max / 3);
   const [first, last] = [text.slice(0, head), text.slice(text.length - (max - head - 5))];
-  return `${first.replace(/[\uD800-\uDBFF]$/, '')} ... ${last.replace(/^[\uDC00-\uDFFF]/, '')}`;
+  // A part that ends or begins between two words may lose one more word.
+  const start = first.replace(/[\uD800-\uDBFF]$/, '').replace(/ \S{0,20}$/, '');
+  return `${start} ... ${last.replace(/^[\uDC00-\uDFFF]/, '').replace(/^\S{0,20} /, '')}`;
 }

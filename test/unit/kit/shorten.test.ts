@@ -13,5 +13,7 @@ describe('a text with a limit', () => {
     assert.equal(cutInTheMiddle('123456789012', 12), '123456789012');
     assert.equal(cutInTheMiddle('1234567890123', 12), '1234 ... 123');
     assert.equal(cutInTheMiddle('123😀567890123', 12), '123 ... 123');
+    const remedy = 'the gateway is absent; an administrator can install the gateway';
+    assert.equal(cutInTheMiddle(remedy, 50), 'the gateway is ... can install the gateway');
   });
 });
