@@ -399,6 +399,7 @@ describe('the client says what happened:', () => {
     const { code, stderr } = await cluster.run(['exec', 'a']);
     assert.equal(code, 3);
     assert.match(stderr, /a was denied: VoteDenied: carol denied/);
+    assert.match((await cluster.run(['list', '-o', 'wide'])).stdout, / VoteDenied: carol denied the request$/m);
   });
 
   const own = { kind: 'User', name: 'alice' };
