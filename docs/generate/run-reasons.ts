@@ -75,12 +75,14 @@ const otherTexts: Readonly<Record<string, string>> = {
   InternalError: 'The server met an unexpected error. It retries; its log has the error.',
   NotRegistered:
     'The component has a run, but no registration: register it again, or abandon it. Or `spec.components` names it, and it is not registered: correct the name, or register it.',
+  Forced:
+    'The last run was Done, but since then the force annotation has changed. A run is due or in progress, as with `InputsChanged`.',
   InputsChanged:
-    'The last run was Done, but since then the inputs, or the force annotation, have changed. A run waits for its turn, as with `Pending`, or for the answer of the component.',
+    'The last run was Done, but since then the inputs, or the registration, have changed. A run waits for its turn, as with `Pending`, is in progress, also after an answer 202, or is repeated, because the component answered 429 or 503. `drawbridge inventory why` shows which of them.',
   Pending:
-    'The first run waits for its turn, or for the answer of the component. At most `maxConcurrent` runs of a component and six runs of an entry are active at a time. No run starts before the server has created the access of the components to the entry, and has proved that the webhook denies writes without a run. If no entry gets a run, see the log of the server.',
+    'The first run waits for its turn, or for the answer of the component, or is repeated, because the component answered 429 or 503. At most `maxConcurrent` runs of a component and six runs of an entry are active at a time. No run starts before the server has created the access of the components to the entry, and has proved that the webhook denies writes without a run. If no entry gets a run, see the log of the server.',
   Running:
-    'The component answered 202, and has not reported its outcome. The message says since when it runs, and has the last outcome. If a report of the run violates the contract, the message has its code and time until the next heartbeat. A component that was Done with the same inputs stays Done meanwhile. With the state `Deleting`, the teardown runs since then, or waits until this run ends: the message says until when.',
+    'The component answered 202, and has not reported its outcome. The message says since when it runs, and has the last outcome. If a report of the run violates the contract, the message has its code and time until the next heartbeat. A component that was Done with the same inputs stays Done meanwhile, and with other inputs keeps `InputsChanged` or `Forced`. With the state `Deleting`, the teardown runs since then, or waits until this run ends: the message says until when.',
 };
 
 const reasonTable = (texts: Readonly<Record<string, string>>): string =>

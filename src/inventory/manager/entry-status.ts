@@ -10,7 +10,7 @@ import { quote } from '../../kit/errors.ts';
 import { shorten } from '../../kit/shorten.ts';
 import { type EndpointProblem, type Inputs, type KeyState, type KeyStatus, plainStatus } from '../core/key-state.ts';
 import { wasNotAccepted } from '../core/run-record.ts';
-import { abandonHint, stateWithoutRun, suspendedDetail } from '../core/steps/transition.ts';
+import { abandonHint, isOutdatedReason, stateWithoutRun, suspendedDetail } from '../core/steps/transition.ts';
 import { abandonmentText, type Entry, hasUnrecordedAbandonment } from '../entry.ts';
 import { keyText } from '../key.ts';
 import type { RunStore } from '../ports.ts';
@@ -151,7 +151,7 @@ function withEndpointProblem(
 
 /** Whether the status only says that a run follows, or why the last one failed. The other states describe the current inputs. */
 function isOutdatedByOutage({ state, reason }: KeyStatus): boolean {
-  if (state === 'Progressing') return reason === 'Pending' || reason === 'InputsChanged';
+  if (state === 'Progressing') return reason === 'Pending' || isOutdatedReason(reason);
   if (state === 'Deleting') return !teardownOutcomes.has(reason);
   return state === 'Retrying';
 }

@@ -86,8 +86,7 @@ describe('kubectl and the inventory', function () {
     const answered = deferred<Outcome>();
     await stage.component('network', () => answered.promise, { timeoutSeconds: 30 });
     await stage.entry('one');
-    const expected =
-      'network: Progressing (Pending): the first run waits for its turn, or for the answer of the component';
+    const expected = 'network: Progressing (Pending): the first run is due or in progress';
     await stage.until(
       'the message',
       async () => (await column('MESSAGE', 'clusterinventories', '-o', 'wide')) === expected,
@@ -469,7 +468,7 @@ describe('kubectl and the inventory', function () {
       return kubectl('patch', 'clusterinventory', 'one', ...here(), '--type=merge', '-p', patch);
     };
     await suspend(true);
-    const expected = 'suspended by spec.suspend: set it to false to resume; network: inputs changed';
+    const expected = 'suspended by spec.suspend: set it to false to resume; network: a run is due';
     await stage.until('WAITING FOR', async () => (await column('WAITING FOR', 'clusterinventories')) === expected);
     await suspend(false);
     await stage.until('READY again', async () => (await column('READY', 'clusterinventories')) === 'True');

@@ -233,10 +233,10 @@ function finish(transition: Transition, ending: Ending, inputs: Inputs, missing:
     outcome: undefined,
     wake: { at: monotonicMs + delayMs, reason: wakeReason(ending.outcome) },
   });
+  transition.addTriggers(...next);
   transition.report(endInputs, true);
   if (isAlreadySatisfied)
     transition.addEffect({ kind: 'warn', code: alreadySatisfied, message: alreadySatisfiedMessage(ending) });
-  transition.addTriggers(...next);
   transition.scheduleNext(inputs);
 }
 

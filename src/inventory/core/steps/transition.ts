@@ -6,6 +6,7 @@ import type { Effect, Inputs, KeyState, KeyStatus, NotRunReason, StepContext } f
 import { type LastOutcome, type RunRecord, type StoredRecord, wasNotAccepted } from '../run-record.ts';
 import { spacingOf } from '../timing.ts';
 import { lanes, reasonText, type Trigger, triggerReasons, withTriggers } from '../triggers.ts';
+import { isTimer } from './wanted.ts';
 
 /** Collects the next state and the effects while `step` handles one event. */
 export class Transition {
@@ -113,11 +114,11 @@ export function heldBy({ mayRun }: Pick<Inputs, 'mayRun'>): RunRecord['heldBy'] 
   return mayRun.may === 'no' && mayRun.why !== 'Abandoned' ? mayRun.why : undefined;
 }
 
-type StatusSource = Pick<KeyState, 'stored' | 'cause' | 'status' | 'rejectedReport'>;
+type StatusSource = Pick<KeyState, 'stored' | 'pending' | 'cause' | 'status' | 'rejectedReport'>;
 
 /** The component's status from its current run, or its last outcome. Done counts only for the current inputs. */
 function statusOf(
-  { stored, cause, status, rejectedReport }: StatusSource,
+  { stored, pending, cause, status, rejectedReport }: StatusSource,
   { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>,
 ): KeyStatus {
   const record = stored?.record;
@@ -134,18 +135,20 @@ function statusOf(
   if (mayRun.may === 'no' && mayRun.why !== 'Suspended')
     return statusWith(stateWithoutRun[mayRun.why], { reason: mayRun.why });
   const isSuspended = mayRun.may === 'no';
+  const isForced = isOnlyForced([...(cause?.triggers ?? []), ...(pending?.triggers ?? [])]);
+  const outdatedReason = isForced ? 'Forced' : 'InputsChanged';
   if (mayRun.may === 'delete' || (record?.operation === 'delete' && !(isSuspended && record.phase === 'Idle')))
     return statusWith('Deleting', record ? deletionDetail(record, rejectedReport) : noDetail);
   const statusWithoutRun = (): KeyStatus => {
     if (record && status && !isSuspended && isBrieflyBusy(record)) {
       const isOutdated = status.state === 'Done' && status.observedInputs !== digest;
-      return isOutdated ? { ...status, ...outdated } : status;
+      return isOutdated ? { ...status, ...outdated, reason: outdatedReason } : status;
     }
     if (last?.outcome === 'Done' && observedInputs === digest) return statusWith('Done', last);
     if (isSuspended) return statusWith('Suspended', suspendedDetail(last));
     switch (last?.outcome) {
       case 'Done':
-        return statusWith('Progressing', { reason: outdated.reason });
+        return statusWith('Progressing', { reason: outdatedReason });
       case 'NotReady':
       case 'Progressing':
       case 'Failed':
@@ -164,11 +167,11 @@ function statusOf(
 }
 
 /**
- * Whether a status stays true while the component works on a run: it is Done, says that the inputs changed, or is Progressing with the
+ * Whether a status stays true while the component works on a run: it is Done, says that a run follows, or is Progressing with the
  * current inputs.
  */
 const isTrueDuringRun = ({ state, reason, observedInputs }: KeyStatus, digest: string): boolean =>
-  state === 'Done' || reason === outdated.reason || (state === 'Progressing' && observedInputs === digest && !reason);
+  state === 'Done' || isOutdatedReason(reason) || (state === 'Progressing' && observedInputs === digest && !reason);
 
 /**
  * The run of a component that answered 202. The text changes at most twice until the run ends, for the first rejected report and the next
@@ -199,7 +202,7 @@ function rejectionTexts(rejected: KeyState['rejectedReport']): readonly string[]
  */
 export const suspendedDetail = (last: LastOutcome | undefined) => ({
   reason: 'Suspended',
-  message: `${suspendedText}; ${last === undefined ? 'no run has ended' : last.outcome === 'Done' ? 'inputs changed' : lastOutcomeText(last)}`,
+  message: `${suspendedText}; ${last === undefined ? 'no run has ended' : last.outcome === 'Done' ? 'a run is due' : lastOutcomeText(last)}`,
 });
 
 const lastOutcomeText = (last: LastOutcome): string =>
@@ -245,8 +248,16 @@ function teardownRemedy({ outcome, reason }: LastOutcome, component: string): st
 export const abandonHint = (component: string): string =>
   `to give up, annotate the entry with ${abandonAnnotation(component)}=REASON`;
 
-/** Status of a component whose last run was Done, with other inputs. */
-const outdated = { state: 'Progressing', reason: 'InputsChanged', message: undefined } as const;
+/** State and message of a component whose last run was Done, with other inputs. */
+const outdated = { state: 'Progressing', message: undefined } as const;
+
+/** Whether the reason is that of a component whose last run was Done, with other inputs. */
+export const isOutdatedReason = (reason: string | undefined): boolean =>
+  reason === 'InputsChanged' || reason === 'Forced';
+
+/** Whether no other change than that of the force annotation causes the run. */
+const isOnlyForced = (triggers: readonly Trigger[]): boolean =>
+  triggers.length > 0 && triggers.every((cause) => cause.reason === triggerReasons.forced || isTimer(cause));
 
 /** The status shows answers 429 or 503 once this many have arrived in a row. */
 const shownBusyAnswers = 5;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
-import { suspendedText } from '../../../../src/api/inventory/describe-state.ts';
+import { describeState, suspendedText } from '../../../../src/api/inventory/describe-state.ts';
 import { runObject } from '../../../../src/inventory/stores/run-object.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { inputsOf, nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
@@ -400,7 +400,7 @@ describe('an asynchronous run', () => {
   }
 
   for (const [what, outcome, digest, expected] of [
-    ['that the inputs changed since Done', { outcome: 'Done' }, 'b', ['Progressing', 'InputsChanged']],
+    ['that a run was forced since Done', { outcome: 'Done' }, 'b', ['Progressing', 'Forced']],
     ['Done for the same inputs', { outcome: 'Done' }, 'a', ['Done', undefined]],
     [
       'Progressing for the same inputs',
@@ -415,6 +415,24 @@ describe('an asynchronous run', () => {
       assert.deepEqual([stage.state.status?.state, stage.state.status?.reason], expected);
     });
   }
+
+  it('leaves a status that stays true: that the inputs changed since Done, and later that another run is forced', () => {
+    const stage = new StepStage().done().see({ digest: 'b' }).trigger('ConfigChanged').dequeued().started();
+    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
+    assert.equal(stage.kinds.includes('reportStatus'), false);
+    assert.ok(stage.state.status);
+    assert.equal(
+      describeState(stage.state.status),
+      'Progressing (InputsChanged): inputs changed; a run is due or in progress',
+    );
+    stage.see({ digest: 'c' }).trigger('Forced').outcome({ outcome: 'Done' });
+    assert.equal(
+      describeState(stage.effect('reportStatus').status),
+      'Progressing (Forced): forced by annotation; a run is due or in progress',
+    );
+    stage.dequeued();
+    assert.equal(stage.kinds.includes('reportStatus'), false);
+  });
 
   it('shows that it runs although its entry is suspended, and then its last outcome', () => {
     const stage = accepted()
@@ -550,7 +568,7 @@ describe('the status of a component whose entry is suspended', () => {
     ['last outcome: waits for /status/outputs/cluster/endpoint', notReady],
     ['last outcome: Failed: no such region', { outcome: 'Failed', message: 'no such region' }],
     ['last outcome: Retry: provider 502', { outcome: 'Retry', message: 'provider 502' }],
-    ['inputs changed', { outcome: 'Done' }],
+    ['a run is due', { outcome: 'Done' }],
   ] as const) {
     it(`says that no run follows: ${message}`, () => {
       const stage = new StepStage().running().outcome(outcome).later(1000);

@@ -50,11 +50,11 @@ describe('a component that answers 429 or 503', () => {
     await manager.stop();
   });
 
-  it('keeps the status InputsChanged while it has not accepted the changed inputs', async () => {
+  it('keeps the status Forced while it has not accepted a forced run', async () => {
     const { manager, observe, force, seen } = await doneThen(...Array(3).fill(busy()));
     force();
     await observe(10_000);
-    assert.deepEqual(seen.slice(-2), ['Ready False, Progressing InputsChanged', 'Ready True, Done ']);
+    assert.deepEqual(seen.slice(-2), ['Ready False, Progressing Forced', 'Ready True, Done ']);
     assert.ok(!seen.some((text) => text.includes('Busy')), seen.join('; '));
     await manager.stop();
   });

@@ -63,7 +63,7 @@ describe('the condition Ready', () => {
       { a: row('Progressing', { reason: 'Pending' }), b: waiting, c: row('Failed', { message: 'no such region' }) },
       'False',
       'Failed',
-      'c: Failed: no such region; b: waits for /status/outputs/network/vnetName; a: Progressing (Pending): the first run waits for its turn, or for the answer of the component',
+      'c: Failed: no such region; b: waits for /status/outputs/network/vnetName; a: Progressing (Pending): the first run is due or in progress',
     ],
     [
       'one waits for an output to be absent that was absent',
@@ -82,7 +82,7 @@ describe('the condition Ready', () => {
       { a: row('Progressing', { reason: 'InputsChanged' }) },
       'False',
       'Progressing',
-      'a: Progressing (InputsChanged): inputs changed; a run waits for its turn, or for the answer of the component',
+      'a: Progressing (InputsChanged): inputs changed; a run is due or in progress',
     ],
     [
       'others are named and not registered',
