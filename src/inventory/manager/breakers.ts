@@ -15,7 +15,7 @@ export class Breakers {
   readonly #deps: BreakersDeps;
   readonly #breakers = new Map<string, Breaker>();
   readonly #timers = new Map<string, Cancel>();
-  readonly #problems = new Map<string, EndpointProblem>();
+  readonly #problems = new Map<string, EndpointProblem & { readonly atMs: number }>();
 
   constructor(deps: BreakersDeps) {
     this.#deps = deps;
@@ -43,17 +43,18 @@ export class Breakers {
     const after = afterCall(before, verdict, clock.monotonic(), retryAfterMs);
     this.#set(component, after);
     if (before.state === after.state) return;
-    if (after.state === 'open' && problem !== undefined) this.#problems.set(component, problem);
+    if (after.state === 'open' && problem !== undefined)
+      this.#problems.set(component, { ...problem, atMs: clock.now() });
     else this.#problems.delete(component);
     onStateChange(component);
     if (after.state === 'closed') onAdmitting(component, 'closed');
   }
 
   /**
-   * Why the call failed that opened the breaker; undefined while the breaker is closed. The text stays until the breaker closes, so that
-   * later failures cost no write.
+   * Why the call failed that opened the breaker, and when, in epoch milliseconds; undefined while the breaker is closed. Both stay until the
+   * breaker closes, so that later failures cost no write.
    */
-  problem(component: string): EndpointProblem | undefined {
+  problem(component: string): (EndpointProblem & { readonly atMs: number }) | undefined {
     return this.#problems.get(component);
   }
 

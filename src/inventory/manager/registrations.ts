@@ -3,7 +3,7 @@ import { type ConditionUpdate, mergeConditions } from '../../api/conditions.ts';
 import { componentReconcilers, registrationConditions } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { done, type Reconciler, type Result, retryConflict } from '../../engine/result.ts';
-import type { Clock } from '../../kit/clock.ts';
+import { type Clock, formatTime } from '../../kit/clock.ts';
 import { overlap } from '../../kit/json-pointer.ts';
 import type { Client } from '../../kube/client.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
@@ -175,6 +175,9 @@ export class RegistrationReconciler implements Reconciler {
     const { accepted, cyclic, reachable } = registrationConditions;
     const problem = registrations.problem(component);
     const cycle = registrations.cycle(component);
+    const failure = breakers.problem(component);
+    // Later calls may fail for another cause, which only their runs show.
+    const found = failure ? `${failure.message} (at ${formatTime(failure.atMs)})` : 'the calls fail';
     return [
       problem === undefined
         ? { type: accepted, status: 'True', reason: 'Accepted', message: '' }
@@ -193,7 +196,7 @@ export class RegistrationReconciler implements Reconciler {
             type: reachable,
             status: 'False',
             reason: 'NotAnswering',
-            message: `the endpoint accepts no calls: ${breakers.problem(component)?.message ?? 'the calls fail'}; the server calls it again for the next run that is due, at most once in 1 to 30 s; check the endpoint`,
+            message: `the endpoint accepts no calls: ${found}; the server calls it again for the next run that is due, at most once in 1 to 30 s; check the endpoint`,
           }
         : { type: reachable, status: 'True', reason: 'Answering', message: '' },
     ];

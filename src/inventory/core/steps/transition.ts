@@ -140,7 +140,7 @@ function statusOf(
   if (mayRun.may === 'delete' || (record?.operation === 'delete' && !(isSuspended && record.phase === 'Idle')))
     return statusWith('Deleting', record ? deletionDetail(record, rejectedReport) : noDetail);
   const statusWithoutRun = (): KeyStatus => {
-    if (record && status && !isSuspended && isBrieflyBusy(record)) {
+    if (record && status && !wasNotAccepted(status.reason) && !isSuspended && isBrieflyBusy(record)) {
       const isOutdated = status.state === 'Done' && status.observedInputs !== digest;
       return isOutdated ? { ...status, ...outdated, reason: outdatedReason } : status;
     }

@@ -7,10 +7,10 @@ import { shorten } from '../../../../src/kit/shorten.ts';
 import { done } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
-const busy = (retryAfterMs?: number): Reply => ({
+const busy = (retryAfterMs?: number, message = 'the component answered 429'): Reply => ({
   kind: 'notAccepted',
   code: 'Busy',
-  message: 'the component answered 429',
+  message,
   ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
 });
 
@@ -56,6 +56,17 @@ describe('a component that answers 429 or 503', () => {
     await observe(10_000);
     assert.deepEqual(seen.slice(-2), ['Ready False, Progressing Forced', 'Ready True, Done ']);
     assert.ok(!seen.some((text) => text.includes('Busy')), seen.join('; '));
+    await manager.stop();
+  });
+
+  it('shows the newest answer once it is Retrying, also after a forced run', async () => {
+    const stage = await doneThen(busy(61_000), busy(undefined, 'the component answered 503'), busy(61_000));
+    const { manager, inventory, ref, observe, force } = stage;
+    for (const status of [429, 503]) {
+      force();
+      await observe(300);
+      assert.equal(inventory.entry(ref)?.components[0]?.message, `the component answered ${status}`);
+    }
     await manager.stop();
   });
 
