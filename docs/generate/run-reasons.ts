@@ -34,7 +34,8 @@ const triggerTexts: Readonly<Record<Exclude<TriggerReason, 'LeaseOver'>, readonl
 };
 
 const notRunTexts: Readonly<Record<NotRunReason, string>> = {
-  Suspended: '`spec.suspend` is true. Set it to false. The state is `Suspended`, and the message has the last outcome.',
+  Suspended:
+    '`spec.suspend` is true. Set it to false. The state is `Suspended`, and the message has the last outcome. If the entry is being deleted, setting it to false starts the teardown.',
   Disabled: '`spec.components.COMPONENT.enabled` is false. Set it to true.',
   NotApplicable: 'The mode or the labels of the entry do not match the registration.',
   TooLarge: 'The entry is larger than 64 KiB. Move large values to a Secret.',

@@ -102,7 +102,8 @@ export class EntryStatus {
       const fallback = (): KeyStatus => idleStatus(mayRun(entry, registration, { refused, recorded: isRecorded }));
       const startProblem = loop?.startProblem && ({ state: 'Retrying', ...loop.startProblem } as const);
       const shown = withObservedInputs({ ...(status ?? fallback()), ...startProblem }, entry, registration.name);
-      statuses.set(registration.name, withAbandonment(withCause(shown, entry, registration), entry, registration.name));
+      const explained = withSuspendedTeardown(withCause(shown, entry, registration), entry);
+      statuses.set(registration.name, withAbandonment(explained, entry, registration.name));
     }
     for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {
       if (registrations.get(key.component) || !runs.find(key) || statuses.size >= maxComponentStatuses) continue;
@@ -168,6 +169,20 @@ function withCause(status: KeyStatus, { mode }: Entry, { modes, name }: Registra
 }
 
 const selectorMismatch = 'its selector does not match the labels of the entry';
+
+/**
+ * The status; if the suspension of the entry keeps its teardown from starting, with a message that says so, because the message of a
+ * suspended entry invites the user to resume it.
+ */
+function withSuspendedTeardown(status: KeyStatus, { deleting, suspended }: Entry): KeyStatus {
+  const waits = status.state === 'Done' || status.reason === 'Suspended';
+  if (!deleting || !suspended || !waits) return status;
+  const found = 'the entry is being deleted, but spec.suspend is true: the server starts no teardown';
+  // The status may come from the entry, where an earlier leader wrote the message.
+  const last = status.message?.match(/; last outcome: .*/s)?.[0] ?? '';
+  const remedy = 'set it to false to tear the component down';
+  return { ...status, state: 'Suspended', reason: 'Suspended', message: `${found}; ${remedy}${last}` };
+}
 
 /** A call that the component did not accept observed no inputs, so `observedInputs` in the entry stays. */
 function withObservedInputs(status: KeyStatus, entry: Entry, component: string): KeyStatus {

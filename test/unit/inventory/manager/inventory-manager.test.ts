@@ -7,6 +7,7 @@ import {
   notReady,
 } from '../../../support/inventory/in-memory-manager.ts';
 import { MemoryRegistrations, type RegistrationSeed } from '../../../support/inventory/memory-registrations.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
@@ -348,6 +349,29 @@ describe('the inventory manager', () => {
       await clock.advance(5_000);
     }
     assert.deepEqual(seen, ['held: Suspended', 'Idle']);
+    await manager.stop();
+  });
+
+  it('says for each component of a suspended entry that is being deleted what keeps its teardown from starting', async () => {
+    const failed = { kind: 'outcome', outcome: { outcome: 'Failed', message: 'no such region' } } as const;
+    const { clock, inventory, manager } = await memoryStage([{ name: 'a' }, { name: 'b' }], { b: () => failed });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(5000);
+    inventory.edit(ref, ({ spec }) => {
+      spec.suspend = true;
+    });
+    await clock.advance(5000);
+    inventory.delete(ref);
+    await clock.advance(5000);
+    const text =
+      'the entry is being deleted, but spec.suspend is true: the server starts no teardown; set it to false to tear the component down';
+    assert.deepEqual(
+      inventory.entry(ref)?.components.map(({ name, state, reason, message }) => [name, state, reason, message]),
+      [
+        ['a', 'Suspended', 'Suspended', text],
+        ['b', 'Suspended', 'Suspended', `${text}; last outcome: Failed: no such region`],
+      ],
+    );
     await manager.stop();
   });
 
