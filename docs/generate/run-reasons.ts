@@ -8,7 +8,7 @@ const triggerTexts: Readonly<Record<Exclude<TriggerReason, 'LeaseOver'>, readonl
   Created: ['Created', 'The component has no run for this entry yet.'],
   ConfigChanged: [
     'ConfigChanged:/spec/components/network/config',
-    'A field below `/spec` that the component reads changed, or `spec.suspend`, the labels (`/metadata/labels`), or an abandonment (`/metadata/annotations`) did. Without a path: `spec.mode`, `enabled` of the component, or the size of the entry now lets the component run, or no longer does.',
+    'A field below `/spec` that the component reads changed, or `spec.suspend`, the labels (`/metadata/labels`), or an abandonment (`/metadata/annotations`) did. `/spec/components/NAME`: the settings of the component were added or removed. Without a path: `spec.mode`, `enabled` of the component, or the size of the entry now lets the component run, or no longer does.',
   ],
   InputChanged: [
     'InputChanged:/status/outputs/network/vnetName',

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { forceAnnotation, kubeconfigOutput } from '../../api/inventory/names.ts';
-import { isPointer, isWithin, type JsonPointer, valueAt } from '../../kit/json-pointer.ts';
+import { isPointer, isWithin, type JsonPointer, pointerOf, valueAt } from '../../kit/json-pointer.ts';
 import { sameJson } from '../../kit/json-value.ts';
 import type { RunRecord } from '../core/run-record.ts';
 import { type Lane, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
@@ -33,7 +33,7 @@ export function triggersOf(
   if (contentChanged) {
     const differs = (path: JsonPointer): boolean =>
       !sameJson(valueAt(before.content, path), valueAt(after.content, path));
-    triggers.push(...registration.reads.filter(differs).map(readChanged));
+    triggers.push(...changedReads(before, after, registration, differs).map(readChanged));
     const awaited = record?.lastOutcome?.missing.find(
       ({ path, want }) => want === 'noReaders' || (isPointer(path) && differs(path)),
     );
@@ -47,6 +47,24 @@ export function triggersOf(
     );
   }
   return triggers;
+}
+
+/**
+ * The paths that the component reads and that changed. If the change adds or removes the settings of the component, `enabled` differs
+ * without an effect, because it is true by default; the path of the settings then stands for it, unless `config` changed, too.
+ */
+function changedReads(
+  before: Entry,
+  after: Entry,
+  { name, reads }: Registration,
+  differs: (path: JsonPointer) => boolean,
+): readonly JsonPointer[] {
+  const changed = reads.filter(differs);
+  const settings = pointerOf('spec', 'components', name);
+  const isEnabled = (path: JsonPointer): boolean => path === pointerOf('spec', 'components', name, 'enabled');
+  if (before.disabled.has(name) !== after.disabled.has(name) || !changed.some(isEnabled)) return changed;
+  const others = changed.filter((path) => !isEnabled(path));
+  return others.some((path) => isWithin(path, settings)) ? others : [settings, ...others];
 }
 
 const readChanged = (path: JsonPointer): Trigger =>

@@ -85,7 +85,7 @@ describe('an answer', () => {
         manager.callsOf('network').map(({ run: { reasons, attempt } }) => [reasons, attempt]),
         [
           [['Created'], 0],
-          [['ConfigChanged:/spec/components/network/config', 'ConfigChanged:/spec/components/network/enabled'], 0],
+          [['ConfigChanged:/spec/components/network/config'], 0],
         ],
       );
       assert.deepEqual(rowOf(inventory, 'network'), ['Done', undefined]);

@@ -71,6 +71,26 @@ describe('the inventory manager', () => {
     ]);
   });
 
+  it('names the field of spec.components that changed, and not one that has its default before and after', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'a' }]);
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    for (const [a, reasons] of [
+      [{ enabled: true }, ['ConfigChanged:/spec/components/a']],
+      [{ enabled: true, config: { x: 1 } }, ['ConfigChanged:/spec/components/a/config']],
+      [undefined, ['ConfigChanged:/spec/components/a/config']],
+      [{ enabled: true, config: { x: 1 } }, ['ConfigChanged:/spec/components/a/config']],
+    ] as const) {
+      inventory.edit(ref, ({ spec }) => {
+        spec.components = a ? { a } : {};
+      });
+      await clock.advance(5000);
+      assert.deepEqual(manager.calls.at(-1)?.run.reasons, reasons);
+    }
+    assert.equal(manager.calls.length, 5);
+    await manager.stop();
+  });
+
   it('triggers a component when its missing input arrives', async () => {
     let vnet: string | undefined;
     const { clock, inventory, manager } = await stage([network, cluster], {
