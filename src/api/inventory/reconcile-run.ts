@@ -110,7 +110,11 @@ export const reconcileRunKind = defineKind({
       ),
       heldBy: Type.Optional(heldBy),
       next: Type.Optional(
-        Type.String({ description: 'When the next run starts, or why none does, in words.', maxLength: maxColumnText }),
+        Type.String({
+          description:
+            'When the next run starts, or why none does, in words. A change of the inputs or of the force annotation starts it earlier.',
+          maxLength: maxColumnText,
+        }),
       ),
       lastOutcome: Type.Optional(
         Type.Object(

@@ -148,12 +148,15 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
   };
 }
 
-/** When the next run starts, in words. Contains a time only if the run waits for nothing else. */
+/**
+ * When the next run starts, in words. Contains a time only if the run waits for nothing else; a trigger, such as a change of the inputs,
+ * starts the run earlier, and is not stored.
+ */
 function nextText({ phase, heldBy, lastOutcome, nextAtMs }: RunRecord): string {
   if (phase !== 'Idle') return 'once the current run ends';
   if (heldBy !== undefined) return heldTexts[heldBy];
   if (nextAtMs === undefined || nextAtMs <= (lastOutcome?.endedAtMs ?? 0)) return 'at once';
-  return `after ${formatTime(nextAtMs)}`;
+  return `at ${formatTime(nextAtMs)} or earlier`;
 }
 
 const heldTexts: Readonly<Record<NonNullable<RunRecord['heldBy']>, string>> = {

@@ -127,7 +127,7 @@ describe('drawbridge tells administrators', () => {
       const { metadata } = JSON.parse(await stage.kubectl('get', 'clusterinventory', 'prod', '-o', 'json'));
       for (const [component, spec] of [
         ['runs', { phase: 'Running', startedAt: since, why: 'retry', attempt: 2 }],
-        ['next', { phase: 'Idle', next: 'after 2026-11-21T10:00:00Z', why: 'interval passed' }],
+        ['next', { phase: 'Idle', next: 'at 2026-11-21T10:00:00Z or earlier', why: 'interval passed' }],
       ] as const)
         await stage.apply({
           apiVersion: group,
@@ -145,7 +145,7 @@ describe('drawbridge tells administrators', () => {
         /^shoot +NotReady +2026-11-21T09:00:00Z +- +- +waits for \/status\/outputs\/network\/vnet$/m,
         /^waits +NotReady +\S+ +- +- +waits for \/status\/outputs\/dns to be absent$/m,
         /^runs +Progressing +\S+ +running since 2026-11-21T09:00:00Z +retry +running since 9; last outcome: Done$/m,
-        /^next +Progressing +\S+ +after 2026-11-21T10:00:00Z +interval passed +InputsChanged: inputs changed; a run is due or in progress$/m,
+        /^next +Progressing +\S+ +at 2026-11-21T10:00:00Z or earlier +interval passed +InputsChanged: inputs changed; a run is due or in progress$/m,
       ])
         assert.match(why, line);
       await stage.kubectl('patch', 'clusterinventory', 'prod', '--type=merge', '-p', '{"spec":{"suspend":true}}');
@@ -161,7 +161,7 @@ describe('drawbridge tells administrators', () => {
           ['shoot', 'none: suspended by spec.suspend of the entry', 0, true],
           ['waits', 'none: suspended by spec.suspend of the entry', 0, true],
           ['runs', 'running since 2026-11-21T09:00:00Z', 2, true],
-          ['next', 'after 2026-11-21T10:00:00Z', 0, true],
+          ['next', 'at 2026-11-21T10:00:00Z or earlier', 0, true],
           ['byoc', '', 0, true],
         ],
       );

@@ -261,7 +261,7 @@ describe('a running key', () => {
   for (const [what, code, retryAfterMs, heldBy, next] of [
     ['the endpoint, if it is unreachable', 'Unreachable', undefined, 'Unreachable', 'once the endpoint accepts calls'],
     ['the endpoint, if the component is busy', 'Busy', undefined, 'Unreachable', 'once the endpoint accepts calls'],
-    ['the time in Retry-After', 'Busy', 90_000, undefined, 'after 2026-11-21T09:01:30Z'],
+    ['the time in Retry-After', 'Busy', 90_000, undefined, 'at 2026-11-21T09:01:30Z or earlier'],
   ] as const) {
     it(`waits for ${what}, which the write of its end records`, () => {
       const stage = new StepStage().running();
