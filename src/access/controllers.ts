@@ -176,7 +176,7 @@ function templateController(
   judge: TemplateJudge,
   deps: AccessDeps,
 ): Controller {
-  const { client, clock, stores, signer } = deps;
+  const { client, clock, stores, signer, grantable } = deps;
   const { templates } = kind;
   return controller(kind.templateKind, deps, {
     sources: [
@@ -206,6 +206,7 @@ function templateController(
       planValidMessage: kind.createsPod
         ? 'the server can build the access pod, and no object of the namespace forbids it'
         : 'the workload exists, and its pods can be found',
+      grantable,
       signer,
       client,
       clock,

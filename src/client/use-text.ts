@@ -1,4 +1,5 @@
-import { commandExample, renderAccessMessage } from '../access/policy/kubectl-command.ts';
+import { baseRules } from '../access/policy/granted-rules.ts';
+import { grantExample, renderAccessMessage } from '../access/policy/kubectl-command.ts';
 import type { KubeObject } from '../api/object.ts';
 import { stateOf, statusOf } from './request-state.ts';
 
@@ -12,7 +13,7 @@ export function useText(request: KubeObject): string {
   if (accessMessage !== '' || !grant || pod === '') return accessMessage.trimEnd();
   // The grant confines its rules to the pod, and an example is for any pod. Grants of earlier versions have no rules, and permit exec.
   const rules = grant.rules?.map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, verbs }));
-  const accessCommand = commandExample(rules ? { exec: false, rules } : {}) ?? '';
+  const accessCommand = grantExample(rules ?? baseRules) ?? '';
   const { namespace = '' } = request.metadata;
   const rendered = renderAccessMessage({ accessCommand }, { name: pod, namespace, labels: {}, annotations: {} });
   return 'text' in rendered ? rendered.text : '';

@@ -17,9 +17,12 @@ export interface KubectlCall {
 
 /** What the message about a problem can suggest instead. */
 export interface Offer {
+  /** The verbs that the template does not deny. */
   readonly verbs: readonly Verb[];
-  /** An allowed command, of this verb if possible; undefined if there is none. */
+  /** A command that the template hands out, of this verb if possible; undefined if there is none. */
   example(verb?: Verb): string | undefined;
+  /** A command of this verb; undefined if the template does not hand it out. */
+  exampleOf(verb: Verb): string | undefined;
 }
 
 const clients: readonly Word[] = ['kubectl', 'oc'];
@@ -55,45 +58,42 @@ const earlyOptions = new Map([...common, ...ofContainer, ...ofStreams, ...ofLine
 /** Parses the words as a call of kubectl or oc to the granted pod, or returns why they are not an allowed one. */
 export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): KubectlCall | CallProblem {
   // An edit of the rules changes the example and the offered verbs, but not what is wrong.
-  const withExample = (found: string, remedy: string, of?: Verb): CallProblem => {
-    const example = offer.example(of);
+  const withExample = (found: string, remedy: string, example: string | undefined, key = found): CallProblem => {
     const problem = `${found}; ${remedy}`;
-    return { problem: example === undefined ? problem : `${problem}, for example: ${example}`, key: found };
+    return { problem: example === undefined ? problem : `${problem}, for example: ${example}`, key };
   };
+  const notOffered = (word: Word, key?: string): CallProblem =>
+    withExample(`has ${client} ${shown(word)}`, `allowed are ${offer.verbs.join(', ')}`, offer.example(), key);
+  /** Suggests another verb if the template denies this one. */
+  const ofVerb = (its: Verb, found: string, remedy: string, example = offer.exampleOf(its)): CallProblem =>
+    offer.verbs.includes(its) ? withExample(found, remedy, example) : notOffered(its, found);
   if (!clients.includes(client)) {
-    return withExample(`begins with ${shown(client)}`, `allowed are ${clients.join(' and ')}`);
+    return withExample(`begins with ${shown(client)}`, `allowed are ${clients.join(' and ')}`, offer.example());
   }
   const end = rest.indexOf('--');
   const { operands, options, verb } = argumentsOf(end < 0 ? rest : rest.slice(0, end));
   const after = end < 0 ? [] : rest.slice(end + 1);
   const allowed = verb ? optionsOf[verb] : earlyOptions;
   const unknown = options.find(({ name }) => !allowed.has(name));
-  if (operands.length > 0 && !verb) {
-    return withExample(`has ${client} ${shown(operands[0] ?? '')}`, `allowed are ${offer.verbs.join(', ')}`);
-  }
+  if (operands.length > 0 && !verb) return notOffered(operands[0] ?? '');
   if (unknown) {
     const names = [...allowed.keys()].join(' ');
-    return withExample(
-      `has the option ${shown(unknown.name)}`,
-      `allowed ${verb ? `for ${verb} ` : ''}are ${names}`,
-      verb,
-    );
+    const found = `has the option ${shown(unknown.name)}`;
+    return verb
+      ? ofVerb(verb, found, `allowed for ${verb} are ${names}`)
+      : withExample(found, `allowed are ${names}`, offer.example());
   }
-  if (!verb) return withExample(`has ${client} without a verb`, `allowed are ${offer.verbs.join(', ')}`);
+  if (!verb) {
+    return withExample(`has ${client} without a verb`, `allowed are ${offer.verbs.join(', ')}`, offer.example());
+  }
   const [, pod, ...others] = operands;
   if (pod === undefined) {
-    return withExample(
-      `is ${client} ${verb} without a target`,
-      'write {{ .Metadata.Name }}, which is the granted pod',
-      verb,
-    );
+    const remedy = 'write {{ .Metadata.Name }}, which is the granted pod';
+    return ofVerb(verb, `is ${client} ${verb} without a target`, remedy, offer.example(verb));
   }
   if (pod.replace(/^(po|pod|pods)\//, '') !== markers.name) {
-    return withExample(
-      `has the target ${shown(pod)}`,
-      'write {{ .Metadata.Name }} instead, which is the granted pod',
-      verb,
-    );
+    const remedy = 'write {{ .Metadata.Name }} instead, which is the granted pod';
+    return ofVerb(verb, `has the target ${shown(pod)}`, remedy, offer.example(verb));
   }
   const invalid = options.flatMap(({ name, value }) =>
     valueProblem(name, value, allowed.get(name)).map((why) => ({ name, why })),
@@ -104,19 +104,17 @@ export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): K
   const extra = extraWord(verb, afterPod, container);
   if (extra !== undefined) return { problem: extra };
   if (verb === 'exec' && !after[0] && (end >= 0 || others.length === 0)) {
-    return withExample(`is ${client} exec without a command for the pod`, 'write --, then the command', verb);
+    return ofVerb(verb, `is ${client} exec without a command for the pod`, 'write --, then the command');
   }
   const ports = verb === 'port-forward' ? afterPod : [];
   if (verb === 'port-forward' && ports.length === 0) {
-    return withExample(`is ${client} port-forward without a port`, 'write one after the pod', verb);
+    return ofVerb(verb, `is ${client} port-forward without a port`, 'write one after the pod, such as 8080:8080');
   }
   const wrong = ports.find((port) => remotePortOf(port) === undefined);
   if (wrong !== undefined) {
-    return withExample(
-      `has the port ${shown(wrong)}`,
-      'write REMOTE, LOCAL:REMOTE, or :REMOTE, where LOCAL is a number, and REMOTE a number from 1 to 65535 or the name of a container port',
-      verb,
-    );
+    const remedy =
+      'write REMOTE, LOCAL:REMOTE, or :REMOTE, where LOCAL is a number, and REMOTE a number from 1 to 65535 or the name of a container port';
+    return ofVerb(verb, `has the port ${shown(wrong)}`, remedy);
   }
   return {
     verb,

@@ -2,7 +2,7 @@ import type { TemplateRule } from '../../api/access/grant.ts';
 import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { quote } from '../../kit/errors.ts';
 import { listIn, own, strings } from '../../kit/json-value.ts';
-import { describeRight, uncovered } from '../../rbac/rule-cover.ts';
+import { describeRight, type RbacRule, uncovered } from '../../rbac/rule-cover.ts';
 import {
   type AccessCommand,
   type CommandSubject,
@@ -10,7 +10,7 @@ import {
   refuse,
   renderAccessCommand,
 } from './access-command.ts';
-import { rulesOf } from './granted-rules.ts';
+import { notGrantable, rulesOf } from './granted-rules.ts';
 import { callOf, type KubectlCall, type Offer, type Verb, verbs } from './kubectl-call.ts';
 import { listNames } from './names.ts';
 import type { Violation } from './policy.ts';
@@ -39,13 +39,26 @@ export function readAccessCommand(
  * Why the access command of a template in `namespace` is invalid; undefined if it is valid. It must not name another namespace. If the
  * template excludes exec, its rules must allow the command. Code `InvalidAccessCommand`.
  */
-export function accessCommandViolation(config: AccessConfig, namespace: string): Violation | undefined {
+export function accessCommandViolation(
+  config: AccessConfig,
+  namespace: string,
+  grantable: readonly RbacRule[],
+): Violation | undefined {
   const read = readAccessCommand(config);
   if ('violation' in read) return read.violation;
   const foreign = namespaceViolation(read.namespace, namespace);
   if (foreign) return foreign;
-  const ungranted = config.exec === false ? ungrantedCommand(config, read.verb) : undefined;
-  return ungranted && refuse(`${ungranted.found}; ${ungranted.remedy}`).violation;
+  const ungranted = config.exec === false ? ungrantedCommand(config, read.verb, grantable) : undefined;
+  // An edit of the rules changes the remedy, but not what is wrong.
+  return ungranted && refuse(`${ungranted.found}; ${ungranted.remedy}`, ungranted.found).violation;
+}
+
+/** What to do about an invalid access command, a clause in the imperative. */
+export function accessCommandRemedy(config: CommandConfig, grantable: readonly RbacRule[]): string {
+  const possible = commandExample(config);
+  if (possible !== undefined) return `write, for example, ${possible}`;
+  const read = readAccessCommand(config);
+  return addedRule(grantable, 'violation' in read ? 'exec' : read.verb);
 }
 
 /**
@@ -53,10 +66,10 @@ export function accessCommandViolation(config: AccessConfig, namespace: string):
  * the template does not hand out, their context may name the namespace, and their kubectl may be old, so none of these is a violation.
  * Empty if requesters go through the gateway, because the server then shows them its command instead.
  */
-export function accessCommandNotes(config: AccessConfig): readonly string[] {
+export function accessCommandNotes(config: AccessConfig, grantable: readonly RbacRule[]): readonly string[] {
   const read = readAccessCommand(config);
   if ('violation' in read || sessionOf(config)) return [];
-  const ungranted = config.exec === false ? undefined : ungrantedCommand(config, read.verb);
+  const ungranted = config.exec === false ? undefined : ungrantedCommand(config, read.verb, grantable);
   const notes = [
     ...(read.lacksSeparator
       ? ['has no -- before the command for the pod, which kubectl rejects from version 1.31 on; write it']
@@ -112,44 +125,76 @@ function namespaceViolation(word: Word | undefined, namespace: string): Violatio
   ).violation;
 }
 
-/** The right that the command needs and the template does not hand out, and the remedy, which can end with a command; undefined if there is none. */
+/**
+ * The right that the command needs and the template does not hand out, and the remedy, which can end with a command; undefined if there is
+ * none. `grantable` as in TemplateInput.
+ */
 function ungrantedCommand(
   config: AccessConfig,
   verb: Verb,
+  grantable: readonly RbacRule[],
 ): { readonly found: string; readonly remedy: string } | undefined {
   const [needed] = uncovered(rulesOf(config), [ruleFor[verb]]);
   if (!needed) return undefined;
   const possible = commandExample(config);
   const ways = [
     // A template without exec must not have a rule for it.
-    ...(verb === 'exec' ? [] : [`add ${flowOf(ruleFor[verb])} to spec.accessConfig.rules`]),
+    ...(verb !== 'exec' && isGrantable(verb, grantable) ? [addRule(verb)] : []),
     ...(possible === undefined ? [] : [`write a command that the template allows, for example: ${possible}`]),
   ];
-  const [first = `add ${flowOf(ruleFor.logs)} to spec.accessConfig.rules, and write: ${examples.logs}`] = ways;
-  const remedy = [first, ...ways.slice(1)].join(', or ');
   const why = verb === 'exec' ? 'exec: false excludes exec, also as the default command: ' : '';
   return {
     found: `is kubectl ${verb}, which needs ${describeRight(needed)}, and the template does not hand that out`,
-    remedy: `${why}${remedy}`,
+    remedy: `${why}${ways.length > 0 ? ways.join(', or ') : addedRule(grantable, verb)}`,
   };
+}
+
+const addRule = (verb: Verb): string => `add ${flowOf(ruleFor[verb])} to spec.accessConfig.rules`;
+
+const isGrantable = (verb: Verb, grantable: readonly RbacRule[]): boolean =>
+  notGrantable([ruleFor[verb]], grantable).length === 0;
+
+/** How to get a rule without exec, for a command of the preferred verb if it is not exec, and that command if it is of another verb. */
+function addedRule(grantable: readonly RbacRule[], preferred: Verb): string {
+  const candidates = [preferred, 'logs', 'port-forward', 'attach'] as const;
+  const others = candidates.filter((candidate) => candidate !== 'exec');
+  const possible = others.find((candidate) => isGrantable(candidate, grantable));
+  const verb = possible ?? others[0] ?? 'logs';
+  const add =
+    possible === undefined
+      ? `ask an administrator to add ${flowOf(ruleFor[verb])} to the chart value grantable, then add it to spec.accessConfig.rules`
+      : addRule(verb);
+  return verb === preferred ? add : `${add}, and write: ${examples[verb]}`;
 }
 
 type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;
 
-const isGranted = (config: RuleConfig, verb: Verb): boolean => uncovered(rulesOf(config), [ruleFor[verb]]).length === 0;
+/** The verbs that the template hands out. Without exec, a rule for it is invalid. */
+const handedOut = (config: RuleConfig): readonly Verb[] =>
+  verbsOf(rulesOf(config)).filter((verb) => verb !== 'exec' || config.exec !== false);
 
-/** An access command that the template allows, with the preferred verb if allowed; undefined if it allows none. */
-export const commandExample = (config: RuleConfig, preferred: Verb = 'exec'): string | undefined => {
-  const verb = [preferred, ...verbs].find((candidate) => isGranted(config, candidate));
-  return verb && examples[verb];
+const verbsOf = (rules: readonly TemplateRule[]): readonly Verb[] =>
+  verbs.filter((verb) => uncovered(rules, [ruleFor[verb]]).length === 0);
+
+const exampleOf = ([first]: readonly Verb[]): string | undefined => first && examples[first];
+
+/** An access command that the template allows, of the preferred verb if allowed; undefined if it allows none. */
+const commandExample = (config: RuleConfig, preferred?: Verb): string | undefined => {
+  const possible = handedOut(config);
+  return exampleOf(possible.filter((verb) => verb === preferred)) ?? exampleOf(possible);
 };
+
+/** An access command that the rules of a grant allow; undefined if they allow none. */
+export const grantExample = (rules: readonly TemplateRule[]): string | undefined => exampleOf(verbsOf(rules));
 
 /** What an invalid command can be instead. A template with exec may name any verb: requesters may hold the permission without its grant. */
 function offerOf(config: RuleConfig): Offer {
-  const granted = config.exec === false ? verbs.filter((verb) => isGranted(config, verb)) : verbs;
+  const possible = handedOut(config);
+  const withoutExec = possible.length === 0 ? verbs.filter((verb) => verb !== 'exec') : possible;
   return {
-    verbs: granted.length === 0 ? verbs : granted,
+    verbs: config.exec === false ? withoutExec : verbs,
     example: (preferred) => commandExample(config, preferred),
+    exampleOf: (verb) => (possible.includes(verb) ? examples[verb] : undefined),
   };
 }
 

@@ -16,7 +16,7 @@ import {
   withoutExecViolations,
 } from './granted-rules.ts';
 import { groupNamesViolations, templateGroupsViolations } from './group-policy.ts';
-import { accessCommandNotes, accessCommandViolation, commandExample } from './kubectl-command.ts';
+import { accessCommandNotes, accessCommandRemedy, accessCommandViolation } from './kubectl-command.ts';
 import { isObjectName } from './names.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import { grantToViolations } from './people-policy.ts';
@@ -69,8 +69,8 @@ const reasonPatternIsValid: Check<TemplateInput> = ({ spec }) => reasonConfigVio
 
 const windowsAreValid: CheckAll = ({ spec }) => windowsViolations(spec.accessConfig.start?.windows ?? []);
 
-const accessCommandIsValid: Check<TemplateInput> = ({ spec, namespace }) =>
-  spec.accessConfig.accessCommand === undefined ? undefined : accessCommandViolation(spec.accessConfig, namespace);
+const accessCommandIsValid: Check<TemplateInput> = ({ spec: { accessConfig }, namespace, grantable }) =>
+  accessConfig.accessCommand === undefined ? undefined : accessCommandViolation(accessConfig, namespace, grantable);
 
 const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
   const ref = own(spec, 'controllerTargetRef');
@@ -201,10 +201,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   'access-command': {
     requirement: 'the access command is kubectl or oc to the granted pod, with known placeholders, and fits the rules',
     check: accessCommandIsValid,
-    remedy: ({ spec }) => {
-      const possible = commandExample(spec.accessConfig);
-      return possible === undefined ? 'add the rule that the command needs' : `write, for example, ${possible}`;
-    },
+    remedy: ({ spec, grantable }) => accessCommandRemedy(spec.accessConfig, grantable),
   },
   target: {
     requirement: 'the template names a target, by a name that an object can have',
@@ -256,7 +253,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
 };
 
 /** Warnings for the author about settings that are allowed but probably unintended, one sentence each. */
-export function templateWarnings({ kind, namespace, spec }: TemplateInput): string[] {
+export function templateWarnings({ kind, namespace, spec, grantable }: TemplateInput): string[] {
   const warnings: string[] = [];
   const { allowedGroups, grantTo, maxDuration, extension, emergency } = spec.accessConfig;
   if (allowedGroups.length === 0) {
@@ -269,7 +266,9 @@ export function templateWarnings({ kind, namespace, spec }: TemplateInput): stri
       'spec.accessConfig.grantTo is AllowedGroups: one request gives access to every member of the allowed groups, not only to the requester',
     );
   }
-  if (spec.accessConfig.accessCommand !== undefined) warnings.push(...accessCommandNotes(spec.accessConfig));
+  if (spec.accessConfig.accessCommand !== undefined) {
+    warnings.push(...accessCommandNotes(spec.accessConfig, grantable));
+  }
   if (extension && isShorter(extension.total, maxDuration)) {
     warnings.push(
       `spec.accessConfig.extension.total ${extension.total} is less than maxDuration ${maxDuration}: access that lasts longer than the total cannot be extended; raise total above maxDuration`,

@@ -6,6 +6,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
+import type { RbacRule } from '../../rbac/rule-cover.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import { accessCommandNotes, accessCommandViolation } from '../policy/kubectl-command.ts';
@@ -156,12 +157,12 @@ export class TemplateReconciler implements Reconciler {
   #commandCondition(template: TemplateView, judged: Judgement | typeof notPlanned): TemplateConditionUpdate {
     const { accessConfig } = template.spec;
     const { accessCommandValid } = templateConditions;
-    const violation = accessCommandViolation(accessConfig, template.namespace);
+    const violation = accessCommandViolation(accessConfig, template.namespace, this.#deps.grantable);
     if (violation) return failure(accessCommandValid, violation.code, violation.message);
     const stored = storedCondition(template, accessCommandValid);
     if (judged === notPlanned && stored?.status === 'True') return stored;
     const ofPod = judged === notPlanned ? [] : (judged.commandNotes ?? []);
-    const notes = [...ofPod, ...accessCommandNotes(accessConfig)].join('. ');
+    const notes = [...ofPod, ...accessCommandNotes(accessConfig, this.#deps.grantable)].join('. ');
     return success(accessCommandValid, notes || 'the access command connects to the granted pod');
   }
 
@@ -201,6 +202,8 @@ interface TemplateReconcilerDeps {
   readonly judge: Pick<TemplateJudge, 'judge' | 'forget'>;
   /** Message of AccessPlanValid if it is True. */
   readonly planValidMessage: string;
+  /** As in TemplateInput. */
+  readonly grantable: readonly RbacRule[];
   readonly signer: Signer;
   readonly client: Client;
   readonly clock: Clock;

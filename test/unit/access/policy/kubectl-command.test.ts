@@ -163,7 +163,7 @@ describe('the client in an access command', () => {
     [`kubectl logs ${pod.name} --tail=08`, /"--tail" with the value "08"/],
     [
       `kubectl port-forward ${pod.name}`,
-      /is kubectl port-forward without a port; write one after the pod, for example: kubectl exec/,
+      /is kubectl port-forward without a port; write one after the pod, such as 8080:8080$/,
     ],
     ...[
       '8080:',
@@ -262,6 +262,25 @@ describe('the client in an access command', () => {
     );
     const none = { exec: false, rules: [{ ...log, resources: ['pods/status'] }] };
     assert.match(refusalOf('kubectl attach web-1', none), /which is the granted pod$/);
+    assert.match(
+      refusalOf(`kubectl port-forward ${pod.name}`, { rules: [forward] }),
+      /such as 8080:8080, for example: kubectl port-forward -n .* 8080:8080$/,
+    );
+    assert.match(refusalOf(`kubectl logs -ti ${pod.name}`, { rules: [forward] }), /--previous$/);
+  });
+
+  it('is refused without an example of exec, and as exec, if the template excludes exec', () => {
+    const log = { apiGroups: [''], resources: ['pods/log', 'pods/exec'], verbs: ['get', 'create'] };
+    const shell = `kubectl exec -ti ${pod.name}`;
+    assert.match(
+      refusalOf(shell, { exec: false, rules: [log] }),
+      /accessCommand has kubectl "exec"; allowed are logs, for example: kubectl logs -f/,
+    );
+    assert.match(refusalOf(shell, { exec: false }), /has kubectl "exec"; allowed are attach, logs, port-forward$/);
+    assert.match(
+      refusalOf(`kubectl port-forward ${pod.name}`, { exec: false, rules: [log] }),
+      /accessCommand has kubectl "port-forward"; allowed are logs, for example: kubectl logs -f/,
+    );
   });
 
   it('is rendered if it is allowed', () => {

@@ -22,6 +22,7 @@ function template(spec: object, config: object = {}, kind: TemplateInput['kind']
   };
 }
 const logsCommand = 'kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}';
+const attachCommand = 'kubectl attach -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}';
 const rule = (resource: string, ...verbs: string[]) => ({ apiGroups: [''], resources: [resource], verbs });
 /** A template with rules for `count` permissions, each of them twice. Everything is grantable. */
 const withRights = (count: number): TemplateInput => {
@@ -435,6 +436,44 @@ describe('template policy', () => {
       /is kubectl exec, which needs create pods\/exec, .*; exec: false excludes exec, also as the default command: write a command that the template allows, for example: kubectl logs -f/,
     ],
     [
+      'exec by a rule and another command, whose advice is not exec',
+      template(
+        { podSpec },
+        { exec: false, accessCommand: logsCommand, rules: [rule('pods/exec', 'create'), rule('pods/status', 'get')] },
+      ),
+      'InvalidAccessCommand',
+      'spec.accessConfig.accessCommand',
+      /the template does not hand that out; add \{apiGroups: \[''\], resources: \[pods\/log\], verbs: \[get\]\} to spec\.accessConfig\.rules$/,
+    ],
+    [
+      'a command whose rule is not grantable here, with a command that the rules allow',
+      template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')], accessCommand: attachCommand }),
+      'InvalidAccessCommand',
+      'spec.accessConfig.accessCommand',
+      /needs create pods\/attach, and the template does not hand that out; write a command that the template allows, for example: kubectl logs -f .* \{\{ \.Metadata\.Name \}\}$/,
+    ],
+    [
+      'a command whose rule is not grantable here, with a rule that is',
+      template({ podSpec }, { exec: false, accessCommand: attachCommand }),
+      'InvalidAccessCommand',
+      'spec.accessConfig.accessCommand',
+      /does not hand that out; add \{.*pods\/log.*\} to spec\.accessConfig\.rules, and write: kubectl logs -f .*$/,
+    ],
+    [
+      'a command whose rule only an administrator can permit',
+      { ...template({ podSpec }, { exec: false, accessCommand: attachCommand }), grantable: [] },
+      'InvalidAccessCommand',
+      'spec.accessConfig.accessCommand',
+      /does not hand that out; ask an administrator to add \{.*pods\/attach.*\} to the chart value grantable, then add it to spec\.accessConfig\.rules$/,
+    ],
+    [
+      'the default command without exec, if nothing is grantable',
+      { ...template({ podSpec }, { exec: false }), grantable: [] },
+      'InvalidAccessCommand',
+      'spec.accessConfig.accessCommand',
+      /default command: ask an administrator to add \{.*pods\/log.*\} to the chart value grantable, then add it to spec\.accessConfig\.rules, and write: kubectl logs -f .*$/,
+    ],
+    [
       'rules that are not grantable here',
       template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('pods/portforward', 'get', 'create')] }),
       'NotGrantable',
@@ -593,6 +632,16 @@ describe('template policy', () => {
     assert.equal(firstViolation(templatePolicy, after, before), undefined);
   });
 
+  it('accepts an update of the rules, although the remedy for a command that they do not allow changes with them', () => {
+    const before = template({ podSpec }, { exec: false, accessCommand: attachCommand });
+    const after = template(
+      { podSpec },
+      { exec: false, accessCommand: attachCommand, rules: [rule('pods/log', 'get')] },
+    );
+    assert.match(firstViolation(templatePolicy, after)?.message ?? '', /is kubectl attach/);
+    assert.equal(firstViolation(templatePolicy, after, before), undefined);
+  });
+
   for (const [title, input, message] of [
     ['no groups', template({ podSpec }, { allowedGroups: [] }), /allowedGroups is empty/],
     ['a grant to whole groups', template({ podSpec }, { grantTo: 'AllowedGroups' }), /not only to the requester/],
@@ -610,6 +659,11 @@ describe('template policy', () => {
       'a command that needs a permission that requesters must already hold',
       template({ podSpec }, { accessCommand: logsCommand }),
       /^spec\.accessConfig\.accessCommand is kubectl logs, which needs get pods\/log, and the template does not hand that out, so it fails for requesters who do not already hold this permission; add \{.*pods\/log.*\} to spec\.accessConfig\.rules, or write .*: kubectl exec -ti .* -- \/bin\/sh$/,
+    ],
+    [
+      'a command that needs a permission that is not grantable here',
+      template({ podSpec }, { accessCommand: attachCommand }),
+      /do not already hold this permission; write a command that the template allows, for example: kubectl exec -ti .* -- \/bin\/sh$/,
     ],
     [
       'a command without a namespace, also of a template without exec',
@@ -677,6 +731,18 @@ describe('template policy', () => {
       template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')] }),
       'access-command',
       /^write, for example, kubectl logs -f /,
+    ],
+    [
+      'the rule and the command if neither exec nor a rule allows one',
+      template({ podSpec }, { exec: false }),
+      'access-command',
+      /^add \{.*pods\/log.*\} to spec\.accessConfig\.rules, and write: kubectl logs -f /,
+    ],
+    [
+      'the rule for the command if exec is false, although a rule names exec',
+      template({ podSpec }, { exec: false, rules: [rule('pods/exec', 'create')], accessCommand: logsCommand }),
+      'access-command',
+      /^add \{.*pods\/log.*\} to spec\.accessConfig\.rules$/,
     ],
   ];
   for (const [title, input, name, remedy] of remedies) {

@@ -52,6 +52,7 @@ describe('the status of a template that is not judged yet', () => {
       authors: { violation: () => Promise.resolve(undefined), attestationOf: () => undefined },
       judge: { judge: () => Promise.resolve(judgementOf(state.judged)), forget: () => undefined },
       planValidMessage: 'planned',
+      grantable: [],
       signer: {},
       client: {
         mergePatch: async (_resource: unknown, _name: unknown, patch: { status: TemplateStatus }) => {
