@@ -37,7 +37,10 @@ export function limitViolation(uses: readonly LimitUse[]): Violation | undefined
   const full = fullLimit(uses);
   if (!full) return undefined;
   const { scope, name, open, limit, freeAt } = full;
-  const until = freeAt === undefined ? '' : `; wait until ${freeAt}, or revoke an open request`;
+  const until =
+    freeAt === undefined
+      ? ''
+      : `; wait until ${freeAt}, or longer if a holder extends access, or revoke an open request`;
   return {
     code: 'LimitReached',
     message: `${scope} ${JSON.stringify(name)} has ${count(open)}, and the limit is ${limit}${until}`,

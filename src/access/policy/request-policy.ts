@@ -386,7 +386,7 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
       const freeAt = fullLimit(limits)?.freeAt;
       return freeAt === undefined
         ? 'revoke an open request'
-        : `revoke an open request, or create this one at ${freeAt}`;
+        : `revoke an open request, or create this one at ${freeAt}, or later if a holder extends access`;
     },
     applies: templateIsFound,
   },

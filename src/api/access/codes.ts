@@ -54,7 +54,8 @@ export const requestCodes = {
   LimitReached: {
     audience: 'requester',
     meaning: 'The user, the namespace, or the template has as many open grants as its limit allows.',
-    remedy: 'Revoke a grant, or wait until the time that the message names. Then create a new request.',
+    remedy:
+      'Revoke a grant, or wait until the time that the message names, or longer if a holder extends access. Then create a new request.',
   },
   InvalidTargetPod: {
     audience: 'requester',

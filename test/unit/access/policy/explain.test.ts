@@ -62,7 +62,11 @@ describe('explaining a policy', () => {
       [
         ['duration', 'InvalidDuration', 'write a Go duration from 1s up, such as 30m, or leave spec.duration out'],
         ['not-revoked', 'AlreadyRevoked', 'leave spec.revoked out'],
-        ['limits', 'LimitReached', 'revoke an open request, or create this one at 2026-11-21T10:00:00Z'],
+        [
+          'limits',
+          'LimitReached',
+          'revoke an open request, or create this one at 2026-11-21T10:00:00Z, or later if a holder extends access',
+        ],
       ],
     ],
     [
