@@ -33,16 +33,28 @@ export function emergencyViolation(
 ): Violation | undefined {
   if (!emergency) return undefined;
   if (!config.emergency) {
-    return refuse('the template allows no emergency access; omit spec.emergency');
+    return refuse(`the template allows no emergency access; ${usualRemedy(groups, config)}`);
   }
   const allowed = config.emergency.groups;
   if (!groups.some((group) => allowed.includes(group))) {
     return refuse(
-      `you are in none of the groups ${listNames(allowed)}, to which the template allows emergency access; omit spec.emergency`,
+      `you are in none of the groups ${listNames(allowed)}, to which the template allows emergency access; ${usualRemedy(groups, config)}`,
     );
   }
   if (startAt === undefined) return undefined;
   return refuse('emergency access begins at once; omit spec.startAt or spec.emergency');
+}
+
+/**
+ * What a user without emergency access can do, as a clause. A user in none of `allowedGroups` cannot request usual access either, unless
+ * they hold the permissions of the template, which the server does not check in an emergency.
+ */
+function usualRemedy(groups: readonly string[], { allowedGroups, approvals, emergency }: AccessConfig): string {
+  if (groups.some((group) => allowedGroups.includes(group)))
+    return `omit spec.emergency${approvals ? ', and wait for approvals' : ''}`;
+  return emergency
+    ? 'ask an administrator for membership in one of them, or name another template'
+    : 'name another template, because you are in none of its allowedGroups either';
 }
 
 /** `ReviewOverdue` if an earlier emergency of the caller through this template was not reviewed in time. */

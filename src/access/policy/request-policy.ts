@@ -308,7 +308,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
   emergency: {
     requirement: 'the template lets the caller use emergency access, if spec.emergency is set',
     check: emergencyIsAllowed,
-    remedy: () => 'omit spec.emergency',
+    remedy: (input) => emergencyIsAllowed(input)?.message.split('; ').at(-1) ?? 'omit spec.emergency',
     applies: templateIsFound,
   },
   review: {

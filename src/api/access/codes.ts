@@ -160,7 +160,7 @@ export const requestCodes = {
     meaning:
       'The template allows no emergency access, the requester is in none of its `emergency.groups`, or the request also has `startAt`.',
     remedy:
-      'Omit the field that the message names. Without `spec.emergency`, the request waits for the approvals of the template, if it has any.',
+      'Omit the field that the message names, or name another template. Without `spec.emergency`, the request needs one of `allowedGroups`, and waits for the approvals of the template, if it has any.',
   },
   ReviewOverdue: {
     audience: 'requester',

@@ -43,6 +43,34 @@ describe('emergency access', () => {
     });
   }
 
+  for (const [title, groups, template, remedy] of [
+    ['a member of the allowed groups', ['devs'], config, 'omit spec.emergency'],
+    [
+      'a member of the allowed groups, if the template asks for approvals',
+      ['devs'],
+      { ...config, approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false } },
+      'omit spec.emergency, and wait for approvals',
+    ],
+    [
+      'a user who could not request usual access either',
+      ['qa'],
+      config,
+      'ask an administrator for membership in one of them, or name another template',
+    ],
+    ['a member of the allowed groups of a template without it', ['devs'], usual, 'omit spec.emergency'],
+    [
+      'a user whom the template does not allow at all',
+      ['qa'],
+      usual,
+      'name another template, because you are in none of its allowedGroups either',
+    ],
+  ] as const satisfies readonly (readonly [string, string[], AccessConfig, string])[]) {
+    it(`says what to do to ${title}`, () => {
+      const violation = emergencyViolation({ emergency: true }, groups, template);
+      assert.equal(violation?.message.split('; ').at(-1), remedy);
+    });
+  }
+
   it('does not concern other requests', () => {
     assert.equal(emergencyViolation({}, [], usual), undefined);
     assert.equal(emergencyViolation({ emergency: false }, [], config), undefined);
