@@ -29,7 +29,10 @@ export const limitViolation = (review: Review): Denial | undefined =>
 
 function nameViolation({ namespace, name, subResource }: Review): Denial | undefined {
   if (namespace !== '' && !label.test(namespace)) {
-    return invalidName(`namespace ${quote(namespace)}`, 'a DNS label of at most 63 characters');
+    return invalidName(
+      `namespace ${quote(namespace)}`,
+      'at most 63 lower-case letters, digits, and "-" are allowed, with a letter or digit at each end',
+    );
   }
   const object = subResource === 'proxy' ? (proxyName.exec(name)?.[1] ?? '') : name;
   return name === '' || isName(object) ? undefined : invalidName(`name ${quote(name)}`, nameRule);
@@ -48,7 +51,7 @@ function metadataViolation(object: unknown): Denial | undefined {
   return { code: 'InvalidObject', message, status: 422 };
 }
 
-const nameRule = `a DNS subdomain of at most ${MAX_NAME} characters`;
+const nameRule = `at most ${MAX_NAME} lower-case letters, digits, "-", and "." are allowed, with a letter or digit at each end and next to each "."`;
 const isName = (name: string): boolean => name.length <= MAX_NAME && subdomain.test(name);
 
 function callerViolation({ username, uid, groups, extra }: UserInfo): Denial | undefined {
@@ -84,7 +87,7 @@ export function truncateToLimits(review: Review): Review {
 
 const invalidName = (found: string, allowed: string): Denial => ({
   code: 'InvalidName',
-  message: `${found} is invalid; ${allowed} is allowed; correct it`,
+  message: `${found} is invalid; ${allowed}; correct it`,
   status: 422,
 });
 

@@ -20,14 +20,14 @@ describe('a review above the limits', () => {
     [
       'a namespace of 64 characters',
       { namespace: 'n'.repeat(64) },
-      /^InvalidName: namespace "n+…?" is invalid; a DNS label of at most 63 characters is allowed; correct it$/,
+      /^InvalidName: namespace "n+…?" is invalid; at most 63 lower-case letters, digits, and "-" are allowed, with a letter or digit at each end; correct it$/,
     ],
     ['a namespace that is no label', { namespace: 'a.b' }, /^InvalidName: namespace "a.b"/],
     ['a name of 254 characters', { name: 'n'.repeat(254) }, /^InvalidName: name "n+…"/],
     [
       'an object whose name has 254 characters',
       { object: named('n'.repeat(254)) },
-      /^InvalidName: metadata.name "n+…" is invalid; a DNS subdomain of at most 253 characters is allowed; correct it$/,
+      /^InvalidName: metadata.name "n+…" is invalid; at most 253 lower-case letters, digits, "-", and "." are allowed, with a letter or digit at each end and next to each "."; correct it$/,
     ],
     ['an object whose name is no subdomain', { object: named('Shell') }, /^InvalidName: metadata.name "Shell"/],
     [
