@@ -1,7 +1,6 @@
 import type { GrantedRule, GrantSession, GrantSubject } from '../../api/access/grant.ts';
 import { planHashAnnotation } from '../../api/access/names.ts';
 import { type PodAccessTemplateSpec, podAccessRequests } from '../../api/access/pod-access.ts';
-import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { pods, serviceAccounts } from '../../api/resources.ts';
 import type { Clock } from '../../kit/clock.ts';
@@ -150,7 +149,7 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   const baseLabels = childMetadata(request, podAccessRequests).labels ?? {};
   const labels = { ...stringMap(template.metadata['labels']), ...baseLabels };
   if (violation) {
-    const command = checkAccessCommand(templateSpec.accessConfig, podOf(template, labels, input));
+    const command = checkAccessCommand(templateSpec, podOf(template, labels, input));
     return { violation, others: command ? [...others, command] : others };
   }
   const selected = planPodLabels(
@@ -165,7 +164,7 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   );
   if ('violation' in selected) return selected;
   const pod = podOf(template, selected.labels, input);
-  const commandViolation = checkAccessCommand(templateSpec.accessConfig, pod);
+  const commandViolation = checkAccessCommand(templateSpec, pod);
   if (commandViolation) return { violation: commandViolation };
   const target = { name: pod.metadata.name };
   return {
@@ -314,9 +313,17 @@ function* metadataViolations({ metadata }: PodTemplate): Generator<Violation> {
 }
 
 /** Renders the access command, so that an invalid one denies the request before the server creates the pod. */
-function checkAccessCommand(config: AccessConfig, pod: KubeObject): Violation | undefined {
-  if (config.accessCommand === undefined) return undefined;
+function checkAccessCommand(templateSpec: PodAccessTemplateSpec, pod: KubeObject): Violation | undefined {
+  const { accessConfig, controllerTargetRef } = templateSpec;
+  if (accessConfig.accessCommand === undefined) return undefined;
   const { name, namespace = '', labels = {}, annotations = {} } = pod.metadata;
-  const rendered = renderAccessMessage(config, { title: 'the access pod', name, namespace, labels, annotations });
+  const rendered = renderAccessMessage(accessConfig, {
+    title: 'the access pod',
+    metadataFrom: controllerTargetRef ? 'mutationConfig' : 'podSpec',
+    name,
+    namespace,
+    labels,
+    annotations,
+  });
   return 'violation' in rendered ? rendered.violation : undefined;
 }

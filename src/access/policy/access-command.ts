@@ -5,6 +5,11 @@ import type { Violation } from './policy.ts';
 export interface CommandSubject {
   /** The name of the pod in messages. Default: `pod` and its name. */
   readonly title?: string;
+  /**
+   * For a planned access pod, what defines its metadata: `podLabels` and `podAnnotations`, or `podSpec`, which can set none. Default: the
+   * object that messages name.
+   */
+  readonly metadataFrom?: 'mutationConfig' | 'podSpec';
   readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -92,10 +97,12 @@ export function renderAccessCommand(
     const description = describe(segment.placeholder);
     const value = valueFor(segment.placeholder, pod);
     if (value === undefined) {
-      return refuse(`names ${description}, which ${title} does not have; add it there, or remove the placeholder`);
+      return refuse(
+        `names ${description}, which ${title} does not have; ${remedyFor(segment.placeholder, pod, 'add')}`,
+      );
     }
     if (value === '') {
-      return refuse(`names ${description}, which is empty on ${title}; set it there, or remove the placeholder`);
+      return refuse(`names ${description}, which is empty on ${title}; ${remedyFor(segment.placeholder, pod, 'set')}`);
     }
     if (UNPRINTABLE.test(value)) {
       return refuse(
@@ -119,6 +126,14 @@ export function renderAccessCommand(
   if (text.length > MAX_LENGTH)
     return refuse(`is longer than ${MAX_LENGTH} characters when rendered for ${title}; shorten it`);
   return { text };
+}
+
+function remedyFor({ kind }: Placeholder, { metadataFrom }: CommandSubject, verb: 'add' | 'set'): string {
+  const remove = 'remove the placeholder';
+  if (metadataFrom === 'podSpec') return remove;
+  const field = kind === 'label' ? 'podLabels' : 'podAnnotations';
+  const where = metadataFrom === undefined ? 'there' : `${verb === 'add' ? 'to' : 'in'} ${field}`;
+  return `${verb} it ${where}, or ${remove}`;
 }
 
 function placeholderOf(match: RegExpExecArray): Placeholder {

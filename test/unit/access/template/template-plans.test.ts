@@ -104,7 +104,7 @@ describe('plans of templates', () => {
           accessCommand: 'kubectl exec {{ .Metadata.Name }} -c {{ index .Metadata.Labels "c" }} -- sh',
         },
       },
-      /^InvalidAccessCommand: .*label "c", which the access pod does not have; add it there, or remove the placeholder$/,
+      /^InvalidAccessCommand: .*label "c", which the access pod does not have; remove the placeholder$/,
     ],
     ['a patch to a workload, which other objects decide', { controllerTargetRef, ...patch(hostNetwork) }, undefined],
   ];
@@ -172,6 +172,19 @@ describe('plans of templates', () => {
     );
     assert.equal(await codeNow(plans(), { controllerTargetRef }, 'ExecAccessTemplate'), 'TargetNotFound');
   });
+
+  for (const [map, name] of [
+    ['Labels', 'label "app", which the access pod does not have; add it to podLabels'],
+    ['Annotations', 'annotation "app", which the access pod does not have; add it to podAnnotations'],
+  ] as const) {
+    it(`name the field that adds what the command names: ${map}`, async () => {
+      const command = `kubectl exec {{ .Metadata.Name }} -- sh {{ index .Metadata.${map} "app" }}`;
+      assert.equal(
+        textOf(await inNamespace(plans([workload]), template(byCommand(command)))),
+        `InvalidAccessCommand: accessCommand names ${name}, or remove the placeholder`,
+      );
+    });
+  }
 
   const viaCommand = (words: string, config: object = {}) => ({
     controllerTargetRef,
