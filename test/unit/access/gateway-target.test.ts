@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { connectTargets } from '../../../src/access/admission-reads.ts';
+import { baseRules, confinedTo } from '../../../src/access/policy/granted-rules.ts';
 import { openAccessStores } from '../../../src/access/stores/access-stores.ts';
 import { execAccessRequests } from '../../../src/api/access/exec-access.ts';
 import type { Grant } from '../../../src/api/access/grant.ts';
@@ -57,7 +58,13 @@ describe('the lookup of a pod that the gateway enters', () => {
   it('marks the grant for the webhook that admits direct connects', async () => {
     const target = await targets().connectTarget(namespace, pod.metadata.name, aborter.signal);
     assert.deepEqual(target?.grants, [
-      { request: 'debug', template: 'payments-shell', subjects: [{ kind: 'User', name: 'alice' }], viaGateway: true },
+      {
+        request: 'debug',
+        template: 'payments-shell',
+        subjects: [{ kind: 'User', name: 'alice' }],
+        rules: confinedTo(pod.metadata.name, baseRules),
+        viaGateway: true,
+      },
     ]);
   });
 
