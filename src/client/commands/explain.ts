@@ -8,6 +8,7 @@ import { usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
+import { optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { conditionsOf } from '../request-state.ts';
@@ -33,7 +34,7 @@ export const explain: Command = {
   name: 'explain',
   summary: 'Show whether you could get access through a template, and what is missing',
   details:
-    'Asks the server to check a request without creating it (dry run), and lists every rule that fails or could not be checked. Then it says which approvals the request would wait for, and which fields of the template the API server ignores. It does not look for running pods. Exits with 3 if the server would deny the request.',
+    'Asks the server to check a request without creating it (dry run), and lists every rule that fails or could not be checked. Then it says which approvals the request would wait for, which fields of the template the API server ignores, and the rules of the template for claims, start times, extensions, emergencies, and sessions. It does not look for running pods. Exits with 3 if the server would deny the request.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   flags: [...requestFlags, podFlag],
   examples: ['explain payments-shell --for 8h'],
@@ -90,6 +91,7 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
     const text = `after the rules pass, the request waits for approvals (${approvals}); to see who can approve: ${who.join(' ')}`;
     notes.push(note('note', 'approvals', text));
   }
+  notes.push(...optionsOf(object).map(([field, text]) => note('note', field, text)));
   if (choosesRunningPod(args, type)) notes.push(note('not checked', 'running-pod', runningPodText));
   return notes;
 }

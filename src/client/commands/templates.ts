@@ -7,6 +7,7 @@ import { approversText, permitsExec, templateSpecOf } from '../approver-text.ts'
 import { searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
+import { optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { conditionsOf, statusOf } from '../request-state.ts';
@@ -15,7 +16,7 @@ export const templates: Command = {
   name: 'templates',
   summary: 'List the templates, and who can request access through them',
   details:
-    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. TYPE says no shell if access permits no exec. DURATION is the default and the maximum duration of a request. READY is false if the server cannot open access through the template; -o wide shows why.',
+    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. TYPE says no shell if access permits no exec. DURATION is the default and the maximum duration of a request. READY is false if the server cannot open access through the template; -o wide shows why, and which options the template sets, such as extension or emergency; explain TEMPLATE describes them.',
   examples: ['templates', 'templates -A -o wide'],
   async run({ args, io, connect }) {
     const form = outputForm(args);
@@ -49,7 +50,16 @@ function templateTable(namespaces: boolean): Presentation<KubeObject> {
     },
     { title: 'APPROVED BY', long: true, text: (template: KubeObject) => approversText(template) || 'no one' },
     { title: 'REASON TO GIVE', wide: true, text: reasonToGive },
-    { title: 'NOT READY BECAUSE', wide: true, text: notReadyBecause },
+    {
+      title: 'OPTIONS',
+      wide: true,
+      long: true,
+      text: (template: KubeObject) =>
+        optionsOf(template)
+          .map(([field]) => field)
+          .join(', '),
+    },
+    { title: 'NOT READY BECAUSE', wide: true, long: true, text: notReadyBecause },
   ];
   return { columns: namespaces ? columns : columns.slice(1), object: (template) => template, name: fullName };
 }

@@ -154,8 +154,8 @@ describe('after a mistake, the client prints what to type instead', () => {
     );
     assert.match(explained.stderr, /^drawbridge: the server would accept it, and then deny it: see what fails above$/m);
     const templates = await client.ok(stage.alice, 'templates', '-o', 'wide');
-    assert.match(templates.split('\n')[0] ?? '', / REASON TO GIVE +NOT READY BECAUSE$/);
-    assert.match(templates, /^payments-shell +pod +false .* optional +\S+ names the container "main"/m);
+    assert.match(templates.split('\n')[0] ?? '', / REASON TO GIVE +OPTIONS +NOT READY BECAUSE$/);
+    assert.match(templates, /^payments-shell +pod +false .* optional +- +\S+ names the container "main"/m);
   });
 
   it('a template whose workload does not exist: whom to ask, because waiting does not help', async () => {

@@ -79,6 +79,39 @@ describe('drawbridge explain', () => {
     assert.doesNotMatch(stdout, /approv/);
   });
 
+  it('says what the template allows and requires besides, and templates names it', async () => {
+    const accessConfig = {
+      allowedGroups: ['devs'],
+      maxDuration: '2h',
+      approvals: { ...approvals, claimWithin: '1h' },
+      start: {
+        maxAhead: '24h',
+        windows: [{ days: ['Mon', 'Tue'], from: '08:00', to: '18:00', timeZone: 'Europe/Berlin' }],
+      },
+      extension: { times: 2, total: '6h', approvals: 'None' },
+      emergency: { groups: ['oncall'], maxDuration: '30m', reviewWithin: '72h' },
+      session: { via: 'Gateway', record: 'Required', idleAfter: '15m' },
+    };
+    const { code, stdout } = await run(['17 rules passed'], 'PodAccessTemplate', accessConfig, { ready: true });
+    assert.equal(code, 0);
+    const notes: readonly (readonly [rule: string, text: string])[] = [
+      ['claim', 'approved access begins only when the requester runs start, within 1h'],
+      ['start', '--at can be up to 24h ahead; access begins only on Mon, Tue 08:00 to 18:00 Europe/Berlin'],
+      ['extension', 'access can be extended 2 times, 6h in total, without approvals'],
+      [
+        'emergency',
+        'members of oncall can use --emergency, without approvals, max 30m; another person must review it within 72h',
+      ],
+      [
+        'session',
+        'sessions go through the gateway, and end with access; a session without data ends after 15m; the output of sessions is recorded (Required)',
+      ],
+    ];
+    for (const [rule, text] of notes) assert.equal(rowOf(stdout, rule), `note: ${text}`);
+    const wide = await cluster?.run(['templates', '-o', 'wide']);
+    assert.match(wide?.stdout ?? '', / claim, start, extension, emergency, session +-$/m);
+  });
+
   it('says that it looks for no running pod, for a template that needs one', async () => {
     const exec = await run(['17 rules passed'], 'ExecAccessTemplate', {}, {});
     assert.equal(exec.code, 0);

@@ -1,0 +1,48 @@
+import { durationBoundsOf } from '../access/policy/emergency-policy.ts';
+import { showName } from '../access/policy/names.ts';
+import type { StartConfig } from '../api/access/access-config.ts';
+import type { KubeObject } from '../api/object.ts';
+import { templateSpecOf } from './approver-text.ts';
+import { extensionsText } from './extension-text.ts';
+
+/**
+ * What a template allows or requires beyond its rules, for each field of `accessConfig` that is set: the field, and a text. For example `emergency`
+ * with `members of oncall without approvals, max 30m; review within 72h`.
+ */
+export function optionsOf(template: KubeObject): (readonly [field: string, text: string])[] {
+  const config = templateSpecOf(template).accessConfig;
+  if (!config) return [];
+  const { approvals, start, extension, emergency, session } = config;
+  const options: [field: string, text: string][] = [];
+  if (approvals?.claimWithin !== undefined)
+    options.push([
+      'claim',
+      `approved access begins only when the requester runs start, within ${approvals.claimWithin}`,
+    ]);
+  if (start) options.push(['start', startText(start)]);
+  if (extension) options.push(['extension', `access can be extended ${extensionsText(template)}`]);
+  if (emergency)
+    options.push([
+      'emergency',
+      `members of ${emergency.groups.map(showName).join(' or ')} can use --emergency, without approvals, max ${durationBoundsOf({ emergency: true }, config).maxDuration}; another person must review it within ${emergency.reviewWithin}`,
+    ]);
+  if (session?.via === 'Gateway') {
+    const { idleAfter, record = 'Off', recordInput } = session;
+    const recorded =
+      record === 'Off'
+        ? 'sessions are not recorded'
+        : `the output${recordInput ? ' and the input' : ''} of sessions is recorded (${record})`;
+    const idle = idleAfter === undefined ? '' : `; a session without data ends after ${idleAfter}`;
+    options.push(['session', `sessions go through the gateway, and end with access${idle}; ${recorded}`]);
+  }
+  return options;
+}
+
+function startText({ maxAhead, windows }: StartConfig): string {
+  const ahead = maxAhead === undefined ? '' : `--at can be up to ${maxAhead} ahead`;
+  const times = (windows ?? []).map(
+    ({ days, from, to, timeZone }) => `${days.join(', ')} ${from} to ${to} ${timeZone}`,
+  );
+  const begins = times.length === 0 ? '' : `access begins only on ${times.join(', or on ')}`;
+  return [ahead, begins].filter((text) => text !== '').join('; ');
+}
