@@ -7,7 +7,7 @@ import { limitsOf } from './json-schema.ts';
 import { code, page, table } from './markdown.ts';
 
 const legend =
-  'Fields marked with * are required. `[]` stands for an item of a list, `.*` for a value of a map. A Condition has the fields of `metav1.Condition`; kube-bind adds `severity`. The API server rejects objects outside these limits and drops unknown fields.';
+  'Fields marked with * are required. `[]` stands for an item of a list, `.*` for a value of a map. A Condition has the fields of `metav1.Condition`; kube-bind adds `severity`. The API server rejects objects outside these limits and drops unknown fields, unless the meaning of their object says otherwise.';
 
 /** A page for each API group, by file name. */
 export const kindPages = (): [string, string][] => [

@@ -45,7 +45,7 @@ const component = Type.Object(
     }),
     config: Type.Optional(opaqueObject('Configuration of the component. The component defines the schema.')),
   },
-  // Components may define further fields. The server ignores them.
+  // Components may define further fields, and list them in `reads` of their registrations.
   { 'x-kubernetes-preserve-unknown-fields': true },
 );
 
@@ -137,7 +137,7 @@ export const clusterInventoryKind = defineKind({
       components: Type.Optional(
         Type.Record(Type.String(), component, {
           description:
-            'Component settings by name. Components that are registered for this cluster run even if they are not listed here.',
+            'Component settings by name. Components that are registered for this cluster run even if they are not listed here. The API server keeps unknown fields of a component, also in strict validation; the webhook warns about those that no registration reads.',
           maxProperties: maxComponents,
         }),
       ),

@@ -1,18 +1,20 @@
 import type { Mode } from '../../api/inventory/fields.ts';
 import { abandonAnnotation, forceAnnotation, maxComponents } from '../../api/inventory/names.ts';
+import { type JsonPointer, overlap, pointerOf } from '../../kit/json-pointer.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 
-/** The parts of a registration that decide whether its component runs for an entry. */
+/** The parts of a registration that decide whether its component runs for an entry, and which fields it reads. */
 export interface RegisteredComponent {
   readonly name: string;
   readonly modes: readonly Mode[];
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
+  readonly reads: readonly JsonPointer[];
 }
 
 /**
  * Warnings about what a write adds to `spec.components` and to the force and abandon annotations, at most 64 for each of them: names whose
- * component does not run for the entry, abandonments without a reason, and removed abandonments that stay in force. The webhook warns and
- * does not deny, because a user may create the registration later.
+ * component does not run for the entry, fields that neither the server nor a component reads, abandonments without a reason, and
+ * removed abandonments that stay in force. The webhook warns and does not deny, because a user may create the registration later.
  */
 export function settingWarnings(
   object: unknown,
@@ -36,9 +38,24 @@ export function settingWarnings(
   // The server can also abandon a component without a registration if the status of the entry contains it.
   const inStatus = new Set(listIn(own(object, 'status'), 'components').map((status) => own(status, 'name')));
 
-  const settings = addedKeys(recordAt(object, 'spec', 'components'), recordAt(oldObject, 'spec', 'components'))
+  const components = recordAt(object, 'spec', 'components');
+  const componentsBefore = recordAt(oldObject, 'spec', 'components');
+  const settings = addedKeys(components, componentsBefore)
     .slice(0, maxComponents)
     .flatMap((name) => withoutEffect(`spec.components.${name}`, name));
+  // The API server keeps fields that the schema does not contain, also in strict validation, because components may define them.
+  const isRead = (path: JsonPointer): boolean =>
+    registered.some(({ reads }) => reads.some((read) => overlap(read, path)));
+  const ignored = Object.keys(components)
+    .flatMap((name) =>
+      addedKeys(recordOf(components[name]), recordOf(own(componentsBefore, name)))
+        .filter((field) => !settingFields.includes(field) && !isRead(pointerOf('spec', 'components', name, field)))
+        .map(
+          (field) =>
+            `spec.components.${name}.${field} is ignored: the fields are ${settingFields.join(' and ')}, and no registration lists another in its reads; correct the name, or move the field to spec.components.${name}.config`,
+        ),
+    )
+    .slice(0, maxComponents);
   const forced = annotationsOf(addedAnnotations, forceAnnotation).flatMap(({ key, component }) =>
     withoutEffect(`annotation ${key}`, component),
   );
@@ -53,8 +70,11 @@ export function settingWarnings(
     ({ component }) =>
       `component ${component} stays abandoned: the entry is being deleted, and the server does not tear down what the component created`,
   );
-  return [...settings, ...forced, ...abandoned, ...stillAbandoned];
+  return [...settings, ...ignored, ...forced, ...abandoned, ...stillAbandoned];
 }
+
+/** The fields that the schema has in `spec.components.NAME`. */
+const settingFields: readonly string[] = ['config', 'enabled'];
 
 /** The keys that name an annotation of a kind, at most 64, with their components. */
 function annotationsOf(keys: readonly string[], annotation: (component: string) => string) {
@@ -85,6 +105,7 @@ function inapplicability({ name, modes, selects }: RegisteredComponent, entry: u
 }
 
 function recordAt(object: unknown, part: 'spec' | 'metadata', field: string): Readonly<Record<string, unknown>> {
-  const found = own(own(object, part), field);
-  return isRecord(found) ? found : {};
+  return recordOf(own(own(object, part), field));
 }
+
+const recordOf = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {});

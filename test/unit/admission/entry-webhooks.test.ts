@@ -168,9 +168,14 @@ describe('entries that are too large', () => {
 
 describe('settings of components', () => {
   const registered = [
-    { name: 'network', modes: ['byoc' as const], selects: () => true },
-    { name: 'cluster', modes: ['managed' as const], selects: () => true },
-    { name: 'gold', modes: ['byoc' as const], selects: (labels: object) => 'gold' in labels },
+    { name: 'network', modes: ['byoc' as const], selects: () => true, reads: [] },
+    { name: 'cluster', modes: ['managed' as const], selects: () => true, reads: [] },
+    {
+      name: 'gold',
+      modes: ['byoc' as const],
+      selects: (labels: object) => 'gold' in labels,
+      reads: ['/spec/components/network/tier' as const],
+    },
   ];
   const warnings = async (operation: string, components: object, before: object = {}, subResource = '') => {
     const world = Object.assign(new World(), { registered });
@@ -193,6 +198,17 @@ describe('settings of components', () => {
     ]);
   });
 
+  it('are warned about if they contain a field that the schema and the registrations do not have', async () => {
+    const text = (field: string) =>
+      `spec.components.network.${field} is ignored: the fields are config and enabled, and no registration lists another in its reads; correct the name, or move the field to spec.components.network.config`;
+    const network = { enabled: true, config: {}, tier: { size: 1 }, enable: false };
+    assert.deepEqual(await warnings('CREATE', { network }), [text('enable')]);
+    const added = await warnings('UPDATE', { network: { ...network, confg: {} } }, { network });
+    assert.deepEqual(added, [text('confg')]);
+    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`a${n}`, n]));
+    assert.equal(countOf(await warnings('CREATE', { network: many })), 64);
+  });
+
   it('are warned about once', async () => {
     assert.equal((await warnings('UPDATE', { netwrok: {} })).length, 1);
     assert.deepEqual(await warnings('UPDATE', { netwrok: { config: {} } }, { netwrok: {} }), []);
@@ -202,8 +218,8 @@ describe('settings of components', () => {
 
 describe('annotations about components', () => {
   const registered = [
-    { name: 'network', modes: ['byoc' as const], selects: () => true },
-    { name: 'cluster', modes: ['managed' as const], selects: () => true },
+    { name: 'network', modes: ['byoc' as const], selects: () => true, reads: [] },
+    { name: 'cluster', modes: ['managed' as const], selects: () => true, reads: [] },
   ];
   const force = (name: string) => `force.inventory.drawbridge.dev/${name}`;
   const abandon = (name: string) => `abandon.inventory.drawbridge.dev/${name}`;
