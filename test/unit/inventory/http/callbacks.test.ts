@@ -63,7 +63,10 @@ describe('the callback listener', () => {
   const post = async (run: string, token: string | undefined, body: string, method = 'POST') => {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
     const response = await fetch(`${url}${run}`, { method, headers, ...(method === 'POST' ? { body } : {}) });
-    return { status: response.status, body: (await response.json()) as { code?: string; leaseSeconds?: number } };
+    return {
+      status: response.status,
+      body: (await response.json()) as { code?: string; leaseSeconds?: number; message?: string },
+    };
   };
 
   it('forwards reports from the account of the run', async () => {
@@ -97,6 +100,14 @@ describe('the callback listener', () => {
     assert.equal((await slow).status, 200);
     assert.deepEqual(new Set((await Promise.all(strangers)).map(({ status }) => status)), new Set([401]));
     assert.equal((await post('u-1.network.3', 'good', '{}')).status, 200);
+  });
+
+  it('names the account of a foreign token', async () => {
+    const { body } = await post('u-1.network.3', 'foreign', '{}');
+    assert.match(
+      body.message ?? '',
+      /^the token is of the account \S+, not of the reported run; send auth\.token of the call of this run$/,
+    );
   });
 
   const refused: [what: string, run: string, token: string | undefined, body: string, status: number, code: string][] =
