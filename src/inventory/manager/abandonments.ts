@@ -29,18 +29,27 @@ export class AbandonmentReporter {
   /**
    * Called after a write of the status. Reports each abandonment in `components` that the status of `before` did not contain, or contained
    * with another user or reason, also of components that never ran. An earlier leader reported the abandonments that the status already
-   * contained.
+   * contained. `isRecorded`: whether a component has a run record.
    */
-  statusWritten(before: Entry, components: readonly ComponentStatus[]): void {
+  statusWritten(
+    before: Entry,
+    components: readonly ComponentStatus[],
+    isRecorded: (component: string) => boolean,
+  ): void {
     for (const { name, reason, message } of components) {
       const old = before.components.find((status) => status.name === name);
       if (!isAbandoned(before, name)) this.#reported.get(before.ref.uid)?.delete(name);
-      else if (reason === 'Abandoned' && (old?.reason !== reason || old.message !== message)) this.report(before, name);
+      else if (reason === 'Abandoned' && (old?.reason !== reason || old.message !== message))
+        this.#report(before, name, isRecorded(name));
     }
   }
 
-  /** Reports the abandonment of a component, unless its last report was the same. */
+  /** Reports the abandonment of a component with a run record, unless its last report was the same. */
   report(entry: Entry, component: string): void {
+    this.#report(entry, component, true);
+  }
+
+  #report(entry: Entry, component: string, isRecorded: boolean): void {
     const { journal, log, events, account } = this.#deps;
     const { ref } = entry;
     const { user = account, reason } = abandonmentOf(entry, component);
@@ -48,7 +57,10 @@ export class AbandonmentReporter {
     const reported = this.#reported.get(ref.uid) ?? new Map<string, string>();
     if (reported.get(component) === text) return;
     this.#reported.set(ref.uid, reported.set(component, text));
-    const message = `component ${component} was ${text}; the resources that it created were not torn down`;
+    const consequence = isRecorded
+      ? 'the resources that it created were not torn down'
+      : 'the server has no run of it for this entry, so it tears down nothing';
+    const message = `component ${component} was ${text}; ${consequence}`;
     log.warn('component abandoned', { entry: `${ref.namespace}/${ref.name}`, component, user, reason });
     events.record({
       regarding: regarding(clusterInventories, ref),

@@ -153,7 +153,7 @@ export class EntryReconciler implements Reconciler {
 
   /** Writes the status, at most once in `statusSpacingMs`. Does nothing before all keys have received their first events. */
   async #writeStatus(entry: Entry, signal: AbortSignal): Promise<Result> {
-    const { entries, status, abandonments, latestEntries, clock, loops } = this.#deps;
+    const { entries, runs, status, abandonments, latestEntries, clock, loops } = this.#deps;
     const patch = loops() ? status.patch(entry) : undefined;
     if (!patch) return done;
     const { uid } = entry.ref;
@@ -169,7 +169,8 @@ export class EntryReconciler implements Reconciler {
       return after(live ? 0 : statusSpacingMs);
     }
     this.#statusWrittenAt.set(uid, clock.monotonic());
-    abandonments.statusWritten(entry, patch.status.components ?? []);
+    const isRecorded = (component: string): boolean => runs.find({ entryUid: uid, component }) !== undefined;
+    abandonments.statusWritten(entry, patch.status.components ?? [], isRecorded);
     return done;
   }
 

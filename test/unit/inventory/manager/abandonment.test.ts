@@ -59,7 +59,8 @@ describe('an abandoned component', () => {
 
 describe('an abandonment', () => {
   const notes = ({ recorded }: InMemoryManager) =>
-    recorded.filter(({ reason }) => reason === 'Abandoned').map(({ note }) => note.split(';')[0]);
+    recorded.filter(({ reason }) => reason === 'Abandoned').map(({ note }) => note);
+  const withoutRun = '; the server has no run of it for this entry, so it tears down nothing';
 
   it('is recorded for a component that never ran, because its endpoint accepts no calls', async () => {
     const stage = await memoryStage([{ name: 'network' }], {
@@ -70,7 +71,7 @@ describe('an abandonment', () => {
     const { ref } = stage.inventory.create({ name: 'one', annotations: byAlice });
     await stage.clock.advance(3000);
     assert.equal(stage.inventory.entry(ref)?.components[0]?.message, 'abandoned by alice: lost');
-    assert.deepEqual(notes(stage.manager), ['component network was abandoned by alice: lost']);
+    assert.deepEqual(notes(stage.manager), [`component network was abandoned by alice: lost${withoutRun}`]);
     assert.deepEqual(stage.manager.audited, ['Abandoned']);
     await stage.manager.stop();
   });
@@ -81,7 +82,12 @@ describe('an abandonment', () => {
     await annotate({ ...byAlice, ...abandonFor('moved') });
     await annotate({});
     await annotate({ ...byAlice, ...abandonFor('moved') });
-    const expected = ['lost', 'moved', 'moved'].map((reason) => `component network was abandoned by alice: ${reason}`);
+    const notTornDown = '; the resources that it created were not torn down';
+    const expected = [
+      ['lost', notTornDown],
+      ['moved', withoutRun],
+      ['moved', notTornDown],
+    ].map(([reason, consequence]) => `component network was abandoned by alice: ${reason}${consequence}`);
     assert.deepEqual(notes(manager), expected);
     assert.deepEqual(manager.audited, ['Abandoned', 'Abandoned', 'Abandoned']);
     await manager.stop();
