@@ -23,7 +23,7 @@ run: dist/drawbridge.js ## a demo of access on a real control plane, step by ste
 	@$(tsx) sandbox/run$(addprefix -,$(DEMO)).ts
 
 .PHONY: sandbox
-sandbox: $(if $(WITH),dist/drawbridge.js,node_modules) ## a real control plane to play with, until Ctrl-C (WITH=drawbridge adds the server and templates)
+sandbox: $(if $(WITH),dist/drawbridge.js,node_modules) ## a real control plane to play with, until Ctrl-C (WITH=drawbridge adds the server with access, and templates)
 	@$(tsx) sandbox/main.ts
 
 .PHONY: test

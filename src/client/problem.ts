@@ -58,7 +58,7 @@ function problemOfApiError(error: ApiError): Problem {
   if (isNotFound(error) && (!isObjectNotFound(error) || error.message.includes(notServed))) {
     return new Problem(
       exits.failed,
-      'this cluster does not serve the kinds of drawbridge; ask an administrator to install it or to apply its CRDs, or choose another --context',
+      'this cluster does not serve the kinds of drawbridge that this command needs; ask an administrator to install that feature (access, binding, or inventory) or to apply its CRDs, or choose another --context',
     );
   }
   if (error.code === 403) return denialOf(error.message);

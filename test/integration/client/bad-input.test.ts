@@ -129,6 +129,15 @@ describe('drawbridge says what to do in one line', () => {
     // Below this path, the API server answers as one that does not serve our group.
     const { adminKubeconfig, server } = stage.plane;
     const person = await changed('other', adminKubeconfig, { server: `${server}/version` });
-    assertLine(await client.run(person, 'templates'), 1, /does not serve the kinds of drawbridge/);
+    assertLine(
+      await client.run(person, 'templates'),
+      1,
+      /does not serve the kinds of drawbridge that this command needs; /,
+    );
+    assertLine(
+      await client.run(client.admin, 'inventory', 'status'),
+      1,
+      /install that feature \(access, binding, or inventory\)/,
+    );
   });
 });
