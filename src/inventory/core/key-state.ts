@@ -33,6 +33,11 @@ export interface KeyState {
    * key again.
    */
   readonly deadlineAt: number | undefined;
+  /**
+   * Heartbeat timeout that set the deadline, milliseconds. Undefined without one: no run, no answer 202 yet, or another process started the
+   * run.
+   */
+  readonly heartbeatTimeoutMs: number | undefined;
   /** The outcome whose outputs the server is writing. */
   readonly outcome: OutcomeWithOutputs | undefined;
   /**
@@ -285,6 +290,7 @@ export const initialKeyState: KeyState = {
   cause: undefined,
   wake: undefined,
   deadlineAt: undefined,
+  heartbeatTimeoutMs: undefined,
   outcome: undefined,
   lastStart: undefined,
   recentStarts: [],

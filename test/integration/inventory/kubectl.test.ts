@@ -208,7 +208,7 @@ describe('kubectl and the inventory', function () {
     await kubectl('annotate', 'clusterinventory', 'one', ...here(), 'force.inventory.drawbridge.dev/network=1');
     await stage.until('the second call', () => network.calls.length >= 2);
     await becomes(
-      `${found} before the deadline of the run; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`,
+      `${found} or heartbeat within its heartbeat timeout (leaseSeconds, 1 s); check its log; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to ${limit}`,
     );
   });
 

@@ -79,6 +79,7 @@ function adopt(transition: Transition, stored: StoredRecord | undefined, inputs:
     stored,
     cause: undefined,
     deadlineAt: undefined,
+    heartbeatTimeoutMs: undefined,
     outcome: undefined,
     wake: undefined,
     inputsChanged: false,

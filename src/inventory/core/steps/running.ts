@@ -68,7 +68,7 @@ function extendDeadline(
   const { nowMs, monotonicMs, registration } = transition.context;
   const remainingMs = (lastStart ?? monotonicMs) + registration.maxRunMs - monotonicMs;
   const grantedMs = Math.max(0, Math.min(heartbeatTimeoutMs, remainingMs));
-  transition.update({ deadlineAt: monotonicMs + grantedMs });
+  transition.update({ deadlineAt: monotonicMs + grantedMs, heartbeatTimeoutMs });
   const { record } = stored;
   const gainedMs = nowMs + grantedMs - (record.deadlineMs ?? nowMs);
   // The next leader adds the unstored share to the stored deadline.
@@ -134,15 +134,19 @@ export function onCallFailed(transition: Transition, { code, message, inputs }: 
 
 /** Ends the current run as Retry with the reason LeaseOver, at its deadline. */
 export function expireRun(transition: Transition, inputs: Inputs): void {
-  const { deadlineAt, lastStart, rejectedReport } = transition.state;
+  const { stored, deadlineAt, heartbeatTimeoutMs, lastStart, rejectedReport } = transition.state;
   const { name, maxRunMs } = transition.context.registration;
   const limit = `spec.maxRunSeconds of ComponentReconciler ${name}, ${maxRunMs / 1000} s`;
   // The sum in `extendDeadline` is rounded.
   const lastedMaximum = deadlineAt !== undefined && lastStart !== undefined && deadlineAt - lastStart > maxRunMs - 1;
   const rejected = rejectedReport?.last ? `; its last report was rejected (${rejectedReport.last})` : '';
+  const found = 'the component reported no valid outcome';
+  const timeout = heartbeatTimeoutMs === undefined ? '' : `, ${heartbeatTimeoutMs / 1000} s`;
   const message = lastedMaximum
-    ? `the component reported no valid outcome within ${limit}${rejected}; check its log; if its work takes longer, increase the field`
-    : `the component reported no valid outcome before the deadline of the run${rejected}; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`;
+    ? `${found} within ${limit}${rejected}; check its log; if its work takes longer, increase the field`
+    : stored?.record.asynchronous
+      ? `${found} or heartbeat within its heartbeat timeout (leaseSeconds${timeout})${rejected}; check its log; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to ${limit}`
+      : `${found} before the deadline of the run${rejected}; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`;
   finish(transition, { outcome: 'Retry', reason: 'LeaseOver', message }, inputs, undefined);
 }
 

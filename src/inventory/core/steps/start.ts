@@ -80,6 +80,7 @@ function start(
     inputsChanged: false,
     sawMissing: false,
     rejectedReport: undefined,
+    heartbeatTimeoutMs: undefined,
     pending: undefined,
     wake: undefined,
     cause: {

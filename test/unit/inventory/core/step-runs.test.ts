@@ -497,11 +497,24 @@ describe('an asynchronous run', () => {
     assert.match(stage.record.lastOutcome?.message ?? '', / within spec\.maxRunSeconds /);
   });
 
-  it('ends before its maximum duration without a report, and says how to extend it', () => {
+  it('ends at its heartbeat timeout without a report, which it names, and says how to extend it', () => {
+    const text = (seconds: number) =>
+      `the component reported no valid outcome or heartbeat within its heartbeat timeout (leaseSeconds, ${seconds} s); check its log; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to spec.maxRunSeconds of ComponentReconciler network, 90 s`;
     const stage = accepted().later(60_000).dequeued();
-    assert.equal(
-      stage.record.lastOutcome?.message,
-      'the component reported no valid outcome before the deadline of the run; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to spec.maxRunSeconds of ComponentReconciler network, 90 s',
+    assert.equal(stage.record.lastOutcome?.message, text(60));
+    stage.later(nextInMs(stage)).dequeued().started();
+    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 30_000, inputs: stage.inputs });
+    stage.handle({ kind: 'heartbeat', heartbeatTimeoutMs: 5000, credential: undefined, inputs: stage.inputs });
+    stage.later(5000).dequeued();
+    assert.equal(stage.record.lastOutcome?.message, text(5));
+  });
+
+  it('that answered nothing says at its deadline how to answer for longer work', () => {
+    const stage = new StepStage().running();
+    stage.later(600_000).dequeued();
+    assert.match(
+      stage.record.lastOutcome?.message ?? '',
+      /^the component reported no valid outcome before the deadline of the run; check its log; for longer work it must answer 202 and send heartbeats, /,
     );
   });
 
