@@ -56,6 +56,10 @@ export function admissionReads({ stores, client, quota, reviews, signer, clock }
       const review = reviews.find(kind, { namespace, name }, uid);
       return review ? votedReview(review) : found;
     },
+    votedAtMs: (name: ObjectName, username: string): number | undefined => {
+      const vote = stores.votes.get(keyOf(name));
+      return vote?.spec.voter?.username === username ? vote.createdAtMs : undefined;
+    },
     mayApprove: (caller: Caller & WithExtra, template: NamedTemplate, signal: AbortSignal) =>
       approvePermission.mayApprove(caller, template, signal),
     missingPermissions: (

@@ -19,6 +19,7 @@ import type {
 } from '../api/access/request-spec.ts';
 import type { AuthorAttestation } from '../api/access/template-spec.ts';
 import type { ReconcileRun } from '../api/inventory/reconcile-run.ts';
+import type { ObjectName } from '../api/object.ts';
 import type { Journal } from '../audit/journal.ts';
 import type { ConnectSubresource } from '../audit/record.ts';
 import type { RegistrationPaths } from '../inventory/policy/registration-rules.ts';
@@ -150,6 +151,8 @@ export interface AccessReviews {
   overdueReview(user: Caller, namespace: string, kind: TemplateKind, template: string): OverdueReview | undefined;
   /** The request that a vote names or, once that is deleted, the record of its emergency. Reads live if the store lacks the request. */
   votedRequest(request: VoteSpec['request'], namespace: string, signal: AbortSignal): Promise<VotedRequest>;
+  /** When the vote of this name by this user was created, epoch ms, from the store, which may lag behind. Undefined if it has none. */
+  votedAtMs(name: ObjectName, username: string): number | undefined;
   /** Whether the caller holds the verb `approve` on the template, by a SubjectAccessReview. */
   mayApprove(
     caller: Caller & Pick<UserInfo, 'extra'>,

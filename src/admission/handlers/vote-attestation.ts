@@ -1,3 +1,4 @@
+import { showName } from '../../access/policy/names.ts';
 import type { TemplateState } from '../../access/policy/request-policy.ts';
 import { countsForEveryVersion, missingObject, voteName } from '../../access/policy/vote-policy.ts';
 import { accessVoteKind, type VoteSpec } from '../../api/access/access-vote.ts';
@@ -8,16 +9,17 @@ import { readBySchema } from '../../api/schema/read.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
-import { allow, type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
+import { allow, type Decision, type Denial, deny, type Handler, invalidSpec } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
 
-type Ports = Pick<AdmissionPorts, 'clock' | 'signVote' | 'votedRequest' | 'templateState'>;
+type Ports = Pick<AdmissionPorts, 'clock' | 'signVote' | 'votedRequest' | 'votedAtMs' | 'templateState'>;
 
 /**
  * Mutating webhook of votes: writes the voter, the uid of the request, and the version of the template, and signs the vote. It names the
  * vote after the request, the voter, the question, and the decision, and makes the request its owner. A dry run gets no signature. Denies a
- * vote whose request or template does not exist, because it could not sign it.
+ * vote whose request or template does not exist, because it could not sign it, and a vote that the user has already cast: the API server
+ * would deny its name, without a word about the earlier vote.
  */
 export function attestVote(ports: Ports): Handler {
   return {
@@ -60,6 +62,8 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
     ...(version ? { template: { kind, name: voted.templateName, ...version } } : {}),
   };
   const name = voteName(uid, user.username, spec);
+  const votedAtMs = ports.votedAtMs({ namespace, name }, user.username);
+  if (votedAtMs !== undefined) return deny(alreadyVoted(user.username, spec, votedAtMs), { request: request.name });
   const voter = {
     username: user.username,
     uid: user.uid,
@@ -80,6 +84,20 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
   if (voted.isDeleted) patch.remove(['metadata', 'ownerReferences']);
   else patch.set(['metadata', 'ownerReferences'], [owner]);
   return { patch: patch.ops };
+}
+
+function alreadyVoted(username: string, { request, about, decision }: VoteSpec, votedAtMs: number): Denial {
+  const remedy =
+    decision === 'Approve' && about !== 'Review'
+      ? 'to take it back, vote again with spec.decision Deny'
+      : 'it needs no second vote';
+  return {
+    code: 'AlreadyVoted',
+    message:
+      `${showName(username)} has already voted on ${request.kind} ${showName(request.name)} at ${formatTime(votedAtMs)}, with spec.about ${about} ` +
+      `and spec.decision ${decision}; such a vote counts once, and cannot be changed; ${remedy}`,
+    status: 409,
+  };
 }
 
 /** The version of the template that the voter names; undefined if the vote names none. */

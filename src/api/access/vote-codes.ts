@@ -17,6 +17,11 @@ export const voteCodes = {
     meaning: 'The template was changed after the vote, or after its voter read it.',
     remedy: 'Read the template, and vote again.',
   },
+  AlreadyVoted: {
+    audience: 'requester',
+    meaning: 'The user has already created this vote: for the same request, `spec.about`, and `spec.decision`.',
+    remedy: 'The first vote stays. To take back an approval, vote with `decision: Deny`.',
+  },
   NothingToDecide: {
     audience: 'requester',
     meaning: 'The request does not wait for the decision in `spec.about`.',

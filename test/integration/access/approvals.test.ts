@@ -382,6 +382,10 @@ describe('access that others approve', () => {
     assert.equal((await vote(stage.carol, request)).status, 409);
     const now = await pending(request, 1);
     assert.equal(approvalOf(now)?.votes?.[0]?.voter, 'carol');
+    assertDenied(
+      await vote(stage.carol, request),
+      /AlreadyVoted: carol has already voted on ExecAccessRequest refused at .*; to take it back, vote again with spec\.decision Deny/,
+    );
   });
 
   it('is denied by one denial, and ends by one if it is open', async () => {

@@ -93,6 +93,8 @@ export class World {
   signature: RequesterSignature | undefined = proof;
   template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
 
+  /** When the vote that a review creates was created before, epoch ms. */
+  votedAtMs: number | undefined;
   /** The pod that the call connects to. */
   pod: ConnectTarget | undefined;
 
@@ -117,6 +119,7 @@ export class World {
       this.asked.push(`${kind} ${namespace}/${name}`);
       return Promise.resolve(this.request);
     },
+    votedAtMs: () => this.votedAtMs,
     mayApprove: (caller, template) => {
       this.asked.push(`approve ${caller.username} ${template.kind} ${template.namespace}/${template.name}`);
       return Promise.resolve(this.approves);

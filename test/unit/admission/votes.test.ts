@@ -71,6 +71,22 @@ describe('votes', () => {
     });
 
   describe('when they are created', () => {
+    for (const dryRun of [false, true]) {
+      it(`are denied if the user has voted so already${dryRun ? ', also in a dry run' : ''}`, async () => {
+        world.votedAtMs = Date.parse('2026-11-21T08:00:00Z');
+        const { status } = await mutate(vote(), { dryRun });
+        assert.equal(
+          status?.message,
+          'AlreadyVoted: carol has already voted on PodAccessRequest debug at 2026-11-21T08:00:00Z, with spec.about Access and ' +
+            'spec.decision Approve; such a vote counts once, and cannot be changed; to take it back, vote again with spec.decision Deny',
+        );
+        assert.equal(status?.code, 409);
+        assert.deepEqual(world.votes, [], 'not signed');
+        const denial = await mutate(vote({ decision: 'Deny' }), { dryRun });
+        assert.match(denial.status?.message ?? '', /and spec\.decision Deny; .*; it needs no second vote$/);
+      });
+    }
+
     it('get the voter, the uid of the request, and the version of the template, all of it signed', async () => {
       const object = vote({ max: '20m', reason: 'go' });
       const answer = await mutate(object);
