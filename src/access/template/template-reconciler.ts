@@ -161,9 +161,13 @@ export class TemplateReconciler implements Reconciler {
     if (violation) return failure(accessCommandValid, violation.code, violation.message);
     const stored = storedCondition(template, accessCommandValid);
     if (judged === notPlanned && stored?.status === 'True') return stored;
-    const ofPod = judged === notPlanned ? [] : (judged.commandNotes ?? []);
-    const notes = [...ofPod, ...accessCommandNotes(accessConfig, this.#deps.grantable)].join('. ');
-    return success(accessCommandValid, notes || 'the access command connects to the granted pod');
+    const { commandNotes = [], violation: ofPlan = undefined } = judged === notPlanned ? {} : judged;
+    const misfit =
+      ofPlan?.code === 'InvalidAccessCommand'
+        ? ['the access command is a valid call, but does not fit the pod; see AccessPlanValid']
+        : [];
+    const notes = [...misfit, ...commandNotes, ...accessCommandNotes(accessConfig, this.#deps.grantable)].join('. ');
+    return success(accessCommandValid, notes || 'the access command is a valid call to the granted pod');
   }
 
   /** Empty if users of the template need no gateway. */

@@ -38,8 +38,12 @@ describe('the conditions of a template', () => {
   });
 
   it('report a valid access command', async () => {
-    const status = await statusWith('kubectl exec {{ .Metadata.Name }} -- sh');
+    const status = await statusWith('kubectl exec -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- sh');
     assert.deepEqual(condition(status, 'AccessCommandValid'), ['True', 'Success']);
+    assert.equal(
+      status.conditions?.find(({ type }) => type === 'AccessCommandValid')?.message,
+      'the access command is a valid call to the granted pod',
+    );
     assert.equal(status.ready, true);
   });
 

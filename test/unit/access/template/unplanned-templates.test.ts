@@ -102,6 +102,21 @@ describe('the status of a template that is not judged yet', () => {
     );
   });
 
+  it('has no note that its command reaches the pod if that does not have what the command names', async () => {
+    const ofCommand = { code: 'InvalidAccessCommand', message: 'accessCommand names label "app", which the pod lacks' };
+    const messageOf = async (judged: Judged): Promise<string> => {
+      const { conditions } = (await written(judged, {})) ?? {};
+      const { status, message = '' } = conditions?.find(({ type }) => type === 'AccessCommandValid') ?? {};
+      assert.equal(status, 'True');
+      return message;
+    };
+    assert.match(
+      await messageOf(ofCommand),
+      /^the access command is a valid call, but does not fit the pod; see AccessPlanValid\. spec\./,
+    );
+    assert.match(await messageOf(violation), /^spec\./);
+  });
+
   const refusal = { code: 'ResourceRefused', message: 'exceeded quota; the server checks again about every 40 s' };
   for (const judged of [refusal, undefined]) {
     it(`stays as it is, without a write, if the API server then gives no answer about a version that was ${judged?.code ?? 'ready'}`, async () => {
