@@ -36,7 +36,7 @@ export const requestConditionTexts: Readonly<Record<RequestCondition, string>> =
   RecordingLost:
     'Only for grants with `session.record`, and it does not count for `ready`. True once the gateway could not record a session, or all of it; the message names the first one. It stays.',
   AccessMessage:
-    '`InvalidAccessCommand`: the Pod is Ready, but the server cannot render the command of the template for it. Access is open: `drawbridge watch NAME` prints a command that works. `AccessEnded`: access has ended.',
+    '`InvalidAccessCommand`: the Pod is Ready, but the server cannot render the command of the template for it. Access is open: `drawbridge watch NAME` prints a command that works. `AccessEnded`: access has ended. If it is True, its message has the command, and what can make it fail.',
 };
 
 export const summaryConditionTexts: Readonly<Record<ValueOf<typeof summaryConditions>, string>> = {

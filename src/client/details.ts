@@ -10,7 +10,7 @@ import { type ExtensionVote, extensionLines } from './extension-text.ts';
 import { fields } from './output.ts';
 import { codeOf, conditionsOf, remedyOf, type State, specOf, stateOf, stateText, statusOf } from './request-state.ts';
 import { timeFrom } from './times.ts';
-import { useText } from './use-text.ts';
+import { commandNote, useText } from './use-text.ts';
 
 /** What `detailsOf` shows besides the request. */
 interface DetailsOptions {
@@ -50,7 +50,11 @@ export function detailsOf(
     ['State', stateText(request)],
     [
       isDenied ? 'Denied' : 'Note',
-      isDenied && code !== '' ? `${codeOf(code)}: ${why}` : times === undefined ? why : '',
+      isDenied && code !== ''
+        ? `${codeOf(code)}: ${why}`
+        : times === undefined
+          ? why || (state === 'Ready' ? commandNote(request) : '')
+          : '',
     ],
     ['To do', isDenied ? remedyOf(code) : nextStep(request, state, times, program)],
     // The votes about extensions are on the lines of the extensions.

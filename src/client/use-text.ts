@@ -1,7 +1,8 @@
 import { baseRules } from '../access/policy/granted-rules.ts';
 import { grantExample, renderAccessMessage } from '../access/policy/kubectl-command.ts';
+import { requestConditions } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
-import { stateOf, statusOf } from './request-state.ts';
+import { conditionsOf, stateOf, statusOf } from './request-state.ts';
 
 /**
  * The command that uses open access: that of the template, or, if the server could not write it, one that the grant permits. Empty before
@@ -17,4 +18,13 @@ export function useText(request: KubeObject): string {
   const { namespace = '' } = request.metadata;
   const rendered = renderAccessMessage({ accessCommand }, { name: pod, namespace, labels: {}, annotations: {} });
   return 'text' in rendered ? rendered.text : '';
+}
+
+/** Why the command of the template may fail, for the requester; empty if the server found no reason. */
+export function commandNote(request: KubeObject): string {
+  const { accessMessage = '' } = statusOf(request);
+  const { message = '' } = conditionsOf(request).find(({ type }) => type === requestConditions.accessMessage) ?? {};
+  return accessMessage !== '' && message.startsWith(`${accessMessage} may fail: `)
+    ? `the command${message.slice(accessMessage.length)}`
+    : '';
 }

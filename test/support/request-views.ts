@@ -42,6 +42,7 @@ export const podView = (over: Partial<PodView> = {}): PodView => ({
   ready: true,
   deleting: false,
   nothingToRevoke: false,
+  names: { containers: [], ports: [] },
   notReadyReason: '',
   ...over,
 });

@@ -8,7 +8,7 @@ import type { Applier, Created } from '../../rbac/applier.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { Plan } from '../builders/plan.ts';
 import { decidingGroupsOf } from '../policy/emergency-policy.ts';
-import { renderAccessMessage } from '../policy/kubectl-command.ts';
+import { commandDoubts, renderAccessMessage } from '../policy/kubectl-command.ts';
 import type { Violation } from '../policy/policy.ts';
 import { refusalText } from '../policy/refusal-text.ts';
 import { gatewayCommand } from '../policy/session-policy.ts';
@@ -20,7 +20,7 @@ import type { GrantReporter } from './grant-reporter.ts';
 import type { History } from './history.ts';
 import { accessEndMs, accessStartMs } from './request-ends.ts';
 import type { StatusWriter } from './request-status.ts';
-import { isUnchanged, type Progress, progressStatus } from './request-status.ts';
+import { type AccessMessage, isUnchanged, type Progress, progressStatus } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
 import { shortenedAccess } from './shortened-access.ts';
 import type { TemplateEdits } from './template-edits.ts';
@@ -198,11 +198,16 @@ export class Granter {
     return this.#deps.kind.templates.get(keyOf({ namespace, name: grant?.template.name ?? '' }));
   }
 
-  #accessMessage(request: RequestView, pod: PodView): { text: string } | { violation: Violation } {
+  #accessMessage(request: RequestView, pod: PodView): AccessMessage {
     const { namespace, name, grant } = request;
     if (grant?.session) return { text: gatewayCommand({ namespace, name, grant }) };
     const template = this.#templateOf(request);
-    return template ? renderAccessMessage(template.spec.accessConfig, pod) : { text: '' };
+    if (!template) return { text: '' };
+    const { accessConfig } = template.spec;
+    const rendered = renderAccessMessage(accessConfig, pod);
+    return 'violation' in rendered
+      ? rendered
+      : { ...rendered, doubts: commandDoubts(accessConfig, pod.names, `Pod ${pod.name}`) };
   }
 }
 

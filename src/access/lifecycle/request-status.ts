@@ -133,6 +133,15 @@ export const lostRecordingStatus = (
     },
   ]);
 
+/** The rendered access message, or the reason why the server cannot render it. */
+export type AccessMessage =
+  | {
+      readonly text: string;
+      /** What can make the command fail: ends of sentences that begin with the command. Default: nothing. */
+      readonly doubts?: readonly string[];
+    }
+  | { readonly violation: Violation };
+
 /** The observed state of an open grant. */
 export interface Progress {
   readonly children: readonly RequestChild[];
@@ -144,8 +153,7 @@ export interface Progress {
   readonly shortened: AccessConditionUpdate<RequestCondition> | undefined;
   /** The granted pod from the store; undefined if the store does not have it. */
   readonly pod: PodView | undefined;
-  /** The rendered access message, or the reason why it cannot be rendered. */
-  readonly accessMessage: { readonly text: string } | { readonly violation: Violation };
+  readonly accessMessage: AccessMessage;
 }
 
 /** The status of an open grant: its children, whether its pod is ready, and the access message. */
@@ -171,11 +179,14 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
     );
     return { children, expiresAt, ...withConditions(request, nowMs, updates) };
   }
-  updates.push(success('AccessMessage', progress.accessMessage.text));
+  const { text, doubts = [] } = progress.accessMessage;
+  // The client finds the doubts after the command.
+  const note = ` may fail: it ${doubts.join('; it ')}. Ask the author of the template to correct it`;
+  updates.push(success('AccessMessage', doubts.length === 0 ? text : `${text}${note}`));
   return {
     children,
     expiresAt,
-    accessMessage: progress.accessMessage.text,
+    accessMessage: text,
     ...withConditions(request, nowMs, updates),
   };
 }

@@ -68,23 +68,7 @@ export function accessCommandRemedy(config: CommandConfig, grantable: readonly R
  */
 export function accessCommandNotes(config: AccessConfig, grantable: readonly RbacRule[]): readonly string[] {
   const read = readAccessCommand(config);
-  if ('violation' in read || sessionOf(config)) return [];
-  const ungranted = config.exec === false ? undefined : ungrantedCommand(config, read.verb, grantable);
-  const notes = [
-    ...(read.lacksSeparator
-      ? ['has no -- before the command for the pod, which kubectl rejects from version 1.31 on; write it']
-      : []),
-    ...(read.namespace
-      ? []
-      : [
-          'has no -n, so it fails for requesters whose kubeconfig selects another namespace; write -n {{ .Metadata.Namespace }}',
-        ]),
-    // The last one, because it can end with a command, which no other sentence must follow.
-    ...(ungranted
-      ? [`${ungranted.found}, so it fails for requesters who do not already hold this permission; ${ungranted.remedy}`]
-      : []),
-  ];
-  return notes.map((note) => `spec.accessConfig.accessCommand ${note}`);
+  return 'violation' in read || sessionOf(config) ? [] : notesOf(doubtsForRequesters(config, read, grantable));
 }
 
 /**
@@ -93,29 +77,84 @@ export function accessCommandNotes(config: AccessConfig, grantable: readonly Rba
  */
 export function podCommandNotes(config: AccessConfig, spec: unknown, title: string): readonly string[] {
   const read = readAccessCommand(config);
-  if ('violation' in read || sessionOf(config)) return [];
+  return 'violation' in read || sessionOf(config) ? [] : notesOf(doubtsForPod(read, podNamesOf(spec), title));
+}
+
+/** What can make a valid access command fail for the granted pod: for its requester, without the remedies for the author. */
+export function commandDoubts(config: AccessConfig, names: PodNames, title: string): readonly string[] {
+  const read = readAccessCommand(config);
+  if ('violation' in read) return [];
+  return [...doubtsForPod(read, names, title), ...doubtsForRequesters(config, read, [])].map(({ found }) => found);
+}
+
+/** What an access command can name in a pod. */
+export interface PodNames {
+  /** Of containers and init containers. */
+  readonly containers: readonly string[];
+  readonly ports: readonly string[];
+}
+
+/** The names in the spec of a pod. */
+export function podNamesOf(spec: unknown): PodNames {
   const containers = ['containers', 'initContainers'].flatMap((list) => listIn(spec, list));
-  const names = strings(containers.map((container) => own(container, 'name')));
-  const ports = strings(containers.flatMap((container) => listIn(container, 'ports').map((port) => own(port, 'name'))));
-  const { container = '', portNames } = read;
+  return {
+    containers: strings(containers.map((container) => own(container, 'name'))),
+    ports: strings(containers.flatMap((container) => listIn(container, 'ports').map((port) => own(port, 'name')))),
+  };
+}
+
+/** Why a command can fail, as the end of a sentence that begins with the command, and what its author can do. */
+interface Doubt {
+  readonly found: string;
+  readonly remedy: string;
+}
+
+const notesOf = (doubts: readonly Doubt[]): readonly string[] =>
+  doubts.map(({ found, remedy }) => `spec.accessConfig.accessCommand ${found}; ${remedy}`);
+
+function doubtsForRequesters(config: AccessConfig, read: KubectlCall, grantable: readonly RbacRule[]): Doubt[] {
+  const ungranted = config.exec === false ? undefined : ungrantedCommand(config, read.verb, grantable);
+  const doubts: Doubt[] = [];
+  if (read.lacksSeparator) {
+    const found = 'has no -- before the command for the pod, which kubectl rejects from version 1.31 on';
+    doubts.push({ found, remedy: 'write it' });
+  }
+  if (!read.namespace) {
+    const found = 'has no -n, so it fails for requesters whose kubeconfig selects another namespace';
+    doubts.push({ found, remedy: 'write -n {{ .Metadata.Namespace }}' });
+  }
+  // The last one, because it can end with a command, which no other sentence must follow.
+  if (ungranted) {
+    const found = `${ungranted.found}, so it fails for requesters who do not already hold this permission`;
+    doubts.push({ found, remedy: ungranted.remedy });
+  }
+  return doubts;
+}
+
+function doubtsForPod(
+  { container = '', portNames }: KubectlCall,
+  { containers, ports }: PodNames,
+  title: string,
+): Doubt[] {
+  const doubts: Doubt[] = [];
   // The value of a placeholder, for which a marker stands, is unknown here.
-  const lacksContainer =
-    names.length > 0 && container !== '' && !container.includes('\0') && !names.includes(container);
+  const isKnown = containers.length > 0 && container !== '' && !container.includes('\0');
+  if (isKnown && !containers.includes(container)) {
+    doubts.push({
+      found: `names the container ${quote(container)}, which ${title} does not have`,
+      remedy: `unless a webhook adds it, write one of ${listNames(containers)}`,
+    });
+  }
   const knownPorts = new Set(ports);
   const lackedPorts = portNames.filter((port) => !knownPorts.has(port));
-  const portChoice = ports.length === 0 ? '' : ` or one of ${listNames(ports)}`;
-  return [
-    ...(lacksContainer
-      ? [
-          `names the container ${quote(container)}, which ${title} does not have; unless a webhook adds it, write one of ${listNames(names)}`,
-        ]
-      : []),
-    ...(lackedPorts.length === 0
-      ? []
-      : [
-          `names ports that no container of ${title} has: ${listNames(lackedPorts)}; unless a webhook adds them, write a number${portChoice}`,
-        ]),
-  ].map((note) => `spec.accessConfig.accessCommand ${note}`);
+  if (lackedPorts.length > 0) {
+    const portChoice = ports.length === 0 ? '' : ` or one of ${listNames(ports)}`;
+    doubts.push({
+      found: `names ports that no container of ${title} has: ${listNames(lackedPorts)}`,
+      remedy: `unless a webhook adds them, write a number${portChoice}`,
+    });
+  }
+  return doubts;
 }
 
 function namespaceViolation(word: Word | undefined, namespace: string): Violation | undefined {

@@ -11,6 +11,7 @@ import {
 import { parseTime } from '../../kit/clock.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import { deletionGraceS } from '../../rbac/applier.ts';
+import { type PodNames, podNamesOf } from '../policy/kubectl-command.ts';
 import { type ViewMetadata, viewMetadata } from './access-views.ts';
 
 /** The request that an object was created for. */
@@ -76,6 +77,7 @@ export interface PodView extends ViewMetadata {
   readonly requestRef?: RequestRef;
   /** The controller of the Pod, such as a ReplicaSet or a Job; absent if it has none. */
   readonly controller?: { readonly kind: string; readonly name: string; readonly uid: string };
+  readonly names: PodNames;
   /** Why the Pod is not ready, in one line for conditions; empty if it is ready. */
   readonly notReadyReason: string;
 }
@@ -107,6 +109,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
     ...(requestRef ? { requestRef } : {}),
     ...(controller ? { controller: ownerView(controller) } : {}),
+    names: podNamesOf(object.spec),
     notReadyReason: ready ? '' : notReadyReasonOf(object),
   };
 }

@@ -15,7 +15,7 @@ import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { isFinal, stateOf } from '../request-state.ts';
-import { useText } from '../use-text.ts';
+import { commandNote, useText } from '../use-text.ts';
 import { unlessForbidden } from '../voted-template.ts';
 import { deleteText, ifReady, nextCommands, openText, waitFor } from '../wait.ts';
 
@@ -214,11 +214,11 @@ async function createProblem(
 
 /**
  * Prints the end of access to standard error. Prints to standard output the command that uses the access or, with `-o json` or `-o yaml`, the
- * object. If the server could not write that command, also prints the reason.
+ * object. If the server could not write that command, or knows that it may fail, also prints the reason.
  */
 export function printAccess({ io, clock }: Context, form: OutputForm, ready: KubeObject): void {
   io.printError(`${openText(ready, clock.now())}\n`);
-  const { why } = stateOf(ready);
+  const why = stateOf(ready).why || commandNote(ready);
   if (why !== '') io.printError(`note: ${why}\n`);
   if (printObject(io, form, ready)) return;
   const command = useText(ready);

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
-import { readAccessCommand, renderAccessMessage } from '../../../../src/access/policy/kubectl-command.ts';
+import {
+  commandDoubts,
+  readAccessCommand,
+  renderAccessMessage,
+} from '../../../../src/access/policy/kubectl-command.ts';
 import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
 import { runs } from '../../../support/runs.ts';
 
@@ -281,6 +285,22 @@ describe('the client in an access command', () => {
       refusalOf(`kubectl port-forward ${pod.name}`, { exec: false, rules: [log] }),
       /accessCommand has kubectl "port-forward"; allowed are logs, for example: kubectl logs -f/,
     );
+  });
+
+  it('may fail for its requester by what the pod or the template lacks', () => {
+    const names = { containers: ['app'], ports: ['http'] };
+    const doubts = (accessCommand: string): readonly string[] =>
+      commandDoubts({ accessCommand } as AccessConfig, names, 'Pod web-1');
+    const target = `-n ${pod.namespace} ${pod.name}`;
+    assert.deepEqual(doubts(`kubectl exec -c app ${target} -- sh`), []);
+    assert.deepEqual(doubts(`kubectl exec -c nope ${target} -- sh`), [
+      'names the container "nope", which Pod web-1 does not have',
+    ]);
+    const [port, right, ...others] = doubts(`kubectl port-forward ${target} 8080:https http`);
+    assert.match(port ?? '', /^names ports that no container of Pod web-1 has: \[https\]$/);
+    assert.match(right ?? '', /^is kubectl port-forward, which needs .* who do not already hold this permission$/);
+    assert.deepEqual(others, []);
+    assert.deepEqual(doubts('curl https://example.org'), []);
   });
 
   it('is rendered if it is allowed', () => {
