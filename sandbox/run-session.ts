@@ -148,7 +148,13 @@ async function story({ narrator, plane, server, gateway, recordings }: Stage): P
   narrator.audit(await line('ended'));
 
   narrator.step('carol replays the session');
-  narrator.evidence(plain(await client('carol', 'sessions', 'play', session).ended));
+  // On a terminal, notices come where they were in the session; elsewhere they go to standard error.
+  const playing = ['-n', namespace, 'sessions', 'play', session, '--speed', '10'];
+  narrator.command(['drawbridge', ...playing].join(' '), 'carol');
+  const replay = new Terminal(process.execPath, [`${root}dist/client.cjs`, ...playing], env(carol));
+  const replayed = await replay.exit();
+  narrator.evidence(plain(replay.text));
+  if (replayed !== 0) throw new Error(`the replay ended with exit code ${replayed}`);
 
   narrator.step('The journal proves that no byte of the recording was changed');
   await until(
@@ -158,7 +164,16 @@ async function story({ narrator, plane, server, gateway, recordings }: Stage): P
   );
   narrator.command('drawbridge audit verify --recordings recordings/ access.jsonl gateway.jsonl', 'admin');
   const verify = ['audit', 'verify', '--recordings', recordings, server.auditFile, gateway.auditFile];
-  const verified = await new DemoClient(plane, plane.adminKubeconfig, verify).ended;
+  // The hashes of a recording are in lines of the journal, and a signed head covers new lines within about 5 s.
+  let verified = '';
+  await until(
+    'signed heads to cover the journals',
+    async () => {
+      verified = await new DemoClient(plane, plane.adminKubeconfig, verify).ended;
+      return !verified.includes('unproven');
+    },
+    { timeoutMs: 30_000, everyMs: 1000 },
+  );
   narrator.evidence(verified);
   if (!/^INTACT/m.test(verified)) throw new Error('the recording was not verified');
   narrator.end('Done: a shell opened through the gateway, watched, ended on time, replayed, and proven.');
