@@ -18,6 +18,11 @@ import { conditionsOf } from '../request-state.ts';
 
 const ready = (object: KubeObject): string =>
   conditionsOf(object).find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
+/** What an entry waits for, or a note: `status.waitingFor`, which the server cuts to the width of a column, or the whole message. */
+const waitsFor = (entry: KubeObject, isWhole: boolean): string => {
+  const whole = conditionsOf(entry).find(({ type }) => type === 'Ready')?.message ?? '';
+  return isWhole ? whole : textIn(entry, 'status.waitingFor') || whole;
+};
 const readyMessage = (object: KubeObject): string =>
   conditionsOf(object).find(({ type, status }) => type === 'Ready' && status !== 'True')?.message ?? '';
 
@@ -73,6 +78,8 @@ export const inventoryStatus: Command = {
   async run({ args, io, connect }) {
     const form = outputForm(args);
     const connection = await connect();
+    // Only a terminal has a width to which the text must be cut.
+    const isWhole = form === 'wide' || io.columns === undefined;
     const columns: readonly Column<KubeObject>[] = [
       { title: 'NAMESPACE', text: ({ metadata }) => metadata.namespace ?? '' },
       { title: 'NAME', text: ({ metadata }) => metadata.name },
@@ -81,7 +88,7 @@ export const inventoryStatus: Command = {
       { title: 'SINCE', long: true, text: readySince },
       { title: 'SUSPENDED', wide: true, text: (entry) => String(isSuspended(entry)) },
       { title: 'CREATED', wide: true, text: ({ metadata }) => metadata.creationTimestamp ?? '' },
-      { title: 'WAITING FOR', long: true, text: (entry) => textIn(entry, 'status.waitingFor') || readyMessage(entry) },
+      { title: 'WAITING FOR', long: true, text: (entry) => waitsFor(entry, isWhole) },
     ];
     const table = {
       columns: args.has('all-namespaces') ? columns : columns.slice(1),

@@ -103,8 +103,9 @@ describe('drawbridge tells administrators', () => {
       });
       const since = '2026-11-21T09:00:00Z';
       const missing = [{ path: '/status/outputs/network/vnet', want: 'present' }];
+      const message = 'shoot waits for network';
       const status = {
-        waitingFor: 'shoot waits for network',
+        waitingFor: 'shoot waits for…',
         components: [
           { name: 'shoot', state: 'NotReady', since, missing },
           { name: 'waits', state: 'NotReady', since, missing: [{ path: '/status/outputs/dns', want: 'absent' }] },
@@ -118,9 +119,7 @@ describe('drawbridge tells administrators', () => {
           { name: 'next', state: 'Progressing', reason: 'InputsChanged', since },
           { name: 'byoc', state: 'NotApplicable', reason: 'NotApplicable', message: 'runs only in mode byoc', since },
         ],
-        conditions: [
-          { type: 'Ready', status: 'False', reason: 'NotReady', message: 'shoot', lastTransitionTime: since },
-        ],
+        conditions: [{ type: 'Ready', status: 'False', reason: 'NotReady', message, lastTransitionTime: since }],
       };
       const patch = JSON.stringify({ status });
       await stage.kubectl('patch', 'clusterinventory', 'prod', '--subresource=status', '--type=merge', '-p', patch);
