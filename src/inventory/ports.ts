@@ -162,8 +162,15 @@ export interface Component {
 
 /** Answer to a report; `status` is the HTTP status. */
 export type ReportAnswer =
-  /** The report was accepted. A repeated outcome is accepted, too, but counts once. `extension`: only for a heartbeat. */
-  | { readonly status: 200; readonly extension: RunExtension | undefined }
+  /**
+   * The report was accepted. A repeated outcome is accepted, too, but counts once. `extension`: only for a heartbeat. `rejection`: why the
+   * server ended the run with another outcome, for example because it rejected the outputs; undefined if it did not.
+   */
+  | {
+      readonly status: 200;
+      readonly extension: RunExtension | undefined;
+      readonly rejection?: { readonly code: string; readonly message: string } | undefined;
+    }
   /** The report violates the contract. */
   | { readonly status: 400; readonly code: 'InvalidReport'; readonly message: string }
   /**

@@ -142,6 +142,6 @@ async function handleReport(
   }
   const answer = await reports.report(run, credentialId, body);
   return answer.status === 200
-    ? { status: 200, body: answer.extension ?? {} }
+    ? { status: 200, body: answer.extension ?? answer.rejection ?? {} }
     : errorAnswer(answer.status, answer.code, answer.message);
 }

@@ -1,3 +1,4 @@
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import { type RunExtension, readReport } from '../../api/inventory/contract/report.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import { formatTime } from '../../kit/clock.ts';
@@ -5,7 +6,7 @@ import { describe } from '../../kit/errors.ts';
 import { RecentMap } from '../../kit/recent-map.ts';
 import type { Log } from '../../observe/log.ts';
 import type { RejectedReportCode } from '../core/key-state.ts';
-import type { StoredRecord } from '../core/run-record.ts';
+import type { LastOutcome, StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { InventoryStore, IssuedToken, ReportAnswer, ReportSink } from '../ports.ts';
 import { outcomeEvent } from './component-call.ts';
@@ -23,12 +24,16 @@ interface ReportHandlerDeps
 type Handle = (eventOf: EventFactory) => Promise<void>;
 type ReportedRun = ComponentKey & { readonly seq: number };
 
+/** Why the server ended a run with another outcome than the reported one; undefined if it did not. */
+type Rejection = Extract<ReportAnswer, { readonly status: 200 }>['rejection'];
+
 /** Data of a run that ended by a report, to recognize repeated reports. */
 interface EndedRun {
   readonly seq: number;
   readonly credentials: readonly string[];
   /** Digest of the report with the outcome. */
   readonly outcome: string;
+  readonly rejection: Rejection;
 }
 
 /** A heartbeat replaces a token that expires within this time, milliseconds. */
@@ -107,8 +112,9 @@ export class ReportHandler implements ReportSink {
     const isOutcomeMissing =
       state.phase !== 'gone' && state.stored !== undefined && state.stored.record.lastOutcome?.seq !== run.seq;
     if (!unstored && isOutcomeMissing) return runOver(run);
-    this.#endedRuns.set(keyText(run), { seq: run.seq, credentials, outcome: fingerprint(body) });
-    return unstored ? notStored : { status: 200, extension: undefined };
+    const rejection = rejectionOf(state.stored?.record.lastOutcome, run, read.value.outcome);
+    this.#endedRuns.set(keyText(run), { seq: run.seq, credentials, outcome: fingerprint(body), rejection });
+    return unstored ? notStored : { status: 200, extension: undefined, rejection };
   }
 
   async #heartbeat(
@@ -168,7 +174,8 @@ export class ReportHandler implements ReportSink {
     const ended = this.#endedRuns.get(keyText(run));
     if (ended?.seq !== run.seq) return runOver(run);
     if (!ended.credentials.includes(credentialId)) return foreignCredential;
-    if (ended.outcome === fingerprint(body)) return unstored ? notStored : { status: 200, extension: undefined };
+    if (ended.outcome === fingerprint(body))
+      return unstored ? notStored : { status: 200, extension: undefined, rejection: ended.rejection };
     this.#deps.log.warn('report of a finished run ignored; it differs from the outcome that ended the run', {
       run: runId(run, run.seq),
     });
@@ -194,6 +201,11 @@ function extensionOf(heartbeatTimeoutMs: number, token: IssuedToken | undefined)
   const leaseSeconds = Math.max(1, Math.floor(heartbeatTimeoutMs / 1000));
   if (!token) return { leaseSeconds };
   return { leaseSeconds, auth: { token: token.token, expires: formatTime(token.expiresAtMs) } };
+}
+
+function rejectionOf(last: LastOutcome | undefined, { seq }: ReportedRun, reported: Outcome): Rejection {
+  if (last?.seq !== seq || last.reason === undefined || last.outcome === reported.outcome) return undefined;
+  return { code: last.reason, message: last.message ?? '' };
 }
 
 const fingerprint = (body: unknown): string => sha256Hex(canonicalJson(body));

@@ -102,6 +102,12 @@ describe('the callback listener', () => {
     assert.equal((await post('u-1.network.3', 'good', '{}')).status, 200);
   });
 
+  it('answers why the outputs of a report were rejected', async () => {
+    const rejection = { code: 'ForeignPath', message: 'may write /status/outputs/network' };
+    answer = { status: 200, extension: undefined, rejection };
+    assert.deepEqual((await post('u-1.network.3', 'good', '{}')).body, rejection);
+  });
+
   it('names the account of a foreign token', async () => {
     const { body } = await post('u-1.network.3', 'foreign', '{}');
     assert.match(

@@ -183,8 +183,18 @@ describe('a report', () => {
   it('with outputs of another component ends the run and publishes nothing', async () => {
     const { clock, inventory, manager, first } = await stage();
     const body = { run: first.run.id, outcome: 'Done', outputs: { network: { vnet: 'v' }, other: { is: 'mine' } } };
-    await report(manager, first, body);
-    await clock.advance(1000);
+    const run = parseRunId(first.run.id);
+    assert.ok(run);
+    for (const what of ['report', 'repeated report']) {
+      const { status, ...rest } = await manager.manager.reports.report(run, credentialOf(first), body);
+      assert.equal(status, 200, what);
+      assert.match(
+        JSON.stringify(rest),
+        /"rejection":\{"code":"ForeignPath","message":".*\/status\/outputs\/other/,
+        what,
+      );
+      await clock.advance(1000);
+    }
     assert.deepEqual(rowOf(inventory, 'network'), ['Failed', 'ForeignPath']);
     assert.deepEqual(inventory.entry({ name: 'one' })?.content.status.outputs, {});
     assert.deepEqual(await runs(manager), [['{component="network",outcome="Failed",reason="ForeignPath"}', 1]]);
