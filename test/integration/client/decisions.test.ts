@@ -47,7 +47,7 @@ describe('a person who uses drawbridge to decide', () => {
       /^less +pod +payments-shell +alice +Access +30m +- +approve, deny +INC-42$/m,
     );
     const shown = await client.ok(stage.carol, 'show', 'less');
-    assert.match(shown, /^Permissions: get, list, watch pods\n +create, get pods\/exec\n +on the one pod only$/m);
+    assert.match(shown, /^Permissions: +get, list, watch pods\n +create, get pods\/exec\n +on the one pod only$/m);
     assert.match(shown, /^ +command:\n +- sh$/m);
     assert.doesNotMatch(shown, /: false$/m, 'fields of the template that change nothing');
     assert.match(shown, /^Must approve: +peer: 1 of group devs$/m);
