@@ -2,7 +2,7 @@ import type { TemplateSpec } from '../../api/access/kinds.ts';
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
 import { quote } from '../../kit/errors.ts';
-import { parseGoDuration } from '../../kit/go-duration.ts';
+import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
@@ -281,6 +281,7 @@ export function templateWarnings({ kind, namespace, spec, grantable }: TemplateI
     );
   }
   const hasRef = own(spec, 'controllerTargetRef') !== undefined;
+  warnings.push(...shortDeadlineWarnings(spec));
   if (hasRef && own(spec, 'podSpec') !== undefined) {
     warnings.push(
       'spec.controllerTargetRef and spec.podSpec are both set: the server ignores podSpec; remove one of them',
@@ -292,6 +293,30 @@ export function templateWarnings({ kind, namespace, spec, grantable }: TemplateI
     );
   }
   return warnings;
+}
+
+/** A warning for each value of the template by which the kubelet ends the access pod before its default duration. */
+function shortDeadlineWarnings(spec: TemplateSpec): string[] {
+  const { defaultDuration } = spec.accessConfig;
+  const parsed = parseGoDuration(defaultDuration);
+  if ('error' in parsed) return [];
+  const leastS = Math.ceil(toMilliseconds(parsed.ns) / 1000);
+  const field = 'spec.controllerTargetMutationConfig.patchSpecOperations';
+  const patched = (mutationOf(spec)?.patchSpecOperations ?? []).flatMap((raw, index) =>
+    (own(raw, 'op') === 'add' || own(raw, 'op') === 'replace') && own(raw, 'path') === '/spec/activeDeadlineSeconds'
+      ? [{ where: `${field}[${index}]`, seconds: own(raw, 'value') }]
+      : [],
+  );
+  const deadlines = own(spec, 'controllerTargetRef')
+    ? patched
+    : [{ where: 'spec.podSpec', seconds: own(own(spec, 'podSpec'), 'activeDeadlineSeconds') }];
+  return deadlines.flatMap(({ where, seconds }) =>
+    typeof seconds === 'number' && seconds >= 1 && seconds < leastS
+      ? [
+          `${where} sets activeDeadlineSeconds to ${seconds}, so the kubelet ends the pod after ${seconds} s, although defaultDuration is ${defaultDuration}; raise it to at least ${leastS}, or remove it`,
+        ]
+      : [],
+  );
 }
 
 /** Whether both are Go durations, and the first is shorter. */

@@ -678,6 +678,16 @@ describe('template policy', () => {
       template({ podSpec }, { accessCommand: 'kubectl exec -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} sh' }),
       /^spec\.accessConfig\.accessCommand has no -- before the command for the pod, which kubectl rejects from version 1\.31 on; write it$/,
     ],
+    [
+      'a patch by which the kubelet ends the pod before its access',
+      op({ op: 'add', path: '/spec/activeDeadlineSeconds', value: 5 }),
+      /^spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\] sets activeDeadlineSeconds to 5, so the kubelet ends the pod after 5 s, although defaultDuration is 1h; raise it to at least 3600, or remove it$/,
+    ],
+    [
+      'a podSpec by which the kubelet ends the pod before its access',
+      template({ podSpec: { ...podSpec, activeDeadlineSeconds: 3599 } }),
+      /^spec\.podSpec sets activeDeadlineSeconds to 3599, so .* at least 3600, or remove it$/,
+    ],
     ['both targets', template({ podSpec, controllerTargetRef }), /the server ignores podSpec; remove one of them/],
     [
       'a mutation without a target',
@@ -695,6 +705,17 @@ describe('template policy', () => {
   it('has no warning about a command that no requester gets, because they go through the gateway', () => {
     const accessCommand = 'kubectl logs {{ .Metadata.Name }}';
     assert.deepEqual(templateWarnings(template({ podSpec }, { accessCommand, session: { via: 'Gateway' } })), []);
+  });
+
+  it('has no warning about a deadline of the pod that is no shorter than its access, or that has no effect', () => {
+    const deadline = (activeDeadlineSeconds: unknown) => template({ podSpec: { ...podSpec, activeDeadlineSeconds } });
+    const inputs = [
+      deadline(3600),
+      deadline(0),
+      deadline('5'),
+      op({ op: 'remove', path: '/spec/activeDeadlineSeconds' }),
+    ];
+    for (const input of inputs) assert.deepEqual(templateWarnings(input), []);
   });
 
   it('has no warning about an ordinary template', () => {
