@@ -98,7 +98,7 @@ export function commandsToTry(
     'drawbridge() { node dist/client.cjs "$@"; }',
     `drawbridge templates -n ${namespace}`,
     `drawbridge request pod payments-shell -n ${namespace} --for 30m --exec`,
-    `export KUBECONFIG=${carol}   # carol of group devs may approve requests through payments-debug and payments-oncall, and deny others`,
+    `export KUBECONFIG=${carol}   # carol of group devs may approve requests through each template that counts her approval, such as payments-debug, and deny others`,
     `drawbridge pending -n ${namespace}`,
     `export KUBECONFIG=${bob}   # bob is in group qa, which no template allows`,
     `drawbridge explain payments-shell -n ${namespace}`,

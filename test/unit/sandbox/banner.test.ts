@@ -12,7 +12,10 @@ describe('the sandbox says to people who try it', () => {
 
   for (const [file, about] of [
     ['/alice.yaml', 'alice is in group devs'],
-    ['/carol.yaml', 'carol of group devs may approve'],
+    [
+      '/carol.yaml',
+      'carol of group devs may approve requests through each template that counts her approval, such as payments-debug',
+    ],
     ['/bob.yaml', 'bob is in group qa, which no template allows'],
     ['/admin.yaml', 'the administrator'],
   ] as const) {
