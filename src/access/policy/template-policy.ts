@@ -274,6 +274,12 @@ export function templateWarnings({ kind, namespace, spec, grantable }: TemplateI
       `spec.accessConfig.extension.total ${extension.total} is less than maxDuration ${maxDuration}: access that lasts longer than the total cannot be extended; raise total above maxDuration`,
     );
   }
+  const { link, pattern } = spec.accessConfig.reason ?? {};
+  if (link?.includes('{match}') && pattern === undefined) {
+    warnings.push(
+      'spec.accessConfig.reason.link has {match}, but no pattern is set, so no request gets a link; set pattern, or remove {match}',
+    );
+  }
   if (kind !== 'PodAccessTemplate') return warnings;
   if (own(spec, 'allowPrivilegedPod') === true) {
     warnings.push(

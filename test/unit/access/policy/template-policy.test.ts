@@ -688,6 +688,11 @@ describe('template policy', () => {
       template({ podSpec: { ...podSpec, activeDeadlineSeconds: 3599 } }),
       /^spec\.podSpec sets activeDeadlineSeconds to 3599, so .* at least 3600, or remove it$/,
     ],
+    [
+      'a link that no request gets',
+      template({ podSpec }, { reason: { minLength: 1, link: 'https://tickets.example.org/{match}' } }),
+      /^spec\.accessConfig\.reason\.link has \{match\}, but no pattern is set, so no request gets a link; set pattern, or remove \{match\}$/,
+    ],
     ['both targets', template({ podSpec, controllerTargetRef }), /the server ignores podSpec; remove one of them/],
     [
       'a mutation without a target',
