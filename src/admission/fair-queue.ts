@@ -17,7 +17,10 @@ const MAX_USAGES = 4096;
 interface JobOptions {
   /** Who caused the job, if several callers share one source. Tenants share the processor time of their source. Default: no tenant. */
   readonly tenant?: string;
-  /** Minimum usage to charge, milliseconds. Also for work that goes on after the job. Above 5 ms, the job is long. Default 0. */
+  /**
+   * Minimum usage to charge, milliseconds. Set it for a job that is known to be costly, or that starts work which continues after it. Above
+   * 5 ms, the job is long. Default 0.
+   */
   readonly leastMs?: number;
   /** If it aborts before the job starts, the job leaves the queue and rejects with the reason. */
   readonly signal?: AbortSignal;
@@ -39,7 +42,8 @@ interface Usage {
 /**
  * Runs jobs that need the processor, one at a time, and pauses after each slice of 5 ms for other work of the process. If no job waits and
  * the slice is not used up, a new job runs at once. Otherwise, the queue chooses the source (client address) with the
- * lowest recorded usage, then the tenant of that source with the lowest, and runs its oldest job. So sources and tenants of costly calls wait behind the others. Within a tenant, jobs that are
+ * lowest recorded usage, then the tenant of that source with the lowest, and runs its oldest job that is not
+ * long or, if it has none, its oldest. So sources and tenants of costly calls wait behind the others. Within a tenant, jobs that are
  * expected to take longer than a slice wait behind all others.
  */
 export class FairQueue {
@@ -134,7 +138,7 @@ export class FairQueue {
     const source = lowest(this.#jobs, (_, tenants) => -jobsIn(tenants));
     const tenant = lowest(this.#tenantsOf(source), (_, jobs) => -jobs.length);
     const newest = this.#remove(source, tenant, (jobs) => jobs.pop());
-    newest?.reject(new CodedError('Overloaded', 'the queue of reviews is full; try again'));
+    newest?.reject(new CodedError('Overloaded', 'too many calls wait at the webhook port; try again'));
   }
 
   #usageOf(key: string, nowMs: number): number {

@@ -27,7 +27,10 @@ export function span(ms: number): string {
 export const timeFrom = (ms: number, nowMs: number): string =>
   `${formatTime(ms)} (${ms > nowMs ? `in ${span(ms - nowMs)}` : `${span(nowMs - ms)} ago`})`;
 
-/** `ms` (milliseconds) as text if it is less than `asked`, a Go duration; otherwise undefined. Access ends at a whole second. */
+/**
+ * `ms` (milliseconds) as text if it is at least one second less than `asked`, a Go duration; otherwise, or if `asked` is invalid, undefined.
+ * A smaller difference comes from rounding: access ends at a whole second.
+ */
 export function lessThanAsked(ms: number, asked: string): string | undefined {
   const parsed = parseGoDuration(asked);
   const askedMs = 'ns' in parsed ? toMilliseconds(parsed.ns) : 0;

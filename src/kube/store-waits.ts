@@ -7,7 +7,7 @@ interface StoreWaitsDeps {
   readonly clock: Clock;
   /** How long one wait lasts at most, milliseconds. */
   readonly limitMs: number;
-  /** Maximum number of waits at once. Each may hold a connection, and callers choose what they wait for. */
+  /** Maximum number of waits at once. Each may hold a connection, and a client can cause any number of waits. */
   readonly maxWaiting: number;
 }
 
@@ -16,7 +16,7 @@ interface Wait {
   readonly resolve: () => void;
 }
 
-/** Waits until stores show a change that the caller knows already, because a watch may report it later. */
+/** Waits for a limited time until stores show what the caller looks for. A watch may lag behind, or there may be no such object. */
 export class StoreWaits {
   readonly #deps: StoreWaitsDeps;
   readonly #waits = new Set<Wait>();

@@ -22,7 +22,7 @@ export interface Extendable {
 
 /** The end of access with the extension. */
 export interface ChosenExtension {
-  /** The new end, epoch ms, in whole seconds. */
+  /** The new end, epoch ms, rounded down to a whole second. */
   readonly endMs: number;
   /**
    * What limits the extension: the `total` of the template, the deadline of the pod, or `max` of a vote. Undefined if it ends access at the

@@ -28,8 +28,9 @@ import { type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
 import type { AdmissionPorts, PresentPlan } from '../ports.ts';
 
 /**
- * Validating webhook of templates. It denies a spec that the server would never grant, or that hands out permissions that the caller does
- * not have, and warns if other objects would deny requests now. An update is denied only for violations that it introduces.
+ * Validating webhook of templates. It denies a spec that violates the schema, by which the server could never grant access, or that hands
+ * out permissions that the caller does not have. It warns if the leader would deny requests now because of other objects, such as a missing
+ * workload. A stored violation of the rule book or of the plan denies no update; the schema and the permissions count for each new spec.
  */
 export function validateTemplate(
   kind: TemplateKind,
@@ -56,7 +57,7 @@ export function validateTemplate(
       const violation = firstViolation(templatePolicy, input, stored);
       if (violation) return denied(violation);
       const handedOut = permissionsHandedOut(input);
-      const author =
+      const authorViolation =
         authorCallerViolation(user, read.value) ??
         authorPermissionsViolation(
           user.username,
@@ -64,7 +65,7 @@ export function validateTemplate(
           await ports.missingPermissions(user, namespace, handedOut, signal),
           'to apply it',
         );
-      if (author) return denied(author, { author });
+      if (authorViolation) return denied(authorViolation, { author: authorViolation });
       const ownViolations = await ports.ownViolations(input, address, signal);
       if (ownViolations !== notPlanned && ownViolations.length > 0) {
         const before = stored ? await ports.ownViolations(stored, address, signal) : [];
@@ -73,11 +74,11 @@ export function validateTemplate(
         const introduced = before === notPlanned ? undefined : introducedViolation(ownViolations, before);
         if (introduced) return denied(introduced, { author: passed, plan: introduced });
       }
-      const planned = ownViolations === notPlanned ? notPlanned : ownViolations[0];
+      const planProblem = ownViolations === notPlanned ? notPlanned : ownViolations[0];
       const keptViolation = firstViolation(templatePolicy, input);
       // These violations depend on other objects, which users may create or correct later. So they are warnings.
-      const present: PresentPlan = planned || keptViolation ? {} : await ports.presentPlan(input, address, signal);
-      const plan: CheckResults['plan'] = planned ?? (keptViolation ? undefined : (present.denial ?? passed));
+      const present: PresentPlan = planProblem || keptViolation ? {} : await ports.presentPlan(input, address, signal);
+      const plan: CheckResults['plan'] = planProblem ?? (keptViolation ? undefined : (present.denial ?? passed));
       const gateway: CheckResults['gateway'] =
         sessionOf(read.value.accessConfig) && (ports.gatewayViolation() ?? passed);
       const warnings = [...templateWarnings(input), ...(present.commandNotes ?? [])];
@@ -105,7 +106,7 @@ interface CheckResults {
   readonly gateway?: Violation | typeof passed | undefined;
 }
 
-/** The warnings of a dry run: those of the rule book, and of the checks after it as further rules. */
+/** The warnings of a dry run: a line for each rule of `templatePolicy`, and for each check of `validateTemplate` after it. */
 function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResults): string[] {
   const objects = accessOfTemplate(input.kind).createsPod ? 'the Pod and the Role' : 'the Role';
   const rule = (name: string, found: CheckResults['plan'], requirement: string, remedy: string): Explanation => {
@@ -120,7 +121,7 @@ function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResul
     'store the template, because this dry run does not ask the API server; its condition AccessPlanValid shows the result';
   return explanationLines([
     ...explain(templatePolicy, input),
-    rule('author', author, 'the author is the caller, and holds what the template hands out', correct),
+    rule('author', author, 'the author is the caller, and holds the permissions that the template hands out', correct),
     rule('plan', plan, `the server can plan ${objects} of a grant`, planRemedy),
     ...(gateway ? [rule('gateway', gateway, 'the API server forwards calls to the gateway', correct)] : []),
     rule('api-server', undefined, `the API server accepts ${objects} of a grant`, storeIt),

@@ -29,8 +29,8 @@ export interface NamespaceControllerOptions {
 }
 
 /**
- * The controller that creates consumer namespaces for the provider. When a consumer namespace has been deleted, the controller deletes its
- * APIServiceNamespace.
+ * The controller of consumer namespaces. If the provider requested a namespace, the controller creates it, also again after a deletion. For
+ * any other deleted consumer namespace, it deletes the APIServiceNamespace once the provider has no copies of the namespace's objects.
  */
 export function namespaceController(
   session: ProviderSession,
@@ -62,7 +62,7 @@ export function namespaceController(
     workers: 4,
     clock: deps.clock,
     log: deps.log,
-    // The name has no session id, so that the series continue after a rotation of credentials.
+    // The labels have no session id, so that the series continue after a rotation of credentials.
     metrics: deps.metrics.controller('namespaces'),
   });
 }
@@ -78,13 +78,13 @@ interface NamespaceReconcilerOptions {
   readonly log: Log;
 }
 
-/** Backoff after a 403, milliseconds. Short, because providers grant permissions just after they are first needed. */
+/** Backoff after a 403, milliseconds. Short, because a provider may grant permissions only after it sees the first object that needs them. */
 const forbiddenBackoff = { baseMs: 250, capMs: 5_000 };
 /** Backoff between checks of a service namespace that still has copies, milliseconds. */
 const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
 /**
- * Handles an APIServiceNamespace without a consumer namespace. If its owner label names the provider, creates the consumer namespace. If
+ * Handles an APIServiceNamespace without a consumer namespace. If its owner label is `provider`, creates the consumer namespace. If
  * not, deletes the APIServiceNamespace once the provider has no copies of the namespace's objects. The key is the name of both. Retries a
  * 403 within 5 s. With any other error, a reconcile rejects, and the controller retries it.
  */
@@ -110,7 +110,7 @@ class NamespaceReconciler implements Reconciler {
       this.#forbidden.set(name, times + 1);
       const { log } = this.#options;
       const level = times === 0 ? 'warn' : 'debug';
-      log[level]('a call for a namespace was forbidden; the server retries', {
+      log[level]('a call for a namespace was denied; grant the permission that message names; the server retries', {
         namespace: name,
         message: error.message,
       });
@@ -147,7 +147,7 @@ class NamespaceReconciler implements Reconciler {
     return done;
   }
 
-  /** Deletes the APIServiceNamespace after live reads, because the provider then deletes the service namespace with all its objects. */
+  /** Reads live before it deletes the APIServiceNamespace, because after that the provider deletes the service namespace with all its objects. */
   async #deleteServiceNamespace(view: ServiceNamespaceView, signal: AbortSignal): Promise<Result> {
     const { client, session, log } = this.#options;
     if (await namespaceExists(client, view.name, signal)) return done;
@@ -156,7 +156,10 @@ class NamespaceReconciler implements Reconciler {
       if (copies > 0) {
         const attempt = this.#leftovers.get(view.name) ?? 0;
         this.#leftovers.set(view.name, attempt + 1);
-        log.info('a namespace is deleted, but copies of its objects remain', { namespace: view.name, copies });
+        log.info(
+          'a namespace was deleted, but the provider still has copies of its objects; the server checks again; if they stay, delete the copies',
+          { namespace: view.name, serviceNamespace: view.serviceNamespace, copies },
+        );
         return after(backoffMs({ ...leftoversBackoff, attempt, jitter: 'none' }));
       }
     }
@@ -165,6 +168,8 @@ class NamespaceReconciler implements Reconciler {
     return done;
   }
 }
+
+const askProvider = 'ask the provider to correct it if this does not end';
 
 /** Whether the consumer namespace exists. Reads it live, because the store may not show a new namespace yet. */
 async function namespaceExists(client: Client, name: string, signal: AbortSignal): Promise<boolean> {
@@ -192,10 +197,15 @@ async function leftoverCopies(
   for (const { metadata } of exports) {
     const exported = stores.exports.get(`${clusterNamespace}/${metadata.name}`);
     if (!exported || exported.specProblem !== undefined)
-      throw new Error(`APIServiceExport ${metadata.name} is not in the store or not valid`);
+      throw new Error(
+        `cannot count the copies: APIServiceExport ${metadata.name} is not valid, or not received yet; ${askProvider}`,
+      );
     for (const resource of exported.resources) {
       const schema = stores.schemas.get(`${clusterNamespace}/${boundSchemaName(resource)}`);
-      if (!schema) throw new Error(`BoundSchema ${boundSchemaName(resource)} is not in the store`);
+      if (!schema)
+        throw new Error(
+          `cannot count the copies: BoundSchema ${boundSchemaName(resource)} is not valid, or not received yet; ${askProvider}`,
+        );
       if (schema.scope !== 'Namespaced') continue;
       const version = syncVersion(schema, exported) ?? schema.versions.find(({ served }) => served);
       if (!version) continue;

@@ -27,7 +27,7 @@ const resultCache = new WeakMap<BoundSchemaView, Map<string | undefined, BoundCr
  * The spec of the CustomResourceDefinition that `schema` describes, with the API server's defaults, so that it can be compared with the
  * stored spec.
  *
- * A conversion webhook is not adopted, because this cluster's API server would send every object to a URL of the provider's choice. If
+ * The server does not copy a conversion webhook, because this cluster's API server would send every object to a URL of the provider's choice. If
  * versions need a webhook, only the synced version is served and stored; the others stay in the definition unserved. If no version can be
  * synced, all versions keep their `served` and `storage` fields, without conversion. Returns a problem if the BoundSchema cannot be used.
  */
@@ -53,12 +53,16 @@ export function crdManifest({ name }: BoundSchemaView, { spec }: BoundCrd, bindi
 function build(schema: BoundSchemaView, servedVersion: BoundVersion | undefined): BoundCrdResult {
   const { group, names, scope, versions, name } = schema;
   if (group === '') return problem(name, 'is in the core group, to which no resource can be added');
-  if (`${names.plural}.${group}` !== name) return problem(name, `describes ${names.plural}.${group}`);
+  if (`${names.plural}.${group}` !== name)
+    return problem(
+      name,
+      `describes ${names.plural}.${group}, but must have the name of the resource that it describes`,
+    );
   const unusable = versions.find((version) => !isRecord(version.schema));
   if (unusable) return problem(name, `has no schema for version ${unusable.name}`);
   const inexact = inexactNumber(
-    versions.map((version) => withoutBounds(version.schema)),
-    'versions',
+    versions.map((version) => ({ schema: withoutBounds(version.schema) })),
+    'spec.versions',
   );
   if (inexact !== undefined)
     return problem(name, `has an integer beyond 2^53 at ${inexact}, which cannot be copied exactly`);

@@ -43,8 +43,8 @@ export type ViewBuilder<Spec, T extends CommonView> = (common: CommonView, spec:
 
 /**
  * Returns the function from an object to the view that a store keeps. If the spec of an object is not valid, the function logs the object
- * and returns undefined, so that the store omits it. With `placeholder`, the function returns the view with the placeholder as its spec and
- * with `specProblem`. It does not validate the status, because an object with an unexpected condition must not look deleted. For an object
+ * and returns undefined, so that the store omits it. With `placeholder`, it logs, too, but returns the view with the placeholder as its
+ * spec and with `specProblem`. It does not validate the status, because an object with an unexpected condition must not look deleted. For an object
  * without uid or resourceVersion, it returns undefined without a log line.
  */
 export const projection =
@@ -61,8 +61,12 @@ export const projection =
     const result = read({ apiVersion, kind, spec, metadata: {} });
     if (result.ok) return view(common, result.value.spec, object);
     const problems = problemsOf(result.errors);
-    const consequence = placeholder === undefined ? '; the server treats it as absent' : '';
-    log.warn(`an object is not valid${consequence}`, { kind, object: common.key, problems });
+    const consequence = placeholder === undefined ? 'treats it as absent' : 'does not use its spec';
+    log.warn(`an object is not valid; the server ${consequence}; correct the fields in problems`, {
+      kind,
+      object: common.key,
+      problems,
+    });
     return placeholder && { ...view(common, placeholder, object), specProblem: problems.join(', ') };
   };
 

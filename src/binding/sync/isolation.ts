@@ -3,7 +3,10 @@ import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
 /** The place of an object's copy in the provider. */
 export type Place =
-  /** `terminating`: the namespace is being deleted. The server creates no copy there, but reads and deletes copies. */
+  /**
+   * `terminating`: the APIServiceNamespace is being deleted, so the provider deletes the service namespace. The server creates no copy
+   * there, but reads and deletes copies.
+   */
   | { readonly kind: 'at'; readonly key: string; readonly terminating?: boolean }
   /** `namespace` has no service namespace yet. `requested`: its APIServiceNamespace exists. */
   | { readonly kind: 'unmapped'; readonly namespace: string; readonly requested: boolean }
@@ -77,7 +80,7 @@ function serviceNamespaced(pairs: NamespacePairs): Isolation {
   };
 }
 
-/** The names of cluster-scoped objects are prefixed with the cluster namespace. */
+/** The name of a copy is the name of the cluster-scoped object, prefixed with the cluster namespace and `-`. */
 function prefixed(clusterNamespace: string): Isolation {
   const prefix = `${clusterNamespace}-`;
   return {
@@ -87,7 +90,7 @@ function prefixed(clusterNamespace: string): Isolation {
       const name = `${prefix}${consumerKey}`;
       if (name.length <= MAX_NAME) return at(name);
       const maxLength = MAX_NAME - prefix.length;
-      const problem = `its name has ${consumerKey.length} characters; the provider adds the prefix ${JSON.stringify(prefix)}, which leaves at most ${maxLength}; create it again under a shorter name`;
+      const problem = `its name has ${consumerKey.length} characters; the name of its copy begins with ${JSON.stringify(prefix)}, which leaves at most ${maxLength}; create it again under a shorter name`;
       return { kind: 'impossible', problem };
     },
     consumerKeyOf: (providerKey) => withoutPrefix(providerKey, prefix),
@@ -116,7 +119,9 @@ const unprefixed: Isolation = {
 const at = (key: string, terminating = false): Place =>
   terminating ? { kind: 'at', key, terminating } : { kind: 'at', key };
 
-/** Undefined without the prefix, or if the remainder is no name. A provider may send any name, and a name with a slash is another key. */
+/**
+ * Undefined without the prefix, or if the rest is empty or contains a slash: with a slash, the rest would be the key of a namespaced object.
+ */
 function withoutPrefix(text: string, prefix: string): string | undefined {
   const name = text.startsWith(prefix) ? text.slice(prefix.length) : '';
   return name === '' || name.includes('/') ? undefined : name;

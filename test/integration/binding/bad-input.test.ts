@@ -407,7 +407,7 @@ describe('bad input', () => {
     const oven = { name: 'o'.repeat(250) };
     await stage.create(stage.kinds.ovens, oven);
     const message =
-      /its name has 250 characters; the provider adds the prefix "[^"]+", which leaves at most \d+; create it again/;
+      /its name has 250 characters; the name of its copy begins with "[^"]+", which leaves at most \d+; create it again/;
     await assertCondition('good', 'Connected', 'ObjectsNotInSync', message);
     await consumer.client.delete(stage.kinds.ovens.inConsumer, oven);
     await stage.whenObjectGone(stage.kinds.ovens, oven);

@@ -237,7 +237,7 @@ describe('the reconciler of bindings', () => {
         const { spec } = boundSchemaManifest();
         stage.provider.put(boundSchemas, boundSchemaManifest({ spec: { ...(spec as object), group: 'apps' } }));
       },
-      `Error CustomResourceDefinitionCreateFailed: BoundSchema ${crdName} describes kettles.apps`,
+      `Error CustomResourceDefinitionCreateFailed: BoundSchema ${crdName} describes kettles.apps, but must have the name of the resource that it describes`,
       { SchemaInSync: 'False' },
     ],
     [

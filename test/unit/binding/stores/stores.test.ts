@@ -120,7 +120,7 @@ describe('the stores of the consumer', () => {
     assert.equal(opened.stores.bundles.get('acme'), undefined);
     assert.deepEqual(lines, [
       {
-        message: 'an object is not valid; the server treats it as absent',
+        message: 'an object is not valid; the server treats it as absent; correct the fields in problems',
         fields: {
           kind: 'APIServiceBindingBundle',
           object: 'acme',

@@ -64,7 +64,7 @@ describe('isolation', () => {
     assert.ok(place.kind === 'impossible');
     assert.match(
       place.problem,
-      /its name has 246 characters; the provider adds the prefix "[^"]+", which leaves at most 245/,
+      /its name has 246 characters; the name of its copy begins with "[^"]+", which leaves at most 245/,
     );
     assert.equal(strategies.none.placeOf('x'.repeat(253)).kind, 'at');
   });
