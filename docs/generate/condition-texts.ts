@@ -26,7 +26,8 @@ export const requestConditionTexts: Readonly<Record<RequestCondition, string>> =
   AccessDurationsValid: '`NotAcceptable`: the duration is malformed or too short. Final.',
   AccessStillValid:
     'What ended the request, for example `Expired`, `Revoked`, or `TargetPodGone`; the message has the time. `Timeout`: the requested time passed before the server could open access. `Denied`: access was denied while it opened; another condition has the code. Final.',
-  AccessResourcesCreated: 'Any [code](codes.md): the server could not open access. Final.',
+  AccessResourcesCreated:
+    'Any [code](codes.md): the server could not open access. Final. True with `AccessEnded`: access has ended, and the server deleted the objects.',
   AccessResourcesReady:
     '`NotYetReady`: the Pod is not Ready yet; the message says what it waits for. `AccessEnded`: access has ended.',
   AccessApproved:

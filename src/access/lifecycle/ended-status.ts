@@ -35,7 +35,7 @@ export function endedStatus(
     expiresAt: ended.at,
     accessMessage: null,
     children: [],
-    ...withConditions(request, nowMs, [update, ...unusable(request)]),
+    ...withConditions(request, nowMs, [update, ...deletedResources(request), ...unusable(request)]),
   };
 }
 
@@ -82,6 +82,22 @@ const noLongerValid = (
 ): AccessConditionUpdate<RequestCondition>[] =>
   denied !== 'AccessStillValid' && conditions.some(({ type }) => type === 'AccessStillValid')
     ? [failure('AccessStillValid', deniedReason, 'access was denied while it opened')]
+    : [];
+
+/**
+ * AccessResourcesCreated after the deletion of the objects. It stays True, because False would be a denial. Empty if the request does not
+ * have that condition as True.
+ */
+const deletedResources = ({ conditions }: RequestView): AccessConditionUpdate<RequestCondition>[] =>
+  conditions.some(({ type, status }) => type === 'AccessResourcesCreated' && status === 'True')
+    ? [
+        {
+          type: 'AccessResourcesCreated',
+          status: 'True',
+          reason: 'AccessEnded',
+          message: 'the objects of the grant were created, and deleted when access ended',
+        },
+      ]
     : [];
 
 /** AccessResourcesReady and AccessMessage as False, because access has ended. Omits those that the request lacks. */

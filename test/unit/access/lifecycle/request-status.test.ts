@@ -170,10 +170,12 @@ describe('the status of a request', () => {
       assert.deepEqual([status.accessMessage, status.children], [null, []]);
       assert.deepEqual(details(status).slice(2), [
         'AccessStillValid=False Expired',
-        'AccessResourcesCreated=True Success',
+        'AccessResourcesCreated=True AccessEnded',
         'AccessResourcesReady=False AccessEnded',
         'AccessMessage=False AccessEnded',
       ]);
+      const created = status.conditions.find(({ type }) => type === 'AccessResourcesCreated');
+      assert.equal(created?.message, 'the objects of the grant were created, and deleted when access ended');
     });
   });
 
