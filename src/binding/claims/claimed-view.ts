@@ -99,15 +99,17 @@ export function contentOf(object: KubeObject): Readonly<Record<string, unknown>>
 
 /** The labels that copies share with their original. */
 export const sharedLabels = (labels: Readonly<Record<string, string>>): Record<string, string> =>
-  withoutKeys(labels, (key) => isOfBinding(key) || key.includes('claimed.internal.apis.kcp.io'));
+  withoutKeys(labels, (key) => isReserved(key) || key.includes('claimed.internal.apis.kcp.io'));
 
 /** The annotations that copies share with their original. */
 export const sharedAnnotations = (annotations: Readonly<Record<string, string>>): Record<string, string> =>
-  withoutKeys(annotations, (key) => isOfBinding(key) || key.includes('kcp.io/cluster'));
+  withoutKeys(annotations, (key) => isReserved(key) || key.includes('kcp.io/cluster'));
 
-/** Keys of kube-bind and drawbridge are not copied: with {@link providerKubeconfigLabel}, a konnector would open a session from a copy. */
-const isOfBinding = (key: string): boolean =>
-  key.startsWith('kube-bind.io/') || key.startsWith('binding.drawbridge.dev/');
+/**
+ * Keys of kube-bind and drawbridge are not copied. With {@link providerKubeconfigLabel}, a konnector would open a session from a copy; with
+ * the label of serving certificates, another installation of drawbridge would serve the provider's.
+ */
+const isReserved = (key: string): boolean => /^(kube-bind\.io|([a-z0-9-]+\.)*drawbridge\.dev)\//.test(key);
 
 const withoutKeys = (
   map: Readonly<Record<string, string>>,

@@ -22,9 +22,17 @@ const original: KubeObject = deepFreeze({
       app: 'kettle',
       'kube-bind.io/owner': 'consumer',
       'kube-bind.io/provider-kubeconfig': 'true',
+      'certificates.drawbridge.dev/made-by-server': 'true',
+      'not-drawbridge.dev/made-by-server': 'kept',
       'claimed.internal.apis.kcp.io/xyz': 'a',
     },
-    annotations: { note: 'n', 'kcp.io/cluster': 'c', 'kube-bind.io/provider-uid': 'stale' },
+    annotations: {
+      note: 'n',
+      'binding.drawbridge.dev/claimable': 'secrets',
+      'drawbridge.dev/x': 'y',
+      'kcp.io/cluster': 'c',
+      'kube-bind.io/provider-uid': 'stale',
+    },
   },
   type: 'Opaque',
   immutable: true,
@@ -51,7 +59,7 @@ describe('the copy of a claimed object', () => {
       metadata: {
         name: 'creds',
         namespace: 'kb-acme-team-a',
-        labels: { app: 'kettle', 'kube-bind.io/owner': 'consumer' },
+        labels: { app: 'kettle', 'not-drawbridge.dev/made-by-server': 'kept', 'kube-bind.io/owner': 'consumer' },
         annotations: {
           note: 'n',
           'kube-bind.io/consumer-namespace': 'team-a',
@@ -83,7 +91,12 @@ describe('the copy of a claimed object', () => {
     const copy = copyOf(original, identity, present);
     assert.deepEqual(copy.metadata, {
       ...present.metadata,
-      labels: { app: 'kettle', 'kube-bind.io/owner': 'consumer', 'claimed.internal.apis.kcp.io/abc': 'b' },
+      labels: {
+        app: 'kettle',
+        'not-drawbridge.dev/made-by-server': 'kept',
+        'kube-bind.io/owner': 'consumer',
+        'claimed.internal.apis.kcp.io/abc': 'b',
+      },
       annotations: {
         note: 'n',
         'kcp.io/cluster': 'theirs',
