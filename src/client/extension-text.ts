@@ -22,14 +22,14 @@ export function awaitedExtension(request: KubeObject): Extension | undefined {
   return number === undefined ? undefined : specOf(request).extensions?.[Number(number) - 1];
 }
 
-/** How far requesters may extend access through a template: `2 times, 6h in total, without approvals`, or `none`. */
+/** How far requesters may extend access through a template: `2 times, until access has lasted 6h, without approvals`, or `none`. */
 export function extensionsText(template: KubeObject): string {
   const { extension, approvals } = templateSpecOf(template).accessConfig ?? {};
   if (!extension) return 'none';
   const { times, total } = extension;
   const how =
     !approvals || extension.approvals === 'None' ? 'without approvals' : 'each after the same approvals as access';
-  return `${times === 1 ? 'once' : `${times} times`}, ${total} in total, ${how}`;
+  return `${times === 1 ? 'once' : `${times} times`}, until access has lasted ${total}, ${how}`;
 }
 
 /** When access would end if the awaited extension were approved. */
@@ -41,8 +41,8 @@ export interface ExtensionOutlook {
 }
 
 /**
- * When access would end if `asked`, the extension that the request waits for, were approved, by the current version of the template. The
- * client does not read the pod, whose deadline may be earlier.
+ * Computes, from the current version of the template, when access would end if `asked` were approved: the extension whose decision the
+ * request waits for. The client does not read the pod, whose deadline may be earlier.
  */
 export function extensionOutlook(
   request: KubeObject,
@@ -60,7 +60,7 @@ export function extensionOutlook(
     emergency: specOf(request).emergency === true,
   });
   if ('code' in chosen)
-    return { endMs: undefined, text: `none: the server would refuse it: ${chosen.code}: ${chosen.message}` };
+    return { endMs: undefined, text: `none, because the server would refuse it (${chosen.code}): ${chosen.message}` };
   const limit = chosen.shortenedBy === 'total' ? `, because the template allows ${extension?.total} in total` : '';
   return { endMs: chosen.endMs, text: `${timeFrom(chosen.endMs, nowMs)} at the latest${limit}` };
 }
@@ -75,7 +75,9 @@ function grantedEndMs(request: KubeObject, count?: number): number | undefined {
 
 /** What to show of a vote that approved an extension. */
 export interface ExtensionVote {
+  /** User name; empty if unknown. */
   readonly voter: string;
+  /** The longest extension that the vote approves, a Go duration; undefined if the vote sets no limit. */
   readonly max: string | undefined;
 }
 

@@ -15,9 +15,9 @@ export type Emit = (key: string, reason: string, options?: EmitOptions) => void;
 export interface Source {
   readonly name: string;
   /**
-   * Starts emitting. A source of one store resolves once the store has synced and the source has emitted each existing key. It rejects if
-   * `signal` aborts or the store closes first. All other sources resolve at once: `interval`, `deadlines`, `fromEach` (stores that come
-   * and go), and `hintSource` (keys from other code of this process, such as an HTTP handler).
+   * Starts emitting. Resolves once the stores that the source waits for have synced and, for `fromSubscription` of a store, once it has
+   * emitted each existing key. Rejects if `signal` aborts or such a store closes first. A source that waits for no store resolves at once,
+   * for example `interval`, `deadlines`, `fromEach` (stores that come and go), and `hintSource` (keys from other code of this process).
    */
   start(emit: Emit, signal: AbortSignal): Promise<void>;
 }

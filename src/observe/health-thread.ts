@@ -7,14 +7,14 @@ import { type HealthReport, livenessAt, readinessAt } from './health.ts';
 import type { ThreadData, ThreadStarted } from './health-server.ts';
 import { startProbeServer } from './http.ts';
 
-/** `/readyz` asks the event loop for a new report if the last one is older than this, milliseconds. */
+/** `/readyz` asks the main thread for a new report if the last one is older than this, milliseconds. */
 const FRESH_MS = 400;
-/** How long `/readyz` waits for the report that it asked for, milliseconds. A kubelet waits 1 s for the answer by default. */
+/** How long `/readyz` waits for the report that it asked for, milliseconds; then it answers from the last one. A kubelet waits 1 s for the answer by default. */
 const REPORT_WAIT_MS = 600;
 
 const { host, port, report, aliveAtMs } = workerData as ThreadData;
 let last = report;
-/** When `last` arrived, by `threadsMonotonic`. */
+/** When `last` arrived, by `threadsMonotonic`, milliseconds. */
 let lastAtMs = threadsMonotonic();
 /** Settles when the report that the thread asked for arrives; undefined while it awaits none. */
 let awaited: Deferred<void> | undefined;
@@ -24,7 +24,7 @@ parentPort?.on('message', (next: HealthReport) => {
   awaited?.resolve();
   awaited = undefined;
 });
-/** Milliseconds since the event loop last ran. */
+/** Milliseconds since the event loop of the main thread last set `aliveAtMs`, which it does each second. */
 const ageMs = (): number => threadsMonotonic() - (aliveAtMs[0] ?? 0);
 
 async function readiness(): Promise<HealthReport> {

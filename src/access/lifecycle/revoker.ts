@@ -28,19 +28,19 @@ const revocationOrder = [
 
 /**
  * Ends grants: deletes the children, and later the request, and then removes the server's finalizer. Every deletion is idempotent. Reports
- * the end of each grant once; if the process stops meanwhile, the end may be reported twice or not at all.
+ * the end of each grant once; if the process stops between a deletion and the report, the end may be reported twice or not at all.
  */
 export class Revoker {
   readonly #deps: RevokerDeps;
-  /** uids of requests whose RoleBinding this process deleted. */
+  /** uids of requests whose RoleBinding this process deleted, or whose subjects it removed. */
   readonly #roleBindingDeleted = new Set<string>();
-  /** uids of requests whose children are deleted, so that the events of these deletions cause no further calls. */
+  /** uids of requests whose children are deleted. Needed so that the events of these deletions cause no further calls. */
   readonly #childrenDeleted = new Set<string>();
   /** uids of requests without children whose `status.ended` is not verified yet. */
   readonly #unverified = new Set<string>();
-  /** uids of requests whose finalizer this process removed, because a store that lags behind still shows the finalizer. */
+  /** uids of requests whose finalizer this process removed. Needed because a store that lags behind still shows the finalizer. */
   readonly #finalizerRemoved = new Set<string>();
-  /** uids of requests that this process deleted, because a store that lags behind still shows them. */
+  /** uids of requests that this process deleted. Needed because a store that lags behind still shows them. */
   readonly #requestDeleted = new Set<string>();
   /** Decides when the finalizer may be removed (`finalizerUntilMs`). */
   readonly #retention: RequestDeadlines;
@@ -116,13 +116,14 @@ export class Revoker {
     return this.#requestDeleted.has(uid) || this.#finalizerRemoved.has(uid);
   }
 
-  /** Whether the requester's signature is too old to be reused, so that the server no longer holds the name of the request. */
+  /** Whether the server may remove its finalizer: the requester's signature is too old to be reused for a new request of the same name. */
   canRelease(request: RequestView): boolean {
     return this.#retention.hasPassed(request.uid, request.createdAtMs, finalizerUntilMs(request));
   }
 
   /**
-   * Deletes the children of a grant, and reports its end unless an earlier process did. The request stays. Resolves to false without a
+   * Deletes the children of a grant. Reports its end if a child existed, or if no earlier process seems to have reported it. If
+   * `status.ended` is not verified yet and no child existed, leaves the report to `reportUnverified`. The request stays. Resolves to false without a
    * grant, or if an earlier call has succeeded. `denial` is the vote that ended the access, if one did. Rejects as the client does.
    */
   async close(request: RequestView, ending: Ending, signal: AbortSignal, denial?: VoteView): Promise<boolean> {
@@ -138,8 +139,8 @@ export class Revoker {
   }
 
   /**
-   * Reports an end that `close` did not report, because this server might have signed `status.ended`. Call it when the keys have shown that
-   * the server did not.
+   * Reports an end that `close` left unreported, because `status.ended` was not verified yet: if a process with the server's keys signed it,
+   * that process has reported the end. Call this once the signature has proved invalid.
    */
   reportUnverified(request: RequestView): void {
     if (this.#unverified.delete(request.uid)) this.#deps.reporter.revoked(request, 'GrantInvalid');
@@ -152,8 +153,8 @@ export class Revoker {
   }
 
   /**
-   * Deletes every child, and resolves to whether one existed or `deleteRoleBinding` deleted one before. Keeps foreign objects of these
-   * names, and skips a Pod that already terminates within `deletionGraceS`. If the API server forbids a deletion, deletes the other
+   * Deletes every child, and resolves to whether one existed or `deleteRoleBinding` deleted one before. Keeps objects of these names that
+   * the request does not own, and skips a Pod that already terminates within `deletionGraceS`. If the API server forbids a deletion, deletes the other
    * children before it rejects. Rejects at once on any other error, and the caller retries.
    */
   async deleteChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {

@@ -6,7 +6,7 @@ const argv = (description: string) => Type.Optional(listOf(Type.String({ maxLeng
 const keep = (fields: string) =>
   Type.Optional(
     Type.Boolean({
-      description: `Whether the access pod keeps ${fields} of the workload.`,
+      description: `Whether the access pod keeps ${fields} of the workload. Without controllerTargetMutationConfig, it keeps them.`,
       default: false,
     }),
   );
@@ -78,7 +78,7 @@ export const controllerTargetMutationConfig = Type.Object(
   {
     defaultContainerName: Type.Optional(
       objectName(
-        'The container that the fields below change. Default: the container that the annotation kubectl.kubernetes.io/default-container names, else the first.',
+        'The container that command, args, env, resources, and the keep…Probe fields change. Default: the container that the annotation kubectl.kubernetes.io/default-container names, else the first.',
       ),
     ),
     command: argv('Replaces the command of the default container, and empties its args.'),
@@ -109,7 +109,7 @@ export const controllerTargetMutationConfig = Type.Object(
     keepServiceAccount: Type.Optional(
       Type.Boolean({
         description:
-          'Whether the access pod runs under the ServiceAccount of the workload, with its permissions and cloud identity. By default, it runs under the ServiceAccount default, with the image pull secrets of the workload.',
+          'Whether the access pod runs under the ServiceAccount of the workload, for example for its cloud identity. Its token is mounted only if patchSpecOperations sets automountServiceAccountToken to true. By default, it runs under the ServiceAccount default, with the image pull secrets of the workload.',
         default: false,
       }),
     ),
@@ -123,7 +123,10 @@ export const controllerTargetMutationConfig = Type.Object(
       }),
     ),
   },
-  { description: 'How the access pod of a request differs from the pods of the workload.' },
+  {
+    description:
+      'How the access pod of a request differs from the pods of the workload. If absent, the access pod keeps the probes and the topology spread constraints. If present, even if empty, it keeps only those whose keep… field is true.',
+  },
 );
 
 export type ControllerTargetMutationConfig = Static<typeof controllerTargetMutationConfig>;

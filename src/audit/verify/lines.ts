@@ -5,8 +5,8 @@ import { own } from '../../kit/json-value.ts';
 const MAX_LINE = 256 * 1024;
 
 /**
- * The lines of a file, byte for byte: each byte is one character (latin1), because decoding could map two different files to the same
- * text. Drops a carriage return before the newline. The last line may lack its newline.
+ * The lines of a file, byte for byte: each byte is one character (latin1), because decoding as UTF-8 replaces invalid bytes, so two different
+ * files could give the same text. Drops a carriage return before the newline. The last line may lack its newline.
  */
 export async function* byteLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = '';
@@ -26,8 +26,10 @@ const withoutReturn = (line: string): string => (line.endsWith('\r') ? line.slic
 export interface ChainLine {
   readonly chain: string;
   readonly seq: number;
+  /** `hash` of the line before; empty for the first line of a chain. */
   readonly prev: string;
   readonly hash: string;
+  /** Number of lines before this one that could not be written. */
   readonly lost: number;
   /** Whether the line matches its own hash. */
   readonly intact: boolean;
@@ -37,11 +39,11 @@ type LineReading =
   /** A line of a journal. */
   | { readonly is: 'line'; readonly line: ChainLine }
   /** Resembles an audit record, but does not have the format of the journal. */
-  | { readonly is: 'foreign' }
+  | { readonly is: 'recordLike' }
   /** The beginning of a journal line, which a failed write leaves behind. */
   | { readonly is: 'stump'; readonly chain: string | undefined }
   /** A line of another program. */
-  | { readonly is: 'other' };
+  | { readonly is: 'unrelated' };
 
 const journalStart = '{"chain":"';
 const journalLine =
@@ -52,7 +54,7 @@ const journalStartWithChain = /^\{"chain":"([0-9a-f]{24})"/;
 /** Classifies one line of a log. A log collector may have put a prefix before a journal line, for example a time. */
 export function readLine(text: string): LineReading {
   const at = text.indexOf('{');
-  if (at < 0) return { is: 'other' };
+  if (at < 0) return { is: 'unrelated' };
   const json = text.slice(at);
   const found = json.startsWith(journalStart) && journalLine.exec(json);
   if (found) {
@@ -61,14 +63,14 @@ export function readLine(text: string): LineReading {
     const intact = hash('sha256', bytes, 'hex') === lineHash;
     return { is: 'line', line: { chain, seq: Number(seq), prev, hash: lineHash, lost: Number(lost), intact } };
   }
-  if (isRecordLike(json)) return { is: 'foreign' };
+  if (isRecordLike(json)) return { is: 'recordLike' };
   if (json.startsWith(journalStart) && isUnfinished(json))
     return { is: 'stump', chain: journalStartWithChain.exec(json)?.[1] };
-  // Some readers would still find records in such a line, for example two documents on one line.
-  return json.includes(journalStart) || json.includes('"verdict":') ? { is: 'foreign' } : { is: 'other' };
+  // A parser of JSON streams, such as jq, would still find a record in such a line, for example if it has two JSON documents.
+  return json.includes(journalStart) || json.includes('"verdict":') ? { is: 'recordLike' } : { is: 'unrelated' };
 }
 
-/** Length of `,"hash":"…"}`. */
+/** Length of `,"hash":"…"}`, characters. */
 const TAIL = ',"hash":""}'.length + 64;
 
 /** Whether a JSON parser would read the line as an audit record. */

@@ -68,7 +68,7 @@ export class Verifier {
     const reading = readLine(text);
     if (reading.is === 'line') this.#addLine(reading.line, at);
     else if (reading.is === 'stump') this.#unaccounted.push({ at, chain: reading.chain });
-    else if (reading.is === 'foreign') this.#report(inserted(at));
+    else if (reading.is === 'recordLike') this.#report(inserted(at));
   }
 
   /** Ends a file: incomplete lines that no line follows are the remains of its last writes. */

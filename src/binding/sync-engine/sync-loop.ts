@@ -33,7 +33,7 @@ export interface SyncLoopOptions {
   /**
    * Called when the problems, the refused watches, or the number of held-back deletes may have changed. Also called when a list has not
    * completed within 30 s, and when that list completes later. In mode `drain`, also called for each event and each completed list, because
-   * the remaining number may have changed.
+   * the number of objects that must still be cleaned up (`remaining`) may have changed.
    */
   readonly onChange: () => void;
 }
@@ -55,7 +55,7 @@ export interface SyncLoopParts {
 }
 
 const sides = ['consumer', 'provider'] as const;
-/** Time after which an incomplete list is reported as a problem, milliseconds. */
+/** Time after the opening of the loop in which an incomplete list is no problem, milliseconds. */
 const LIST_MS = 30_000;
 
 /** The controller, metrics, and problems of one syncer of bound or claimed objects. */
@@ -157,7 +157,7 @@ export class SyncLoop {
 
   /** Problems of the incomplete lists; empty in the first 30 s. */
   slowLists(): readonly string[] {
-    return (this.#isLate && this.#parts?.unlisted()) || [];
+    return (this.#isPastStart && this.#parts?.unlisted()) || [];
   }
 
   /** The refused watches. */
@@ -166,9 +166,9 @@ export class SyncLoop {
     return sides.flatMap((side) => (this.#parts && refusedWatch(side, resource, this.#parts.watches[side])) ?? []);
   }
 
-  /** Call when a list is complete. Calls `onChange` if the list was late, and always in mode `drain`. */
+  /** Call when a list is complete. Calls `onChange`, except in mode `sync` within 30 s after the opening of the loop. */
   listed(): void {
-    if (this.#isLate || this.#options.mode !== 'sync') this.#options.onChange();
+    if (this.#isPastStart || this.#options.mode !== 'sync') this.#options.onChange();
   }
 
   /** Unregisters the metrics, the listeners, and the timer. The caller stops the controller. */
@@ -185,7 +185,7 @@ export class SyncLoop {
     this.#options.onChange();
   }
 
-  get #isLate(): boolean {
+  get #isPastStart(): boolean {
     return this.#deps.clock.monotonic() - this.#openedAtMs >= LIST_MS;
   }
 

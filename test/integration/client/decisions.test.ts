@@ -66,7 +66,7 @@ describe('a person who uses drawbridge to decide', () => {
       );
     await until('the extension to wait for carol', isPending, { timeoutMs: 30_000, everyMs: 200 });
     const shown = await client.ok(stage.carol, 'show', 'less');
-    assert.match(shown, /^Extensions: +2 times, 8h in total, each after the same approvals as access$/m);
+    assert.match(shown, /^Extensions: +2 times, until access has lasted 8h, each after the same approvals as access$/m);
     assert.match(
       shown,
       /^What Extension-1 would do\nAsked: +12h more\nNew end: +\S+Z \(in 7h\w+\) at the latest, because the template allows 8h in total$/m,

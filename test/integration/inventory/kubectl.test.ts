@@ -161,7 +161,7 @@ describe('kubectl and the inventory', function () {
     await stage.until('the run', async () => (await message()).startsWith('network: running since '));
     await stage.delete('one');
     const expected =
-      /^network: the teardown waits for the run since 20\S+Z to end, at the latest at 20\S+Z; to give up, annotate the entry with abandon\.inventory\.drawbridge\.dev\/network=REASON$/;
+      /^network: the teardown waits for the run that began at 20\S+Z; it ends at 20\S+Z at the latest; to finish without the teardown, annotate the entry with abandon\.inventory\.drawbridge\.dev\/network=REASON$/;
     await stage.until('the message', async () => expected.test(await message()));
     assert.equal(await column('NEXT', 'reconcileruns', '-o', 'wide'), 'once the current run ends');
     await kubectl('annotate', 'clusterinventory', 'one', ...here(), 'abandon.inventory.drawbridge.dev/network=silent');
@@ -219,7 +219,7 @@ describe('kubectl and the inventory', function () {
     await stage.ready('one');
     await stage.delete('one');
     const expected =
-      'network: Deleting (Failed): AccountLocked: cannot delete zone; annotate the entry with force.inventory.drawbridge.dev/network=NEW-VALUE to tear it down again, or with abandon.inventory.drawbridge.dev/network=REASON to give up';
+      'network: Deleting (Failed): AccountLocked: cannot delete zone; annotate the entry with force.inventory.drawbridge.dev/network=NEW-VALUE to repeat the teardown, or with abandon.inventory.drawbridge.dev/network=REASON to finish without it';
     const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
     await stage.until('the message', async () => (await message()) === expected);
     const annotate = (text: string) => kubectl('annotate', 'clusterinventory', 'one', ...here(), text);

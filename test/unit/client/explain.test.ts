@@ -97,7 +97,7 @@ describe('drawbridge explain', () => {
     const notes: readonly (readonly [rule: string, text: string])[] = [
       ['claim', 'approved access begins only when the requester runs start, within 1h'],
       ['start', '--at can be up to 24h ahead; access begins only on Mon, Tue 08:00 to 18:00 Europe/Berlin'],
-      ['extension', 'access can be extended 2 times, 6h in total, without approvals'],
+      ['extension', 'access can be extended 2 times, until access has lasted 6h, without approvals'],
       [
         'emergency',
         'members of oncall can use --emergency, without approvals, max 30m; another person must review it within 72h',

@@ -37,8 +37,8 @@ describe('an approver of an extension', () => {
 
   const extensible: readonly (readonly [extension: object | undefined, text: string])[] = [
     [undefined, 'none'],
-    [allowed, '2 times, 6h in total, each after the same approvals as access'],
-    [{ ...allowed, times: 1, approvals: 'None' }, 'once, 6h in total, without approvals'],
+    [allowed, '2 times, until access has lasted 6h, each after the same approvals as access'],
+    [{ ...allowed, times: 1, approvals: 'None' }, 'once, until access has lasted 6h, without approvals'],
   ];
   for (const [extension, text] of extensible) {
     it(`sees how far the template lets access be extended: ${text}`, async () => {
@@ -56,7 +56,7 @@ describe('an approver of an extension', () => {
       /2099-01-01T06:00:00Z \(in \S+\) at the latest, because the template allows 6h in total$/,
       '2099-01-01T06:00:00Z',
     ],
-    ['5h', undefined, /none: the server would refuse it: NotExtendable: /, 'none: see show'],
+    ['5h', undefined, /none, because the server would refuse it \(NotExtendable\): /, 'none: see show'],
   ];
   for (const [by, extension, end, listed] of outlooks) {
     it(`sees when access would end: ${by} more ends at ${listed}`, async () => {

@@ -72,12 +72,15 @@ export class Transition {
     return lastStart + spacingOf(recentStarts, this.context.monotonicMs);
   }
 
-  /** Stores in `heldBy` that a due run waits because the component has no reachable endpoint. Stores nothing if no run is due. */
+  /**
+   * Stores in `heldBy` why a due run does not start: the reason of `mayRun`, otherwise `Unreachable`, because the circuit breaker admits no
+   * call. Stores nothing if no run is due.
+   */
   recordUnavailableEndpoint(inputs: Inputs): void {
     const { stored } = this.state;
     if (this.#isDue()) this.#storeHeldBy(heldBy(inputs) ?? 'Unreachable');
     const { status } = this.state;
-    // The status of the entry says why the run waits.
+    // The text in the status of the entry depends on `heldBy`, too, so report an unchanged status again.
     if (status && this.state.stored !== stored) this.addEffect({ kind: 'reportStatus', status });
   }
 
@@ -93,7 +96,10 @@ export class Transition {
     return [pending?.dueAt, wake?.at].some((at) => at !== undefined && at <= monotonicMs);
   }
 
-  /** Whether the run still waits for the endpoint. A call that the component did not accept is repeated even if the inputs return. */
+  /**
+   * Whether the run still waits for the endpoint. The server repeats a call that the component did not accept, even if the inputs have
+   * returned to their old values.
+   */
   #isUnreachable(): boolean {
     const record = this.state.stored?.record;
     return record?.heldBy === 'Unreachable' && (wasNotAccepted(record.lastOutcome?.reason) || this.#isDue());
@@ -197,8 +203,8 @@ function rejectionTexts(rejected: KeyState['rejectedReport']): readonly string[]
 }
 
 /**
- * How the suspension of an entry ends, and why the component is not Done: `last`, its last outcome, stays until then. `last` is undefined
- * if no run has ended.
+ * Reason and message of the state Suspended: how a user resumes the entry, and why the component is not Done: no run has ended (`last` is
+ * undefined), a run is due after Done, or the last outcome.
  */
 export const suspendedDetail = (last: LastOutcome | undefined) => ({
   reason: 'Suspended',
@@ -220,15 +226,18 @@ function deletionDetail(record: RunRecord, rejected: KeyState['rejectedReport'])
         }
       : teardownDetail(record);
   if (!isAsynchronous) return noDetail;
-  // No heartbeat extends a run that the deletion interrupts, so the deadline is final.
-  const found = `the teardown waits for the run since ${formatTime(startedAtMs)} to end, at the latest at ${formatTime(deadlineMs)}`;
+  // No heartbeat extends a run that began before the deletion, so the deadline is final.
+  const found = `the teardown waits for the run that began at ${formatTime(startedAtMs)}; it ends at ${formatTime(deadlineMs)} at the latest`;
   return {
     reason: 'Running',
     message: [found, ...rejectionTexts(rejected), abandonHint(component)].join('; '),
   };
 }
 
-/** The last outcome of a teardown. If it is Failed, also what a user can do. No details while a later run is active. */
+/**
+ * The last outcome of a teardown, with what a user can do if it is Failed, or a Retry that the server decided. No details once a later run was
+ * started.
+ */
 function teardownDetail({ component, seq, lastOutcome: last }: RunRecord): StatusDetail {
   if (last?.seq !== seq) return noDetail;
   const reason = last.reason ?? last.outcome;
@@ -240,22 +249,22 @@ function teardownDetail({ component, seq, lastOutcome: last }: RunRecord): Statu
 /** What a user can do about a teardown that failed; undefined if the component itself waits or retries. */
 function teardownRemedy({ outcome, reason }: LastOutcome, component: string): string | undefined {
   if (outcome === 'Failed')
-    return `annotate the entry with ${forceAnnotation(component)}=NEW-VALUE to tear it down again, or with ${abandonAnnotation(component)}=REASON to give up`;
+    return `annotate the entry with ${forceAnnotation(component)}=NEW-VALUE to repeat the teardown, or with ${abandonAnnotation(component)}=REASON to finish without it`;
   return outcome === 'Retry' && reason !== undefined ? abandonHint(component) : undefined;
 }
 
 /** How a user ends the wait for a component's teardown. */
 export const abandonHint = (component: string): string =>
-  `to give up, annotate the entry with ${abandonAnnotation(component)}=REASON`;
+  `to finish without the teardown, annotate the entry with ${abandonAnnotation(component)}=REASON`;
 
-/** State and message of a component whose last run was Done, with other inputs. */
+/** State and message of a component whose inputs or force annotation changed after its last run was Done. */
 const outdated = { state: 'Progressing', message: undefined } as const;
 
-/** Whether the reason is that of a component whose last run was Done, with other inputs. */
+/** Whether the reason says that the inputs or the force annotation changed after Done. */
 export const isOutdatedReason = (reason: string | undefined): boolean =>
   reason === 'InputsChanged' || reason === 'Forced';
 
-/** Whether no other change than that of the force annotation causes the run. */
+/** Whether all triggers are changes of the force annotation or timers, so that no other change causes the run. */
 const isOnlyForced = (triggers: readonly Trigger[]): boolean =>
   triggers.length > 0 && triggers.every((cause) => cause.reason === triggerReasons.forced || isTimer(cause));
 
@@ -293,7 +302,7 @@ function observedInputsOf(record: RunRecord, cause: KeyState['cause']): string |
     : cause?.before.inputsDigest;
 }
 
-/** State of a component that may not run. The status has the reason `why`. */
+/** By the reason why a component may not run: the state in its status. `reason` of the status has the reason itself. */
 export const stateWithoutRun: Readonly<Record<Exclude<NotRunReason, 'Suspended'>, KeyStatus['state']>> = {
   NotApplicable: 'NotApplicable',
   Disabled: 'NotApplicable',

@@ -633,7 +633,7 @@ describe('the status of a teardown', () => {
   for (const [reason, message, outcome] of [
     [
       'Failed',
-      'AccountLocked; annotate the entry with force.inventory.drawbridge.dev/network=NEW-VALUE to tear it down again, or with abandon.inventory.drawbridge.dev/network=REASON to give up',
+      'AccountLocked; annotate the entry with force.inventory.drawbridge.dev/network=NEW-VALUE to repeat the teardown, or with abandon.inventory.drawbridge.dev/network=REASON to finish without it',
       { outcome: 'Failed', message: 'AccountLocked' },
     ],
     ['Retry', 'provider 502', { outcome: 'Retry', message: 'provider 502' }],
@@ -671,7 +671,7 @@ describe('the status of a teardown', () => {
         [
           'Deleting',
           code,
-          'found; to give up, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON',
+          'found; to finish without the teardown, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON',
         ],
       );
     });

@@ -236,7 +236,7 @@ describe('the deletion of an entry', () => {
       [
         'Deleting',
         'Running',
-        'the teardown waits for the run since 2026-11-21T09:00:00Z to end, at the latest at 2026-11-21T09:05:20Z; to give up, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON',
+        'the teardown waits for the run that began at 2026-11-21T09:00:00Z; it ends at 2026-11-21T09:05:20Z at the latest; to finish without the teardown, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON',
       ],
     );
     assert.equal(stage.record.deadlineMs, stage.nowMs + 300_000);

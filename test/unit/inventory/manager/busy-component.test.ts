@@ -145,7 +145,7 @@ describe('an outage of an endpoint', () => {
     [
       'that is deleted meanwhile',
       ({ inventory, ref }) => inventory.delete(ref),
-      `Deleting (Unreachable): ${network}; to give up, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON`,
+      `Deleting (Unreachable): ${network}; to finish without the teardown, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON`,
     ],
     ['whose last call failed before the outage', () => undefined, `Retrying (Unreachable): ${network}`],
   ] as const satisfies readonly (readonly [string, (stage: OutageStage) => void, string])[]) {
