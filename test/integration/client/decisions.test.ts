@@ -73,12 +73,9 @@ describe('a person who uses drawbridge to decide', () => {
     );
     await client.ok(stage.carol, 'approve', 'less', '--max', '5m');
     await ended(running, 0, /access is open until/);
-    const granted = 'Extensions: +by 12h: Granted only (5m|4m59s), until \\S+Z, ';
-    assert.match(
-      await client.ok(client.admin, 'get', 'less'),
-      new RegExp(`^${granted}approved by carol \\(at most 5m\\), still reading$`, 'm'),
-    );
-    assert.match(await client.ok(stage.alice, 'get', 'less'), new RegExp(`^${granted}still reading$`, 'm'));
+    const granted = 'Extensions: +by 12h, because "still reading": Granted only (5m|4m59s), until \\S+Z, approved by ';
+    assert.match(await client.ok(client.admin, 'get', 'less'), new RegExp(`^${granted}carol \\(at most 5m\\)$`, 'm'));
+    assert.match(await client.ok(stage.alice, 'get', 'less'), new RegExp(`^${granted}1 person$`, 'm'));
   });
 
   it('denies a request, and the requester learns why, with exit code 3', async () => {
