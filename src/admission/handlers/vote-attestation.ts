@@ -88,9 +88,11 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
 
 function alreadyVoted(username: string, { request, about, decision }: VoteSpec, votedAtMs: number): Denial {
   const remedy =
-    decision === 'Approve' && about !== 'Review'
-      ? 'to take it back, vote again with spec.decision Deny'
-      : 'it needs no second vote';
+    decision === 'Deny' || about === 'Review'
+      ? 'it needs no second vote'
+      : about === 'Access'
+        ? 'to deny the access, or to end it if it is open, vote with spec.decision Deny'
+        : 'while the extension waits, you can still refuse it with spec.decision Deny';
   return {
     code: 'AlreadyVoted',
     message:

@@ -229,4 +229,4 @@ function sessionProblem(error: unknown): unknown {
   );
 }
 
-const askForRole = 'ask an administrator to bind the ClusterRole drawbridge-session-auditor to you';
+const askForRole = 'ask an administrator to bind the ClusterRole drawbridge-session-auditor of the chart to you';

@@ -384,7 +384,7 @@ describe('access that others approve', () => {
     assert.equal(approvalOf(now)?.votes?.[0]?.voter, 'carol');
     assertDenied(
       await vote(stage.carol, request),
-      /AlreadyVoted: carol has already voted on ExecAccessRequest refused at .*; to take it back, vote again with spec\.decision Deny/,
+      /AlreadyVoted: carol has already voted on ExecAccessRequest refused at .*; to deny the access, or to end it if it is open, vote with spec\.decision Deny/,
     );
   });
 

@@ -78,7 +78,7 @@ describe('votes', () => {
         assert.equal(
           status?.message,
           'AlreadyVoted: carol has already voted on PodAccessRequest debug at 2026-11-21T08:00:00Z, with spec.about Access and ' +
-            'spec.decision Approve; such a vote counts once, and cannot be changed; to take it back, vote again with spec.decision Deny',
+            'spec.decision Approve; such a vote counts once, and cannot be changed; to deny the access, or to end it if it is open, vote with spec.decision Deny',
         );
         assert.equal(status?.code, 409);
         assert.deepEqual(world.votes, [], 'not signed');
