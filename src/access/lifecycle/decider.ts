@@ -15,7 +15,7 @@ import type { Plan } from '../builders/plan.ts';
 import type { OwedReviews } from '../emergency/owed-reviews.ts';
 import { type ChosenDuration, chooseDuration } from '../policy/duration-choice.ts';
 import { durationBoundsOf } from '../policy/emergency-policy.ts';
-import { grantableViolations, rulesViolations } from '../policy/granted-rules.ts';
+import { grantableViolations, rulesViolations, withoutExecViolations } from '../policy/granted-rules.ts';
 import { countsFromOpening, latestOpeningMs } from '../policy/opening.ts';
 import { firstViolation, type Violation } from '../policy/policy.ts';
 import { reasonLink } from '../policy/reason.ts';
@@ -148,6 +148,7 @@ export class Decider {
     const { rules } = accessConfig;
     const ruleViolation =
       rulesViolations(rules)[0] ??
+      withoutExecViolations(accessConfig)[0] ??
       grantableViolations(rules, this.#deps.grantable)[0] ??
       gatewayRulesViolations(accessConfig)[0];
     if (ruleViolation) return this.#deny(request, ruleViolation, signal);

@@ -66,6 +66,18 @@ describe('the rules of a grant', () => {
     assert.deepEqual(role(), grantedRules());
   });
 
+  it('for exec are denied if exec is false, although the template is stored with them', async () => {
+    const exec = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
+    const accessConfig = { allowedGroups: ['devs'], exec: false, rules: [log, exec] };
+    stage.cluster.put(podAccessTemplates, podTemplateManifest({ accessConfig }));
+    stage.ask();
+    await stage.clock.advance(100);
+    assert.deepEqual(
+      stage.lines.map(({ verdict, code }) => [verdict, code]),
+      [['denied', 'InvalidRules']],
+    );
+  });
+
   for (const [title, rules, code] of [
     ['that may not be handed out here', [log, forward], 'NotGrantable'],
     ['on something else than pods', [{ ...log, resources: ['secrets'] }], 'InvalidRules'],
