@@ -2,11 +2,10 @@ import { type Access, accesses } from '../api/access/kinds.ts';
 import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
 import { quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
-import { findObject } from '../kube/client.ts';
 import { usageProblem } from './args.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
-import { Problem } from './problem.ts';
+import { findServed, Problem } from './problem.ts';
 
 /** The short names of the kinds of access, as users type them: `pod/NAME`. */
 export const typeNames = ['pod', 'exec'] as const;
@@ -64,7 +63,7 @@ async function find(
   const { cluster, namespace } = connection;
   const { types, name } = readName(text, resourceOf);
   const objects = await Promise.all(
-    types.map((type) => findObject(cluster.client, resourceOf(type), { namespace, name }, {})),
+    types.map((type) => findServed(cluster.client, resourceOf(type), { namespace, name })),
   );
   const found = types.flatMap((type, index): TypedObject[] => {
     const object = objects[index];

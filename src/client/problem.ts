@@ -1,4 +1,6 @@
+import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
 import { CodedError, describe } from '../kit/errors.ts';
+import type { Client } from '../kube/client.ts';
 import { ApiError, isNotFound, isObjectNotFound, TransportError } from '../kube/errors.ts';
 import { exits } from './command-spec.ts';
 
@@ -47,6 +49,24 @@ export function problemOf(error: unknown): Problem {
 /** Part of the answer of the API server if it serves the group, but not the resource. */
 const notServed = 'could not find the requested resource';
 
+/** Whether the API server does not serve the kind that the call names. */
+const isNotServed = (error: unknown): boolean =>
+  error instanceof ApiError && isNotFound(error) && (!isObjectNotFound(error) || error.message.includes(notServed));
+
+/** Gets the object; undefined if it does not exist. Rejects as the client does, also if the API server does not serve the kind. */
+export async function findServed(
+  client: Pick<Client, 'get'>,
+  resource: Resource,
+  name: ObjectName,
+): Promise<KubeObject | undefined> {
+  try {
+    return await client.get(resource, name);
+  } catch (error) {
+    if (isNotFound(error) && !isNotServed(error)) return undefined;
+    throw error;
+  }
+}
+
 function problemOfApiError(error: ApiError): Problem {
   if (error.code < 500 && error.message.includes(' denied the request: ')) return denialOf(error.message);
   if (error.code === 401) {
@@ -55,7 +75,7 @@ function problemOfApiError(error: ApiError): Problem {
       'the API server does not accept your credentials; they may have expired: log in again, as for kubectl, and check with: kubectl auth whoami',
     );
   }
-  if (isNotFound(error) && (!isObjectNotFound(error) || error.message.includes(notServed))) {
+  if (isNotServed(error)) {
     return new Problem(
       exits.failed,
       'this cluster does not serve the kinds of drawbridge that this command needs; ask an administrator to install that feature (access, binding, or inventory) or to apply its CRDs, or choose another --context',

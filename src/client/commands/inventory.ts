@@ -5,7 +5,6 @@ import type { MissingInput } from '../../api/inventory/fields.ts';
 import { reconcileRunKind } from '../../api/inventory/reconcile-run.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { listIn, own } from '../../kit/json-value.ts';
-import { findObject } from '../../kube/client.ts';
 import { fullName } from '../access-requests.ts';
 import { searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
@@ -13,7 +12,7 @@ import { exits } from '../command-spec.ts';
 import { textIn } from '../journal.ts';
 import { type Column, outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { Problem } from '../problem.ts';
+import { findServed, Problem } from '../problem.ts';
 import { conditionsOf } from '../request-state.ts';
 
 const ready = (object: KubeObject): string =>
@@ -138,7 +137,7 @@ export const inventoryWhy: Command = {
     const connection = await connect();
     const { namespace, cluster } = connection;
     const name = args.positionals[0] ?? '';
-    const entry = await findObject(cluster.client, clusterInventoryKind.resource, { namespace, name }, {});
+    const entry = await findServed(cluster.client, clusterInventoryKind.resource, { namespace, name });
     if (!entry)
       throw new Problem(
         exits.failed,
