@@ -79,7 +79,7 @@ const otherTexts: Readonly<Record<string, string>> = {
   Forced:
     'The last run was Done, but since then the force annotation has changed. A run is due or in progress, as with `InputsChanged`.',
   InputsChanged:
-    'The last run was Done, but since then the inputs, or the registration, have changed. A run waits for its turn, as with `Pending`, is in progress, also after an answer 202, or is repeated, because the component answered 429 or 503. `drawbridge inventory why` shows which of them.',
+    'The last run was Done, but since then the inputs, or the registration, have changed. A run waits for its turn, as with `Pending`, is in progress, also after an answer 202, or is repeated, because the component answered 429 or 503. The message of the ReconcileRun has the last answer.',
   Pending:
     'The first run waits for its turn, or for the answer of the component, or is repeated, because the component answered 429 or 503. At most `maxConcurrent` runs of a component and six runs of an entry are active at a time. No run starts before the server has created the access of the components to the entry, and has proved that the webhook denies writes without a run. If no entry gets a run, see the log of the server.',
   Running:

@@ -20,7 +20,8 @@ export const voteCodes = {
   AlreadyVoted: {
     audience: 'requester',
     meaning: 'The user has already created this vote: for the same request, `spec.about`, and `spec.decision`.',
-    remedy: 'The first vote stays. To take back an approval, vote with `decision: Deny`.',
+    remedy:
+      'The first vote stays. To deny access that you approved, or to end it if it is open, vote with `decision: Deny`.',
   },
   NothingToDecide: {
     audience: 'requester',

@@ -68,7 +68,7 @@ async function runExplain(context: Context): Promise<number> {
     return exits.denied;
   }
   if (!predictsDenial(connection.warnings)) return exits.done;
-  io.printError(`${io.program}: the server would accept it, and then deny it: see what fails above\n`);
+  io.printError(`${io.program}: the server would accept it, and probably deny it then: see what fails above\n`);
   return exits.denied;
 }
 

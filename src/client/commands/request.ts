@@ -108,7 +108,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     const looksForPod = choosesRunningPod(args, type);
     if (looksForPod) io.printError(`not checked running-pod: ${runningPodText}\n`);
     const denialText = predictsDenial(connection.warnings)
-      ? ', and then deny it: see above'
+      ? ', and probably deny it then: see above'
       : looksForPod || connection.warnings.some((warning) => warning.startsWith('not checked '))
         ? ', and may deny it later: see "not checked" above'
         : '';

@@ -70,7 +70,7 @@ async function decisionField(
     case 'approve, deny':
       return ['Approve this', `${program} approve ${target} --template-version ${versionOf(template)}`];
     case 'deny (you approved)':
-      return ['You approved', `to take it back: ${deny}`];
+      return ['You approved', `to deny it instead, or to end open access: ${deny}`];
     case 'deny':
       return ['You can only deny', `${deny}; you are in none of the groups that must approve`];
     default:

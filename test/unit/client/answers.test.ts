@@ -238,7 +238,7 @@ describe('the client says what happened:', () => {
       teams,
       [voted],
       'deny (you approved)',
-      /^You approved: to take it back: drawbridge deny/m,
+      /^You approved: to deny it instead, or to end open access: drawbridge deny/m,
     ],
     ['after an approval that does not count', ['leads'], teams, [ignored], 'approve, deny', /^Approve this: /m],
   ];
