@@ -564,6 +564,22 @@ describe('the client says what happened:', () => {
     assert.match(stdout, / "devs ", sre +peer: 1 of group "leads "$/m);
   });
 
+  for (const command of ['get a', 'explain a', 'revoke a', 'inventory why a']) {
+    it(`that the cluster lacks a feature, and not an object: ${command}`, async () => {
+      const message = 'the server could not find the requested resource';
+      await open({}, (_, answer) => {
+        answer.json(404, { kind: 'Status', code: 404, reason: 'NotFound', message });
+        return true;
+      });
+      const { code, stderr } = await cluster.run(command.split(' '));
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /^drawbridge: this cluster does not serve the kinds of drawbridge that this command needs; /,
+      );
+    });
+  }
+
   it('which command helps, with the name by which the user called it', async () => {
     cluster.program = 'kubectl drawbridge';
     const { stderr } = await cluster.run(['get', 'none']);
