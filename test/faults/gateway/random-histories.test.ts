@@ -230,8 +230,10 @@ describe('sessions, while random events happen in random order', () => {
     };
     const measuring = measure();
     measuring.catch(() => undefined);
-    const endedBy = (leader: boolean): boolean =>
-      sessions.some(({ request, code }) => code === 'Revoked' && endings.get(request)?.byLeader === leader);
+    const endedBy = (leader: boolean): boolean => {
+      const expected = leader ? 'Denied' : 'Revoked';
+      return sessions.some(({ request, code }) => code === expected && endings.get(request)?.byLeader === leader);
+    };
     const hasExpired = (): boolean => sessions.some(({ code }) => code === 'Expired');
     const hasAllEnds = (): boolean => hasExpired() && endedBy(false) && endedBy(true);
     const endsAtMs = Date.now() + lastsMs;
