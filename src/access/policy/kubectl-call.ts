@@ -106,6 +106,8 @@ export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): K
   if (verb === 'exec' && !after[0] && (end >= 0 || others.length === 0)) {
     return ofVerb(verb, `is ${client} exec without a command for the pod`, 'write --, then the command');
   }
+  const misplaced = verb === 'exec' && end >= 0 ? misplacedInExec(others[0], after[0]) : undefined;
+  if (misplaced !== undefined) return { problem: misplaced };
   const ports = verb === 'port-forward' ? afterPod : [];
   if (verb === 'port-forward' && ports.length === 0) {
     return ofVerb(verb, `is ${client} port-forward without a port`, 'write one after the pod, such as 8080:8080');
@@ -180,6 +182,15 @@ function extraWord(verb: Verb, [first, second]: readonly Word[], container: Opti
   );
 }
 
+/** Why `exec` does not run the command as written, by the words after the pod and after `--`; undefined if it does. */
+function misplacedInExec(afterPod: Word | undefined, afterDashes: Word | undefined): string | undefined {
+  if (afterPod !== undefined) {
+    return `has ${shown(afterPod)} between the pod and --, which kubectl ignores; write the whole command for the pod after --`;
+  }
+  if (!afterDashes?.startsWith('-')) return undefined;
+  return `has ${shown(afterDashes)} directly after --, where kubectl reads no option; write options before the --, and after it the command`;
+}
+
 /** The value after `=`. kubectl reads the `=` as a part of the value if nothing follows it after one hyphen. */
 const attachedValue = (name: Word, value: Word): Word | undefined =>
   value === '' && !name.startsWith('--') ? undefined : value;
@@ -199,6 +210,9 @@ const booleans: readonly Word[] = ['1', 't', 'T', 'TRUE', 'true', 'True', '0', '
 /** -1, or a number that is decimal, octal after 0, or hexadecimal after 0x. */
 const lineCount = /^(-1|\+?(0[0-7]{0,15}|[1-9]\d{0,14}|0x[0-9a-f]{1,12}))$/i;
 
+/** The shortest time that kubectl, which rounds `--since` to whole seconds, does not round to zero. */
+const shortestSinceNs = 500_000_000n;
+
 /** Why kubectl does not accept the value of an option; empty if it does, or if a placeholder decides. */
 function valueProblem(name: Word, value: Word | undefined, kind: OptionKind | undefined): readonly string[] {
   if (value === undefined) return ['without a value; write one, or remove the option'];
@@ -214,6 +228,10 @@ function valueProblem(name: Word, value: Word | undefined, kind: OptionKind | un
   const parsed = parseGoDuration(value);
   if ('error' in parsed) return [`whose value ${parsed.error}`];
   if (kind === 'timeout') return [];
+  if (name === '--since' && parsed.ns > 0n && parsed.ns < shortestSinceNs) {
+    const why = 'which kubectl rounds to 0s, and the API server rejects that';
+    return [`with the value ${quote(value)}, ${why}; write at least 500ms`];
+  }
   const isTooShort = parsed.ns < 0n || (parsed.ns === 0n && name === '--pod-running-timeout');
   return isTooShort ? [`with the value ${quote(value)}; write a duration above zero, such as 10m`] : [];
 }

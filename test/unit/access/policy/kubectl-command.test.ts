@@ -34,6 +34,7 @@ describe('the client in an access command', () => {
     `kubectl -c web -it exec ${pod.name} -- sh`,
     `kubectl exec -it -c web ${pod.name} /bin/bash`,
     `kubectl logs --since=0s --tail=+5 ${pod.name}`,
+    `kubectl logs --since=500ms ${pod.name}`,
     `kubectl logs --tail=0x10 ${pod.name}`,
     `kubectl logs --tail=010 -p -f=false --context= --container= ${pod.name}`,
     `kubectl logs ${pod.name} -- web`,
@@ -109,6 +110,16 @@ describe('the client in an access command', () => {
     ],
     [`kubectl exec -it ${pod.name} --`, /is kubectl exec without a command for the pod/],
     [`kubectl exec -it ${pod.name} -- ''`, /is kubectl exec without a command for the pod/],
+    [
+      `kubectl exec -it ${pod.name} sh -- -c 'ls /'`,
+      /has "sh" between the pod and --, which kubectl ignores; write the whole command for the pod after --$/,
+    ],
+    [`kubectl exec ${pod.name} {{ index .Metadata.Labels "team" }} -- sh`, /has "the label" between the pod and --/],
+    [`kubectl exec ${pod.name} sh --`, /is kubectl exec without a command for the pod/],
+    [
+      `kubectl exec ${pod.name} -- -c app sh`,
+      /has "-c" directly after --, where kubectl reads no option; write options before the --, and after it the command$/,
+    ],
     [`kubectl exec --tail=1 ${pod.name} -- sh`, /has the option "--tail"; allowed for exec are/],
     [`kubectl --tail=1 exec ${pod.name} -- sh`, /has the option "--tail"; allowed for exec are/],
     [`kubectl logs -it ${pod.name}`, /has the option "-it"; allowed for logs are/],
@@ -156,6 +167,11 @@ describe('the client in an access command', () => {
       `kubectl logs ${pod.name} --since 1d`,
       /has the option "--since" whose value "1d" has the unknown unit "d"; allowed are numbers with a unit/,
     ],
+    [
+      `kubectl logs ${pod.name} --since=400ms`,
+      /"--since" with the value "400ms", which kubectl rounds to 0s, and the API server rejects that; write at least 500ms$/,
+    ],
+    [`kubectl logs ${pod.name} --since 499999999ns`, /, which kubectl rounds to 0s/],
     [`kubectl logs ${pod.name} --since=-5m`, /"--since" with the value "-5m"; write a duration above zero/],
     [
       `kubectl logs ${pod.name} --pod-running-timeout 30`,
