@@ -36,7 +36,7 @@ export function wordsOf(command: AccessCommand): { readonly words: readonly Word
       isEscaped = false;
       continue;
     }
-    for (const character of segment.text) {
+    for (const { 0: character, index } of segment.text.matchAll(/./gsu)) {
       if (openQuote === undefined && character === ' ') {
         if (word !== undefined) words.push(word);
         word = undefined;
@@ -56,7 +56,7 @@ export function wordsOf(command: AccessCommand): { readonly words: readonly Word
       if (opens) openQuote = character;
       else if (closes) openQuote = undefined;
       else if (isPlain(character, openQuote)) word += character;
-      else return { problem: characterProblem(character, openQuote, words) };
+      else return { problem: characterProblem(segment.text.slice(index), openQuote, words) };
     }
   }
   if (openQuote !== undefined) return { problem: `has an unclosed ${openQuote}; close the quotes` };
@@ -74,29 +74,46 @@ const lookalikes: readonly (readonly [RegExp, string])[] = [
   [/[\u2018-\u201f\u2032\u2033]/, "which no shell reads as a quote; write '"],
   [/\p{Zs}/u, 'which no shell reads as a space; write a space'],
 ];
+/** A word that documentation writes for a value to fill in, such as `<pod>`. */
+const fillIn = /^<[a-z][a-z0-9 _-]*>(?![^ ])/i;
 
-/** Why the command must not have the character after these words, outside of quotes or between double quotes. */
-function characterProblem(character: string, openQuote: '"' | "'" | undefined, words: readonly Word[]): string {
+/** Why the command must not have the first character of `rest` after these words, outside of quotes or between double quotes. */
+function characterProblem(rest: string, openQuote: '"' | "'" | undefined, words: readonly Word[]): string {
+  const character = String.fromCodePoint(rest.codePointAt(0) ?? 0);
   const found = `has ${quote(character)} ${openQuote ? 'between double quotes' : 'outside of quotes'}`;
   const [, lookalike] = lookalikes.find(([pattern]) => pattern.test(character)) ?? [];
-  return `${found}, ${lookalike ?? `which the shell of the requester may interpret; ${remedyFor(character, openQuote, words)}`}`;
+  return `${found}, ${lookalike ?? `which the shell of the requester may interpret; ${remedyFor(character, rest, openQuote, words)}`}`;
 }
 
-function remedyFor(character: string, openQuote: '"' | "'" | undefined, words: readonly Word[]): string {
+const afterShell = "-- sh -c 'COMMAND'";
+
+function remedyFor(character: string, rest: string, openQuote: '"' | "'" | undefined, words: readonly Word[]): string {
   const isForPod = words.includes('exec') && words.includes('--');
   const expands = character === '$' || character === '`';
   const combines = '|&;<>'.includes(character);
+  const [blank] = fillIn.exec(rest) ?? [];
+  if (blank !== undefined) {
+    return `write the value itself instead of ${blank}, or a placeholder, such as {{ .Metadata.Name }} for the pod`;
+  }
   if (!isForPod && expands) return 'write the value itself, or a placeholder, such as {{ .Metadata.Namespace }}';
-  if (openQuote) return 'write single quotes instead of the double quotes';
-  if (isForPod && (expands || combines)) {
-    return "write what a shell of the pod must interpret after sh -c, between single quotes: -- sh -c 'COMMAND'";
+  const isForShell = /^-[a-z]*c$/.test(words.at(-1) ?? '');
+  if (isForPod && (openQuote ? expands && !isForShell : expands || combines)) {
+    return `write what a shell of the pod must interpret after sh -c, between single quotes: ${afterShell}`;
+  }
+  if (openQuote) {
+    const [, escaped] = /^\\([$"`\\])/.exec(rest) ?? [];
+    const unescaped = escaped === undefined ? '' : `, without the backslash before ${escaped}`;
+    return `write single quotes instead of the double quotes${unescaped}`;
   }
   if (combines) return `the command is one call of kubectl: remove ${character} and what follows it`;
   if (!isForPod && '{}'.includes(character)) return 'placeholders have two braces, such as {{ .Metadata.Name }}';
-  return (
-    'outside of quotes only ASCII letters, digits, and _ @ % + = : , . / - are allowed: ' +
-    `put the ${isForPod ? 'text for the pod' : 'value'} between single quotes`
-  );
+  const quoted = `put ${isForPod ? 'text for the program in the pod' : 'the value'} between single quotes`;
+  if (character === '#') return `remove the comment, or ${quoted}`;
+  if (isForPod && '*?[]~{}()\\'.includes(character)) {
+    return `${quoted}; what a shell of the pod must interpret goes after sh -c: ${afterShell}`;
+  }
+  if (character === '\\') return `remove it, or ${quoted}`;
+  return `outside of quotes only ASCII letters, digits, and _ @ % + = : , . / - are allowed: ${quoted}`;
 }
 
 export const shown = (word: Word): string => (word === '' ? 'an empty word' : quote(word.replaceAll('\0', 'the ')));

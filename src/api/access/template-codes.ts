@@ -95,7 +95,7 @@ export const templateCodes = {
     meaning:
       '`accessCommand` is not a `kubectl` or `oc` command to the granted pod, is one that kubectl never accepts, names another namespace, or uses a label or annotation that the pod does not have. Or `exec` is `false`, and the rules do not allow the command.',
     remedy:
-      'Write exec, attach, logs, or port-forward to `{{ .Metadata.Name }}`, with the options and placeholders that the message lists. Put text for the shell in the pod between single quotes.',
+      'Write exec, attach, logs, or port-forward to `{{ .Metadata.Name }}`, with the options and placeholders that the message lists. Put what a shell in the pod must interpret after `sh -c`, between single quotes.',
   },
   InvalidPodSpec: {
     audience: 'author',

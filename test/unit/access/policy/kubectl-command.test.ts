@@ -216,6 +216,10 @@ describe('the client in an access command', () => {
   const oneCall = /; the command is one call of kubectl: remove (.) and what follows it$/;
   const value = /; write the value itself, or a placeholder, such as \{\{ \.Metadata\.Namespace \}\}$/;
   const singleQuotes = /; write single quotes instead of the double quotes$/;
+  const textOrCommand =
+    /; put text for the program in the pod between single quotes; what a shell of the pod must interpret goes after sh -c: -- sh -c 'COMMAND'$/;
+  const fillIn =
+    /; write the value itself instead of (<.+>), or a placeholder, such as \{\{ \.Metadata\.Name \}\} for the pod$/;
   /** A command, what to do about it, and the command after that. */
   const corrected: [string, RegExp, string][] = [
     [`kubectl logs ${pod.name} | grep error`, oneCall, `kubectl logs ${pod.name}`],
@@ -252,10 +256,45 @@ describe('the client in an access command', () => {
       `kubectl logs ${pod.name}`,
     ],
     [
-      `kubectl exec ${pod.name} -- grep a* x`,
-      /; outside of quotes only ASCII letters, digits, and _ .* are allowed: put the text for the pod between single quotes$/,
-      `kubectl exec ${pod.name} -- grep 'a*' x`,
+      `kubectl exec ${pod.name} -- sh -c "echo \\"a\\""`,
+      /; write single quotes instead of the double quotes, without the backslash before "$/,
+      `kubectl exec ${pod.name} -- sh -c 'echo "a"'`,
     ],
+    [`kubectl exec ${pod.name} -- echo "$HOME"`, inPod, `kubectl exec ${pod.name} -- sh -c 'echo "$HOME"'`],
+    [`kubectl exec ${pod.name} -- bash -lc "$CMD"`, singleQuotes, `kubectl exec ${pod.name} -- bash -lc '$CMD'`],
+    [`kubectl exec ${pod.name} -- grep a* x`, textOrCommand, `kubectl exec ${pod.name} -- grep 'a*' x`],
+    [`kubectl exec ${pod.name} -- ls *`, textOrCommand, `kubectl exec ${pod.name} -- sh -c 'ls *'`],
+    [`kubectl exec ${pod.name} -- ls a?`, textOrCommand, `kubectl exec ${pod.name} -- sh -c 'ls a?'`],
+    [`kubectl exec ${pod.name} -- ls [ab]`, textOrCommand, `kubectl exec ${pod.name} -- sh -c 'ls [ab]'`],
+    [`kubectl exec ${pod.name} -- cat ~/x`, textOrCommand, `kubectl exec ${pod.name} -- sh -c 'cat ~/x'`],
+    [`kubectl exec ${pod.name} -- ls {a,b}`, textOrCommand, `kubectl exec ${pod.name} -- bash -c 'ls {a,b}'`],
+    [`kubectl exec ${pod.name} -- (ls)`, textOrCommand, `kubectl exec ${pod.name} -- sh -c '(ls)'`],
+    [`kubectl exec ${pod.name} -- ls a\\ b`, textOrCommand, `kubectl exec ${pod.name} -- ls 'a b'`],
+    [
+      `kubectl exec ${pod.name} -- sh # shell`,
+      /has "#" outside of quotes, .*; remove the comment, or put text for the program in the pod between single quotes$/,
+      `kubectl exec ${pod.name} -- sh`,
+    ],
+    [
+      `kubectl logs ${pod.name} # logs`,
+      /; remove the comment, or put the value between single quotes$/,
+      `kubectl logs ${pod.name}`,
+    ],
+    [
+      `kubectl logs \\ ${pod.name}`,
+      /has "\\\\" outside of quotes, .*; remove it, or put the value between single quotes$/,
+      `kubectl logs ${pod.name}`,
+    ],
+    [
+      `kubectl exec ${pod.name} -- grep ^a!é`,
+      /has "\^" outside .*; outside of quotes only ASCII letters, digits, and _ .* are allowed: put text for the program in the pod between single quotes$/,
+      `kubectl exec ${pod.name} -- grep '^a!é'`,
+    ],
+    ['kubectl exec -ti <pod> -- sh', fillIn, `kubectl exec -ti ${pod.name} -- sh`],
+    [`kubectl logs <pod-name> -n payments`, fillIn, `kubectl logs ${pod.name} -n payments`],
+    [`kubectl exec -c <your container> ${pod.name} -- sh`, fillIn, `kubectl exec -c app ${pod.name} -- sh`],
+    [`kubectl exec ${pod.name} -- <command>`, fillIn, `kubectl exec ${pod.name} -- ls`],
+    [`kubectl exec ${pod.name} -- wc < /x`, inPod, `kubectl exec ${pod.name} -- sh -c 'wc < /x'`],
     [
       `kubectl exec --context prod(eu) ${pod.name} -- sh`,
       /; outside of quotes only ASCII letters, .* are allowed: put the value between single quotes$/,
