@@ -1,5 +1,6 @@
 import { chooseDuration } from '../access/policy/duration-choice.ts';
 import { durationBoundsOf } from '../access/policy/emergency-policy.ts';
+import { setDeadlineMs } from '../access/policy/pod-deadline.ts';
 import type { AccessConfig } from '../api/access/template-spec.ts';
 import type { KubeObject } from '../api/object.ts';
 import { parseTime } from '../kit/clock.ts';
@@ -13,7 +14,7 @@ interface Duration {
   readonly allowed: string | undefined;
   /** What the requester asked for; undefined if they asked for the default of the template. */
   readonly asked: string | undefined;
-  /** Whether `allowed` is shorter than `asked`. */
+  /** Whether `allowed` is shorter than `asked` or, without that, than the default of the template. */
   readonly isShortened: boolean;
 }
 
@@ -21,7 +22,8 @@ function durationOf(request: KubeObject, template: KubeObject | undefined): Dura
   const asked = specOf(request).duration;
   const ms = grantedMs(request) ?? (template && expectedMs(request, template));
   if (ms === undefined) return { allowed: undefined, asked, isShortened: false };
-  return { allowed: span(ms), asked, isShortened: asked !== undefined && lessThanAsked(ms, asked) !== undefined };
+  const wanted = asked ?? (template && templateSpecOf(template).accessConfig?.defaultDuration);
+  return { allowed: span(ms), asked, isShortened: wanted !== undefined && lessThanAsked(ms, wanted) !== undefined };
 }
 
 /** The granted duration without extensions, milliseconds; undefined before the grant. */
@@ -34,15 +36,16 @@ function grantedMs(request: KubeObject): number | undefined {
 
 /** The duration that the server would grant, milliseconds; undefined if it would refuse the duration. */
 function expectedMs(request: KubeObject, template: KubeObject): number | undefined {
-  const [spec, config] = [specOf(request), templateSpecOf(template).accessConfig];
-  const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, (config ?? {}) as AccessConfig));
-  return 'code' in chosen ? undefined : chosen.grantedMs;
+  const [spec, templateSpec] = [specOf(request), templateSpecOf(template)];
+  const config = (templateSpec.accessConfig ?? {}) as AccessConfig;
+  const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, config));
+  return 'code' in chosen ? undefined : Math.min(chosen.grantedMs, setDeadlineMs(templateSpec));
 }
 
 /** How long access of a request lasts, in a cell of a table: `30m`, `2h of 9h`, or, if the user may not read the template, `default`. */
 export function shortDurationText(request: KubeObject, template: KubeObject | undefined): string {
   const { allowed, asked, isShortened } = durationOf(request, template);
-  return isShortened ? `${allowed} of ${asked}` : (allowed ?? asked ?? 'default');
+  return isShortened && asked !== undefined ? `${allowed} of ${asked}` : (allowed ?? asked ?? 'default');
 }
 
 /** How long access of a request lasts, on a line: `30m, the default of the template`, or `9h, shortened to 2h`. Empty if unknown. */
@@ -50,5 +53,6 @@ export function durationText(request: KubeObject, template: KubeObject | undefin
   const { allowed, asked, isShortened } = durationOf(request, template);
   if (asked !== undefined) return isShortened ? `${asked}, shortened to ${allowed}` : asked;
   if (allowed === undefined) return '';
-  return statusOf(request).grant ? allowed : `${allowed}, the default of the template`;
+  if (statusOf(request).grant) return allowed;
+  return `${allowed}, ${isShortened ? 'the most that the template allows' : 'the default of the template'}`;
 }

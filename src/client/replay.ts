@@ -1,5 +1,6 @@
 import { chooseDuration } from '../access/policy/duration-choice.ts';
 import { decidingGroupsOf, durationBoundsOf } from '../access/policy/emergency-policy.ts';
+import { setDeadlineMs } from '../access/policy/pod-deadline.ts';
 import { firstViolation, type Violation } from '../access/policy/policy.ts';
 import { grantPolicy, type RequestInput } from '../access/policy/request-policy.ts';
 import { votesNeeded } from '../access/policy/vote-count.ts';
@@ -186,9 +187,9 @@ function specIn(record: object, templateName: string): RequestSpec {
 }
 
 /** The duration that the template would grant, milliseconds; undefined if the requested duration or one in the template is invalid. */
-function durationMs({ spec: { accessConfig } }: ReviewedTemplate, spec: RequestSpec): number | undefined {
-  const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, accessConfig));
-  return 'code' in chosen ? undefined : chosen.grantedMs;
+function durationMs({ spec: template }: ReviewedTemplate, spec: RequestSpec): number | undefined {
+  const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, template.accessConfig));
+  return 'code' in chosen ? undefined : Math.min(chosen.grantedMs, setDeadlineMs(template));
 }
 
 const approvalsNeeded = ({ spec: { accessConfig } }: ReviewedTemplate, spec: RequestSpec): number =>

@@ -11,6 +11,7 @@ import { deletionGraceS } from '../../rbac/applier.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import { renderAccessMessage } from '../policy/kubectl-command.ts';
 import { isObjectName } from '../policy/names.ts';
+import { isDeadline } from '../policy/pod-deadline.ts';
 import type { Violation } from '../policy/policy.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import { targetKey } from '../stores/access-views.ts';
@@ -253,7 +254,7 @@ function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccess
     ...rest,
     ...(keepsNode && nodeName !== undefined ? { nodeName } : {}),
     automountServiceAccountToken: rest['automountServiceAccountToken'] === true,
-    activeDeadlineSeconds: typeof deadlineS === 'number' && deadlineS >= 1 ? Math.min(deadlineS, grantedS) : grantedS,
+    activeDeadlineSeconds: isDeadline(deadlineS) ? Math.min(deadlineS, grantedS) : grantedS,
     ...(keepsGrace(templateSpec) ? {} : { terminationGracePeriodSeconds: shortGrace(rest) }),
   };
 }

@@ -6,6 +6,7 @@ import { keyOf } from '../../api/object.ts';
 import { readObject } from '../../api/schema/kind.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
 import { durationText } from '../../kit/go-duration.ts';
+import { own } from '../../kit/json-value.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { subjectsOf } from '../../rbac/roles.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
@@ -141,8 +142,9 @@ export class Decider {
     const fromOpening = countsFromOpening(request.spec, template.spec.accessConfig);
     // Timestamps have whole seconds.
     const startMs = fromOpening ? Math.floor(this.#deps.clock.now() / 1000) * 1000 : request.createdAtMs;
-    const durationMs = Math.min(duration.grantedMs, opening.maxMs);
-    if (startMs + durationMs <= this.#deps.clock.now()) return this.#deny(request, tooLate, signal);
+    const approvedMs = Math.min(duration.grantedMs, opening.maxMs);
+    const isTooLate = (ms: number): boolean => startMs + ms <= this.#deps.clock.now();
+    if (isTooLate(approvedMs)) return this.#deny(request, tooLate, signal);
 
     const { accessConfig } = template.spec;
     const { rules } = accessConfig;
@@ -154,7 +156,7 @@ export class Decider {
     if (ruleViolation) return this.#deny(request, ruleViolation, signal);
 
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? noRequester);
-    const terms = { subjects, durationMs };
+    const terms = { subjects, durationMs: approvedMs };
     const planned = await this.#deps.kind.plan(request, template, terms, signal);
     if ('violation' in planned) {
       const { violation } = planned;
@@ -162,6 +164,11 @@ export class Decider {
         ? this.#waitUntilReady(request, template, opening, { votes, link, notReady: violation, entries }, signal)
         : this.#deny(request, violation, signal);
     }
+
+    // The pod may end earlier by its template. Then the access ends with it, so that no one reads a later end.
+    const podMs = podDurationMs(planned.plan);
+    const durationMs = Math.min(approvedMs, podMs);
+    if (isTooLate(durationMs)) return this.#deny(request, tooLate, signal);
 
     const grant = this.#signedGrant(request, template, planned.plan, {
       startsAt: fromOpening ? formatTime(startMs) : undefined,
@@ -177,10 +184,10 @@ export class Decider {
     // opened may remain.
     if (review) await this.#deps.reviews.add(review, signal);
     const approved = review ? openedByEmergency(review) : fromOpening ? approvedBy(opening, votes) : undefined;
-    const approvedFor =
-      durationMs < duration.grantedMs ? `; approved for ${durationText(BigInt(durationMs) * 1_000_000n)}` : '';
+    const approvedFor = approvedMs < duration.grantedMs ? `; approved for ${textOf(approvedMs)}` : '';
+    const podEnds = podMs < approvedMs ? `; the pod ends after ${textOf(podMs)} by its activeDeadlineSeconds` : '';
     const details = {
-      duration: `${duration.message}${approvedFor}`,
+      duration: `${duration.message}${approvedFor}${podEnds}`,
       notes: planned.plan.notes ?? [],
       reasonLink: link,
       approved,
@@ -324,6 +331,14 @@ export class Decider {
     });
   }
 }
+
+/** The time after which the kubelet ends the pod that the plan creates, milliseconds. Infinity for a pod that exists already. */
+function podDurationMs({ pod }: Plan): number {
+  const seconds = own(pod?.spec, 'activeDeadlineSeconds');
+  return typeof seconds === 'number' ? seconds * 1000 : Number.POSITIVE_INFINITY;
+}
+
+const textOf = (ms: number): string => durationText(BigInt(ms) * 1_000_000n);
 
 /** Input of `#grant` besides the request and its template. */
 interface Openable {

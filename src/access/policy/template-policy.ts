@@ -2,11 +2,11 @@ import type { TemplateSpec } from '../../api/access/kinds.ts';
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
 import { quote } from '../../kit/errors.ts';
-import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
+import { durationText, parseGoDuration } from '../../kit/go-duration.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
-import { verifyDurations } from './duration-choice.ts';
+import { longestAccessMs, verifyDurations } from './duration-choice.ts';
 import {
   grantableRemedy,
   grantableViolations,
@@ -20,6 +20,7 @@ import { accessCommandNotes, accessCommandRemedy, accessCommandViolation } from 
 import { isObjectName } from './names.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import { grantToViolations } from './people-policy.ts';
+import { isDeadline, setDeadline } from './pod-deadline.ts';
 import { type Check, type RuleBook, refuse, type Violation } from './policy.ts';
 import { reasonConfigViolation } from './reason.ts';
 import { gatewayRulesViolations, sessionOf, sessionViolations } from './session-policy.ts';
@@ -287,7 +288,7 @@ export function templateWarnings({ kind, namespace, spec, grantable }: TemplateI
     );
   }
   const hasRef = own(spec, 'controllerTargetRef') !== undefined;
-  warnings.push(...shortDeadlineWarnings(spec));
+  warnings.push(...deadlineWarnings(spec));
   if (hasRef && own(spec, 'podSpec') !== undefined) {
     warnings.push(
       'spec.controllerTargetRef and spec.podSpec are both set: the server ignores podSpec; remove one of them',
@@ -301,28 +302,22 @@ export function templateWarnings({ kind, namespace, spec, grantable }: TemplateI
   return warnings;
 }
 
-/** A warning for each value of the template by which the kubelet ends the access pod before its default duration. */
-function shortDeadlineWarnings(spec: TemplateSpec): string[] {
-  const { defaultDuration } = spec.accessConfig;
-  const parsed = parseGoDuration(defaultDuration);
-  if ('error' in parsed) return [];
-  const leastS = Math.ceil(toMilliseconds(parsed.ns) / 1000);
-  const field = 'spec.controllerTargetMutationConfig.patchSpecOperations';
-  const patched = (mutationOf(spec)?.patchSpecOperations ?? []).flatMap((raw, index) =>
-    (own(raw, 'op') === 'add' || own(raw, 'op') === 'replace') && own(raw, 'path') === '/spec/activeDeadlineSeconds'
-      ? [{ where: `${field}[${index}]`, seconds: own(raw, 'value') }]
-      : [],
-  );
-  const deadlines = own(spec, 'controllerTargetRef')
-    ? patched
-    : [{ where: 'spec.podSpec', seconds: own(own(spec, 'podSpec'), 'activeDeadlineSeconds') }];
-  return deadlines.flatMap(({ where, seconds }) =>
-    typeof seconds === 'number' && seconds >= 1 && seconds < leastS
-      ? [
-          `${where} sets activeDeadlineSeconds to ${seconds}, so the kubelet ends the pod after ${seconds} s, although defaultDuration is ${defaultDuration}; raise it to at least ${leastS}, or remove it`,
-        ]
-      : [],
-  );
+/** A warning if the template sets a deadline of the access pod that is shorter than its longest access, or that the server ignores. */
+function deadlineWarnings(spec: TemplateSpec): string[] {
+  const set = setDeadline(spec);
+  if (!set) return [];
+  const { where, seconds } = set;
+  if (!isDeadline(seconds)) {
+    return [
+      `${where} sets activeDeadlineSeconds to ${JSON.stringify(seconds)?.slice(0, 64)}, which is not a number from 1 up, so the server uses the granted time instead; remove it`,
+    ];
+  }
+  const longestMs = longestAccessMs(spec.accessConfig, true) ?? 0;
+  if (seconds * 1000 >= longestMs) return [];
+  const [shown, longest] = [seconds * 1000, longestMs].map((ms) => durationText(BigInt(Math.round(ms)) * 1_000_000n));
+  return [
+    `${where} sets activeDeadlineSeconds to ${seconds}, so access ends after ${shown} at the latest, although the durations of the template allow ${longest}; raise it to at least ${Math.ceil(longestMs / 1000)}, or remove it`,
+  ];
 }
 
 /** Whether both are Go durations, and the first is shorter. */

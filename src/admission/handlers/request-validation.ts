@@ -3,6 +3,7 @@ import { askedFields } from '../../access/policy/asked-fields.ts';
 import { chooseDuration } from '../../access/policy/duration-choice.ts';
 import { decidingGroupsOf, durationBoundsOf } from '../../access/policy/emergency-policy.ts';
 import type { LimitUse } from '../../access/policy/limits.ts';
+import { setDeadlineMs } from '../../access/policy/pod-deadline.ts';
 import { explain, explanationLines, firstViolation, violationWarning } from '../../access/policy/policy.ts';
 import {
   createRequestPolicy,
@@ -13,6 +14,7 @@ import {
 import { updateRequestPolicy } from '../../access/policy/request-update-policy.ts';
 import { accessOfRequest, type RequestKind, type RequestSpec } from '../../api/access/kinds.ts';
 import { type Read, readBySchema } from '../../api/schema/read.ts';
+import { durationText } from '../../kit/go-duration.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
 import { type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
@@ -163,11 +165,19 @@ function planWarnings(kind: RequestKind, template: TemplateState): string[] {
   ];
 }
 
-/** A warning if the template shortens the requested duration; otherwise empty. */
+/** A warning if the template shortens the requested duration, or ends its pod before it; otherwise empty. */
 function durationWarnings(spec: RequestSpec, template: TemplateState): string[] {
   if (!template.found) return [];
   const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, template.spec.accessConfig));
-  return 'clamped' in chosen && chosen.clamped ? [`spec.duration: ${chosen.message}`] : [];
+  if ('code' in chosen) return [];
+  const seconds = setDeadlineMs(template.spec) / 1000;
+  if (seconds * 1000 < chosen.grantedMs) {
+    const longest = durationText(BigInt(Math.round(seconds)) * 1_000_000_000n);
+    return [
+      `access lasts at most ${longest}, because the template sets activeDeadlineSeconds of its pod to ${seconds}`,
+    ];
+  }
+  return chosen.clamped ? [`spec.duration: ${chosen.message}`] : [];
 }
 
 function templateOf(spec: unknown): { template?: string } {

@@ -138,6 +138,18 @@ describe('validation of requests', () => {
     assert.deepEqual(response.warnings, ["spec.duration: requested 9 h, granted the template's maximum of 2 h"]);
   });
 
+  it('warns if the template ends the pod before the granted time', async () => {
+    const patchSpecOperations = [{ op: 'add' as const, path: '/spec/activeDeadlineSeconds', value: 5 }];
+    const ready = readyTemplate();
+    assert.ok(ready.found);
+    const spec = { ...ready.spec, controllerTargetMutationConfig: { patchSpecOperations } };
+    world.template = () => Promise.resolve({ ...ready, spec });
+    const warning = 'access lasts at most 5 s, because the template sets activeDeadlineSeconds of its pod to 5';
+    assert.deepEqual((await create(stamped())).warnings, [warning]);
+    assert.equal((await create(stamped({ duration: '5s' }))).warnings, undefined);
+    assert.deepEqual((await create(stamped({ duration: '9h' }))).warnings, [warning]);
+  });
+
   it('denies new requests, and only these, while the journal cannot be written', async () => {
     world.journalWorks = false;
     const response = await create(stamped());

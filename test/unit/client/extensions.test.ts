@@ -120,6 +120,21 @@ describe('an approver', () => {
     });
   }
 
+  for (const [title, over, spec] of [
+    ['the emergency maximum instead of a longer default', {}, { emergency: true }],
+    ['the time after which the kubelet ends the pod', { podSpec: { activeDeadlineSeconds: 1800 } }, {}],
+  ] as const) {
+    it(`sees ${title}`, async () => {
+      await cluster?.close();
+      const limited = { ...template, spec: { ...template.spec, ...over } };
+      cluster = await ScriptedCluster.open({
+        podaccessrequests: [request(spec, waits)],
+        podaccesstemplates: [limited],
+      });
+      assert.match((await cluster.run(['show', 'a'])).stdout, /^Duration: +30m, the most that the template allows$/m);
+    });
+  }
+
   it('sees that no one approved an emergency, and its maximum', async () => {
     await cluster.close();
     const found = request({ emergency: true }, owed);

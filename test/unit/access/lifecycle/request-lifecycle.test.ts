@@ -79,6 +79,54 @@ describe('the lifecycle of a request', () => {
     });
   });
 
+  describe('for a pod that the kubelet ends before the requested time', () => {
+    const patchSpecOperations = [{ op: 'add', path: '/spec/activeDeadlineSeconds', value: 60 }];
+    beforeEach(async () => {
+      stage.configure(
+        { extension: { times: 1, total: '1h', approvals: 'None' } },
+        { controllerTargetMutationConfig: { patchSpecOperations } },
+      );
+      await stage.pass();
+    });
+
+    it('ends with the pod, and says why', async () => {
+      await granted();
+      const { expiresAt, conditions = [] } = stage.status;
+      assert.equal(Date.parse(expiresAt ?? '') - Date.parse(stage.request?.metadata.creationTimestamp ?? ''), minute);
+      const messageOf = (wanted: string) => conditions.find(({ type }) => type === wanted)?.message;
+      assert.equal(
+        messageOf('AccessDurationsValid'),
+        '10 min, as requested; the pod ends after 1 min by its activeDeadlineSeconds',
+      );
+      assert.equal(messageOf('AccessShortened'), 'asked for 10 min, granted 1 min');
+      await stage.pass(minute);
+      assert.deepEqual(childrenLeft(), []);
+    });
+
+    it('opens with the same plan after a restart', async () => {
+      stage.cluster.fault = ({ verb, plural }) => {
+        if (verb === 'create' && plural === 'roles') throw new ApiError(500, 'InternalError', 'not now');
+      };
+      stage.ask();
+      await stage.pass();
+      await stage.stop();
+      stage.cluster.fault = () => {};
+      await stage.start();
+      await stage.pass(3000);
+      assert.ok(stage.isOpen);
+    });
+
+    it('is denied with TooLate if that end has passed before access could open', async () => {
+      await stage.stop();
+      stage.ask();
+      await stage.pass(2 * minute);
+      await stage.start();
+      await stage.pass();
+      assert.deepEqual(childrenLeft(), []);
+      assert.equal(stage.lines.at(-1)?.code, 'TooLate');
+    });
+  });
+
   it('is denied with PlanChanged, and the reason, if its workload is deleted before its Role is created', async () => {
     let faults = 1;
     stage.cluster.fault = ({ verb, plural }) => {

@@ -681,12 +681,30 @@ describe('template policy', () => {
     [
       'a patch by which the kubelet ends the pod before its access',
       op({ op: 'add', path: '/spec/activeDeadlineSeconds', value: 5 }),
-      /^spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\] sets activeDeadlineSeconds to 5, so the kubelet ends the pod after 5 s, although defaultDuration is 1h; raise it to at least 3600, or remove it$/,
+      /^spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\] sets activeDeadlineSeconds to 5, so access ends after 5 s at the latest, although the durations of the template allow 24 h; raise it to at least 86400, or remove it$/,
     ],
     [
-      'a podSpec by which the kubelet ends the pod before its access',
-      template({ podSpec: { ...podSpec, activeDeadlineSeconds: 3599 } }),
-      /^spec\.podSpec sets activeDeadlineSeconds to 3599, so .* at least 3600, or remove it$/,
+      'a podSpec by which the kubelet ends the pod before its longest access',
+      template({ podSpec: { ...podSpec, activeDeadlineSeconds: 86_399 } }),
+      /^spec\.podSpec sets activeDeadlineSeconds to 86399, so .* at least 86400, or remove it$/,
+    ],
+    [
+      'a podSpec by which the kubelet ends the pod before access with all extensions',
+      template(
+        { podSpec: { ...podSpec, activeDeadlineSeconds: 86_400 } },
+        { extension: { times: 2, total: '26h', approvals: 'None' } },
+      ),
+      /^spec\.podSpec sets activeDeadlineSeconds to 86400, so .* allow 26 h; raise it to at least 93600, or remove it$/,
+    ],
+    [
+      'a patch with a deadline that the server does not use',
+      op({ op: 'replace', path: '/spec/activeDeadlineSeconds', value: '300' }),
+      /^spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\] sets activeDeadlineSeconds to "300", which is not a number from 1 up, so the server uses the granted time instead; remove it$/,
+    ],
+    [
+      'a podSpec with the deadline 0',
+      template({ podSpec: { ...podSpec, activeDeadlineSeconds: 0 } }),
+      /^spec\.podSpec sets activeDeadlineSeconds to 0, which is not a number from 1 up, so the server uses the granted time instead; remove it$/,
     ],
     [
       'a link that no request gets',
@@ -712,12 +730,16 @@ describe('template policy', () => {
     assert.deepEqual(templateWarnings(template({ podSpec }, { accessCommand, session: { via: 'Gateway' } })), []);
   });
 
-  it('has no warning about a deadline of the pod that is no shorter than its access, or that has no effect', () => {
+  it('has no warning about a deadline of the pod that is no shorter than its longest access, or that is removed', () => {
     const deadline = (activeDeadlineSeconds: unknown) => template({ podSpec: { ...podSpec, activeDeadlineSeconds } });
     const inputs = [
-      deadline(3600),
-      deadline(0),
-      deadline('5'),
+      deadline(86_400),
+      mutation({
+        patchSpecOperations: [
+          { op: 'add', path: '/spec/activeDeadlineSeconds', value: 5 },
+          { op: 'remove', path: '/spec/activeDeadlineSeconds' },
+        ],
+      }),
       op({ op: 'remove', path: '/spec/activeDeadlineSeconds' }),
     ];
     for (const input of inputs) assert.deepEqual(templateWarnings(input), []);
