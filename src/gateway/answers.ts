@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { own } from '../kit/json-value.ts';
 
-/** A refusal, as the caller and the audit journal get it. */
+/** The refusal of a call. */
 export interface Refusal {
   /** HTTP status. */
   readonly status: 400 | 401 | 403 | 404 | 405 | 429 | 502 | 503;
@@ -75,7 +75,7 @@ export function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
   endSocket(socket, `${head(`${refusal.status} ${titles[refusal.status]}`, headers)}${body}`);
 }
 
-/** Headers of the API server's answers that reach the client. */
+/** Headers of the API server's answers that `relay` passes to the client. */
 const relayed = ['audit-id', 'cache-control', 'content-encoding', 'content-type', 'warning'];
 
 /** Passes the API server's answer on while it arrives. If the answer breaks off, closes the client's connection. */

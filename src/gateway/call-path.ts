@@ -30,8 +30,8 @@ const AMBIGUOUS = /[%\\]|\/\/|\/\.|[^\x21-\x7e]/;
 
 /**
  * Parses `target`, the path and query of a call as the API server sent them. Returns undefined if the gateway does not serve the path. Also
- * returns undefined for a path that two parsers could understand differently, because the API server decodes `%2f` and `%2e` after it has
- * checked the permission of the caller.
+ * returns undefined for a path that two parsers could understand differently: the API server may have checked the caller's permission for
+ * another path.
  */
 export function readCall(target: string): GatewayCall | undefined {
   const question = target.indexOf('?');

@@ -12,7 +12,7 @@ const groupVersion = `${gatewayGroup}/${gatewayVersion}`;
 const version = { groupVersion, version: gatewayVersion };
 const group = { name: gatewayGroup, versions: [version], preferredVersion: version };
 /**
- * The resources of the gateway. They have no verbs list and watch, so the namespace controller does not call the gateway when it deletes a
+ * The resources of the gateway. They have no verb `delete`, so the namespace controller does not try to delete them when it deletes a
  * namespace.
  */
 const served = [

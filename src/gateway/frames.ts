@@ -1,12 +1,12 @@
 /**
- * Frames of WebSockets (RFC 6455) in one direction. The gateway passes the bytes of a stream on unchanged. It also parses them, to know
- * where it may insert a frame.
+ * Frames of WebSockets (RFC 6455) in one direction. The gateway passes the bytes of a stream on unchanged. It also parses them, to read the
+ * messages, and to know where it may insert a frame.
  */
 
 /** Opcodes of frames. */
 export const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 
-/** Maximum size of the payload of a frame, bytes. Clients of Kubernetes send at most 64 KiB, and its servers less. */
+/** Maximum size of the payload of a frame, bytes. */
 export const MAX_PAYLOAD = 16 * 1024 * 1024;
 
 /** A frame breaks the protocol. The message says how, such as `a frame is not masked`. */

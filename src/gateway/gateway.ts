@@ -42,7 +42,7 @@ interface GatewayDeps {
   readonly log: Log;
 }
 
-/** What the gateway does with a call. A refusal without `audit` gets no audit line, because its user or its grant is unknown. */
+/** What the gateway does with a call. A refusal gets an audit line only if `audit` names its user and its grant. */
 type Outcome =
   | { readonly kind: 'document'; readonly contentType: string; readonly body: unknown }
   | { readonly kind: 'refusal'; readonly refusal: Refusal; readonly audit?: AuditedCall }
@@ -52,10 +52,10 @@ type Outcome =
 type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream' }> };
 
 /**
- * The aggregated API. Every call must come from the API server, which proves itself with its front-proxy certificate; only other replicas
- * may call `/peer/`. Below a grant, the user whom the API server names must be a subject of the open, signed grant. The gateway then
- * forwards what the grant gives on its one pod, and `GET /version`. It shows sessions and recordings to every user whom the API server
- * authorizes for them.
+ * The aggregated API. Only other replicas may call `/peer/`. Every other call must come from the API server, which proves itself with its
+ * front-proxy certificate. Below a grant, the user whom the API server names must be a subject of the open, signed grant, except for
+ * discovery documents. The gateway then forwards what the grant gives on its one pod, and `GET /version`. It shows sessions and recordings
+ * to every user whom the API server authorizes for them.
  */
 export class Gateway {
   readonly #deps: GatewayDeps;
@@ -155,8 +155,8 @@ export class Gateway {
   }
 
   /**
-   * The open grant, or the refusal. Undefined if the client closed the connection meanwhile: its `close` event has passed, so that event
-   * could not end a stream that begins now.
+   * The open grant, or the refusal. Undefined if the client closed the connection meanwhile: the `close` event of the connection has
+   * passed, so it could not end a stream that begins now.
    */
   async #findGrant(
     { namespace, grant }: Extract<GatewayCall, { kind: 'proxy' }>,
@@ -176,8 +176,8 @@ export class Gateway {
   }
 
   /**
-   * kubectl repeats a refused WebSocket as SPDY, and shows only the second refusal, which must have the reason of the first. Undefined if
-   * the gateway refused no such stream of the user in the last 5 s.
+   * The refusal of the same stream of the user in the last 5 s; undefined without one. kubectl repeats a refused WebSocket as SPDY, and
+   * shows only the second refusal. So the second one must have the reason of the first.
    */
   #earlierRefusal(caller: Caller, request: IncomingMessage): Refusal | undefined {
     const earlier = this.#refused.get(streamKey(caller, request));
@@ -261,13 +261,13 @@ const noUser: Refusal = {
   status: 401,
   code: 'NoUser',
   message:
-    'the call names no user, or several, or a name or a number of groups that is too large; the API server must set X-Remote-User once, to at most 1,024 characters, and at most 1,000 groups; check the --requestheader flags of the API server',
+    'the call names no user or several, or its user name or its number of groups is too large; the API server must name one user with at most 1,024 characters, and at most 1,000 groups; check the groups of the user, and the --requestheader flags of the API server',
 };
 const unknownPath: Refusal = {
   status: 404,
   code: 'UnknownPath',
   message:
-    'the gateway does not serve this path; it serves discovery, and below namespaces/NAMESPACE: grants/GRANT/proxy/…, sessions/SESSION/log, and recordings/SESSION/log, without percent signs; use kubectl drawbridge exec, or drawbridge sessions',
+    'the gateway does not serve this path; it serves GET for discovery, and below namespaces/NAMESPACE: grants/GRANT/proxy/…, sessions/SESSION/log, and recordings/SESSION/log, without percent signs, backslashes, and empty segments; use kubectl drawbridge exec, or drawbridge sessions',
 };
 const onlyGet: Refusal = {
   status: 405,
@@ -283,7 +283,7 @@ const noUpgrade: Refusal = {
 const unreachable = (error: unknown): Refusal => ({
   status: 502,
   code: 'ApiServerUnreachable',
-  message: `the gateway could not reach the API server: ${describe(error)}; try again`,
+  message: `the gateway could not complete the call to the API server: ${describe(error)}; try again`,
 });
 
 const subjectsText = ({ subjects }: LiveGrant): string => subjects.map(({ name }) => name).join(', ');

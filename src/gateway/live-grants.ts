@@ -25,7 +25,7 @@ export interface LiveGrant extends Granted {
 
 /** How the sessions of a grant are recorded. */
 export interface RecordingTerms {
-  /** `Required`: no session begins or continues without its recording. `BestEffort`: a session continues if its recording fails. */
+  /** `Required`: no exec or attach begins or continues without a recording. `BestEffort`: they continue if the recording fails. */
   readonly mode: 'BestEffort' | 'Required';
   /** Whether the recording also has what users type. */
   readonly withInput: boolean;

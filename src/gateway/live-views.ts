@@ -8,7 +8,7 @@ import type { SessionRecord } from './session-audit.ts';
 
 /** Maximum number of viewers of one session. */
 const MAX_PER_SESSION = 8;
-/** Maximum number of viewers of all sessions and recordings of this replica. */
+/** Maximum number of viewers whom this replica serves. */
 const MAX_VIEWERS = 64;
 /** Maximum number of bytes that wait for one viewer. */
 const MAX_WAITING = 1024 * 1024;

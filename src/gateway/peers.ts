@@ -9,7 +9,7 @@ import { type Refusal, refuse } from './answers.ts';
 import type { LiveViews } from './live-views.ts';
 import type { RecordingName } from './recording/sink.ts';
 
-/** How long another replica may take to connect and to answer, milliseconds. */
+/** Time limit for the connection to another replica and its answer, milliseconds. */
 const ANSWER_MS = 5_000;
 /** Time without bytes after which the kernel probes the connection, milliseconds. */
 const KEEP_ALIVE_MS = 15_000;

@@ -147,7 +147,7 @@ export function decide(call: ProxyCall, granted: Granted): Decision {
     if (denial) return denial;
     if (upgrade !== 'websocket' || method !== 'GET') {
       const message =
-        `${kind} came with ${upgrade === undefined ? 'no upgrade' : `an upgrade to ${shown(upgrade)}`}; the gateway passes WebSockets only; ` +
+        `${kind} came as ${method} with ${upgrade === undefined ? 'no upgrade' : `an upgrade to ${shown(upgrade)}`}; the gateway passes WebSockets only, which begin with GET; ` +
         'use kubectl 1.31 or newer, or set KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true and KUBECTL_PORT_FORWARD_WEBSOCKETS=true';
       return refusal(400, 'WebSocketRequired', message);
     }

@@ -18,7 +18,7 @@ interface KeyList extends Projected {
 
 /** Size of a public key, bytes. */
 const KEY_BYTES = 32;
-/** Maximum number of keys that the gateway reads; the server lists two. */
+/** Maximum number of keys that the gateway reads; the server lists at most two. */
 const MAX_KEYS = 8;
 
 /** Verifies grants with public keys. The server lists the keys in a ConfigMap, and this class watches the ConfigMap. */
@@ -51,7 +51,7 @@ export class PublicKeys implements GrantProof {
 
   onChange(listener: () => void): () => void {
     return this.store.subscribe(() => {
-      // An empty or deleted list does not show that a key was replaced, so it must not end streams.
+      // An empty or deleted list does not show that a key was replaced, so this change alone must not end streams.
       if (this.hasKeys) listener();
     });
   }

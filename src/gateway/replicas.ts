@@ -65,15 +65,15 @@ function viewReplica({ metadata }: KubeObject): ReplicaView | undefined {
 
 /**
  * The replicas of the gateway, each with a Lease as its heartbeat. A replica renews its Lease only while it holds sessions, so that a
- * gateway without sessions writes nothing. If a replica has stopped, any other replica deletes its Lease.
+ * gateway without sessions writes nothing. Once a Lease has expired, any other replica deletes it.
  */
 export class Replicas {
   /** Emits the key of the Lease of this replica when the Lease must be renewed. */
   readonly hints: HintSource = hintSource('sessions');
   readonly #options: ReplicasOptions;
   /**
-   * By key: when this process first saw the current resourceVersion of the Lease, monotonic milliseconds. It does not trust the times that
-   * other processes write.
+   * By key: when this process first saw the current resourceVersion of the Lease, monotonic milliseconds. This process does not trust the
+   * times that other processes write.
    */
   readonly #firstSeen = new Map<string, { readonly resourceVersion: string; readonly atMs: number }>();
   /** When this replica sent its last successful renewal, monotonic milliseconds; -Infinity: never. */
@@ -124,7 +124,7 @@ export class Replicas {
     if (known && this.#leftMs(known) > 0) return true;
     const lease = await findObject(client, leases, { namespace, name: `${leasePrefix}${replica}` }, { signal });
     const found = lease && viewReplica(lease);
-    // The Lease has expired in the store. With another resourceVersion, it was renewed since.
+    // The store has no valid Lease. With another resourceVersion, the Lease was created or renewed since.
     return found !== undefined && found.resourceVersion !== known?.resourceVersion;
   }
 

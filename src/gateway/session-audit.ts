@@ -73,8 +73,8 @@ export class SessionAudit {
   }
 
   /**
-   * Records that the user is shown the session or the recording. `session`: its request and its Pod, if this replica knows them. Rejects if
-   * the line cannot be written; then the caller must show nothing.
+   * Records that the gateway shows the session or the recording to the user. `session`: its request and its Pod, if this replica knows
+   * them. Rejects if the line cannot be written; then the caller must show nothing.
    */
   async viewed(call: ViewCall, session?: Pick<SessionRecord, 'request' | 'pod'>): Promise<void> {
     await this.#journal.append({ ...viewLine(call, session), verdict: 'viewed' });

@@ -48,7 +48,7 @@ interface SessionObjectsDeps {
   readonly metrics: Metrics;
 }
 
-/** How long the creation of the object may delay a session, milliseconds. */
+/** Time limit of the creation of an object, milliseconds. */
 const CREATE_MS = 5_000;
 /** Interval of the check for objects that were deleted while the watch was broken, milliseconds. */
 const CHECK_MS = 30_000;
@@ -83,8 +83,9 @@ export class SessionObjects {
   }
 
   /**
-   * Creates the AccessSession of the session. Call it before the first byte passes. Rejects with CodedError `SessionNotStored` if the API
-   * server does not create the object within 5 s. Call `end` after the session, also if this call fails.
+   * Creates the AccessSession of the session. Call it before the first byte passes. Rejects with CodedError `SessionNotStored` if this
+   * replica cannot renew its Lease, or the API server does not create the object within 5 s. Call `end` after the session, also if this
+   * call fails.
    */
   async begin(call: AuditedCall, decision: StreamDecision, record: SessionRecord, session: Session): Promise<void> {
     const { client, clock, replicas, log } = this.#deps;
@@ -121,8 +122,8 @@ export class SessionObjects {
   }
 
   /**
-   * Call it when the recording of the session has failed. The controller writes the loss to the object, and keeps the object until the
-   * status of the request shows the loss. Never blocks.
+   * Call it when the recording of the session has failed. The controller writes the loss to the object, and keeps the object while it is
+   * needed to show the loss (`#isLossShown`). Never blocks.
    */
   recordingLost(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
@@ -134,7 +135,7 @@ export class SessionObjects {
 
   /**
    * Call it when the session is over. The controller deletes the object of the session, and retries until the deletion succeeds. If the
-   * recording was lost, it first waits until the status of the request shows the loss. Never blocks.
+   * recording was lost, it first waits until the object is not needed to show the loss (`#isLossShown`). Never blocks.
    */
   end(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
@@ -144,7 +145,7 @@ export class SessionObjects {
     this.#hints.hint(key);
   }
 
-  /** The controllers that keep the objects and the Leases in step with the sessions. */
+  /** The controllers that reconcile the objects and the Leases with the sessions. */
   controllers(): Controller[] {
     const { clock, log, metrics, store, requests, replicas } = this.#deps;
     const shared = { clock, log, backoff: { baseMs: 100, capMs: 30_000 } };
@@ -166,7 +167,7 @@ export class SessionObjects {
           fromSubscription('leases', replicas.store, (event) =>
             event.type === 'deleted' ? store.byIndex(byReplica, event.before.replica).map(({ key }) => key) : [],
           ),
-          // Once the status of a request shows a lost recording, the object is no longer needed.
+          // Once the status of a request shows a lost recording, its objects are no longer needed.
           ...requests.map((requestStore) =>
             fromSubscription(requestStore.resource.plural, requestStore, (event) =>
               ofRequest(('now' in event ? event.now : event.before).uid),
@@ -186,7 +187,10 @@ export class SessionObjects {
     ];
   }
 
-  /** Deletes the objects of this replica, and its Lease. Call it after the sessions and their recordings have ended. Never rejects. */
+  /**
+   * Deletes the Lease of this replica, and its objects that need not show a lost recording. Call it after the sessions and their
+   * recordings have ended. Never rejects.
+   */
   async close(): Promise<void> {
     const { clock, store, replicas, log } = this.#deps;
     const abort = new AbortController();
@@ -223,7 +227,7 @@ export class SessionObjects {
     return done;
   }
 
-  /** Deletes the object of a session that is over, unless its recording was lost and its request does not show that yet. */
+  /** Deletes the object of a session that is over, unless the object is needed to show that its recording was lost. */
   async #release(key: string, signal: AbortSignal): Promise<void> {
     const held = this.#held.get(key);
     const stored = this.#deps.store.get(key);

@@ -33,8 +33,8 @@ interface UpgradeCall {
 }
 
 /**
- * Opens the streams of sessions. Before the first byte passes, it starts the recording, creates the AccessSession, and writes the audit
- * line.
+ * Opens the streams of sessions. Before the first byte passes, it creates the AccessSession, writes the audit line, and, if the grant asks
+ * for it, starts the recording.
  */
 export class SessionOpening {
   readonly #deps: SessionOpeningDeps;
@@ -44,8 +44,9 @@ export class SessionOpening {
   }
 
   /**
-   * Opens the stream. Resolves to undefined once the stream is open, or if the client has closed its connection. If the gateway or the API
-   * server refuses the stream, resolves to the refusal, which the caller must send. Rejects if the API server cannot be reached.
+   * Opens the stream. Resolves to undefined once the stream is open. If the gateway or the API server refuses the stream, resolves to the
+   * refusal, which the caller must send. Rejects if the call to the API server fails. If the client closes its connection meanwhile,
+   * opens no stream, and resolves to undefined or rejects.
    */
   async open(
     { request, socket, head }: UpgradeCall,
@@ -78,7 +79,7 @@ export class SessionOpening {
     socket.once('close', abandon);
     const record = sessionRecord(call, decision, session);
     const cast = kind === 'portforward' ? undefined : new SessionCast(clock, grant.recording?.withInput ?? false);
-    // Open the stream only after both have succeeded, because opening it starts the command.
+    // Open the stream only after both calls have succeeded, because opening it starts the command.
     const [recorded, stored] = await Promise.allSettled([
       cast && this.#beginRecording(call, cast, session, record),
       objects.begin(call, decision, record, session),
@@ -125,7 +126,7 @@ export class SessionOpening {
     if (!protocols.includes(chosen)) {
       answer.socket.destroy();
       closed({});
-      return { ...unknownProtocol([chosen], kind), status: 502 };
+      return wrongProtocol(chosen, protocols);
     }
     socket.off('close', abandon);
     socket.write(switchingProtocols(answer.headers));
@@ -154,8 +155,8 @@ export class SessionOpening {
   }
 
   /**
-   * Resolves to undefined if the grant has no recording. Rejects with `RecorderUnavailable` if the grant requires a recording that cannot
-   * begin.
+   * Resolves to undefined if the grant asks for no recording. Rejects with `RecorderUnavailable` if the grant requires a recording that
+   * cannot begin.
    */
   async #beginRecording(
     { grant }: AuditedCall,
@@ -180,6 +181,12 @@ const unknownProtocol = (found: readonly string[], kind: StreamKind): Refusal =>
   status: 400,
   code: 'UnknownProtocol',
   message: `the WebSocket has the subprotocol ${found.join(', ') || 'none'}; for ${kind}, the gateway passes ${streamProtocols[kind].join(' or ')}; use kubectl 1.31 or newer`,
+});
+
+const wrongProtocol = (chosen: string, offered: readonly string[]): Refusal => ({
+  status: 502,
+  code: 'UnknownProtocol',
+  message: `the API server chose the subprotocol ${chosen || 'none'}; the gateway offered ${offered.join(' or ')}; tell an administrator`,
 });
 
 const unavailable = (error: unknown): Refusal => ({

@@ -24,7 +24,7 @@ export interface SessionView extends Projected {
   readonly deleting: boolean;
   readonly pod: string;
   readonly request: SessionRequest;
-  /** Whether the grant asks for a recording, of either mode. */
+  /** Whether the gateway is to record the session (`Required` or `BestEffort`). */
   readonly isRecorded: boolean;
   readonly isRecordingLost: boolean;
 }
@@ -33,7 +33,7 @@ export interface SessionView extends Projected {
 export interface SessionRequest {
   readonly kind: RequestKind;
   readonly name: string;
-  /** Empty if the request no longer owns the session. */
+  /** Empty if the AccessSession has no owner. */
   readonly uid: string;
 }
 

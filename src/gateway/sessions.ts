@@ -13,9 +13,9 @@ export interface Endable {
   warn(text: string): void;
 }
 
-/** An open session: one stream of one grant. */
+/** An open session: one stream, or one read, of one grant. */
 export interface Session {
-  /** A random UUID, by which audit lines, the AccessSession, and the recording name the session. */
+  /** A random UUID, by which audit lines, the AccessSession, and the recording name the session of a stream. */
   readonly id: string;
   /**
    * Sets the stream that the session ends. If the session or the access has ended meanwhile, or this replica stops, ends the stream at
@@ -32,7 +32,7 @@ export interface Session {
 const MAX_SESSIONS = 1000;
 /** Maximum number of open sessions of one grant in a replica. */
 const MAX_PER_GRANT = 64;
-/** How many streams of a grant may begin at once. Each stream costs two writes to the API server. */
+/** How many streams of a grant may begin at once. Each stream costs at least two writes to the API server. */
 const MAX_AT_ONCE = 200;
 /** Once that many have begun, one more stream of the grant may begin after this time, milliseconds. */
 const PACE_MS = 100;
@@ -46,7 +46,7 @@ export const tooManySessions: Refusal = {
     'the grant has 64 open sessions, or this replica 1,000, or the grant began 200 at once and then more than 10 a second; close some, or try again later',
 };
 
-/** When a person at a terminal is warned, milliseconds before the end. */
+/** When the gateway warns users at a terminal, milliseconds before the end. */
 const WARNINGS_MS = [10 * 60_000, 2 * 60_000];
 /** Interval of the check whether revocations still reach this replica, and whether the wall clock has jumped, milliseconds. */
 const CHECK_MS = 5_000;
@@ -73,7 +73,7 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #byGrant = new Map<string, GrantSessions>();
   readonly #unsubscribe: readonly (() => void)[];
-  /** By grant: until when its streams so far have used its time, monotonic milliseconds. Each stream uses `PACE_MS`. */
+  /** By grant: when `MAX_AT_ONCE` streams may begin again, monotonic milliseconds. Each stream delays this by `PACE_MS`. */
   readonly #usedUntilMs = new RecentMap<string, number>(MAX_COUNTED);
   #count = 0;
   #cancelCheck: Cancel = () => {};

@@ -1,7 +1,7 @@
 import type { sessionEndTexts } from '../api/gateway/codes.ts';
 import { formatTime } from '../kit/clock.ts';
 
-/** Why the gateway ends a stream. The user reads the code on the terminal, and the audit line has it. */
+/** Why the gateway ends a stream. The audit line has the code, and the user gets it where the client can show it. */
 export interface StreamEnd {
   readonly code: EndCode;
   /** When the access or the stream ended, epoch ms. */

@@ -42,8 +42,8 @@ export interface StreamListener {
   /** A warning, or the reason of the end. The stream sends it to the client if the client can show it. */
   note(text: string): void;
   /**
-   * Undefined while the listener can take more messages. Otherwise, resolves once it can; until then, the stream reads nothing. Never
-   * rejects.
+   * Undefined while the listener can take more messages. Otherwise, resolves once it can; until then, the stream pauses each direction in
+   * which data arrives. Never rejects.
    */
   readonly drained?: Promise<void> | undefined;
 }
@@ -82,8 +82,9 @@ export class PodStream {
   #end: StreamEnd | undefined;
   #bytesIn = 0;
   #bytesOut = 0;
-  /** Monotonic times, milliseconds: of the last byte of the client, and of the last data in either direction. */
+  /** When the last byte of the client arrived, or reading from it was paused, monotonic milliseconds. */
   #heardAtMs: number;
+  /** When the last data passed in either direction, monotonic milliseconds. */
   #usedAtMs: number;
   #cancelPing: Cancel = () => {};
   #cancelIdle: Cancel = () => {};
@@ -108,8 +109,8 @@ export class PodStream {
         deps.listener?.fromClient(() => this.#fromClient.unmasked(part), first);
       },
     };
-    // The API server reads each frame of exec and attach as a message of its own. With fragments, the gateway could take input for a part of
-    // a terminal size, and not record it.
+    // The API server reads each frame of exec and attach as a message of its own. With fragments, the gateway could take input for a part
+    // of a terminal size, and not record it.
     this.#fromClient = new FrameReader(true, fromClient, !hasChannels);
     this.#fromPod = new FrameReader(false, {
       onData: (part, first) => {
@@ -151,7 +152,7 @@ export class PodStream {
 
   /**
    * Ends the stream: nothing more reaches the pod. A client of exec or attach gets the reason, unless the message that the pod sends stays
-   * incomplete. A port-forward is only closed. Later calls have no effect.
+   * incomplete, or the client's connection is closing already. A port-forward is only closed. Later calls have no effect.
    */
   end(end: StreamEnd): void {
     if (this.#state !== 'open') return;
@@ -221,8 +222,8 @@ export class PodStream {
   }
 
   /**
-   * Closes the connection to the pod. If the last message to the client is complete, sends the reason and a close frame to the client.
-   * Otherwise, destroys the client's connection.
+   * Closes the connection to the pod. If the last message to the client is complete and its connection is not closing, sends the reason
+   * and a close frame to the client. Otherwise, destroys the client's connection.
    */
   #sendEnd(isComplete = this.#fromPod.isAtBoundary): void {
     const { client, upstream, kind, options, clock } = this.#deps;

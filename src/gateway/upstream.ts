@@ -15,12 +15,12 @@ export type Answer =
       readonly head: Buffer;
     };
 
-/** How long the API server may take to answer, milliseconds. Before it answers, it connects to the kubelet. */
+/** How long the API server may take to answer, milliseconds. For streams and logs, it first connects to the kubelet. */
 const ANSWER_MS = 30_000;
 /** Maximum number of idle connections that stay open for the next call. */
 const SPARE_CONNECTIONS = 16;
 
-/** The headers of a call that the API server needs. The gateway drops all others, especially those that name or impersonate a user. */
+/** The headers of a call that the gateway forwards. It drops all others, especially those that name or impersonate a user. */
 const forwarded = [
   'accept',
   'accept-encoding',
@@ -91,7 +91,6 @@ export class Upstream {
   }
 }
 
-/** The headers of the call that the gateway forwards. */
 function pick(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const entries = forwarded.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name]] as const]));
   return Object.fromEntries(entries);

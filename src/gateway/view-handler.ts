@@ -153,7 +153,7 @@ const unreachable = ({ session }: RecordingName, replica: string): Refusal => ({
 const noRecording = ({ namespace, session }: RecordingName): Refusal => ({
   status: 404,
   code: 'NoRecording',
-  message: `the gateway has no recording of session ${session} in namespace ${namespace}; it was not recorded, or its recording was deleted; the journal says which`,
+  message: `the gateway has no recording of session ${session} in namespace ${namespace}; check the namespace; if the session was recorded, or its recording was deleted, the audit journal has a line about that`,
 });
 
 const unreadable: Refusal = {

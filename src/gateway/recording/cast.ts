@@ -15,8 +15,8 @@ export const headerSize: TerminalSize = { width: 80, height: 24 };
 const MAX_SIDE = 10_000;
 
 /**
- * The first line of a recording or a live view. Its title is the name of the session; it contains no input of users. `startedAtMs`: epoch
- * ms. Default of `size`: the placeholder.
+ * The first line of a recording or a live view. Its title is the UUID of the session. `startedAtMs`: epoch ms. Default of `size`: the
+ * placeholder.
  */
 export const castHeader = (session: string, startedAtMs: number, size: TerminalSize = headerSize): string =>
   `${JSON.stringify({ version: 2, ...size, timestamp: Math.floor(startedAtMs / 1000), title: session })}\n`;

@@ -48,8 +48,7 @@ export interface RecordedSession {
 }
 
 /**
- * Records sessions. The recorder gets copies of the events of a stream. It pauses a stream only while the events come faster than the sink
- * stores them.
+ * Records sessions. It pauses a stream only while the events come faster than the sink stores them.
  */
 export class Recorder {
   readonly #deps: RecorderDeps;
@@ -144,8 +143,8 @@ export class Recording implements CastReader {
   }
 
   /**
-   * Set while the sink is behind, so that the stream pauses; resolves once the sink has caught up. Without the pause, a user could end the
-   * recording by output that is too fast for the sink. If the sink does not answer for 5 s, the recording is lost, and the stream continues or ends.
+   * Set while the sink is behind, so that the stream pauses; resolves once the sink has caught up or the recording is lost. Without the
+   * pause, a user could end the recording by output that is too fast for the sink.
    */
   get drained(): Promise<void> | undefined {
     return this.#drained;
@@ -300,7 +299,7 @@ export class Recording implements CastReader {
     file?.close().catch(() => {});
   }
 
-  /** Adds to the bytes that wait for the sink; a negative number takes bytes away that no longer wait. Ends the pause of the stream if the sink has caught up. */
+  /** Adds `bytes`, which may be negative, to those that wait for the sink. Ends the pause of the stream if the sink has caught up. */
   #count(bytes: number): void {
     this.#waitingBytes += bytes;
     this.#allWaiting.bytes += bytes;
@@ -310,8 +309,8 @@ export class Recording implements CastReader {
   }
 
   /**
-   * Whether the stream must pause until the sink has caught up: from 256 KiB of its own waiting bytes or, while those of all sessions are at
-   * least 32 MiB, from one chunk of its own. With less than a chunk of its own, a session never pauses, however many bytes of others wait.
+   * Whether the stream must pause until the sink has caught up: from 256 KiB of its own waiting bytes or, while those of all sessions are
+   * at least 32 MiB, from one chunk of its own. With less than a chunk of its own, it does not pause, however many bytes of others wait.
    */
   #mustPause(): boolean {
     const limit = this.#allWaiting.bytes < PAUSE_FROM_IN_ALL ? PAUSE_FROM : CHUNK;

@@ -57,7 +57,7 @@ export class RecordingRetention {
     }
   }
 
-  /** Writes the audit line first, so that the journal explains each missing recording. */
+  /** Writes the audit line first, so that the journal names each recording that the server deleted. */
   async #delete(name: RecordingName): Promise<void> {
     const { recordings, journal } = this.#deps;
     await journal.append({

@@ -15,7 +15,7 @@ export interface CastReader {
 /** Maximum size of a message with the size of a terminal, bytes; the gateway ignores a longer one. */
 const MAX_SIZE_TEXT = 256;
 
-/** The channels of the exec protocol: the first byte of each message. Output, input, and sizes become events. */
+/** The channels of the exec protocol: the first byte of each message. */
 const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 /** The channels on which a pod sends. */
 const podChannels: readonly number[] = [channels.stdout, channels.stderr, channels.error, channels.close];

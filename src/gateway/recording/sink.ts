@@ -10,13 +10,13 @@ export interface RecordingName {
 
 /** Where recordings are stored. */
 export interface RecordingSink {
-  /** How long the recorder collects output before it writes, milliseconds. If the process is killed, the output of this time is lost. */
+  /** How long the recorder collects output at most before it writes, milliseconds. If the process is killed, unwritten output is lost. */
   readonly flushMs: number;
   /** Creates the recording with its first bytes. Resolves once both survive a crash of the machine. Rejects if the name exists. */
   create(name: RecordingName, first: Buffer): Promise<RecordingFile>;
   /**
-   * The bytes that are stored so far, in order; undefined if there is no recording of that name. The caller must read or destroy the stream.
-   * Rejects, or ends the stream, with the error of the storage.
+   * The bytes that are stored so far, in order; undefined if there is no recording of that name. The caller must read or destroy the
+   * stream. Rejects, or ends the stream, with the error of the storage.
    */
   read(name: RecordingName): Promise<Readable | undefined>;
 }
@@ -34,7 +34,7 @@ export interface RecordingFile {
 
 /** A recording that exists. */
 export interface StoredRecording extends RecordingName {
-  /** When its last byte was written, epoch ms. */
+  /** When its last byte was written, epoch ms. NaN if the storage does not say. */
   readonly writtenMs: number;
 }
 
