@@ -166,6 +166,8 @@ export const codeOf = (reason: string): string =>
 export function remedyOf(reason: string, message = ''): string {
   const code = codeOf(reason);
   const entry = Object.hasOwn(remedies, code) ? remedies[code] : undefined;
+  if (code === 'AuthorLacksRights' || code === 'AuthorUnknown')
+    return 'Ask a user who holds the permissions to update the template, then create a new request.';
   // The remedies of these codes address the author of the template.
   if (Object.hasOwn(templateCodes, code) || entry?.audience === 'author')
     return 'Ask the author of the template to correct it, then create a new request.';

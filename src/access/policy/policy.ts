@@ -115,16 +115,12 @@ function explainRule<Input>(name: string, rule: Rule<Input>, input: Input): Expl
   return { rule: name, verdict: 'pass', requirement };
 }
 
-/**
- * Maximum length of a warning about a rule, characters. If an answer has more than 4,096, the API server cuts each warning to this length.
- */
-const MAX_LINE = 256;
-/** Maximum length of a warning about a violation, characters. An allowed request has few warnings, so the API server cuts none. */
-const MAX_VIOLATION = 1024;
+/** Maximum length of a warning, characters. If all of an answer have more than 4,096, `encodeAnswer` cuts each to less. */
+const MAX_WARNING = 1024;
 
 /**
- * The warnings of an admission response, at most 256 characters each, or 1024 with the message of a violation: one for each violated rule,
- * then one for each rule that could not be checked, then the number of rules that passed.
+ * The warnings of an admission response, at most 1024 characters each: one for each violated rule, then one for each rule that could not be
+ * checked, then the number of rules that passed.
  */
 export function explanationLines(explanations: readonly Explanation[]): string[] {
   const withVerdict = (wanted: Explanation['verdict']): Explanation[] =>
@@ -137,15 +133,15 @@ export function explanationLines(explanations: readonly Explanation[]): string[]
 }
 
 function explanationLine({ rule, verdict, requirement, violation, remedy = '' }: Explanation): string {
-  if (violation && remedy === '') return cutInTheMiddle(`FAIL ${rule}: ${textOf(violation)}`, MAX_VIOLATION);
+  if (violation && remedy === '') return cutInTheMiddle(`FAIL ${rule}: ${textOf(violation)}`, MAX_WARNING);
   const start = `${verdict === 'fail' ? 'FAIL' : 'not checked'} ${rule}: ${requirement}`;
   if (remedy === '') return start;
   const lead = `${start}; to pass: `;
-  return lead + cutInTheMiddle(remedy, MAX_LINE - lead.length);
+  return lead + cutInTheMiddle(remedy, MAX_WARNING - lead.length);
 }
 
 /** A violation that does not deny, for an admission response: its code and its message, at most 1024 characters. */
-export const violationWarning = (violation: ViolationText): string => cutInTheMiddle(textOf(violation), MAX_VIOLATION);
+export const violationWarning = (violation: ViolationText): string => cutInTheMiddle(textOf(violation), MAX_WARNING);
 
 interface ViolationText {
   readonly code: string;

@@ -146,7 +146,7 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   if (!template.found || template.ready !== false || template.observedGeneration !== template.generation)
     return undefined;
   const why = template.failing
-    ? `${failingText(template.failing)}. Ask ${correcterOf(template.failing)} to correct it`
+    ? withCorrecter(template.failing)
     : 'its status has no failing condition; wait until the server updates the status';
   return {
     code: 'TemplateNotReady',
@@ -161,9 +161,24 @@ type FailingCondition = NonNullable<Extract<TemplateState, { readonly found: tru
 const failingText = ({ type, message }: FailingCondition): string =>
   `${type} is not True: ${message.replace(/\.$/, '')}`;
 
-/** The person who can correct the cause of the condition. Its message addresses this person. */
-const correcterOf = ({ type }: FailingCondition): string =>
-  type === gatewayCondition ? 'an administrator' : 'the author of the template';
+/** Codes of a template that its author cannot correct. The message says who can, and ends with the command. */
+const authorCodes: readonly string[] = ['AuthorUnknown', 'AuthorLacksRights'];
+
+/** The person who can correct the cause of the condition, whom its message addresses; undefined if the message names that person. */
+const correcterOf = ({ type, reason }: FailingCondition): string | undefined => {
+  if (authorCodes.includes(reason)) return undefined;
+  return type === gatewayCondition ? 'an administrator' : 'the author of the template';
+};
+
+function withCorrecter(failing: FailingCondition): string {
+  const correcter = correcterOf(failing);
+  return `${failingText(failing)}${correcter === undefined ? '' : `. Ask ${correcter} to correct it`}`;
+}
+
+function failingRemedy(failing: FailingCondition): string {
+  const correcter = correcterOf(failing);
+  return `${correcter === undefined ? '' : `ask ${correcter} to `}correct this: ${failingText(failing)}`;
+}
 
 /** The webhook denies such templates. This rule covers templates that were stored without the webhook. */
 const templateHasNoSystemGroup: Check<RequestInput> = ({ template }) =>
@@ -287,9 +302,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
     requirement: 'the template is ready',
     check: templateReady,
     remedy: ({ template }) =>
-      template.found && template.failing
-        ? `ask ${correcterOf(template.failing)} to correct this: ${failingText(template.failing)}`
-        : 'wait until the template is ready',
+      template.found && template.failing ? failingRemedy(template.failing) : 'wait until the template is ready',
     applies: templateIsFound,
   },
   'template-groups': {

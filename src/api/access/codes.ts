@@ -44,7 +44,7 @@ export const requestCodes = {
   TemplateNotReady: {
     audience: 'requester',
     meaning: 'A condition of the template other than `AccessPlanValid` is False.',
-    remedy: 'Ask the author of the template to correct what the message names.',
+    remedy: 'Ask the person whom the message names to correct the template.',
   },
   InvalidDuration: {
     audience: 'requester',

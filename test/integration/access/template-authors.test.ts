@@ -200,7 +200,10 @@ describe('M13: a template grants', () => {
       await stage.restart();
       const stored = await stage.templateReady('PodAccessTemplate', 'of-erin', false);
       assert.equal(conditionOf(stored, 'AuthorHoldsRights')?.reason, 'AuthorLacksRights');
-      assert.match(await refusalThrough('of-erin'), /"erin" may not get pods\/exec, create pods\/exec/);
+      const refusal = await refusalThrough('of-erin');
+      assert.match(refusal, /"erin" may not get pods\/exec, create pods\/exec/);
+      assert.match(refusal, /: ask someone who holds these permissions to update it, for example: kubectl patch /);
+      assert.doesNotMatch(refusal, /[Aa]sk the author/);
       await holds('owners', writesTemplates, sees, execs, creates);
       await stage.restart();
       await stage.templateReady('PodAccessTemplate', 'of-erin');

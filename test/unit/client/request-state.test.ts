@@ -160,6 +160,13 @@ describe('the state of a request', () => {
     assert.equal(remedyOf('TimedOut'), remedyOf('NotApproved'));
     assert.equal(remedyOf('constructor'), '');
     assert.match(remedyOf('ResourceRefused', 'a quota; lower the resources'), /^Ask the author of the template/);
+    for (const code of ['AuthorLacksRights', 'AuthorUnknown']) {
+      assert.equal(
+        remedyOf(code, 'may not get pods/log; ask someone'),
+        'Ask a user who holds the permissions to update the template, then create a new request.',
+      );
+    }
+    assert.doesNotMatch(remedyOf('TemplateNotReady'), /author/);
   });
 
   it('tells the requester, and no approver, what to do about access that was not claimed', () => {

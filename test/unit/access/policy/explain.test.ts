@@ -32,6 +32,13 @@ const failing = (over: Partial<RequestInput>): (string | undefined)[][] =>
     .filter(({ verdict }) => verdict === 'fail')
     .map(({ rule, violation, remedy }) => [rule, violation?.code, remedy]);
 
+const lacksRights = {
+  type: 'AuthorHoldsRights',
+  reason: 'AuthorLacksRights',
+  message:
+    'author "erin" may not get pods/log in namespace "payments"; a template hands out only what its author may do: ask someone who holds these permissions to update it, for example: kubectl patch podaccesstemplate payments-shell -n payments --type=merge -p \'{"spec":{"author":{"username":"me"}}}\'',
+};
+
 describe('explaining a policy', () => {
   it('passes every rule of a request that would be granted', () => {
     assert.deepEqual(
@@ -98,6 +105,22 @@ describe('explaining a policy', () => {
           'template-ready',
           'TemplateNotReady',
           'ask an administrator to correct this: GatewayAvailable is not True: the APIService is missing',
+        ],
+      ],
+    ],
+    [
+      'a template whose author lacks a permission',
+      { template: readyTemplate({ ready: false, failing: lacksRights }) },
+      [['template-ready', 'TemplateNotReady', `correct this: AuthorHoldsRights is not True: ${lacksRights.message}`]],
+    ],
+    [
+      'a template whose author lacks nothing, but whose rules are invalid',
+      { template: readyTemplate({ ready: false, failing: { ...lacksRights, reason: 'InvalidRules' } }) },
+      [
+        [
+          'template-ready',
+          'TemplateNotReady',
+          `ask the author of the template to correct this: AuthorHoldsRights is not True: ${lacksRights.message}`,
         ],
       ],
     ],
@@ -225,8 +248,15 @@ describe('the lines of an explanation', () => {
     };
     const template = readyTemplate({ spec: { ...readySpec(), accessConfig } });
     const lines = explanationLines(explained({ template }));
-    assert.ok(lines.every((line) => line.length <= 256));
+    assert.ok(lines.every((line) => line.length <= 1024));
     assert.ok(lines.some((line) => / \.\.\. g+/.test(line)));
+  });
+
+  it('keep which permission the author of the template lacks, and who can correct that', () => {
+    const [line = ''] = explanationLines(
+      explained({ template: readyTemplate({ ready: false, failing: lacksRights }) }),
+    );
+    assert.ok(line.endsWith(`; to pass: correct this: AuthorHoldsRights is not True: ${lacksRights.message}`), line);
   });
 });
 

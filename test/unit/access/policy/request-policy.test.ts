@@ -144,6 +144,19 @@ describe('request policy on create', () => {
       403,
       /TargetRefExists is not True: Deployment payments is gone\. Ask the author of the template to correct it$/,
     ],
+    ...['AuthorLacksRights', 'AuthorUnknown'].map((reason): [string, Partial<RequestInput>, string, number, RegExp] => [
+      `a template with ${reason}`,
+      {
+        template: {
+          ...template,
+          ready: false,
+          failing: { type: 'AuthorHoldsRights', reason, message: "ask someone who holds them: kubectl patch -p '{}'" },
+        },
+      },
+      'TemplateNotReady',
+      403,
+      /AuthorHoldsRights is not True: ask someone who holds them: kubectl patch -p '\{\}'$/,
+    ]),
     [
       'a caller of other groups',
       {
