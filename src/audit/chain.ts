@@ -21,8 +21,8 @@ export interface ChainLink {
 }
 
 /**
- * The lines of one process. Each line carries the hash of the previous one, so changing, removing, or moving a line breaks the chain after
- * it. Only written lines count: a failed line leaves no gap in the numbers, and the next line has its count in `lost`.
+ * The lines of one process. Each line carries the hash of the previous one. So a changed, removed, or moved line breaks the chain, unless
+ * all later lines are replaced, too. Only written lines have numbers; the next written line counts failed ones in `lost`.
  */
 export class Chain {
   readonly #id = randomBytes(12).toString('hex');

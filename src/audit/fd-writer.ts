@@ -28,10 +28,10 @@ const NEWLINE = 0x0a;
 const CLOSED = -1;
 
 /**
- * Appends whole lines to a descriptor, synchronously: once `writeLine` returns, the kernel has the bytes. A killed process cannot lose
- * them; a crash of the node can. If the reader of a full pipe stops reading, it blocks the process once, for `stallMs`. Until a write
- * succeeds again, every further line gets a single attempt, so the delays of an outage do not add up. If standard output is blocking and
- * cannot be opened again, such a reader blocks the process until it reads.
+ * Appends whole lines to a descriptor, synchronously: once `writeLine` returns, the kernel has the line. A killed process cannot lose it; a
+ * crash of the node can. If a pipe is full because its reader stopped reading, the first write blocks the process for `stallMs`. Until a
+ * write succeeds again, later writes do not wait, so the delays of an outage do not add up. If standard output is blocking and cannot be
+ * opened again, a full pipe blocks the process until its reader reads.
  */
 export class FdWriter {
   readonly #destination: Destination;
@@ -53,7 +53,7 @@ export class FdWriter {
 
   /**
    * Writes `line` and a newline. If only the newline fails, the next write adds it.
-   * @throws the error of write(2), with code `EAGAIN` if the reader stalled for `stallMs`.
+   * @throws the error of write(2), with code `EAGAIN` if the pipe stays full for `stallMs`, or at once after a failed write.
    */
   writeLine(line: string): void {
     const bytes = Buffer.from(`${this.#torn ? '\n' : ''}${line}\n`);
@@ -109,7 +109,7 @@ function open(destination: Destination): number {
   try {
     return openSync('/dev/stdout', flags);
   } catch {
-    // A socket, or a pipe that belongs to another user: only the inherited descriptor is left. If it is blocking, `stallMs` has no effect.
+    // For example a socket, or a pipe of another user: use the inherited descriptor. If that is blocking, `stallMs` has no effect.
     return destination.fd;
   }
 }

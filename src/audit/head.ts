@@ -14,7 +14,7 @@ interface HeadNames {
   readonly keys: string;
 }
 
-/** A process without the access feature uses other names, so that the two processes do not read each other's keys. */
+/** By feature, so that processes with different features do not read each other's keys. */
 export const headNames = {
   access: { heads: 'drawbridge-audit-heads', keys: 'drawbridge-audit-keys' },
   gateway: { heads: 'drawbridge-gateway-audit-heads', keys: 'drawbridge-gateway-audit-keys' },

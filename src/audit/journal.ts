@@ -4,7 +4,7 @@ import { Chain, type ChainHead, withHash } from './chain.ts';
 import { type Destination, FdWriter, isPipeFull, nameOf, stallMs, type WriteSync } from './fd-writer.ts';
 import { type AuditRecord, formatRecord } from './record.ts';
 
-/** The audit journal: one line of JSON for each decision. Callers append before a decision opens access, and after access has ended. */
+/** The audit journal: one line of JSON for each record. Callers append before they open access, and after access has ended. */
 export interface Journal {
   /**
    * Resolves once the kernel has the line. Rejects with CodedError `AuditUnavailable` if the line could not be written. The journal does
@@ -39,8 +39,7 @@ interface JournalOptions {
 }
 
 /**
- * Opens the journal, and begins a new chain of lines. Throws CodedError `AuditUnavailable`, which names the destination, if that cannot be
- * opened: a server without a journal cannot grant anything.
+ * Opens the journal, and begins a new chain of lines. Throws CodedError `AuditUnavailable` if the destination cannot be opened.
  */
 export function openJournal(options: JournalOptions): OpenJournal {
   const { clock, replica, destination, writeSync } = options;

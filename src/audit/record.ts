@@ -1,8 +1,8 @@
 import type { ChainLink } from './chain.ts';
 
 /**
- * The user whom a line is about, as the API server authenticated them: the caller; for a grant or a revocation, the requester; for a review,
- * the person who used the emergency.
+ * The user whom a line is about, as the API server authenticated them: the caller; for a grant or a revocation, the requester; for a
+ * review, the person who used the emergency; for an abandonment, the user who abandoned the component.
  */
 interface AuditSubject {
   /** Empty if the server acted on its own. */
@@ -16,7 +16,7 @@ interface AuditSubject {
 interface AuditObject {
   /**
    * From a webhook: `CREATE`, `UPDATE`, `DELETE`, or `CONNECT`. From a controller: `GRANT`, `REVOKE`, `REVIEW` (of an emergency), or
-   * `ABANDON`. From the gateway: `CONNECT` for a session, `DELETE` for a recording, and `GET` when an auditor views a session or a recording.
+   * `ABANDON`. From the gateway: `CONNECT` for a session, `DELETE` for a recording, and `GET` for a view of a session or a recording.
    */
   readonly operation: string;
   readonly apiVersion: string;
@@ -43,7 +43,7 @@ interface AuditVote {
   readonly onBehalfOf?: string;
 }
 
-/** One decision. The journal writes only these fields, and nothing else of the objects, which may contain secrets. */
+/** The content of one line. The journal writes only these fields, and nothing else of the objects, which may contain secrets. */
 export interface AuditRecord {
   /** What the line is about. docs/reference/audit-journal.md describes each event with its verdicts. */
   readonly event: 'admission' | 'grant' | 'revocation' | 'review' | 'session' | ConnectSubresource;
@@ -87,13 +87,13 @@ export interface AuditRecord {
   /** The pod that was opened or entered. */
   readonly pod?: string;
   readonly container?: string;
-  /** The component of the inventory that wrote. */
+  /** The component of the inventory that wrote, or that a user abandoned. */
   readonly component?: string;
   /** The latest run of that component: `<uid of the entry>.<component>.<number>`. */
   readonly run?: string;
-  /** True for a terminal with input, false for a single command. */
+  /** Whether the user has a terminal with input. */
   readonly interactive?: boolean;
-  /** The session of the gateway: a random name. */
+  /** The session of the gateway: a random UUID. */
   readonly session?: string;
   /** What the session is: `exec`, `attach`, or `portforward`. */
   readonly stream?: string;
@@ -140,12 +140,12 @@ const MAX_TEXT = 1024;
 const MAX_GROUPS = 32;
 /** Maximum number of votes in a line. */
 const MAX_VOTES = 40;
-/** Maximum length of the reason of each vote, in characters. The line of the vote itself has up to 1,024. */
+/** Maximum length of each reason in a list of votes, characters. The line of the vote itself has up to 1,024. */
 const MAX_VOTE_REASON = 256;
 
 /**
- * Formats one line of JSON, without its hash and newline. Only allow-listed fields are written, texts are truncated at 1,024 characters,
- * and characters that would confuse a terminal or a line reader are escaped.
+ * Formats one line of JSON, without its hash and newline. Writes only the fields below, truncates texts at 1,024 characters and reasons of
+ * votes at 256, and escapes characters that would confuse a terminal or a line reader.
  */
 export function formatRecord(fields: JournalFields, record: AuditRecord): string {
   const { who, what } = record;

@@ -228,7 +228,7 @@ export class CertificateReconciler implements Reconciler {
 interface Wanted {
   /** Every trusted authority, PEM. */
   readonly bundle: string;
-  /** The desired path of a webhook whose path is `path`. An empty path, that of a webhook with a `url`, stays empty. */
+  /** The desired path of a webhook whose path is `path`. An empty path, such as that of a webhook with a `url`, stays empty. */
   readonly pathOf: (path: string | undefined) => string | undefined;
 }
 

@@ -20,13 +20,13 @@ export interface Material extends SignedPair {
 
 const DAY_MS = 24 * 3600 * 1000;
 const LIFETIME_MS = 90 * DAY_MS;
-/** How far a certificate starts in the past, to tolerate clocks that are behind. */
+/** How far a certificate starts in the past, milliseconds, to tolerate clocks that are behind. */
 const BACKDATED_MS = 3600 * 1000;
 
 /** A new pair that serves `names`, for 90 days from `nowMs`. */
 export function newSignedPair(names: readonly string[], nowMs: number): SignedPair {
   const validity = { fromMs: nowMs - BACKDATED_MS, untilMs: nowMs + LIFETIME_MS };
-  // The name is unique, so that verifiers never confuse two authorities.
+  // The random name keeps verifiers from confusing two authorities.
   const authority = createAuthority(`drawbridge-webhook-ca-${randomBytes(4).toString('hex')}`, validity);
   const { certificate, key } = issue(authority, { commonName: 'drawbridge-webhook', serves: names }, validity);
   return { pair: readKeyPair(Buffer.from(certificate), Buffer.from(key)), authority: authority.certificate };
@@ -96,7 +96,7 @@ function readSignedPair(cert: Buffer, key: Buffer, pem: Buffer): SignedPair {
   return { pair, authority };
 }
 
-/** The first authority of a bundle; undefined if the bundle is empty or unreadable. */
+/** The first authority of a bundle; undefined if the bundle is empty, or its first certificate is unreadable. */
 export const authorityIn = (bundle: string): string | undefined => unlessUnusable(() => readAuthority(bundle));
 
 /** Encodes the first certificate of `pem` again, so that a bundle contains nothing else. */

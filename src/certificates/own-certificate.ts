@@ -21,8 +21,8 @@ interface OwnCertificateOptions {
 }
 
 /**
- * The serving certificate that the replicas share through a Secret. The leader writes the Secret; every replica watches it.
- * Until the Secret has a pair, the replica serves a pair that no client trusts, and is not ready.
+ * The serving certificate that the replicas share through a Secret. The leader writes the Secret; every replica watches it. Until a replica
+ * has read a pair from the Secret, it serves one that no client trusts yet, and is not ready.
  */
 export class OwnCertificate {
   readonly #options: OwnCertificateOptions;
@@ -70,9 +70,10 @@ export class OwnCertificate {
   }
 
   /**
-   * A readiness check: why the API server could not call this replica, in one line. At its start, the leader is ready only if every
-   * configuration trusts its certificate. For other replicas, one such configuration suffices: during an upgrade, a leader of the earlier
-   * version does not write the configurations that are new, and the rollout keeps that leader until a new replica is ready.
+   * A readiness check: why the API server could not call this replica, in one line. Until it was ready once, the leader is ready only if
+   * every configuration trusts its certificate. After that, and for other replicas, one such configuration suffices: during an upgrade, a
+   * leader of the earlier version does not write the configurations that are new, and the rollout keeps that leader until a new replica is
+   * ready.
    */
   readonly problem = (): string | undefined => {
     const { clock, secret, stores } = this.#options;

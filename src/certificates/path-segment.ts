@@ -3,8 +3,9 @@ import { formatTime, parseTime } from '../kit/clock.ts';
 import { own } from '../kit/json-value.ts';
 
 /**
- * A random segment that the leader appends to the path of every webhook whose certificate is in the same Secret. The server answers only
- * calls with it, so clients that cannot read the webhook configurations cannot call the webhooks (docs/adr/0028-port-budgets.md).
+ * A random segment that the leader appends to the path of every webhook whose certificate is in the same Secret. Apart from the exceptions
+ * of `WebhookPaths`, the server answers only calls with it. So clients that cannot read the webhook configurations cannot call the webhooks
+ * (docs/adr/0028-port-budgets.md).
  */
 export interface PathSegment {
   /** 32 hexadecimal digits. */
@@ -28,8 +29,8 @@ const UNSEGMENTED_PATHS_MS = 15 * 60_000;
 const APPEND_BEFORE_END_MS = 5 * 60_000;
 
 /**
- * Creates a random segment. `nowMs`: epoch ms. `isUpgrade`: the Secret existed without a segment, and no path has one, so replicas of a
- * version without segments may still run.
+ * Creates a random segment. `nowMs`: epoch ms. `isUpgrade`: whether replicas may still run that do not answer paths with a segment of the
+ * Secret, because they are of a version without segments or have their certificate from files.
  */
 export function newSegment(nowMs: number, isUpgrade: boolean): PathSegment {
   return {

@@ -5,8 +5,8 @@ import { own } from '../../kit/json-value.ts';
 const MAX_LINE = 256 * 1024;
 
 /**
- * The lines of a file, byte for byte: each byte is one character (latin1), because decoding as UTF-8 replaces invalid bytes, so two different
- * files could give the same text. Drops a carriage return before the newline. The last line may lack its newline.
+ * The lines of a file, byte for byte: each byte is one character (latin1), because decoding as UTF-8 replaces invalid bytes, so two
+ * different files could give the same text. Drops a carriage return before the newline. The last line may lack its newline.
  */
 export async function* byteLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = '';
@@ -42,7 +42,7 @@ type LineReading =
   | { readonly is: 'recordLike' }
   /** The beginning of a journal line, which a failed write leaves behind. */
   | { readonly is: 'stump'; readonly chain: string | undefined }
-  /** A line of another program. */
+  /** Any other line, such as one of another program. */
   | { readonly is: 'unrelated' };
 
 const journalStart = '{"chain":"';

@@ -8,7 +8,7 @@ import type { Finding, RecordingsReport } from './report.ts';
 const namespacePattern = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const sessionPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Whether a folder may contain recordings, by its name, a namespace. Other folders, such as `lost+found`, may not even be readable. */
+/** Whether the name of a folder can be a namespace, so that the folder may contain recordings. */
 export const isRecordingFolder = (name: string): boolean => namespacePattern.test(name);
 
 /** Whether a recording may have this name. The server builds paths only from such names, so that no path leaves the folder. */
@@ -18,7 +18,7 @@ export const isRecordingName = (namespace: unknown, session: unknown): boolean =
   typeof session === 'string' &&
   sessionPattern.test(session);
 
-/** The name of a part of a recording in a bucket, the end of its key; `number` begins at 1: `000001.cast`. Throws Error beyond 999,999. */
+/** The end of the key of a part of a recording in a bucket, such as `000001.cast`. `number`: from 1. Throws Error beyond 999,999. */
 export function partName(number: number): string {
   if (number > MAX_PARTS) throw new Error(`the recording has over ${MAX_PARTS} parts`);
   return `${String(number).padStart(6, '0')}.cast`;
@@ -77,7 +77,10 @@ export class RecordingsVerifier {
     else if (verdict === 'recorded') this.#addChunk(expected, record);
   }
 
-  /** Compares the recordings in the folder. `partial`: older lines of the journal may be absent. Rejects if a file cannot be read. */
+  /**
+   * Compares the recordings in the folder with the lines. `partial`: accept that older lines of the journal are absent; default: false.
+   * Rejects if a file cannot be read.
+   */
   async check(folder: string, partial = false): Promise<{ findings: readonly Finding[]; report: RecordingsReport }> {
     const report = { complete: 0, incomplete: 0, deleted: 0, unprovenBytes: 0 };
     const present = await recordingsIn(folder);
@@ -93,7 +96,7 @@ export class RecordingsVerifier {
     for (const expected of this.#expected.values()) {
       const { name, total } = expected;
       const files = present.get(name);
-      // A deletion that was interrupted leaves parts.
+      // An interrupted deletion may leave parts.
       if (expected.deleted) {
         report.deleted += 1;
         continue;
@@ -185,7 +188,7 @@ async function recordingsIn(folder: string): Promise<Map<string, readonly string
       const path = join(folder, namespace.name, entry.name);
       const isFile = entry.isFile() && session !== entry.name;
       const files = isFile ? [path] : entry.isDirectory() ? await partsIn(path) : [];
-      // If a recording has both forms, `compare` finds that it has too many bytes.
+      // If a recording has both forms, `compare` reads the bytes of both.
       if (files.length > 0) found.set(name, [...(found.get(name) ?? []), ...files]);
     }
   }

@@ -14,9 +14,9 @@ type FindingCode =
   | 'HeadMismatch'
   /** A head is not signed by the key that it names, its key is not one of the given keys, or an entry of the ConfigMap is not a head. */
   | 'BadHead'
-  /** A recording differs from its chunks in the journal. */
+  /** A recording differs from its chunks in the journal, or two lines about a chunk differ. */
   | 'RecordingChanged'
-  /** A recording is absent, and no line says that it was deleted. */
+  /** The journal has chunks of a recording that is absent, and no line says that it was deleted. */
   | 'RecordingMissing'
   /** The journal has no line about a recording. */
   | 'RecordingUnknown';
@@ -49,7 +49,7 @@ export interface ChainReport {
   readonly last: number;
   /** Number of the last line that a signed head covers; 0 if none does. */
   readonly signedTo: number;
-  /** Number of given lines after `signedTo`. No head covers them, so a change of them, or the absence of later lines, is not detectable. */
+  /** Number of given lines after `signedTo`. No head covers them, so they could be replaced or removed, from any of them to the last. */
   readonly unproven: number;
   /** Number of lines that could not be written, as recorded in the chain. */
   readonly lost: number;
@@ -80,8 +80,8 @@ export interface RecordingsReport {
   /** Unchanged from the header to the end. */
   readonly complete: number;
   /**
-   * Unchanged as far as lines of the journal cover them, but without an end: the session is open, its recording was lost, or the process
-   * was killed.
+   * Unchanged as far as lines of the journal cover them, but without an end. For example, the session is open, its recording was lost, or
+   * the process was killed.
    */
   readonly incomplete: number;
   /** Deleted by retention, as a line of the journal says. */

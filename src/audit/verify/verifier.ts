@@ -14,6 +14,7 @@ export interface VerifierOptions {
   readonly partial?: boolean;
 }
 
+/** Maximum number of findings, and of stumps, in the report. */
 const MAX_LISTED = 1000;
 
 /**
