@@ -175,8 +175,8 @@ const typesFor = (conditions: readonly Condition[]): string[] => [
 ];
 
 /**
- * The state of a template, as input of the rules of `policy/`. The template counts as ready even if AccessPlanValid is False: the leader
- * plans each request again, with the objects that exist then.
+ * The state of a template, as input of the rules of `policy/`. A False AccessPlanValid does not make it unready: the leader plans each
+ * request again, with the objects that exist then.
  */
 export function templateState(template: TemplateView): FoundTemplate {
   const others = template.conditions.filter(({ type }) => type !== accessPlanValid);
@@ -203,9 +203,9 @@ interface WithExtra {
 }
 
 /**
- * Whether the caller already holds in the namespace what the template hands out (`permissionsToHold`: exec or reading pods, the template's
- * rules, and creating its Pod). Such a caller needs none of the template's groups. Creates one SubjectAccessReview for each permission.
- * False if the rules of the template are invalid. Rejects as the client does.
+ * Whether the caller already holds in the namespace what the template hands out (`permissionsToHold`). Such a caller need not be in an
+ * allowed group, except in an emergency. Creates one SubjectAccessReview for each permission. False if the rules of the template are
+ * invalid. Rejects as the client does.
  */
 export async function alreadyHolds(
   client: Client,

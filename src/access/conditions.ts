@@ -37,7 +37,7 @@ export type Summary =
   | { readonly state: 'ready'; readonly message: string }
   /** The object may become ready without an edit. */
   | { readonly state: 'reconciling'; readonly reason: string; readonly message: string }
-  /** A user must act: edit the template or its target, or, after the denial or end of a request, create a new one. */
+  /** The object does not become ready until a user acts: for example, edits the template, or creates a new request after a denial. */
   | { readonly state: 'stalled'; readonly reason: string; readonly message: string };
 
 const summaryTypes: ReadonlySet<string> = new Set(Object.values(summaryConditions));

@@ -284,7 +284,7 @@ function requestController(
       ...(kind.createsPod
         ? []
         : [fromSubscription('running pod', pods, (event) => waitingForPods(kind.requests, event))]),
-      // Builders read these stores, so the controller waits until they have synced. Later changes do not affect a grant.
+      // Builders read these stores, so the controller waits until they have synced. Their events enqueue nothing.
       ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
     reconciler: new RequestReconciler({

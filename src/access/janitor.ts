@@ -96,7 +96,7 @@ export class Janitor implements Reconciler {
     const existed = await applier.delete(resource, child, { uid, ownerUid: requestRef.uid }, signal);
     const deleted = this.#deleted.get(requestRef.uid) ?? new Set();
     this.#deleted.set(requestRef.uid, deleted.add(uid));
-    // If it no longer existed, another reconcile deleted and reported it.
+    // If it no longer existed, this call deleted nothing that it could report.
     if (!existed) return;
     const record = orphanRecord(child, request);
     onOrphan(resource.kind);

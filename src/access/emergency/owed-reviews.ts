@@ -14,10 +14,10 @@ import { type ViewMetadata, viewMetadata } from '../stores/access-views.ts';
 /** The ConfigMap in the namespace of the server with one entry for each emergency access that another person still has to review. */
 export const reviewsName = 'drawbridge-emergency-reviews';
 
-/** Emergency access that another person has to review. It outlives its request and its template. */
+/** Emergency access that another person has to review. This record outlives the request and the template. */
 export interface OwedReview {
   readonly user: string;
-  /** Empty if the authenticator has none. */
+  /** Empty if the authenticator sets none. */
   readonly userUid: string;
   readonly namespace: string;
   readonly templateKind: TemplateKind;
@@ -132,7 +132,7 @@ export class OwedReviews {
     );
   }
 
-  /** Records the review, before access opens. Rejects with `SigningKeyUnavailable` until the keys are read, and as the client does. */
+  /** Signs and records the review. Rejects with `SigningKeyUnavailable` until the keys are read, and as the client does. */
   async add(review: OwedReview, signal: AbortSignal): Promise<void> {
     const entry = JSON.stringify({ ...review, mac: this.#deps.signer.signReview(review) });
     await this.#write({ [review.requestUid]: entry }, signal);
@@ -171,7 +171,7 @@ export class OwedReviews {
   }
 }
 
-/** The uids of the requests whose reviews an event adds or removes. */
+/** The uids of the requests whose reviews an event adds, changes, or removes. */
 export function changedReviews(event: StoreEvent<ReviewsView>): string[] {
   const before = 'before' in event ? event.before.entries : {};
   const now = 'now' in event ? event.now.entries : {};

@@ -20,7 +20,7 @@ interface ReviewReconcilerDeps {
   readonly reviews: OwedReviews;
   readonly votes: Store<VoteView>;
   readonly judgeOf: (kind: TemplateKind) => ReviewJudge;
-  /** Writes the audit line. Rejects with `AuditUnavailable`. */
+  /** Writes the audit line, and records an Event. Rejects with `AuditUnavailable`. */
   readonly reviewed: (review: OwedReview, vote: VoteView) => Promise<void>;
   readonly client: Client;
 }
@@ -44,7 +44,7 @@ export class ReviewReconciler implements Reconciler {
       const judged = await judgeOf(review.templateKind).judgeReview(review, signal);
       const valid = judged.find(({ violation }) => violation === undefined);
       if (!valid) return this.#keep(review, signal);
-      // If the process crashes between these two calls, the journal has the line twice.
+      // If the second call fails, a retry adds the audit line again.
       await reviewed(review, valid.vote);
       await reviews.remove(requestUid, signal);
     }

@@ -9,7 +9,7 @@ import type { Ending } from './ending.ts';
 import { conditionOf, deniedReason, withConditions } from './request-conditions.ts';
 import type { RequestStatusPatch } from './request-status.ts';
 
-/** The end of a request that was not denied: input of `endedStatus`. */
+/** The end of a request for one of the reasons in `Ending`: input of `endedStatus`. */
 export interface End {
   readonly ending: Ending;
   /** Why the request ended, as a clause of its condition. */
@@ -20,7 +20,7 @@ export interface End {
   readonly approval?: RequestApproval | undefined;
 }
 
-/** The status after the end of a request that was not denied. Call it once the children are deleted. */
+/** The status after the end of a request for one of the reasons in `Ending`. Call it once the children are deleted. */
 export function endedStatus(
   request: RequestView,
   { ending, text, ended, approval }: End,

@@ -1,6 +1,9 @@
 import type { Ended } from '../../api/access/ended.ts';
 
-/** Why a request ended, unless it was denied: the reason of AccessStillValid, the code of the audit line, and a label value of metrics. */
+/**
+ * Why a request ended, except for a denial of the request by the server or, before access opened, by a vote. It is the reason of
+ * AccessStillValid and, for a request with a grant, the code of the audit line and a label value of metrics.
+ */
 export type Ending =
   | 'Expired'
   | 'Deleted'
@@ -20,11 +23,11 @@ export const endingTexts: Readonly<Record<Ending, string>> = {
   Expired: 'the granted time has passed',
   Deleted: 'the request was deleted',
   Revoked: 'the request was given back or revoked',
-  VoteDenied: 'a person who may approve it denied it',
+  VoteDenied: 'an approver denied the request',
   TemplateDeleted: 'its template was deleted',
   Shortened: 'an edit of the template shortened the access',
   NoLongerAllowed: 'its template no longer allows it',
-  TargetPodGone: 'its pod no longer exists; create a new request for another pod',
+  TargetPodGone: 'its pod no longer exists; create a new request',
   GrantInvalid: 'status.grant or status.ended has no valid signature of this server',
 };
 

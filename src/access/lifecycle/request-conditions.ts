@@ -30,13 +30,13 @@ const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, strin
 export const conditionOf = (code: string): readonly [RequestCondition, string] =>
   conditionOfCode[code] ?? ['AccessResourcesCreated', code];
 
-/** Whether the conditions show a final denial, or the end of the access. */
+/** Whether the conditions show a final denial, or the end of the request. */
 export function isDeniedOrEnded(request: Pick<RequestView, 'conditions'>): boolean {
   return request.conditions.some(isFinal);
 }
 
 /**
- * When the conditions first showed the final denial, or the end of the access, epoch ms. Undefined before that, or if the time cannot be
+ * When the conditions first showed the final denial, or the end of the request, epoch ms. Undefined before that, or if the time cannot be
  * read.
  */
 export const finalAtMs = ({ conditions }: Pick<RequestView, 'conditions'>): number | undefined =>

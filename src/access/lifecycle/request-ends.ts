@@ -18,7 +18,7 @@ export type EndSigner = Pick<Signer, 'hasKeys' | 'isOurExtensionByCachedKeys' | 
 /**
  * When access ends or ended, epoch ms: with the last granted extension that this server signed, else at `grant.expiresAt`; or at
  * `status.ended.at` if that is earlier. Undefined without a grant, or if the time cannot be read. Until the server has read its keys, it
- * trusts all extensions and ends: RBAC allows only the server to write the status, and a deadline must not wait for keys.
+ * trusts all extensions and ends: the chart lets only the server write the status, and a deadline must not wait for keys.
  */
 export function accessEndMs(request: RequestView, signer: EndSigner): number | undefined {
   const { grant, extensions } = request;

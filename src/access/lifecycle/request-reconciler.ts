@@ -33,8 +33,8 @@ import type { TemplateEdits } from './template-edits.ts';
 import type { Votes } from './votes.ts';
 
 /**
- * Lane of deadlines, and of revocations, deletions, and denials by vote. Its keys precede all others, and abort a reconcile of the same
- * request in the normal lane.
+ * Lane of deadlines, revocations, deletions of requests and templates, and denials by vote. Its keys precede all others, and abort a
+ * reconcile of the same request in the normal lane.
  */
 export const revocationLane = 0;
 /** Lane of grants that no longer give access, because their RoleBinding or their pod is deleted, and of ended requests to delete. */
@@ -46,8 +46,9 @@ export const normalLane = 2;
 const alreadyDueMs = 0;
 
 /**
- * Reconciles one request: ends it if it expired, was revoked or deleted, or its grant is no longer allowed; else decides it, and then opens
- * its grant. The check of expiry comes first, and waits neither for keys nor for the API server, so that neither can keep access open.
+ * Reconciles one request: ends it if it expired, a user revoked, deleted, or denied it, or its grant is no longer valid or allowed; else
+ * decides it, and then opens its grant. Keeps an ended request for a time, then deletes it. The check of expiry needs neither keys nor an
+ * API call, so that neither can keep access open.
  */
 export class RequestReconciler implements Reconciler {
   readonly #deps: RequestReconcilerDeps;
@@ -130,10 +131,11 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Ends a request in up to three reconciles: the first deletes the RoleBinding, the second the other children, the third writes the end to
-   * the status and, if the request does not stay, deletes it. The second and the third are in the cleanup lane, which is first in, first
-   * out. So if many grants of one kind end together, all RoleBindings are deleted first, and status writes come last. The normal lane would
-   * be wrong: the deletion of the request enqueues the key in lane 0, which would abort the running reconcile.
+   * Ends a request in up to four reconciles: the first deletes the RoleBinding, the second the other children, and the third writes the end
+   * to the status, or deletes the request (see `#writeEnd`). If the request does not stay after its end, the fourth deletes it. All but the
+   * first are in the cleanup lane, which is first in, first out. So if many grants of one kind end together, all RoleBindings are deleted
+   * first, and status writes come last. The normal lane would be wrong: the deletion of the request enqueues the key in lane 0, which would
+   * abort the running reconcile.
    */
   async #end(request: RequestView, ending: Ending, signal: AbortSignal, denial?: VoteView): Promise<Result> {
     // If the grant is forged, the children in the status may be forged, too. Without them, the applier finds our objects by their owner.
@@ -155,8 +157,9 @@ export class RequestReconciler implements Reconciler {
 
   /**
    * Writes the signed end to the status. Resolves to the request as written. Undefined if the caller must delete the request at once
-   * instead: it is being deleted and its finalizer may go (`canRelease`), an earlier version of the server denied it, the server has no
-   * keys, or the API server no longer accepts the object. While a review is owed, the last three do not apply.
+   * instead: this process has already deleted it, it is being deleted and its finalizer may be removed (`canRelease`), an earlier version
+   * of the server denied it, the server has no keys, or the API server no longer accepts the object. While a review is owed, the last three
+   * do not apply.
    */
   async #writeEnd(
     request: RequestView,
@@ -251,8 +254,7 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Writes to the status that a session of the request is not, or not wholly, recorded, so that the reviewer of emergency access sees it.
-   * Resolves to the latest version of the request.
+   * Writes to the status that the recording of a session of the request was lost. Resolves to the latest version of the request.
    */
   async #showLostRecording(request: RequestView, signal: AbortSignal): Promise<RequestView> {
     const { lostRecordings, status, clock } = this.#deps;

@@ -137,7 +137,7 @@ export const lostRecordingStatus = (
 export type AccessMessage =
   | {
       readonly text: string;
-      /** What can make the command fail: ends of sentences that begin with the command. Default: nothing. */
+      /** What can make the command fail: ends of sentences that begin with the command. Default: none. */
       readonly doubts?: readonly string[];
     }
   | { readonly violation: Violation };
@@ -180,7 +180,7 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
     return { children, expiresAt, ...withConditions(request, nowMs, updates) };
   }
   const { text, doubts = [] } = progress.accessMessage;
-  // The client finds the doubts after the command.
+  // `commandNote` of the client finds the doubts by this text.
   const note = ` may fail: it ${doubts.join('; it ')}. Ask the author of the template to correct it`;
   updates.push(success('AccessMessage', doubts.length === 0 ? text : `${text}${note}`));
   return {
@@ -196,7 +196,7 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
  * equal. Does not compare the access message, which the condition AccessMessage repeats, `ended`, the grant, and `podName`.
  */
 export function isUnchanged(request: RequestView, next: RequestStatusPatch): boolean {
-  // The children of a request never change once the status lists them.
+  // Until access ends, the children do not change once the status lists them.
   const sameChildren = next.children === undefined || next.children.length === request.children.length;
   const sameApproval = next.approval === undefined || isDeepStrictEqual(next.approval, request.approval);
   const sameLink = next.reasonLink === undefined || next.reasonLink === (request.reasonLink ?? null);

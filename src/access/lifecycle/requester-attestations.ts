@@ -63,7 +63,7 @@ export class RequesterAttestations {
       return refuse(
         'StampInvalid',
         'the webhook of drawbridge did not create the signature in spec.requester for this request',
-        'find out which client or webhook changed it',
+        'find out which client or webhook changed the request',
       );
     }
     const age = request.createdAtMs - (parseTime(signed.attestation.requester.time) ?? Number.NaN);

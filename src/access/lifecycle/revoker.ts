@@ -52,8 +52,8 @@ export class Revoker {
 
   /**
    * Returns why an open grant must end early: its template or its pod was deleted, or another object replaced it under its name. Undefined
-   * if both exist. If the store does not show the object, a live read decides, because the store may lag behind. Rejects as the client
-   * does.
+   * if both exist; does not check a pod that is not created yet. If the store does not show the object, a live read decides, because the
+   * store may lag behind. Rejects as the client does.
    */
   async lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
     const { kind } = this.#deps;
@@ -111,7 +111,7 @@ export class Revoker {
     return done;
   }
 
-  /** Whether `remove` has deleted the request, which a store that lags behind may still show. */
+  /** Whether `remove` has deleted the request or removed its finalizer. A store that lags behind may still show the request. */
   hasRemoved({ uid }: RequestView): boolean {
     return this.#requestDeleted.has(uid) || this.#finalizerRemoved.has(uid);
   }
@@ -123,8 +123,9 @@ export class Revoker {
 
   /**
    * Deletes the children of a grant. Reports its end if a child existed, or if no earlier process seems to have reported it. If
-   * `status.ended` is not verified yet and no child existed, leaves the report to `reportUnverified`. The request stays. Resolves to false without a
-   * grant, or if an earlier call has succeeded. `denial` is the vote that ended the access, if one did. Rejects as the client does.
+   * `status.ended` is not verified yet and no child existed, leaves the report to `reportUnverified`. The request stays. Resolves to false
+   * without a grant, or if an earlier call has succeeded. `denial` is the vote that ended the access, if one did. Rejects as the client
+   * does.
    */
   async close(request: RequestView, ending: Ending, signal: AbortSignal, denial?: VoteView): Promise<boolean> {
     if (!request.grant || this.#childrenDeleted.has(request.uid)) return false;
@@ -139,8 +140,8 @@ export class Revoker {
   }
 
   /**
-   * Reports an end that `close` left unreported, because `status.ended` was not verified yet: if a process with the server's keys signed it,
-   * that process has reported the end. Call this once the signature has proved invalid.
+   * Reports an end that `close` left unreported, because `status.ended` was not verified yet: if a process with the server's keys signed
+   * it, that process has reported the end. Call this once the signature has proved invalid.
    */
   reportUnverified(request: RequestView): void {
     if (this.#unverified.delete(request.uid)) this.#deps.reporter.revoked(request, 'GrantInvalid');
@@ -153,9 +154,9 @@ export class Revoker {
   }
 
   /**
-   * Deletes every child, and resolves to whether one existed or `deleteRoleBinding` deleted one before. Keeps objects of these names that
-   * the request does not own, and skips a Pod that already terminates within `deletionGraceS`. If the API server forbids a deletion, deletes the other
-   * children before it rejects. Rejects at once on any other error, and the caller retries.
+   * Deletes every child, and resolves to whether one existed or `deleteRoleBinding` deleted one before. Keeps objects that have the name of
+   * a child but that the request does not own, and skips a Pod that already terminates within `deletionGraceS`. If the API server forbids a
+   * deletion, deletes the other children before it rejects. Rejects at once on any other error, and the caller retries.
    */
   async deleteChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
     let existed = this.#roleBindingDeleted.has(request.uid);
@@ -195,7 +196,8 @@ export class Revoker {
     // Do not use the name in the status: a client that can write the status could choose any object.
     const name = { namespace: request.namespace, name: childNameOf(request) };
     if (kind === 'Pod') {
-      // The Pod already terminates within `deletionGraceS`. If this counted as a deletion, each restart would report the end again while the
+      // The Pod already terminates within `deletionGraceS`. If this counted as a deletion, each restart would report the end again while
+      // the
       // node is down.
       const pod = this.#deps.pods.get(keyOf(name));
       if (pod?.nothingToRevoke && pod.requestRef?.uid === request.uid) return false;

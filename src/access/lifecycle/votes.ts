@@ -84,10 +84,11 @@ export class Votes {
   }
 
   /**
-   * All votes on the request about `about`, oldest first. Verifies each one now: our webhook signed it, and it satisfies `votePolicy`, with
-   * a SubjectAccessReview for its voter. If the store has enough votes for a decision, reads the votes and the version of the template
-   * live, because a store that lags behind could miss a denial or an edit. If the store has fewer approvals than `needed` and no denial, no
-   * decision is possible, and the votes of the store suffice. Rejects as the client does, and if the keys cannot be read.
+   * All votes on the request about `about`, oldest first; for `Access`, also denials of the review. Verifies each one now: our webhook
+   * signed it, and it satisfies `votePolicy`, with a SubjectAccessReview for its voter. If the store has enough votes for a decision, reads
+   * the votes and the version of the template live, because a store that lags behind could miss a denial or an edit. If the store has fewer
+   * approvals than `needed` and no denial, no decision is possible, and the votes of the store suffice. Rejects as the client does, and if
+   * the keys cannot be read.
    */
   async judge(
     request: RequestView,
@@ -114,9 +115,9 @@ export class Votes {
   }
 
   /**
-   * The first valid denial of the access. Uses the votes and the template of the stores, so that no slow read delays the end of access.
-   * Calls the API server only for the permissions of the voters, and for the keys if the cached ones do not verify a signature. A denial
-   * counts for every version of the template. Rejects as the client does, and if the keys cannot be read.
+   * The first valid denial of the access. Uses the votes and the template of the stores, so that no list delays the end of access. Calls
+   * the API server only for the permissions of the voters, and for the keys if the cached ones do not verify a signature. A denial counts
+   * for every version of the template. Rejects as the client does, and if the keys cannot be read.
    */
   async storedDenial(request: RequestView, template: TemplateView, signal: AbortSignal): Promise<VoteView | undefined> {
     const judged = await this.#judge(
@@ -167,8 +168,9 @@ export class Votes {
   }
 
   /**
-   * The state of the template in the store, with the uid and the generation that the API server has now. If the store lags behind an edit,
-   * the generation is NaN, so that no approval counts until the store has the edit. A denial counts for every version.
+   * The state of the template in the store, with the uid and the generation that the API server has now; `found: false` if the API server
+   * has none. If the store lags behind an edit, the generation is NaN, so that no approval counts until the store has the edit. A denial
+   * counts for every version.
    */
   async #currentState(template: TemplateView, signal: AbortSignal): Promise<TemplateState> {
     const current = await this.#templates.ask(template.key, template, signal);
@@ -297,7 +299,7 @@ function maxOf(max: string | undefined): number | undefined {
 const unsigned: Violation = {
   code: 'StampInvalid',
   message:
-    'the webhook of drawbridge did not sign this vote for this request when it was created; vote again; if the new vote is ignored too, ask an administrator to synchronize the clocks of the API server and of drawbridge',
+    'the webhook of drawbridge did not sign this vote for this request when it was created; vote again; if the new vote is ignored too, ask an administrator to apply the webhook configurations, and to synchronize the clocks of the API server and of drawbridge',
   field: 'spec.voter',
   status: 403,
 };

@@ -136,7 +136,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
   });
   const lostRecordings = open({
     resource: accessSessions,
-    // Without the gateway, nothing needs its CRD.
+    // Only the gateway writes these objects, and it may not be installed.
     optional: true,
     project: viewLostRecording,
     indexes: { [byRequest]: ({ requestUid }: LostRecordingView) => [requestUid] },

@@ -69,7 +69,7 @@ export interface RequestView extends ViewMetadata {
   readonly grant: RequestStatus['grant'];
   /** How the request ended; present even if the rest of the request is invalid. Not verified. */
   readonly ended: Ended | undefined;
-  /** `status.expiresAt`. Read only to decide whether to write it. */
+  /** `status.expiresAt`, not verified: `accessEndMs` is the verified end. */
   readonly expiresAt: string | undefined;
   /** `status.approval`: what the request waits for, as the leader last wrote it. It is not verified, so no grant depends on it. */
   readonly approval: RequestStatus['approval'];
