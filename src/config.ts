@@ -33,7 +33,7 @@ export interface Config {
   readonly auditLog: string;
   /** Whether the replicas elect a leader. False only for a single replica. */
   readonly leaderElect: boolean;
-  /** Namespace of all Leases except that of binding, of the Secrets that replicas share, and of the audit heads. */
+  /** Namespace of the Secrets that replicas share, of the audit heads, and of all Leases but that of binding. */
   readonly leaseNamespace: string;
   /** Lease of the binding feature. */
   readonly bindingLease: { readonly namespace: string; readonly name: string };
@@ -63,11 +63,11 @@ export interface Config {
   readonly accessPods: FlagValue<'access-pods'>;
   /** Whether the server grants through templates without an author, unless they allow a privileged pod. */
   readonly trustExistingTemplates: boolean;
-  /** Whether the server uses key Secrets that existed before its first start. */
+  /** Whether the server uses key Secrets that existed before its first start, even if nothing proves that it used their keys. */
   readonly adoptSigningKeys: boolean;
   /** Name of this replica in Leases, Events, audit lines, and audit heads. */
   readonly identity: string;
-  /** Members of this group may enter every access pod; undefined: no such group. */
+  /** Members of this group may enter access pods without a grant, if RBAC allows it; undefined: no such group. */
   readonly breakGlassGroup: string | undefined;
   readonly logLevel: FlagValue<'log-level'>;
   readonly logFormat: FlagValue<'log-format'>;
@@ -221,7 +221,7 @@ function readPeerAddress(given: string | undefined, bindAddress: string, origin:
 /** Rejects --dry-run with other features, because they would still write. */
 function readDryRun(dryRun: boolean, features: readonly FeatureName[], origin: Flags['origin']): boolean {
   if (!dryRun || features.every((feature) => feature === 'binding')) return dryRun;
-  throw new UsageError(`${origin('dry-run')} is given; it works only if no other feature runs; add --features=binding`);
+  throw new UsageError(`${origin('dry-run')} is given; it works only if binding runs alone; set --features=binding`);
 }
 
 function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig, origin: Flags['origin']): InventoryConfig {

@@ -106,18 +106,24 @@ function pem(from: object, name: string): string | undefined {
   return decoded;
 }
 
+/** What to do about a forbidden field, by its section. */
+const remedies = {
+  cluster: 'remove it; to trust a private CA, set certificate-authority-data',
+  user: 'remove it, and set token, or client-certificate-data and client-key-data',
+};
+
 /** The token without white space around it. Throws `KubeconfigInvalid` if an HTTP header cannot have it. */
 function headerSafe(token: string): string {
   if (/^[\x21-\x7e]+$/.test(token.trim())) return token.trim();
   throw invalid('token contains characters that an HTTP header may not have');
 }
 
-function forbidFields(from: object, fields: readonly string[], section: string): void {
+function forbidFields(from: object, fields: readonly string[], section: 'cluster' | 'user'): void {
   for (const name of fields) {
     const value = own(from, name);
     // Values that client-go writes for an unset field are allowed.
     if (value === undefined || value === null || value === '' || value === false) continue;
-    throw forbidden(section, name, 'only inline credentials are accepted');
+    throw forbidden(section, name, remedies[section]);
   }
 }
 

@@ -215,7 +215,7 @@ describe('configuration', () => {
     assert.equal(readConfig(['--features=binding', '--dry-run'], {}).dryRun, true);
     assert.throws(
       () => readConfig(['--features=access,binding', '--dry-run'], {}),
-      /--dry-run is given; it works only if no other feature runs; add --features=binding$/,
+      /--dry-run is given; it works only if binding runs alone; set --features=binding$/,
     );
   });
 
@@ -331,7 +331,7 @@ describe('configuration', () => {
     },
     {
       env: { DRAWBRIDGE_DRY_RUN: 'true' },
-      message: /^\$DRAWBRIDGE_DRY_RUN is given; it works only .*; add --features=binding$/,
+      message: /^\$DRAWBRIDGE_DRY_RUN is given; it works only .*; set --features=binding$/,
     },
   ];
   for (const { args = [], env = {}, message } of mistakes) {

@@ -243,6 +243,20 @@ describe('kubeconfig', () => {
       });
     }
 
+    const remedies: [part: 'cluster' | 'user', field: string, value: unknown, remedy: RegExp][] = [
+      [
+        'cluster',
+        'insecure-skip-tls-verify',
+        true,
+        /here: remove it; to trust a private CA, set certificate-authority-data$/,
+      ],
+      ['user', 'password', 'x', /here: remove it, and set token, or client-certificate-data and client-key-data$/],
+    ];
+    for (const [part, name, value, remedy] of remedies) {
+      it(`names what to do about ${name} of the ${part}`, () =>
+        assert.rejects(inlineCredentials(kubeconfig({ [part]: { [name]: value } })), remedy));
+    }
+
     const invalid: [what: string, text: string, code: string][] = [
       ['no YAML', '{', 'KubeconfigInvalid'],
       ['a list', '[]', 'KubeconfigInvalid'],
