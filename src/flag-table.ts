@@ -104,13 +104,13 @@ const leaderElection = {
   'leader-elect': {
     type: trueOrFalse,
     fallback: 'true',
-    help: 'Elect one replica at a time that writes. Set false only for a single replica.',
+    help: 'Elect a leader for each feature except the gateway. Set false only for a single replica.',
   },
   'lease-namespace': {
     type: text('NAME'),
     fallback: 'drawbridge-system',
     defaultInWords: 'drawbridge-system; $POD_NAMESPACE, then kube-system, if only binding runs',
-    help: 'Namespace of the Leases, except that of --binding-lease-namespace, of the key Secrets, of the audit heads, and of --certificate-secret.',
+    help: 'Namespace of the key Secrets, the audit heads, --certificate-secret, and the Leases. --binding-lease-namespace may name another one for the Lease of binding.',
   },
   'binding-lease-namespace': {
     type: optional(text('NAME')),
@@ -198,7 +198,7 @@ const access = {
   'break-glass-group': {
     type: optional(text('GROUP')),
     defaultInWords: 'no group',
-    help: "Group whose members may connect to other people's access pods. The server records each connection with a Warning Event.",
+    help: 'Group whose members may connect to access pods without a grant, if RBAC allows it. The server records each such connection with a Warning Event.',
   },
 } as const satisfies FlagTable;
 

@@ -30,7 +30,7 @@ const allFeatures: readonly Feature[] = [access, binding, inventory, gateway];
 
 /**
  * The composition root: opens the configured features, and runs their controllers until `signal` aborts. Then closes the webhooks, the
- * features, their shared parts, the connection to the cluster, the ports, and, last, the audit journal.
+ * features, their shared parts, the connection to the cluster, the ports of metrics and probes, and, last, the audit journal.
  *
  * Rejects with a CodedError if a file, the credentials, or a port is unavailable. It then closes nothing: end the process. Rejects with
  * `DrainDeadlineExceeded` if controllers do not stop in time. If the thread that answers probes ends, stops in the same way and rejects

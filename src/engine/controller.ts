@@ -21,8 +21,8 @@ export interface ControllerOptions extends QueueOptions {
   /** Maximum number of reconciles at a time. Default 16. */
   readonly workers?: number;
   /**
-   * Workers that the least urgent lane (the one with the highest number) may not use, so that its reconciles never delay those of other
-   * lanes. Default 0.
+   * Number of workers that the least urgent lane, the one with the highest number, may not use, so that they stay free for other lanes.
+   * Default 0.
    */
   readonly reservedForUrgentLanes?: number;
   /**

@@ -85,9 +85,9 @@ export class Manager {
   }
 
   /**
-   * Runs until `signal` aborts, then stops the controllers, last added first, and resolves when all have stopped. Rejects with
-   * `DrainDeadlineExceeded` if some controllers did not stop within `drainMs`. Because these controllers may still write, the manager does
-   * not release their Leases, which then expire. A manager runs only once: a second call rejects with `AlreadyRunning`.
+   * Runs until `signal` aborts, then stops the controllers, last added first, and resolves when all have stopped and their Leases are
+   * released. Rejects with `DrainDeadlineExceeded` if that takes longer than `drainMs`. Because controllers that did not stop may still
+   * write, the manager does not release their Leases, which then expire. A second call rejects with `AlreadyRunning`.
    */
   async run(signal: AbortSignal): Promise<void> {
     if (this.#groupsSignal)

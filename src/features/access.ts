@@ -108,7 +108,10 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   };
 }
 
-/** Then a template counts as not planned: the limit of a plan at admission is lower than that of a grant, which may accept the plan. */
+/**
+ * Whether the plan exceeds the limit at admission. The limit of the leader is higher, so the leader may accept the plan: the template counts
+ * as not planned.
+ */
 const isTooLarge = ({ code }: Violation): boolean => code === 'PlanTooLarge';
 
 interface AdmissionDeps {

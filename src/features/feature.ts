@@ -57,9 +57,9 @@ export interface Host {
   readonly signal: AbortSignal;
 }
 
-/** A feature whose stores, webhooks, and ports are open. `serve` runs its controllers. */
+/** A feature whose stores and ports are open. `serve` opens its webhooks, and runs its controllers. */
 export interface OpenFeature {
-  /** Gate of the feature's controllers. Each feature has its own Lease, so another replica may lead another feature. */
+  /** Gate of the feature's controllers. No two features share a Lease, so another replica may lead another feature. */
   readonly gate: LeaderGate;
   /** The controllers, in the order in which they start. */
   readonly controllers: readonly Runnable[];
@@ -74,7 +74,7 @@ export interface OpenFeature {
   readonly beforeControllers?: () => Promise<void>;
   /** TCP ports that it opened, by name, for the log. */
   readonly ports?: Readonly<Record<string, number>>;
-  /** Closes its parts, in order. `serve` calls these after the controllers have stopped. */
+  /** Closes its parts, in order. `serve` calls these after the manager has stopped. */
   readonly close: Readonly<Record<string, () => unknown>>;
 }
 
@@ -121,8 +121,8 @@ export function recorder({ config, log }: Host, feature: FeatureName, client: Cl
 }
 
 /**
- * How long a watch of the binding feature may be silent before a second connection checks it, milliseconds. API servers send a bookmark each
- * minute, so that a healthy watch is never checked. The other features check a silent watch sooner.
+ * How long a watch of a provider, or of a process that runs only the binding feature, may be silent before a second connection checks it,
+ * milliseconds. API servers send a bookmark each minute, so a healthy watch is not silent for so long. Other watches are checked sooner.
  */
 export const QUIET_SILENCE_MS = 75_000;
 

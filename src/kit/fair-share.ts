@@ -25,7 +25,7 @@ interface Share {
 
 /**
  * A budget of connections or bytes that sources, such as client addresses, share. While the budget has room, a source takes parts up to
- * its own limit. If it has none, a source that has little evicts parts of the source that has the most: idle parts first, oldest first.
+ * its own limit. Without room, a source that has little evicts parts of the source that has the most: idle parts first, oldest first.
  * So sources with many parts cannot exclude a source with few, however long they keep theirs. If evictions would not make enough room, no
  * part is evicted. A source may also replace a larger part of its own by a smaller one.
  */
@@ -47,7 +47,7 @@ export class FairShare {
 
   /**
    * Takes `amount` for `source`. Undefined if that exceeds the limit of the source, or if no eviction makes room for it.
-   * @param onEvicted Called when another source takes the part. It must release the resource behind the part, and must not throw.
+   * @param onEvicted Called when the part is evicted. It must release the resource behind the part, and must not throw.
    * @param isIdle Whether the part is idle, so that its eviction interrupts no work. Default: always.
    */
   acquire(source: string, amount: number, onEvicted: () => void, isIdle = () => true): Release | undefined {

@@ -96,7 +96,7 @@ export interface ObjectList {
  *
  * A call takes at most four attempts and, by default, 30 s (a list: for each page). Reads and reviews are retried if the server is unreachable, or
  * answers 429 or 5xx. Writes are retried only if the server did not act: it answered 429 or 503, with Retry-After, or there was no
- * connection.
+ * connection, or there were no credentials.
  */
 export interface Client {
   /** Gets an object, or a subresource of it. */

@@ -24,8 +24,9 @@ const inClusterToken = '/var/run/secrets/kubernetes.io/serviceaccount/token';
  * The credentials of this process: from `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`. Skips missing files of
  * `paths`. Rejects with CodedError:
  * - `KubeconfigMissing`: no file of `paths` exists; or `~/.kube/config` would be read, and does not exist.
- * - `KubeconfigInvalid`: `file` does not exist; a file cannot be read or parsed; the cluster has a proxy-url that is not HTTP or HTTPS, or
- *   whose user or password cannot be decoded; or the Pod has a ServiceAccount token, but not the address of its API server.
+ * - `KubeconfigInvalid`: `file` does not exist; a file cannot be read or parsed; a user has as-groups, as-uid, or as-user-extra without as;
+ *   the cluster has a proxy-url that is not HTTP or HTTPS, or whose user or password cannot be decoded; or the Pod has a ServiceAccount
+ *   token, but not the address of its API server.
  * - `KubeconfigContextNotFound`: no context is chosen, the context does not exist, or the cluster of the context does not exist.
  */
 export async function ambientCredentials(options: AmbientOptions = {}): Promise<Credentials> {

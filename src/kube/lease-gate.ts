@@ -20,7 +20,10 @@ export interface LeaseGateOptions {
   readonly leaseDurationMs?: number;
   /** Milliseconds without proof of renewal after which this process stops leading. Default 10 000. */
   readonly renewDeadlineMs?: number;
-  /** Milliseconds between two attempts, plus up to 20% jitter. A standby reads the Lease five times as often. Default 2 000. */
+  /**
+   * Milliseconds between two attempts, plus up to 20% jitter. While another process holds the Lease, a standby reads it five times as often.
+   * Default 2 000.
+   */
   readonly retryPeriodMs?: number;
   /** Default: no log. */
   readonly log?: KubeLog;

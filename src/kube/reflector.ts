@@ -52,7 +52,7 @@ export interface ReflectorOptions {
   readonly silenceMs?: number | undefined;
   /** Checks open watches for lost permissions and dead connections. If absent, the reflector notices only silent watches. */
   readonly probe?: WatchProbe | undefined;
-  /** Called for each list or watch that the server refuses with 401 or 403, or because it is too busy, with 429 or a 5xx. */
+  /** Called for each list or watch that the server answers with 401, 403, 429, or a 5xx. */
   readonly onRefusal?: ((resource: Resource, code: number) => void) | undefined;
 }
 

@@ -22,13 +22,13 @@ export interface SharedStoresOptions {
 export interface WatchOptions {
   /**
    * How long a watch may receive nothing before the store opens a new connection for it, milliseconds. Default 20 000: the store notices a
-   * dead connection within 28 s. From 75 000 on, a healthy watch of a quiet kind causes no calls, because API servers send a bookmark each
-   * minute.
+   * dead connection within 28 s. From 75 000 on, a healthy watch of a quiet kind is not silent for so long, because API servers send a
+   * bookmark each minute.
    */
   readonly silenceMs?: number;
   /** Whether to ask the API server every few seconds whether it still answers and allows the watches (`WatchProbe`). Default false. */
   readonly probe?: boolean;
-  /** Called for each list or watch that the server refuses with 401 or 403, or because it is too busy, with 429 or a 5xx. */
+  /** Called for each list or watch that the server answers with 401, 403, 429, or a 5xx. */
   readonly onRefusal?: (resource: Resource, code: number) => void;
 }
 
@@ -41,7 +41,7 @@ interface Entry {
   references: number;
 }
 
-/** The running stores of one cluster. `Cluster.watch` says which readers share a store. */
+/** The running stores of one cluster. The docstring of `Cluster.watch` defines which readers share a store. */
 export class SharedStores {
   readonly #options: SharedStoresOptions;
   readonly #probe: WatchProbe | undefined;

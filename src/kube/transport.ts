@@ -62,7 +62,7 @@ export interface TransportOptions {
 }
 
 const CALL_TIMEOUT_MS = 30_000;
-/** Maximum size of an answer, bytes. No page of a list is larger; the limit ends an endless answer of a broken or untrusted server. */
+/** Maximum size of an answer, bytes: it ends an endless answer of a broken or untrusted server. A usual page of a list is much smaller. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 /** How long the transport uses certificates and headers before it reads the credentials again, milliseconds. */
 const AUTH_CACHE_MS = 10_000;

@@ -11,7 +11,7 @@ export interface ProbedWatch {
   /** One namespace; absent: all namespaces. */
   readonly namespace?: string | undefined;
   readonly fieldSelector?: string | undefined;
-  /** Called when the API server has answered a review. */
+  /** Called when the API server has answered the review of the watch's namespace, but not with 401, 429, or a 5xx. */
   alive(): void;
   /** Opens a new connection for the watch, to find out whether the doubt is justified. */
   check(doubt: WatchDoubt): void;

@@ -21,9 +21,9 @@ export interface HealthServer extends Listening {
 
 /** What the thread needs to start. */
 export interface ThreadData extends Address {
-  /** The report at the start, which the thread uses until the event loop sends another one. */
+  /** The report at the start, which the thread uses until the main thread sends another one. */
   readonly report: HealthReport;
-  /** One number: when the event loop last ran, by `threadsMonotonic`. In shared memory, so that setting it wakes no thread. */
+  /** One number: when the main thread last set it, by `threadsMonotonic`, milliseconds. In shared memory, so that setting it wakes no thread. */
   readonly aliveAtMs: Float64Array<SharedArrayBuffer>;
 }
 
@@ -31,8 +31,8 @@ export interface ThreadData extends Address {
 export type ThreadStarted = { readonly port: number } | { readonly problem: string };
 
 /**
- * Interval at which the event loop sets `aliveAtMs`, milliseconds, which shows that it is not blocked. `/livez` fails if it has not done so
- * for 5 s. Each time wakes an idle process, so shorter intervals would cost more processor time than all its other work.
+ * Interval at which the main thread sets `aliveAtMs`, milliseconds, to show that its event loop is not blocked. Each time wakes an idle
+ * process, so shorter intervals would cost more processor time than all its other work.
  */
 const ALIVE_INTERVAL_MS = 1_000;
 /** Limits of the thread's memory. Probes need about 5 MB; a thread that reaches a limit is broken. */

@@ -32,17 +32,17 @@ export class Health {
   }
 }
 
-/** `/readyz` fails if the event loop last ran longer ago than this, milliseconds. By default, a kubelet waits as long for an answer. */
+/** Age of `aliveAtMs` (`ThreadData`) above which `/readyz` fails, milliseconds. By default, a kubelet waits as long for an answer. */
 const MAX_READY_AGE_MS = 1_000;
-/** `/livez` fails if the event loop last ran longer ago than this, milliseconds. The chart's liveness probe waits as long for an answer. */
+/** Age of `aliveAtMs` above which `/livez` fails, milliseconds. The chart's liveness probe waits as long for an answer. */
 const MAX_LIVE_AGE_MS = 5_000;
 
-/** The answer of `/readyz`, from the last report of the event loop and the milliseconds since it last ran. */
+/** The answer of `/readyz`, from the last report of the main thread, and the age of `aliveAtMs` in milliseconds. */
 export function readinessAt(ageMs: number, { checks }: HealthReport): HealthReport {
   return reportOf([eventLoopCheck(ageMs, MAX_READY_AGE_MS), ...checks]);
 }
 
-/** The answer of `/livez` (would a restart help?), from the milliseconds since the event loop last ran. */
+/** The answer of `/livez` (would a restart help?), from the age of `aliveAtMs` in milliseconds. */
 export function livenessAt(ageMs: number): HealthReport {
   return reportOf([eventLoopCheck(ageMs, MAX_LIVE_AGE_MS)]);
 }

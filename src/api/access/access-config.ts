@@ -219,7 +219,7 @@ const session = Type.Object(
     }),
     idleAfter: Type.Optional(
       boundedDuration(
-        'How long a session may pass no data before the gateway ends it. If unset, there is no limit.',
+        'How long a session may pass no data before the gateway ends it. It does not end logs that are followed. If unset, there is no limit.',
         '1m',
         '24h',
       ),

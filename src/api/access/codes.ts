@@ -244,7 +244,8 @@ export const podCodes = {
   PodNotFound: { audience: 'anyone', meaning: 'The pod does not exist.', remedy: 'Correct the name.' },
   BreakGlass: {
     audience: 'operator',
-    meaning: 'A member of the break-glass group connected to the access pod of another user. This is not a denial.',
+    meaning:
+      'A member of the break-glass group connected to an access pod, and no grant allowed the call. This is not a denial.',
     remedy: 'Ask the member for the reason.',
   },
 } as const satisfies CodeTable;

@@ -14,10 +14,10 @@ const rule = {
   verbs: nonEmptyList(8, 'The verbs, such as get or create.'),
 };
 
-/** A rule that a template adds to the Role of its grants. The server confines it to the granted pod. */
+/** A rule that a template adds to its grants. The server confines it to the granted pod. */
 export const templateRule = Type.Object(rule, { description: 'Permissions on the pod, as in a rule of a Role.' });
 
-/** A rule in the Role of a grant. */
+/** What the users may do on the pod of a grant: a rule of the Role or, with `session`, what the gateway forwards. */
 const grantedRule = Type.Object(
   {
     ...rule,
@@ -25,12 +25,12 @@ const grantedRule = Type.Object(
       listOf(Type.String({ maxLength: 253 }), 1, { description: 'The pod.', minItems: 1 }),
     ),
   },
-  { description: 'One rule of the Role.' },
+  { description: 'Permissions on the pod, as in a rule of a Role.' },
 );
 
 /** A rule of a template, without the name of a pod. */
 export type TemplateRule = Static<typeof templateRule>;
-/** A rule of a granted Role, for the granted pod only. */
+/** A rule of a grant, for the granted pod only. */
 export type GrantedRule = Static<typeof grantedRule>;
 
 const uid = (description: string) => Type.String({ description, minLength: 1, maxLength: 128 });
@@ -77,7 +77,7 @@ export const grant = Type.Object(
       { description: 'The one pod that the grant opens.' },
     ),
     // Absent in grants that earlier versions of drawbridge wrote.
-    rules: Type.Optional(listOf(grantedRule, 16, { description: 'The rules of the Role.' })),
+    rules: Type.Optional(listOf(grantedRule, 16, { description: 'What the users may do on the pod.' })),
     // Absent in grants whose users call the API server directly.
     session: Type.Optional(
       Type.Object(

@@ -125,7 +125,7 @@ export const controllerTargetMutationConfig = Type.Object(
   },
   {
     description:
-      'How the access pod of a request differs from the pods of the workload. If absent, the access pod keeps the probes and the topology spread constraints. If present, even if empty, it keeps only those whose keep… field is true.',
+      'How the access pod of a request differs from the pods of the workload. If absent, the access pod keeps all probes and the topology spread constraints. If present, even if empty, the default container loses each probe, and the pod the topology spread constraints, unless the keep… field is true.',
   },
 );
 

@@ -64,7 +64,7 @@ export const accessConfig = Type.Object(
     rules: Type.Optional(
       listOf(templateRule, 8, {
         description:
-          'Rules of the Role in addition to reading the pod and, unless exec is false, exec into it: verbs on pods and their subresources, such as get on pods/log. Each rule applies only to the granted pod.',
+          'What a grant allows in addition to reading the pod and, unless exec is false, exec into it: verbs on pods and their subresources, such as get on pods/log. Each rule applies only to the granted pod.',
       }),
     ),
     grantTo: Type.Union([Type.Literal('Requester'), Type.Literal('AllowedGroups')], {

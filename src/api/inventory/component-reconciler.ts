@@ -123,7 +123,7 @@ export const componentReconcilerKind = defineKind({
       }),
       reads: listOf(readPath('A field.'), 64, {
         description:
-          'JSON pointers to the fields of the entry whose changes trigger a run. A change of the component’s own configuration always triggers a run.',
+          'JSON pointers to the fields of the entry whose changes trigger a run. Changes of the component’s own configuration trigger a run, too.',
         default: [],
       }),
       writes: Type.Optional(
@@ -135,7 +135,7 @@ export const componentReconcilerKind = defineKind({
       ),
       kubeconfig: Type.Union([Type.Literal('none'), Type.Literal('read')], {
         description:
-          'read: the component may read the Secret with the kubeconfig of the cluster, and runs when the kubeconfig changes. The owner of /status/outputs/kubeconfig may always write the Secret.',
+          'Whether the component may read the Secret with the kubeconfig of the cluster. With read, it may, and runs when the kubeconfig changes. The owner of /status/outputs/kubeconfig may always write the Secret.',
         default: 'none',
       }),
       remoteWatches: listOf(remoteWatch, 16, {
@@ -155,7 +155,12 @@ export const componentReconcilerKind = defineKind({
         5,
         3600,
       ),
-      maxRunSeconds: seconds('Maximum duration of a run, including all heartbeats.', 3600, 10, 86_400),
+      maxRunSeconds: seconds(
+        'Maximum duration of an asynchronous run, however often heartbeats extend it.',
+        3600,
+        10,
+        86_400,
+      ),
       maxConcurrent: Type.Integer({
         description: 'Maximum number of concurrent runs over all entries.',
         default: 32,

@@ -148,7 +148,7 @@ export const reconcileRunKind = defineKind({
           durationMillis: millis,
         }),
         maxHistory,
-        { description: 'Runs before the last one that ended with an outcome, latest first.', default: [] },
+        { description: 'Runs that ended with an outcome, without the last of them, latest first.', default: [] },
       ),
     },
     {

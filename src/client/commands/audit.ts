@@ -28,7 +28,7 @@ export const auditVerify: Command = {
       help: 'Also check the recordings of sessions in this folder: that of --recordings of the gateway, or a copy of its bucket.',
       complete: 'files',
     },
-    { name: 'partial', help: 'Accept that older lines are absent.' },
+    { name: 'partial', help: 'Accept that older lines, or all lines of some replicas, are absent.' },
   ],
   examples: ['audit verify audit.jsonl', 'audit verify audit.jsonl -n drawbridge-system -o json'],
   run({ args, io }) {

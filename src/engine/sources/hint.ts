@@ -7,8 +7,8 @@ import type { Emit, EmitOptions, Source } from '../source.ts';
 export interface HintSource extends Source {
   /**
    * Passes `key` to the queue of the controller that listens. If no controller listens, because this replica is not the leader or is still
-   * starting, drops the key and returns false. A controller that starts later reconciles every object anyway. `reason` is for logs;
-   * default: the name of the source.
+   * starting, drops the key and returns false. Another source of the controller must then emit the key at the next start. `reason` is for
+   * logs; default: the name of the source.
    */
   hint(key: string, reason?: string, options?: EmitOptions): boolean;
 }
