@@ -47,7 +47,7 @@ const notRunTexts: Readonly<Record<NotRunReason, string>> = {
 const callFailureTexts: Readonly<Record<CallFailureCode | NotAcceptedCode, string>> = {
   Unreachable:
     'The server could not connect to the endpoint. It retries; see the condition `Reachable` of the registration. If the message begins with `the endpoint accepts no calls`, the failed calls may have been for other entries.',
-  Busy: 'The component answered 429 or 503. The server retries, not before the time in `Retry-After`, but a change of the inputs or the force annotation starts a run before that. The status of the component shows it after five such answers in a row, or if one asks for more than a minute. If the message begins with `the endpoint accepts no calls`, the answers may have been for other entries.',
+  Busy: 'The component answered 429 or 503. The server retries, not before the time in `Retry-After`, but a change of the inputs or the force annotation starts a run before that. A component that has run with the current inputs keeps its state and reason until five such answers in a row, or until one asks for more than a minute. If the message begins with `the endpoint accepts no calls`, the answers may have been for other entries.',
   Timeout: 'The component did not answer within `timeoutSeconds`. Answer 202 for longer work.',
   Cut: 'The connection broke after the request was sent.',
   TooLarge: 'The answer is larger than 131,072 bytes.',
@@ -79,9 +79,9 @@ const otherTexts: Readonly<Record<string, string>> = {
   Forced:
     'The last run was Done, but since then the force annotation has changed. A run is due or in progress, as with `InputsChanged`.',
   InputsChanged:
-    'The last run was Done, but since then the inputs, or the registration, have changed. A run waits for its turn, as with `Pending`, is in progress, also after an answer 202, or is repeated, because the component answered 429 or 503. The message of the ReconcileRun has the last answer.',
+    'The last run was Done, but since then the inputs, or the registration, have changed. A run waits for its turn, as with `Pending`, or is in progress, also after an answer 202.',
   Pending:
-    'The first run waits for its turn, or for the answer of the component, or is repeated, because the component answered 429 or 503. At most `maxConcurrent` runs of a component and six runs of an entry are active at a time. No run starts before the server has created the access of the components to the entry, and has proved that the webhook denies writes without a run. If no entry gets a run, see the log of the server.',
+    'The first run waits for its turn, or for the answer of the component. At most `maxConcurrent` runs of a component and six runs of an entry are active at a time. No run starts before the server has created the access of the components to the entry, and has proved that the webhook denies writes without a run. If no entry gets a run, see the log of the server.',
   Running:
     'The component answered 202, and has not reported its outcome. The message says since when it runs, and has the last outcome. If a report of the run violates the contract, the message has its code and time until the next heartbeat. A component that was Done with the same inputs stays Done meanwhile, and with other inputs keeps `InputsChanged` or `Forced`. With the state `Deleting`, the teardown runs since then, or waits until this run ends: the message says until when.',
 };

@@ -632,6 +632,12 @@ describe('kubectl and the inventory', function () {
     away = undefined;
     await stage.patch('one', { metadata: { annotations: { 'force.inventory.drawbridge.dev/network': '1' } } });
     await becomes('network', time);
+    const network = async () => (await stage.get('one')).components.find(({ name }) => name === 'network');
+    await stage.until('Done', async () => (await network())?.state === 'Done');
+    away = { status: 429, retryAfter: '20' };
+    await stage.patch('one', { metadata: { annotations: { 'force.inventory.drawbridge.dev/network': '2' } } });
+    await stage.until('one answer 429 to show', async () => (await network())?.reason === 'Busy');
+    away = undefined;
   });
 
   it('prints runs by the names of their entry and component, and keeps the name that an earlier version gave', async () => {

@@ -146,10 +146,8 @@ function statusOf(
   if (mayRun.may === 'delete' || (record?.operation === 'delete' && !(isSuspended && record.phase === 'Idle')))
     return statusWith('Deleting', record ? deletionDetail(record, rejectedReport) : noDetail);
   const statusWithoutRun = (): KeyStatus => {
-    if (record && status && !wasNotAccepted(status.reason) && !isSuspended && isBrieflyBusy(record)) {
-      const isOutdated = status.state === 'Done' && status.observedInputs !== digest;
-      return isOutdated ? { ...status, ...outdated, reason: outdatedReason } : status;
-    }
+    const isCurrent = status?.observedInputs === digest && !wasNotAccepted(status.reason) && !isSuspended;
+    if (record && isCurrent && isBrieflyBusy(record)) return status;
     if (last?.outcome === 'Done' && observedInputs === digest) return statusWith('Done', last);
     if (isSuspended) return statusWith('Suspended', suspendedDetail(last));
     switch (last?.outcome) {
@@ -257,9 +255,6 @@ function teardownRemedy({ outcome, reason }: LastOutcome, component: string): st
 export const abandonHint = (component: string): string =>
   `to finish without the teardown, annotate the entry with ${abandonAnnotation(component)}=REASON`;
 
-/** State and message of a component whose inputs or force annotation changed after its last run was Done. */
-const outdated = { state: 'Progressing', message: undefined } as const;
-
 /** Whether the reason says that the inputs or the force annotation changed after Done. */
 export const isOutdatedReason = (reason: string | undefined): boolean =>
   reason === 'InputsChanged' || reason === 'Forced';
@@ -268,12 +263,12 @@ export const isOutdatedReason = (reason: string | undefined): boolean =>
 const isOnlyForced = (triggers: readonly Trigger[]): boolean =>
   triggers.length > 0 && triggers.every((cause) => cause.reason === triggerReasons.forced || isTimer(cause));
 
-/** The status shows answers 429 or 503 once this many have arrived in a row. */
+/** A status for the current inputs shows answers 429 or 503 once this many have arrived in a row. */
 const shownBusyAnswers = 5;
-/** The status shows an answer 429 or 503 at once if the next call is more than this much later, milliseconds. */
+/** It shows such an answer at once if the next call is more than this much later, milliseconds. */
 const shownBusyDelayMs = 60_000;
 
-/** Whether the component was busy only in its last few calls, so that its status stays as it was before them. */
+/** Whether the component was busy only in its last few calls. */
 const isBrieflyBusy = ({ phase, attempt, nextAtMs, lastOutcome }: RunRecord): boolean =>
   lastOutcome?.reason === 'Busy' &&
   attempt < shownBusyAnswers &&

@@ -41,7 +41,7 @@ const doneThen = async (...replies: readonly Reply[]) => {
 };
 
 describe('a component that answers 429 or 503', () => {
-  it('keeps its status, and the entry its Ready, for up to four answers in a row', async () => {
+  it('keeps a status for the current inputs, and the entry its Ready, for up to four answers in a row', async () => {
     const { manager, inventory, ref, observe, seen } = await doneThen(...Array(4).fill(busy()));
     await observe(80_000);
     assert.equal(manager.calls.length, 6);
@@ -50,12 +50,30 @@ describe('a component that answers 429 or 503', () => {
     await manager.stop();
   });
 
-  it('keeps the status Forced while it has not accepted a forced run', async () => {
-    const { manager, observe, force, seen } = await doneThen(...Array(3).fill(busy()));
+  it('is Retrying at once if it does not accept a forced run, with one write for all answers', async () => {
+    const { manager, inventory, observe, force, seen } = await doneThen(...Array(3).fill(busy()));
+    let writes = 0;
+    inventory.onEntry = (now, before) => {
+      if (!isDeepStrictEqual(now.components, before?.components)) writes += 1;
+    };
     force();
     await observe(10_000);
-    assert.deepEqual(seen.slice(-2), ['Ready False, Progressing Forced', 'Ready True, Done ']);
-    assert.ok(!seen.some((text) => text.includes('Busy')), seen.join('; '));
+    assert.deepEqual(seen.slice(1), [
+      'Ready False, Progressing Forced',
+      'Ready False, Retrying Busy',
+      'Ready True, Done ',
+    ]);
+    assert.equal(writes, 3);
+    assert.equal(manager.calls.length, 5);
+    await manager.stop();
+  });
+
+  it('is Retrying at once if it does not accept the first run', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], { network: () => busy(30_000) });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(2000);
+    const [row] = inventory.entry(ref)?.components ?? [];
+    assert.deepEqual([row?.state, row?.reason, row?.message], ['Retrying', 'Busy', 'the component answered 429']);
     await manager.stop();
   });
 
