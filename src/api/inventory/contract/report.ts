@@ -41,6 +41,11 @@ export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
     return { ok: false, errors: [{ field: 'run', message: `is not the ID of this run; send ${expected.id}` }] };
   }
   if (own(body, 'heartbeat') === undefined) {
+    if (own(body, 'outcome') === undefined || own(body, 'outcome') === null) {
+      const example = `{"run": "${expected.id}", "heartbeat": {"leaseSeconds": 60}}`;
+      const message = `is required, unless the report is a heartbeat; send a heartbeat as ${example}`;
+      return { ok: false, errors: [{ field: 'outcome', message }] };
+    }
     const outcome = readOutcome(body, expected);
     return outcome.ok ? { ok: true, value: { kind: 'outcome', outcome: outcome.value } } : outcome;
   }

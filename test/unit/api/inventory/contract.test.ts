@@ -88,6 +88,20 @@ describe('the contract with components', () => {
     assert.equal(readReport({ run: run.id, heartbeat: {}, outcome: 'Done' }, run).ok, false);
   });
 
+  it('names both kinds of reports if a report is neither', () => {
+    for (const body of [{ leaseSeconds: 60 }, { outcome: null }])
+      assert.deepEqual(readReport({ run: run.id, ...body }, run), {
+        ok: false,
+        errors: [
+          {
+            field: 'outcome',
+            message:
+              'is required, unless the report is a heartbeat; send a heartbeat as {"run": "u.network.1", "heartbeat": {"leaseSeconds": 60}}',
+          },
+        ],
+      });
+  });
+
   it('reads any JSON without throwing', () => {
     const body = fc.jsonValue();
     fc.assert(
