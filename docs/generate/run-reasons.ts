@@ -46,8 +46,8 @@ const notRunTexts: Readonly<Record<NotRunReason, string>> = {
 
 const callFailureTexts: Readonly<Record<CallFailureCode | NotAcceptedCode, string>> = {
   Unreachable:
-    'The server could not connect to the endpoint. It retries; see the condition `Reachable` of the registration. If the message begins with `the endpoint accepts no calls`, the failed calls may have been for other entries.',
-  Busy: 'The component answered 429 or 503. The server retries, not before the time in `Retry-After`, but a change of the inputs or the force annotation starts a run before that. A component that has run with the current inputs keeps its state and reason until five such answers in a row, or until one asks for more than a minute. If the message begins with `the endpoint accepts no calls`, the answers may have been for other entries.',
+    'The server could not connect to the endpoint. It retries; see the condition `Reachable` of the registration. If the message begins with `the endpoint accepts no calls`, it has the call that opened the circuit breaker, which may have been for another entry.',
+  Busy: 'The component answered 429 or 503. The server retries, not before the time in `Retry-After`, but a change of the inputs or the force annotation starts a run before that. A component that has run with the current inputs keeps its state and reason until five such answers in a row, or until one asks for more than a minute. If the message begins with `the endpoint accepts no calls`, it has the answer that opened the circuit breaker, which may have been for another entry.',
   Timeout: 'The component did not answer within `timeoutSeconds`. Answer 202 for longer work.',
   Cut: 'The connection broke after the request was sent.',
   TooLarge: 'The answer is larger than 131,072 bytes.',

@@ -2,6 +2,12 @@ import { backoffMs } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import type { EndpointProblem } from '../core/key-state.ts';
 
+/** The failed call that opened a breaker. */
+export interface OpenedBreaker extends EndpointProblem {
+  /** When it failed, epoch milliseconds. */
+  readonly atMs: number;
+}
+
 interface BreakersDeps {
   readonly clock: Clock;
   /** Called when a breaker admits calls again: `probe`, one call; `closed`, all calls. */
@@ -15,7 +21,7 @@ export class Breakers {
   readonly #deps: BreakersDeps;
   readonly #breakers = new Map<string, Breaker>();
   readonly #timers = new Map<string, Cancel>();
-  readonly #problems = new Map<string, EndpointProblem & { readonly atMs: number }>();
+  readonly #problems = new Map<string, OpenedBreaker>();
 
   constructor(deps: BreakersDeps) {
     this.#deps = deps;
@@ -50,11 +56,8 @@ export class Breakers {
     if (after.state === 'closed') onAdmitting(component, 'closed');
   }
 
-  /**
-   * Why the call failed that opened the breaker, and when, in epoch milliseconds; undefined while the breaker is closed. Both stay until the
-   * breaker closes, so that later failures cost no write.
-   */
-  problem(component: string): (EndpointProblem & { readonly atMs: number }) | undefined {
+  /** The call that opened the breaker; undefined while the breaker is closed. Stays until then, so that later failures cost no write. */
+  problem(component: string): OpenedBreaker | undefined {
     return this.#problems.get(component);
   }
 

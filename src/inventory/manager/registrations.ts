@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ConditionUpdate, mergeConditions } from '../../api/conditions.ts';
-import { componentReconcilers, registrationConditions } from '../../api/inventory/names.ts';
+import { componentLabel, componentReconcilers, registrationConditions } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { done, type Reconciler, type Result, retryConflict } from '../../engine/result.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
@@ -11,7 +11,7 @@ import type { Store, StoreEvent } from '../../kube/store.ts';
 import { registrationViolation } from '../policy/registration-rules.ts';
 import type { Registration } from '../registration.ts';
 import type { RegistrationView } from '../stores/registration-view.ts';
-import type { Breakers } from './breakers.ts';
+import type { Breakers, OpenedBreaker } from './breakers.ts';
 
 /** Reads the registrations of components from a local cache. `get` and `all` also return registrations that cannot be used. */
 export interface RegistrationLister {
@@ -176,8 +176,6 @@ export class RegistrationReconciler implements Reconciler {
     const problem = registrations.problem(component);
     const cycle = registrations.cycle(component);
     const failure = breakers.problem(component);
-    // Later calls may fail for another cause, which only their runs show.
-    const found = failure ? `${failure.message} (at ${formatTime(failure.atMs)})` : 'the calls fail';
     return [
       problem === undefined
         ? { type: accepted, status: 'True', reason: 'Accepted', message: '' }
@@ -191,14 +189,17 @@ export class RegistrationReconciler implements Reconciler {
             reason: 'ReadsItself',
             message: `outputs of the component affect its own inputs: ${[...cycle, cycle[0]].join(' → ')}; this is allowed; check that the values become stable, or these components run forever`,
           },
-      breakers.isOpen(component)
-        ? {
-            type: reachable,
-            status: 'False',
-            reason: 'NotAnswering',
-            message: `the endpoint accepts no calls: ${found}; the server calls it again for the next run that is due, at most once in 1 to 30 s; check the endpoint`,
-          }
-        : { type: reachable, status: 'True', reason: 'Answering', message: '' },
+      failure === undefined
+        ? { type: reachable, status: 'True', reason: 'Answering', message: '' }
+        : { type: reachable, status: 'False', reason: 'NotAnswering', message: endpointMessage(component, failure) },
     ];
   }
+}
+
+/** Says since when the breaker is open. Later calls may fail for another cause, which only their runs show. */
+function endpointMessage(component: string, { message, atMs }: OpenedBreaker): string {
+  const found = `the endpoint accepts no calls; the circuit breaker opened at ${formatTime(atMs)}: ${message}`;
+  const next = 'the server calls it again for the next run that is due, at most once in 1 to 30 s';
+  const latest = `kubectl get reconcileruns -A -o wide -l ${componentLabel}=${component}`;
+  return `${found}; ${next}; for the latest cause, see MESSAGE of: ${latest}`;
 }

@@ -258,7 +258,7 @@ describe('kubectl and the inventory', function () {
     await stage.entry('first');
     const reachable = async () => (await kubectl('get', 'componentreconciler', 'network', '-o', 'wide')).stdout;
     await stage.until('the breaker to open', async () =>
-      /the endpoint accepts no calls: the component answered 503: \{"message":"maintenance"\} \(at \S+Z\); the server calls it again for /.test(
+      /the endpoint accepts no calls; the circuit breaker opened at \S+Z: the component answered 503: \{"message":"maintenance"\}; the server calls it again for /.test(
         await reachable(),
       ),
     );
@@ -277,7 +277,7 @@ describe('kubectl and the inventory', function () {
     await stage.register('network', `http://127.0.0.1:${port}`);
     await stage.entry('first');
     await stage.until('the breaker to open', async () =>
-      /UNREACHABLE\nnetwork .* the endpoint accepts no calls: /.test(
+      /UNREACHABLE\nnetwork .* the endpoint accepts no calls; /.test(
         (await kubectl('get', 'componentreconcilers', '-o', 'wide')).stdout,
       ),
     );
@@ -481,11 +481,11 @@ describe('kubectl and the inventory', function () {
     const message = 'jsonpath={.status.conditions[?(@.type=="Reachable")].message}';
     const wide = async () => (await kubectl('get', 'componentreconcilers', 'network', '-o', 'wide')).stdout;
     await stage.until('the condition', async () =>
-      /^the endpoint accepts no calls: connect ECONNREFUSED 127\.0\.0\.1:\d+ \(at \S+Z\); the server calls it again for /.test(
+      /^the endpoint accepts no calls; the circuit breaker opened at \S+Z: connect ECONNREFUSED 127\.0\.0\.1:\d+; the server calls it again for /.test(
         (await kubectl('get', 'componentreconciler', 'network', '-o', message)).stdout,
       ),
     );
-    assert.match(await wide(), /UNREACHABLE\nnetwork +True +False +\S+ +False +the endpoint accepts no calls: /);
+    assert.match(await wide(), /UNREACHABLE\nnetwork +True +False +\S+ +False +the endpoint accepts no calls; /);
     await stage.patch('one', { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'test' } } });
   });
 
