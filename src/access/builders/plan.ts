@@ -88,20 +88,15 @@ export type AccessPodMode = 'confined' | 'oz';
 
 /**
  * `TargetNotFound`: the workload of the template does not exist. The template may still be ready, because its status lags behind.
- * `other`: a workload of another kind that has the name, if there is one.
+ * `remedy`: what to do, if the server knows more than that.
  */
 export const targetNotFound = (
-  ref: { readonly apiVersion: string; readonly kind: string; readonly name: string },
+  { kind, name }: { readonly kind: string; readonly name: string },
   namespace: string,
-  other?: { readonly apiVersion: string; readonly kind: string },
+  remedy = 'create it or correct the template',
 ): Violation => ({
   code: 'TargetNotFound',
-  message: `${ref.kind} ${quote(ref.name)} does not exist in namespace ${namespace}; ${
-    other === undefined
-      ? 'create it or correct the template'
-      : `a ${other.kind} of that name exists: write ${other.kind} in spec.controllerTargetRef.kind` +
-        (other.apiVersion === ref.apiVersion ? '' : `, and ${other.apiVersion} in apiVersion`)
-  }`,
+  message: `${kind} ${quote(name)} does not exist in namespace ${namespace}; ${remedy}`,
   field: 'spec.controllerTargetRef',
   status: 404,
 });

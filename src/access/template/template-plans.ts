@@ -1,5 +1,6 @@
 import { execAccessRequests } from '../../api/access/exec-access.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
+import { keyOf } from '../../api/object.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { own, stringMap } from '../../kit/json-value.ts';
 import { unlessAborted } from '../../kit/promises.ts';
@@ -15,7 +16,7 @@ import type { Violation } from '../policy/policy.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import type { notPlanned, PlannedTemplate } from '../policy/template-policy.ts';
 import { targetKey } from '../stores/access-views.ts';
-import type { WorkloadView } from '../stores/cluster-views.ts';
+import type { PodView, WorkloadView } from '../stores/cluster-views.ts';
 import type { GrantObjects } from './grant-dry-runs.ts';
 
 /** The objects of the namespace that a plan depends on. */
@@ -68,8 +69,7 @@ export class TemplatePlans {
       const ref = template.spec.controllerTargetRef;
       const workload = ref && stores.workload(targetKey(ref, namespace));
       if (ref && !workload) {
-        const other = stores.workloadsIn(namespace).find(({ name }) => name === ref.name);
-        return { violation: targetNotFound(ref, namespace, other) };
+        return { violation: targetNotFound(ref, namespace, this.#remedyFor(ref, namespace)) };
       }
       const spec = podSpecOf(template);
       if (!spec) return planExec(template, workload);
@@ -83,6 +83,22 @@ export class TemplatePlans {
         commandNotes: podCommandNotes(template.spec.accessConfig, pod?.spec, 'the access pod'),
       };
     }, signal);
+  }
+
+  /** Which workload the template can name instead of one that does not exist; undefined if the name does not tell. */
+  #remedyFor(ref: TargetRef, namespace: string): string | undefined {
+    const workloads = this.#deps.stores.workloadsIn(namespace);
+    const other = workloads.find(({ name }) => name === ref.name);
+    if (other) {
+      const version = other.apiVersion === ref.apiVersion ? '' : `, and ${other.apiVersion} in apiVersion`;
+      return `a ${other.kind} of that name exists: write ${other.kind} in spec.controllerTargetRef.kind${version}`;
+    }
+    const pod = this.#deps.stores.pods.get(keyOf({ namespace, name: ref.name }));
+    if (!pod) return undefined;
+    const owner = workloads.find((workload) => controls(workload, pod));
+    return owner
+      ? `a Pod of ${owner.kind} ${owner.name} has that name: write apiVersion ${owner.apiVersion}, kind ${owner.kind}, and name ${owner.name} in spec.controllerTargetRef`
+      : 'a Pod has that name: write the name of a Deployment, StatefulSet, DaemonSet, or Rollout';
   }
 
   async #run<Result>(plan: () => Result, signal: AbortSignal): Promise<Result | typeof notPlanned> {
@@ -133,6 +149,13 @@ function planExec(
   return { role, commandNotes };
 }
 
+/** Whether the workload controls the Pod, itself or through the ReplicaSet that has the hash of the Pod in its name. */
+function controls({ name, uid }: WorkloadView, { controller, labels }: PodView): boolean {
+  if (controller?.kind !== 'ReplicaSet') return controller?.uid === uid;
+  const hash = labels['pod-template-hash'] ?? labels['rollouts-pod-template-hash'] ?? '';
+  return controller.name === `${name}-${hash}`;
+}
+
 /** The labels that controllers add to the Pods of a workload, with examples of their values. */
 const addedLabels: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Deployment: { 'pod-template-hash': '0' },
@@ -171,13 +194,17 @@ export interface PlanRunner {
 }
 
 interface TemplatePlansDeps {
-  readonly stores: Pick<BuilderDeps['stores'], 'workload' | 'workloadsIn' | 'selectorsIn'>;
+  readonly stores: Pick<BuilderDeps['stores'], 'workload' | 'workloadsIn' | 'selectorsIn'> & {
+    readonly pods: Pick<BuilderDeps['stores']['pods'], 'get'>;
+  };
   readonly runner: PlanRunner;
   readonly clock: Clock;
   readonly accessPods: AccessPodMode;
   /** Maximum work for one plan, in the units of `PlanBudget`. Default: the limit of a request. */
   readonly work?: number;
 }
+
+type TargetRef = NonNullable<PlannedTemplate['spec']['controllerTargetRef']>;
 
 /** The spec of a PodAccessTemplate; undefined for the other kind, whose grants create no pod. */
 const podSpecOf = ({ kind, spec }: PlannedTemplate): PodAccessTemplateSpec | undefined =>

@@ -3,7 +3,12 @@ import { admissionWork, PlanQueue } from '../../../../src/access/builders/plan-b
 import type { Violation } from '../../../../src/access/policy/policy.ts';
 import { notPlanned, type PlannedTemplate } from '../../../../src/access/policy/template-policy.ts';
 import { targetKey } from '../../../../src/access/stores/access-views.ts';
-import type { SelectorView, WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
+import {
+  type PodView,
+  type SelectorView,
+  viewPod,
+  type WorkloadView,
+} from '../../../../src/access/stores/cluster-views.ts';
 import { type PlanRunner, TemplatePlans } from '../../../../src/access/template/template-plans.ts';
 import { AdmissionPlanQueue, maxWaitingPlans } from '../../../../src/admission/plan-queue.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
@@ -48,12 +53,14 @@ const plans = (
   selectors: readonly SelectorView[] = [],
   work?: number,
   runner: PlanRunner = new PlanQueue(systemClock),
+  pods: readonly PodView[] = [],
 ) =>
   new TemplatePlans({
     stores: {
       workload: (key) => workloads.find((view) => targetKey(view, view.namespace) === key),
       workloadsIn: () => [...workloads],
       selectorsIn: () => [...selectors],
+      pods: { get: (key) => pods.find((pod) => pod.key === key) },
     },
     runner,
     clock: systemClock,
@@ -329,6 +336,46 @@ describe('plans of templates', () => {
     });
   }
 
+  it('name the workload that controls the Pod whose name the template has instead of the name of a workload', async () => {
+    const podName = 'payments-7d67668b96-74vbq';
+    const named = (kind: string) => template({ controllerTargetRef: { apiVersion: 'apps/v1', kind, name: podName } });
+    const withPod = (controller: PodView['controller'], labels: PodView['labels'] = {}, of: object = {}) => {
+      const pod = viewPod({
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: {
+          name: podName,
+          namespace: 'payments',
+          uid: 'p',
+          resourceVersion: '1',
+          labels,
+          ...(controller
+            ? {
+                ownerReferences: [{ apiVersion: 'apps/v1', blockOwnerDeletion: true, controller: true, ...controller }],
+              }
+            : {}),
+        },
+      });
+      assert.ok(pod);
+      return plans([{ ...workload, ...of }], [], undefined, undefined, [pod]);
+    };
+    const missing = `TargetNotFound: Deployment "${podName}" does not exist in namespace payments; `;
+    const hash = '7d67668b96';
+    const set = { kind: 'ReplicaSet', name: `payments-${hash}`, uid: 'r' };
+    assert.equal(
+      textOf(await inNamespace(withPod(set, { 'pod-template-hash': hash }), named('Deployment'))),
+      `${missing}a Pod of Deployment payments has that name: write apiVersion apps/v1, kind Deployment, and name payments in spec.controllerTargetRef`,
+    );
+    const stateful = { kind: 'StatefulSet', name: 'payments', uid: workload.uid };
+    assert.match(
+      textOf(await inNamespace(withPod(stateful, {}, { kind: 'StatefulSet' }), named('Deployment'))),
+      /; a Pod of StatefulSet payments has that name: write apiVersion apps\/v1, kind StatefulSet, and name payments in /,
+    );
+    const unknown = `${missing}a Pod has that name: write the name of a Deployment, StatefulSet, DaemonSet, or Rollout`;
+    for (const controller of [undefined, { kind: 'Job', name: 'payments', uid: 'j' }, set])
+      assert.equal(textOf(await inNamespace(withPod(controller), named('Deployment'))), unknown);
+  });
+
   it('stop at the work that a webhook may do, which a usual pod does not need', async () => {
     const large = { podSpec: { containers: [{ ...container, args: ['x'.repeat(150_000)] }] } };
     const usual = { podSpec: { containers: [{ ...container, args: ['x'.repeat(20_000)] }] } };
@@ -357,7 +404,7 @@ describe('plans of templates', () => {
         planned.push(`${address} ${namespace}`);
         return [];
       };
-      const stores = { workload: () => workload, workloadsIn, selectorsIn: () => [] };
+      const stores = { workload: () => workload, workloadsIn, selectorsIn: () => [], pods: { get: () => undefined } };
       const runner = queue.runnerFor(address, namespace);
       const given = new TemplatePlans({ stores, runner, clock, accessPods: 'confined' });
       return inNamespace(given, { ...template({ controllerTargetRef }), namespace }, signalOfReview);
