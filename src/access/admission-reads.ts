@@ -120,14 +120,15 @@ async function readVotedRequest(
     const other = accesses.find((each) => stores.of(each.request.resource.kind).requests.get(keyOf(name)));
     return { found: false, ...(other && { otherKind: other.request.resource.kind }) };
   }
+  // The status is not verified: admission reads it only to deny a vote early.
   return {
     found: true,
     uid: request.uid,
     templateName: request.spec.templateName,
     requester: request.spec.requester,
     emergency: request.spec.emergency === true,
+    ...(request.approval?.state === 'Reviewed' ? { reviewed: true } : {}),
     extensions: request.spec.extensions?.length ?? 0,
-    // Not verified: admission reads the status only to deny a vote early.
     decidedExtensions: request.extensions.filter(({ state }) => state !== 'Pending').length,
     ended: request.deleting || request.revoked || isDeniedOrEnded(request),
   };

@@ -3,7 +3,7 @@ import type { TemplateKind } from '../../api/access/names.ts';
 import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
-import type { JudgedVote } from '../lifecycle/votes.ts';
+import { denialIn, type JudgedVote } from '../lifecycle/votes.ts';
 import { byRequest } from '../stores/access-stores.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import type { OwedReview, OwedReviews } from './owed-reviews.ts';
@@ -42,7 +42,8 @@ export class ReviewReconciler implements Reconciler {
     const candidates = votes.byIndex(byRequest, requestUid).filter(({ spec }) => spec.about === 'Review');
     if (review && candidates.length > 0) {
       const judged = await judgeOf(review.templateKind).judgeReview(review, signal);
-      const valid = judged.find(({ violation }) => violation === undefined);
+      // A denial also ends open access, so it is the verdict that the record must have.
+      const valid = denialIn(judged) ?? judged.find(({ violation }) => violation === undefined);
       if (!valid) return this.#keep(review, signal);
       // If the second call fails, a retry adds the audit line again.
       await reviewed(review, valid.vote);

@@ -148,7 +148,8 @@ export function timedOut({ missing, atMs }: Extract<Opening, { is: 'timedOut' }>
 
 /** The denial of the request, or of an extension, by a vote. */
 export function deniedBy({ vote }: Pick<JudgedVote, 'vote'>, what: 'request' | 'extension' = 'request'): Violation {
-  const { voter, reason } = vote.spec;
+  const { voter, about, reason } = vote.spec;
   const why = reason === undefined ? '' : `: ${reason}`;
-  return { code: 'VoteDenied', message: `${voter?.username ?? ''} denied the ${what}${why}`, status: 403 };
+  const verdict = about === 'Review' ? 'did not find the emergency justified' : `denied the ${what}`;
+  return { code: 'VoteDenied', message: `${voter?.username ?? ''} ${verdict}${why}`, status: 403 };
 }

@@ -18,6 +18,8 @@ export type VotedRequest =
       readonly templateName: string;
       readonly requester: Pick<Caller, 'username' | 'uid'> | undefined;
       readonly emergency: boolean;
+      /** True if another person has reviewed the emergency. A later vote about its review would not count. */
+      readonly reviewed?: true;
       /** How many extensions the requester asked for. */
       readonly extensions: number;
       /** How many of them the server granted or refused. */
@@ -134,10 +136,15 @@ const templateIsCurrent: Check<VoteInput> = ({ spec, request, template }) => {
  */
 const decisionIsAwaited: Check<VoteInput> = (input) => {
   const { about } = input.spec;
-  if (!templateIsKnown(input) || awaitedDecisions(input).includes(about)) return undefined;
+  const { request } = input;
+  if (!request.found || !templateIsKnown(input) || awaitedDecisions(input).includes(about)) return undefined;
+  const why =
+    about === 'Review' && request.reviewed
+      ? 'the emergency has been reviewed already'
+      : 'the request does not wait for that decision';
   return refuse(
     'NothingToDecide',
-    `spec.about is ${quote(about)}, and the request does not wait for that decision; ${decisionRemedy(input)}`,
+    `spec.about is ${quote(about)}, and ${why}; ${decisionRemedy(input)}`,
     'spec.about',
     422,
   );
@@ -145,11 +152,11 @@ const decisionIsAwaited: Check<VoteInput> = (input) => {
 
 /**
  * The values of `spec.about` that the request waits for: its access if the template requires approvals, and for any Deny; each undecided
- * extension if the template requires approvals of extensions; the review of an emergency, also after the end.
+ * extension if the template requires approvals of extensions; the first review of an emergency, also after the end.
  */
 function awaitedDecisions({ spec: { decision }, request, template }: VoteInput): string[] {
   if (!request.found) return [];
-  const review = request.emergency ? ['Review'] : [];
+  const review = request.emergency && !request.reviewed ? ['Review'] : [];
   if (!template.found || request.ended) return review;
   const { approvals, extension } = template.spec.accessConfig;
   const access = approvals || decision === 'Deny' ? ['Access'] : [];

@@ -58,14 +58,16 @@ describe('emergency access', () => {
     who: Person,
     { metadata }: StoredRequest,
     decision: 'Approve' | 'Deny' = 'Approve',
+    about = 'Review',
+    query = '',
   ): Promise<ApiAnswer> =>
-    who.call('POST', `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.namespace}/accessvotes`, {
+    who.call('POST', `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.namespace}/accessvotes${query}`, {
       apiVersion: 'access.drawbridge.dev/v1alpha1',
       kind: 'AccessVote',
       metadata: { generateName: 'vote-' },
       spec: {
         request: { kind: 'ExecAccessRequest', name: metadata.name, uid: metadata.uid },
-        about: 'Review',
+        about,
         decision,
         reason: 'read the journal',
       },
@@ -119,6 +121,21 @@ describe('emergency access', () => {
     assert.equal(end.code, 'VoteDenied');
     const line = await stage.auditLine('the review', (each) => each.event === 'review' && isOfRequest(each));
     assert.equal(line.verdict, 'reviewed');
+  });
+
+  it('keeps its first review, and still ends by a denial of its access', async function () {
+    this.timeout(120_000);
+    const request = await stage.createReady(dave, execRequest('justified', { emergency: true, reason }));
+    assert.equal((await review(stage.carol, request)).status, 201);
+    await stage.requestUntil('is reviewed', request, (now) => stateOf(now) === 'Reviewed');
+    const known = async (): Promise<boolean> => {
+      const { body } = await review(stage.carol, request, 'Deny', 'Review', '?dryRun=All');
+      return /NothingToDecide: .* has been reviewed already; set spec\.about to Access/.test(JSON.stringify(body));
+    };
+    await until('the webhook to know the review', known, { timeoutMs: 10_000 });
+    assert.equal(await dave.mayExec(stage.namespace, request.status?.podName ?? ''), true);
+    assert.equal((await review(stage.carol, request, 'Deny', 'Access')).status, 201);
+    await isGone(request);
   });
 
   it('is reviewed even if its request was deleted', async function () {

@@ -336,6 +336,36 @@ describe('emergency access', () => {
       assert.equal(exists(), false);
     });
 
+    it('is recorded as not justified, if an approval of the review came before the server had counted it', async () => {
+      stage.letApprove('carol', 'dave');
+      ask();
+      await stage.pass();
+      await stage.stop();
+      review('carol');
+      await stage.pass(1000);
+      review('dave', 'Deny');
+      await stage.start();
+      await stage.pass(1000);
+      assert.equal(stage.isOpen, false);
+      const votes = stage.lines.filter(({ event }) => event === 'review').flatMap((line) => line.votes ?? []);
+      assert.deepEqual(
+        votes.map(({ voter, decision }) => `${voter} ${decision}`),
+        ['dave Deny'],
+      );
+    });
+
+    it('says so in the journal, in the Event, and in the status', async () => {
+      ask();
+      await stage.pass();
+      review('carol', 'Deny');
+      await stage.pass();
+      const text = 'carol did not find the emergency justified: read the journal';
+      assert.equal(stage.lines.find(({ event }) => event === 'revocation')?.message, text);
+      assert.ok(
+        stage.events.some(({ reason, note }) => reason === 'AccessRevoked' && note === `access ended: ${text}`),
+      );
+    });
+
     it('ends although another person has already approved the review', async () => {
       stage.letApprove('carol', 'dave');
       ask();
@@ -356,7 +386,7 @@ describe('emergency access', () => {
       await stage.pass(1000);
       assert.equal(stage.isOpen, false);
       assert.equal(stage.reviews().list().length, 1);
-      assert.match(ended()?.message ?? '', /: carol denied the request: read the journal$/);
+      assert.match(ended()?.message ?? '', /: carol did not find the emergency justified: read the journal$/);
       stage.journalFails = false;
       await stage.pass(minute);
       assert.equal(stage.reviews().list().length, 0);

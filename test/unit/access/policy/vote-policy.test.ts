@@ -192,5 +192,24 @@ describe('the policy for votes', () => {
         );
       });
     }
+
+    for (const [what, decision, ended, wanted] of [
+      [
+        'a denial of its access after an emergency was reviewed',
+        'Deny',
+        false,
+        'set spec.about to Access to decide that instead',
+      ],
+      ['nothing after an emergency was reviewed and has ended', 'Deny', true, 'no vote is needed'],
+      ['nothing more than the first review', 'Approve', true, 'no vote is needed'],
+    ] as const) {
+      it(what, () => {
+        const spec = { ...input.spec, about: 'Review', decision } as const;
+        assert.equal(
+          denial({ spec, request: { ...request, emergency: true, reviewed: true, ended } }),
+          `NothingToDecide: spec.about is "Review", and the emergency has been reviewed already; ${wanted}`,
+        );
+      });
+    }
   });
 });
