@@ -40,7 +40,7 @@ export class RunningSyncers {
     return this.#syncersOf(binding).flatMap(({ syncer }) => syncer.refusedWatches?.() ?? []);
   }
 
-  /** Number of objects and copies that unbinding waits for; Infinity while that is not known. */
+  /** Number of objects that unbinding waits for, itself or its copy; Infinity while that is not known. */
   remainingOf(binding: string): number {
     return this.#syncersOf(binding).reduce((sum, { syncer }) => sum + (syncer.remaining?.() ?? 0), 0);
   }

@@ -9,12 +9,12 @@ export interface UnbindFacts {
   /** The CustomResourceDefinitions that the binding owns. */
   readonly crds: readonly BoundCrdState[];
   /**
-   * `noSession`: no session serves the binding, because its kubeconfig is not valid. `connecting`: the session's stores are not synced.
-   * `synced`: the session's stores are synced.
+   * `noSession`: no session serves the binding. `connecting`: the session's stores are not synced. `synced`: the session's stores are
+   * synced.
    */
   readonly provider: 'noSession' | 'connecting' | 'synced';
   /**
-   * Number of consumer objects with the syncer finalizer, plus copies, that the unbinding waits for; Infinity until the syncers know it.
+   * Number of consumer objects with the syncer finalizer or with a copy that the unbinding waits for; Infinity until the syncers know it.
    */
   readonly remaining: number;
   /**
@@ -40,7 +40,7 @@ export interface BoundCrdState {
 
 /** What a binding that is being deleted waits for. */
 export interface UnbindProgress {
-  /** Whether the unbinding stops until a user or the provider corrects something. The condition then has severity Warning. */
+  /** Whether a user or the provider may have to correct something. The condition then has severity Warning. */
   readonly blocked: boolean;
   /** What the unbinding waits for, and, if it is blocked, what to correct. */
   readonly message: string;
@@ -52,7 +52,7 @@ export type UnbindStep =
   | { readonly kind: 'finish' }
   /** Change no object, and report what the unbinding waits for. */
   | ({ readonly kind: 'wait' } & UnbindProgress)
-  /** Delete the definitions, and with them their objects. The syncers then delete the copies. */
+  /** Delete the definitions, and with them their objects. */
   | ({
       readonly kind: 'delete';
       /** Names of definitions whose objects lose the syncer finalizer first, so that their copies stay in the provider. */

@@ -119,9 +119,9 @@ class BoundSyncer implements Syncer {
     const isDrain = this.#options.mode === 'drain';
     const areCopiesKnown = this.#copies.store.synced && this.#areNamespacesKnown();
     if (this.#consumerObjects.state === 'unknown' || (isDrain && !areCopiesKnown)) return Number.POSITIVE_INFINITY;
-    const finalized = [...this.#consumerObjects.list()].filter(hasSyncerFinalizer).length;
-    if (!isDrain) return finalized;
-    return finalized + this.#copiesOfConsumer().filter((copy) => this.#isProvenCopy(copy)).length;
+    const keys = new Set([...this.#consumerObjects.list()].filter(hasSyncerFinalizer).map(({ key }) => key));
+    if (isDrain) for (const key of this.#keysOfProvenCopies()) keys.add(key);
+    return keys.size;
   }
 
   problems(): readonly string[] {
@@ -235,10 +235,12 @@ class BoundSyncer implements Syncer {
     );
   }
 
-  /** Whether the copy is proven to be created through this binding. The drain deletes such copies, and `remaining` counts them. */
-  #isProvenCopy(copy: SyncedObject): boolean {
-    const key = this.#isolation.consumerKeyOf(copy.key);
-    return key !== undefined && ownershipOf(copy, undefined, this.#identity(), key) === 'orphan';
+  /** Keys of the consumer objects of copies that are proven to be created through this binding. The drain deletes such copies. */
+  *#keysOfProvenCopies(): Iterable<string> {
+    for (const copy of this.#copiesOfConsumer()) {
+      const key = this.#isolation.consumerKeyOf(copy.key);
+      if (key !== undefined && ownershipOf(copy, undefined, this.#identity(), key) === 'orphan') yield key;
+    }
   }
 }
 
