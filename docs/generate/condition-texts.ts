@@ -64,7 +64,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   InformerSyncTimeout: [
     'InformersSynced',
-    'The provider has answered no list for 2.5 minutes. Check the network and the kubeconfig; the server retries.',
+    'The provider did not answer all lists within 2.5 minutes; the message names those kinds. Check the network, the kubeconfig, and its permissions; the server retries.',
   ],
   ClusterBindingUpdateFailed: [
     'Heartbeating',
@@ -125,7 +125,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   SyncErrors: ['Synced', 'The server could not create or delete some bindings. It retries.'],
   ExportsVanished: [
     'Synced',
-    'The provider no longer lists some exports, but the server observed no deletion of them. It deletes nothing. If you no longer need the bindings that the message names, delete them.',
+    'The provider no longer lists some exports. The server keeps their bindings, because it did not observe the deletion of an export, or because that deletion may be unintended; the message has the cause. To unbind, delete the bundle with `--cascade=orphan`, and then these bindings.',
   ],
   ProviderSecretNotFound: ['SecretValid', 'On the ClusterBinding: the provider has no Secret for this consumer.'],
   ProviderSecretInvalid: [

@@ -38,7 +38,7 @@ interface Outcome {
 
 /**
  * Creates a binding for each export of the provider, and deletes the bundle's bindings of deleted exports. The key is the bundle's name.
- * If a create or a delete fails, the reconciler sets the condition `Synced` to False and retries. A reconcile rejects if the write of the
+ * If it cannot create or delete a binding, it sets the condition `Synced` to False and retries. A reconcile rejects if the write of the
  * status fails, also with a conflict, unless the bundle no longer exists.
  */
 export class BundleReconciler implements Reconciler {
@@ -96,12 +96,12 @@ export class BundleReconciler implements Reconciler {
       isDeleted: (name) => deleted.has(session, name),
     });
     const errors = await this.#create(bundle, plan.create, signal);
-    const keptMessages = plan.kept.length > 0 ? [keptMessage(plan.kept, deletionNotObserved)] : [];
+    const keptMessages = plan.kept.length > 0 ? [keptMessage(plan.kept, deletionNotObserved, bundle)] : [];
     if (plan.delete.length > 0) {
       try {
         const [doubt, live] = await Promise.all([deletionDoubt(session, signal), listedExports(session, signal)]);
         if (doubt === undefined) errors.push(...(await this.#delete(plan.delete, live, signal)));
-        else keptMessages.unshift(keptMessage(plan.delete, `the provider has deleted exports, but ${doubt}`));
+        else keptMessages.unshift(keptMessage(plan.delete, `the provider has deleted exports, but ${doubt}`, bundle));
       } catch (error) {
         signal.throwIfAborted();
         errors.push(error);
@@ -181,10 +181,10 @@ function bindingFor({ name: owner, uid, secretRef, annotations }: BundleView, na
 
 const deletionNotObserved = 'the provider no longer lists these exports, but the watch did not show their deletion';
 
-function keptMessage(kept: readonly BindingView[], why: string): string {
+function keptMessage(kept: readonly BindingView[], why: string, bundle: BundleView): string {
   const names = kept.map(({ name }) => name).sort();
   const listed = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
-  return `the provider has no export for ${listed}, and the server keeps these bindings: ${why}; to unbind, delete the bindings`;
+  return `the provider has no export for ${listed}, and the server keeps these bindings: ${why}; to unbind, run kubectl delete sbb ${bundle.name} --cascade=orphan, then delete the bindings`;
 }
 
 const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: string, result: Result): Outcome => ({
