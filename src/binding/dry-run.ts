@@ -14,9 +14,9 @@ const maxPrinted = 10_000;
 /**
  * A client that changes nothing. It sends each create, update, apply, and patch as a server-side dry run. It checks the preconditions of a
  * delete (uid and resourceVersion) with a read; if they hold, the delete resolves to `deleted`, whatever finalizers the object has. It logs
- * verb, resource, name, and the changed fields of each write; for Secrets, field names without values. A dry run that fails rejects with
- * the error that the write would have. If a webhook does not support dry runs, the write counts as successful. The client sends reads
- * unchanged. `createToken` rejects with CodedError `DryRun`.
+ * verb, resource, name, and the changed fields of a write; for Secrets, field names without values. It does not log a repeated write, or
+ * one that changes nothing. A dry run that fails rejects with its error. If a webhook does not support dry runs, the write counts as
+ * successful. The client sends reads unchanged. `createToken` rejects with CodedError `DryRun`.
  */
 export function dryRunClient(client: Client, log: Log): Client {
   return decorate(client, new WritePrinter(log));
@@ -131,7 +131,7 @@ class WritePrinter {
     this.#once(write, `would ${write.verb}`, changes && { changes });
   }
 
-  /** Logs that the API server would reject the write. */
+  /** Logs that the write would fail. */
   printRejection({ before: _, ...write }: PlannedWrite, error: unknown): void {
     // The message of the error may quote values of the Secret.
     const mayQuoteSecret = error instanceof ApiError && isSecret(write.resource);

@@ -41,7 +41,7 @@ function register(metrics: Metrics): BindingMetrics {
   );
   const conflicts = metrics.counter({
     name: 'drawbridge_binding_conflicts_total',
-    help: 'Writes that failed, and are retried, because the object was changed, created, or deleted meanwhile (409, 404).',
+    help: 'Writes that failed, and are retried, because the object was changed, created, replaced, or deleted meanwhile.',
     labels: ['resource', 'side'],
   });
   const repairs = metrics.counter({
@@ -52,7 +52,7 @@ function register(metrics: Metrics): BindingMetrics {
   const watchAge = readerGauge(
     metrics,
     'drawbridge_binding_watch_age_seconds',
-    'Time since the server of a watch last sent data or answered a check of the watch. Alert above 60.',
+    'Time since the API server of a watch last sent data or answered a check of the watch. Alert above 60.',
     ['session', 'side', 'resource'],
     Math.max,
   );
@@ -125,7 +125,7 @@ export interface SyncObserver {
    * status count.
    */
   down(seconds: number): void;
-  /** A write failed, and will be retried, because its object was changed, created, or deleted meanwhile (409, 404). */
+  /** A write failed, and will be retried, because its object was changed, created, replaced, or deleted meanwhile (409, 422, 404). */
   conflict(side: Side): void;
   /** A copy that was changed or deleted in the provider has been written again. */
   repaired(): void;

@@ -2,7 +2,7 @@ import type { GroupResource } from '../../api/binding/group-resource.ts';
 import type { Resource } from '../../api/object.ts';
 import { configMaps, secrets, serviceAccounts } from '../../api/resources.ts';
 
-/** The resources that a provider may claim. All konnectors and backends of kube-bind use this list. */
+/** The resources that a provider may claim, as in kube-bind. */
 export const claimableResources: readonly Resource[] = [configMaps, secrets, serviceAccounts];
 
 /** The claimable resource of that group and name; undefined if there is none. */

@@ -16,8 +16,8 @@ import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 
 /**
- * The view of a claimed object on either side. Digests replace the content: they show whether two objects are in sync, and no store keeps
- * the values of a Secret.
+ * The view of a claimed object on either side. Digests replace the content: they show whether two objects are in sync, and the store keeps
+ * no values of Secrets.
  */
 export interface ClaimedView extends Projected {
   readonly namespace: string;
@@ -106,8 +106,8 @@ export const sharedAnnotations = (annotations: Readonly<Record<string, string>>)
   withoutKeys(annotations, (key) => isReserved(key) || key.includes('kcp.io/cluster'));
 
 /**
- * Keys of kube-bind and drawbridge are not copied. With {@link providerKubeconfigLabel}, a konnector would open a session from a copy; with
- * the label of serving certificates, another installation of drawbridge would serve the provider's.
+ * Keys of kube-bind and drawbridge, which the server does not copy. With {@link providerKubeconfigLabel}, a konnector would open a session
+ * from a copy. With the label of serving certificates, another installation of drawbridge would serve the provider's certificate.
  */
 const isReserved = (key: string): boolean => /^(kube-bind\.io|([a-z0-9-]+\.)*drawbridge\.dev)\//.test(key);
 

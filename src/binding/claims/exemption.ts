@@ -26,8 +26,8 @@ interface ExemptionContext {
 const clusterTypes = ['kubernetes.io/service-account-token', 'bootstrap.kubernetes.io/token'];
 
 /**
- * Why an object is never copied in either direction, even if a claim selects it; undefined if it may be copied. The server's own objects
- * are recognized by namespace or label, not by name, so that a new Secret with keys is exempt at once. The rules apply to provider objects
+ * Why the server copies an object in neither direction, even if a claim selects it; undefined if it may copy the object. The server's own
+ * objects count by namespace or label, not by name, so that a new Secret with keys is exempt at once. The rules apply to provider objects
  * too: a provider must not place a Secret where the server reads its own keys.
  */
 export function exemption(resource: Resource, object: Exemptible, context: ExemptionContext): string | undefined {

@@ -18,7 +18,7 @@ export interface ClaimFacts {
   readonly isNamespaceActive: boolean;
   /**
    * Whether the server may create a copy in the consumer. It may if the namespace has a bound object, if a bound object refers to this
-   * object, or if the namespace was created for providers.
+   * object in this namespace, or if the owner label of the namespace names the provider.
    */
   readonly mayCopyToConsumer: boolean;
   readonly serviceNamespace: ServiceNamespace;

@@ -170,7 +170,7 @@ export class ProviderObjects {
     if (!exists || this.isListed(name)) return;
     const cancel = clock.schedule(gracePeriodMs, () => {
       if (this.isListed(name)) return;
-      const message = `the ${resource.plural} in this namespace of the provider have not been listed; ask the provider to grant permission for the claims of its export`;
+      const message = `the konnector has not listed the ${resource.plural} in this namespace of the provider yet; if the provider is reachable, ask it to grant permission for the claims of its export`;
       problems.set(serviceNamespace, { rank: 'forbidden', message });
     });
     this.#gracePeriods.set(serviceNamespace, cancel);

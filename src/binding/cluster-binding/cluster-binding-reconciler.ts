@@ -171,7 +171,7 @@ export class ClusterBindingReconciler implements Reconciler {
 /** Time for which a conflict is reported after its last sign, milliseconds: twice the heartbeat interval that all konnectors promise. */
 const conflictMs = 600_000;
 
-const advice = 'each cluster needs its own kubeconfig; bind each cluster on its own';
+const advice = 'each cluster needs its own kubeconfig; ask the provider for one for each cluster';
 
 /**
  * Detects another konnector by a heartbeat that is newer than the last one of this process, or by a foreign Secret in the status: one that

@@ -128,7 +128,7 @@ function conditionsOf(
 const conflictCondition = ({ reason, message }: ConflictingKonnector): BindConditionUpdate =>
   conditionFalse(soleKonnector, 'Warning', reason, message);
 
-/** Milliseconds until the next heartbeat; 0 if `last` is undefined, invalid, or more than 150 s in the future. */
+/** Milliseconds until the next heartbeat; 0 if `last` is undefined, invalid, at least 150 s ago, or more than 150 s in the future. */
 function msUntilHeartbeat(last: string | undefined, nowMs: number): number {
   const lastMs = last === undefined ? undefined : parseTime(last);
   if (lastMs === undefined || lastMs - nowMs > heartbeatDueMs) return 0;

@@ -110,10 +110,13 @@ class NamespaceReconciler implements Reconciler {
       this.#forbidden.set(name, times + 1);
       const { log } = this.#options;
       const level = times === 0 ? 'warn' : 'debug';
-      log[level]('a call for a namespace was denied; grant the permission that message names; the server retries', {
-        namespace: name,
-        message: error.message,
-      });
+      log[level](
+        'a call for a namespace was denied; grant the permission that the field message names; the server retries',
+        {
+          namespace: name,
+          message: error.message,
+        },
+      );
       return after(backoffMs({ ...forbiddenBackoff, attempt: times, jitter: 'half', random: this.#options.random }));
     }
   }

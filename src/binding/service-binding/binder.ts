@@ -37,11 +37,11 @@ const settleMs = 10_000;
  */
 export class Binder {
   readonly #deps: BindingReconcilerDeps;
-  /** By session: the monotonic time of the first reconcile with synced stores. */
+  /** By session: the monotonic time of the first reconcile with synced stores, milliseconds. */
   readonly #syncedAtMs = new WeakMap<ProviderSession, number>();
   /** By binding: the sessions whose syncers have found a problem of its objects. */
   readonly #withProblem = new Map<string, WeakSet<ProviderSession>>();
-  /** By binding: the note of the last Event about refused kinds, while kinds are refused. */
+  /** By binding: the note of the last Event about refused watches, while watches are refused. */
   readonly #refusedWatchNotes = new Map<string, string>();
 
   constructor(deps: BindingReconcilerDeps) {
@@ -49,9 +49,8 @@ export class Binder {
   }
 
   /**
-   * Reconciles a binding that is not being deleted. If a write of the finalizer or of a definition fails, sets conditions, and the result
-   * is a retry. Rejects if the status write fails, except with a conflict or because the binding no longer exists. Also rejects if the
-   * syncer finalizer cannot be removed from the objects of a kind that is no longer exported.
+   * Reconciles a binding that is not being deleted. A failed write of the unbind finalizer or of a definition becomes a `CrdOutcome`.
+   * Rejects with any other error, for example of the status write, which ignores a conflict or a deletion.
    */
   async bind(binding: BindingView, provider: BoundSession, signal: AbortSignal): Promise<Result> {
     const { session } = provider;
@@ -81,7 +80,7 @@ export class Binder {
     this.#refusedWatchNotes.delete(name);
   }
 
-  /** Records an Event on the binding when other kinds are refused than before. */
+  /** Records an Event on the binding when other watches are refused than before. */
   #recordRefusedWatches({ binding: { name, uid }, refusedWatches }: BindingFacts): void {
     const note = refusedWatchMessages(refusedWatches).join('. ');
     const before = this.#refusedWatchNotes.get(name) ?? '';

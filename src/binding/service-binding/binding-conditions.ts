@@ -24,18 +24,17 @@ export interface BindingFacts {
   readonly lookup: SessionLookup;
   /** State of the session that serves the binding; undefined without one. */
   readonly state: SessionState | undefined;
-  /** Result of the session's last heartbeat; undefined before the first. */
+  /** Result of the session's last heartbeat; undefined before the first, and without a session. */
   readonly heartbeat: Heartbeat | undefined;
-  /** Undefined while the session's stores are not synced, and while the binding is being deleted. */
+  /** Undefined without a session with synced stores, and while the binding is being deleted. */
   readonly exportFacts: ExportFacts | undefined;
   /** Problems of the binding's syncers, as `RunningSyncers.problemsOf` lists them. */
   readonly problems: readonly string[];
-  /** Kinds that a side no longer lets the konnector watch: bound kinds, claimed kinds, and kinds of the session's stores. */
+  /** Kinds that a cluster no longer lets the konnector watch: bound kinds, claimed kinds, and kinds of the session's stores. */
   readonly refusedWatches: readonly RefusedWatch[];
   /**
-   * False until a syncer has found a problem of the binding, but for at most 10 s after the first reconcile with synced stores of the
-   * session. While `settled` is false, a condition that reports objects out of sync stays, because the syncers may find the same problems
-   * again.
+   * False in the first 10 s after the session's stores have synced, unless a syncer has found a problem of the binding. While `settled` is
+   * false, a condition that reports objects out of sync stays, because the syncers may find the same problems again.
    */
   readonly settled: boolean;
   /** The progress of the unbinding; undefined unless the binding is being deleted. */
@@ -70,7 +69,7 @@ const maxProblems = 5;
 export const problemsRefreshMs = 60_000;
 
 const retryNote =
-  'the server keeps retrying; check that it can reach the provider and that the provider accepts the kubeconfig';
+  'the server keeps retrying; check that it can reach the provider, and that the provider accepts the kubeconfig and permits these reads';
 
 /** The conditions to set. A condition without an update keeps its value. */
 export function bindingConditions(facts: BindingFacts): BindConditionUpdate[] {
@@ -126,7 +125,7 @@ function informersCondition(facts: BindingFacts): BindConditionUpdate | undefine
 }
 
 /**
- * The condition InformersSynced of a synced session. It is not True before every kind is served, because clients that wait for `Ready`
+ * The condition InformersSynced of a synced session. It becomes True only once every kind is served, because clients that wait for `Ready`
  * create objects at once. Undefined: the condition stays.
  */
 function servedCondition(

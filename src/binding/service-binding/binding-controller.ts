@@ -94,7 +94,7 @@ interface Named {
   readonly name: string;
 }
 
-/** The sources of the events of all objects that the reconciler of a binding reads. */
+/** The sources that enqueue bindings. */
 function bindingSources(deps: BindingReconcilerDeps): Source[] {
   const { sessions, syncers, stores, writer, crdWriter, releaser } = deps;
   const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);

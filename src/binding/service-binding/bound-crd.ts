@@ -27,9 +27,9 @@ const resultCache = new WeakMap<BoundSchemaView, Map<string | undefined, BoundCr
  * The spec of the CustomResourceDefinition that `schema` describes, with the API server's defaults, so that it can be compared with the
  * stored spec.
  *
- * The server does not copy a conversion webhook, because this cluster's API server would send every object to a URL of the provider's choice. If
- * versions need a webhook, only the synced version is served and stored; the others stay in the definition unserved. If no version can be
- * synced, all versions keep their `served` and `storage` fields, without conversion. Returns a problem if the BoundSchema cannot be used.
+ * The server does not copy a conversion webhook, because this cluster's API server would send objects to a URL of the provider's choice.
+ * If versions need a webhook, only the synced version is served and stored; the others stay in the definition unserved. If no version can
+ * be synced, all versions keep their `served` and `storage` fields, without conversion. Returns a problem if the BoundSchema cannot be used.
  */
 export function boundCrd(schema: BoundSchemaView, exported: ExportView): BoundCrdResult {
   const servedVersion = needsWebhook(schema) ? syncVersion(schema, exported) : undefined;

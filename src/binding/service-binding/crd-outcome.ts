@@ -46,7 +46,7 @@ export const notAllowed = (name: string): CrdOutcome =>
     `the provider exports ${name}, which may not be bound in this cluster; add it to --bindable, or delete the binding`,
   );
 
-/** `name`: the definition, which has another owner than `binding`. */
+/** `name`: the definition, which `binding` does not own. */
 export const foreignCrd = (name: string, binding: string): CrdOutcome =>
   refused(
     'ForeignCustomResourceDefinition',
@@ -95,6 +95,8 @@ export async function missingSchemaOutcome(client: Client, key: ObjectName, sign
   } catch (error) {
     signal.throwIfAborted();
     if (isNotFound(error)) return fetchFailed(missing);
-    return fetchFailed(`${schema} cannot be read: ${describe(error)}; ask the provider to let this cluster read it`);
+    return fetchFailed(
+      `${schema} cannot be read: ${describe(error)}; if the provider denies the read, ask it to grant this permission`,
+    );
   }
 }

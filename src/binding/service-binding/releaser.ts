@@ -33,7 +33,6 @@ export class Releaser {
   /**
    * Releases the objects of each unreleased definition, one definition after the other. A definition that does not exist or is not served
    * counts as released, because its objects cannot be read. Rejects at the first definition that fails; later definitions stay unreleased.
-   * The reason is the error of the list, the reason of `signal`, or an Error whose cause is the first failed patch.
    */
   async release(crds: readonly CrdView[], signal: AbortSignal): Promise<void> {
     for (const { name, uid } of this.unreleased(crds)) {

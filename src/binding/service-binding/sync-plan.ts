@@ -141,7 +141,7 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const mode = modeOf(binding);
   if (mode === undefined || permissionClaims.length === 0) return undefined;
   const { uid, isolation, informerScope, resources } = exported;
-  // References are followed through kinds with a served definition only, in their synced version.
+  // The claims syncer reads references only in objects of kinds with a served definition, in their synced version.
   const served = resources.map(boundSchemaName).map((name) => {
     const crd = facts.crd(name);
     const schema = facts.schema(name);

@@ -128,7 +128,7 @@ export class ExportReconciler implements Reconciler {
   }
 }
 
-/** Whether the cluster namespaces have the same name and, if both uids are known, the same uid. If not both are known, the name decides. */
+/** Whether the cluster namespaces have the same name and, if both uids are known, the same uid. */
 function isSameProvider(a: ProviderSession, b: ProviderSession): boolean {
   const areUidsKnown = a.clusterNamespaceUid !== undefined && b.clusterNamespaceUid !== undefined;
   return (

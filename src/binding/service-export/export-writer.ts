@@ -108,7 +108,7 @@ function boundSchemaStatusPatch(schema: BoundSchemaView, crd: CrdView, nowMs: nu
   return Object.keys(patch).length > 0 ? patch : undefined;
 }
 
-/** Condition types that the API server sets on definitions. A type that it no longer sets is removed from the BoundSchema. */
+/** Condition types of definitions. If the definition has no condition of such a type, the server removes it from the BoundSchema. */
 const crdConditions: readonly string[] = [
   'Established',
   'KubernetesAPIApprovalPolicyConformant',

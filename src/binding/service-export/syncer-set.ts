@@ -5,7 +5,7 @@ import type { ObjectSyncer, RunningSyncer, RunningSyncers } from '../service-bin
 export interface WantedSyncer extends Pick<RunningSyncer, 'crd' | 'mode'> {
   /** Digest of the syncer's inputs. When it changes, `apply` restarts the syncer. */
   readonly fingerprint: string;
-  /** Opens the syncer, which calls `onChange` when its problems or its progress may have changed. */
+  /** Opens the syncer, which calls `onChange` when its state may have changed. */
   readonly open: (onChange: () => void) => ObjectSyncer;
 }
 

@@ -18,8 +18,8 @@ interface Serving extends Candidate {
 
 /**
  * Why the candidate must not replace the serving session; undefined if it may. The API server must accept the candidate's credentials and
- * allow a read of the ClusterBinding, which need not exist. If the uids of both cluster namespaces are known, they must be equal. Rejects
- * only when `signal` aborts.
+ * allow a read of the ClusterBinding, which need not exist. Unless the API server denies a read of the candidate's namespace (403), that
+ * namespace must exist, and its uid must be that of the serving session if that is known. Rejects only when `signal` aborts.
  */
 export async function candidateProblem(
   candidate: Candidate,

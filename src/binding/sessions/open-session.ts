@@ -150,7 +150,7 @@ export class OpenSession implements ProviderSession {
     this.#setState(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });
   }
 
-  /** Sets state `unreachable` if a store is not synced. If no error is known, lists that store's kind live to find the cause. */
+  /** Sets state `unreachable` if a store is not synced. If no error is known, lists the kind of the first such store to find the cause. */
   async #onSyncTimeout(): Promise<void> {
     const unsynced = this.#opened.all.filter(({ synced }) => !synced);
     const [first] = unsynced;

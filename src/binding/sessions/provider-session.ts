@@ -6,8 +6,8 @@ import type { ProviderStores } from '../stores/provider-stores.ts';
 import type { RefusedWatch } from '../sync-engine/syncer.ts';
 
 /**
- * One provider, opened with one kubeconfig. The session lives as long as this replica is the leader, and a binding, a bundle, or a labeled
- * Secret uses that kubeconfig. All users of the kubeconfig share one session.
+ * One provider, opened with one kubeconfig. All Secrets with this kubeconfig share the session. It ends when this replica loses the
+ * leadership, or when it serves no Secret any more that is labeled or that a binding or bundle names.
  */
 export interface ProviderSession {
   /** Short hash of server, namespace, and credentials; it reveals none of them. For logs, metrics, and names of controllers. */
@@ -65,8 +65,8 @@ export interface Sessions {
   /** Result of a session's last heartbeat; undefined before the first. */
   heartbeat(session: ProviderSession): Heartbeat | undefined;
   /**
-   * Calls `listener` with `namespace/name` of each Secret whose lookup, session state, uid of the cluster namespace, or heartbeat may have
-   * changed. Returns a function that unsubscribes.
+   * Calls `listener` with `namespace/name` of each Secret whose lookup, session state, refused watches, uid of the cluster namespace, or
+   * heartbeat may have changed. Returns a function that unsubscribes.
    */
   subscribe(listener: (secret: string) => void): () => void;
 }
@@ -74,7 +74,7 @@ export interface Sessions {
 /** The result of the last heartbeat of a session. */
 export type Heartbeat =
   | { readonly ok: true }
-  /** `message`: error of the failed write or read. */
+  /** `message`: error of the failed write or read, or that the ClusterBinding is missing or not valid. */
   | { readonly ok: false; readonly message: string };
 
 /** Looks up the session of a binding. */

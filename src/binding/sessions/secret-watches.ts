@@ -7,8 +7,8 @@ import type { Store, StoreHandle } from '../../kube/store.ts';
 import { type CommonView, commonView } from '../stores/common-view.ts';
 
 /**
- * Watches the consumer's Secrets that the konnector needs: the Secrets that a binding or bundle names, in any namespace, and labeled
- * Secrets in the namespace of kubectl bind. The server needs no permission to read other Secrets.
+ * Watches the consumer's kubeconfig Secrets: the Secrets that a binding or bundle names, in any namespace, and labeled Secrets in the
+ * namespace `kube-bind`.
  */
 export class SecretWatches {
   /** The Secrets in the namespace `kube-bind` with the label `kube-bind.io/provider-kubeconfig=true`. */
@@ -37,7 +37,7 @@ export class SecretWatches {
     const handle = this.#consumer.watch({ resource: secrets, namespace, fieldSelector, project: secretView });
     const unsubscribe = handle.store.subscribe(() => this.#changed(secret));
     this.#named.set(secret, { handle, unsubscribe });
-    // No event is sent for a Secret that does not exist.
+    // The store has no event for a Secret that does not exist.
     handle.store.whenSynced().then(
       () => this.#changed(secret),
       () => undefined,

@@ -31,7 +31,8 @@ const maxSyncWaitMs = 10_000;
 /**
  * Opens, shares, replaces, and releases sessions. The key is `namespace/name` of a Secret. Each reconcile compares the Secret's content
  * with the sessions that serve its keys. After a forbidden read of the Secret, or if a new kubeconfig is rejected, the result is a retry
- * with backoff. A malformed kubeconfig is read again only when the Secret changes. With any other error of the read, a reconcile rejects.
+ * with backoff. If the Secret is missing or its kubeconfig is malformed, the reconciler waits for an event. With any other error of the
+ * read, a reconcile rejects.
  */
 export class SessionReconciler implements Reconciler {
   readonly #deps: SessionReconcilerDeps;

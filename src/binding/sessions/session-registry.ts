@@ -12,7 +12,7 @@ interface SecretKeyState {
   problem: KubeconfigProblem | undefined;
 }
 
-/** Maps kubeconfig Secrets to sessions and their heartbeats. Only the session reconciler changes the map. */
+/** The session of each kubeconfig Secret, and the last heartbeat of each session. Only the session reconciler assigns sessions. */
 export class SessionRegistry implements Sessions {
   /** By `namespace/name` of the Secret, then by key. */
   readonly #states = new Map<string, Map<string, SecretKeyState>>();
@@ -109,7 +109,7 @@ export class SessionRegistry implements Sessions {
     this.#notify(secret);
   }
 
-  /** Notifies the listeners that the session's state has changed. */
+  /** Notifies the listeners of a change of the session: its state, refused watches, uid of the cluster namespace, or heartbeat. */
   notifyChanged(session: ProviderSession): void {
     for (const secret of this.secretsOf(session)) this.#notify(secret);
   }

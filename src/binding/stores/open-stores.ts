@@ -44,8 +44,8 @@ export type ViewBuilder<Spec, T extends CommonView> = (common: CommonView, spec:
 /**
  * Returns the function from an object to the view that a store keeps. If the spec of an object is not valid, the function logs the object
  * and returns undefined, so that the store omits it. With `placeholder`, it logs, too, but returns the view with the placeholder as its
- * spec and with `specProblem`. It does not validate the status, because an object with an unexpected condition must not look deleted. For an object
- * without uid or resourceVersion, it returns undefined without a log line.
+ * spec and with `specProblem`. It does not validate the status, because an object with an unexpected condition must not look deleted. For
+ * an object without uid or resourceVersion, it returns undefined without a log line.
  */
 export const projection =
   <Spec, T extends CommonView>(

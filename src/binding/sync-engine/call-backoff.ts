@@ -1,14 +1,14 @@
 import { backoffMs } from '../../kit/backoff.ts';
 import { sha256Hex } from '../../kit/canonical-json.ts';
 
-/** The last write of an action, and when it may be repeated. Times are monotonic milliseconds. */
+/** The last call of an action, and when it may be repeated. Times are monotonic milliseconds. */
 interface Attempt {
-  /** Fingerprint of the written content. */
+  /** Fingerprint of the call's content. */
   fingerprint: string;
-  /** Whether the last write failed. */
+  /** Whether the last call failed. */
   failed: boolean;
   /**
-   * If the last write failed: the number of consecutive failures, also with other contents. If the last write succeeded: the number of
+   * If the last call failed: the number of consecutive failures, also with other contents. If the last call succeeded: the number of
    * successes with the same content directly before it.
    */
   count: number;
@@ -17,9 +17,9 @@ interface Attempt {
 }
 
 /**
- * Decides when a write may be repeated. A write with the same content as the last write of its key and action waits for the backoff, even
- * if the key is reconciled earlier: the last write failed, or another client reverted it. A write with other content may be sent at once.
- * Times are monotonic milliseconds.
+ * Decides when a call may be repeated. A call with the same content as the last call of its key and action waits for the backoff, even if
+ * the key is reconciled earlier: the last call failed, or another client reverted what it wrote. A call with other content may be sent at
+ * once. Times are monotonic milliseconds.
  */
 export class CallBackoff {
   readonly #random: () => number;
@@ -30,14 +30,14 @@ export class CallBackoff {
     this.#random = random;
   }
 
-  /** Milliseconds until `action` may be tried with this content; Infinity after `recordIneffective` without `capMs`. */
+  /** Milliseconds until `action` may be tried with this content; Infinity after `recordIneffective` without a finite `capMs`. */
   waitMs(key: string, action: string, content: string, nowMs: number): number {
     const attempt = this.#attempts.get(key)?.get(action);
     if (!attempt || attempt.fingerprint !== fingerprint(content)) return 0;
     return Math.max(0, attempt.notBeforeMs - nowMs);
   }
 
-  /** Records a failure. Returns the milliseconds until the write may be retried. */
+  /** Records a failure. Returns the milliseconds until the call may be retried, at most `capMs`. */
   recordFailure(key: string, action: string, content: string, nowMs: number, capMs: number): number {
     const before = this.#attempts.get(key)?.get(action);
     const attempt = before?.failed ? before.count : 0;

@@ -159,7 +159,7 @@ export class CallSender {
   }
 }
 
-/** Maximum backoff after a failure, milliseconds, unless the server asks for a longer one. */
+/** Maximum backoff after a failure, milliseconds, unless the API server's Retry-After is longer. */
 const CAP_MS = 30_000;
 /** Maximum backoff after a 403, milliseconds. Some providers revoke a consumer's permissions for a moment while they grant others. */
 const FORBIDDEN_CAP_MS = 5_000;

@@ -19,8 +19,7 @@ export interface SyncReconcilerOptions {
 }
 
 /**
- * Maximum number of plans in a pass, more than any sequence of actions needs. A pass that reaches this number is requeued, because its
- * reads contradict each other.
+ * Maximum number of plans in a pass, more than any sequence of actions needs. The reconciler requeues a pass that reaches this number.
  */
 const MAX_PLANS = 6;
 /** Requeue delay of a pass that reaches `MAX_PLANS`, milliseconds. */

@@ -43,5 +43,5 @@ const forbidden: Readonly<Record<Side, string>> = {
 };
 const rejected: Readonly<Record<Side, string>> = {
   provider: `the provider ${refusedWatchPhrase} this cluster list and watch KINDS, because it rejects the credentials (401); ask the provider for a new kubeconfig`,
-  consumer: `this cluster ${refusedWatchPhrase} the konnector list and watch KINDS, because it rejects its credentials (401); check the ServiceAccount of the konnector`,
+  consumer: `this cluster ${refusedWatchPhrase} the konnector list and watch KINDS, because it rejects the credentials of the konnector (401); check its ServiceAccount`,
 };

@@ -32,8 +32,8 @@ export interface SyncLoopOptions {
   readonly random: () => number;
   /**
    * Called when the problems, the refused watches, or the number of held-back deletes may have changed. Also called when a list has not
-   * completed within 30 s, and when that list completes later. In mode `drain`, also called for each event and each completed list, because
-   * the number of objects that must still be cleaned up (`remaining`) may have changed.
+   * completed within 30 s, and when a list completes later than that. In mode `drain`, also called for each event and each completed list,
+   * because the number of objects that must still be cleaned up (`remaining`) may have changed.
    */
   readonly onChange: () => void;
 }
@@ -176,7 +176,7 @@ export class SyncLoop {
     for (const stop of this.#stops.splice(0)) stop();
   }
 
-  /** Retries all failed calls once no watch is refused any more, because the API server may allow writes again, too. */
+  /** Retries all failed calls once no watch is refused any more, because the API servers may allow writes again, too. */
   #onRefusal(): void {
     const before = this.#refused;
     this.#refused = this.refusedWatches().length;
@@ -204,7 +204,9 @@ export class SyncLoop {
     const { held } = this.#breaker;
     if (held !== this.#held) {
       if (this.#held === 0)
-        this.log.error('deletes of copies are held back; see the conditions of the binding', { copies: held });
+        this.log.error('the server holds back deletes of copies; see the condition Connected of the binding', {
+          copies: held,
+        });
       this.#held = held;
       this.#options.onChange();
     }

@@ -73,7 +73,7 @@ export class ObjectCaches {
     return this.#deletedConsumers.get(key);
   }
 
-  /** Whether no copy exists at this provider key, by an observed deletion or a read. */
+  /** Whether an observed deletion or a read has shown that no copy exists at this provider key. */
   isCopyAbsent(key: string | undefined): boolean {
     return key !== undefined && this.#absentCopies.has(key);
   }

@@ -198,7 +198,7 @@ describe('claims', () => {
       await stage.settle(6000);
       assert.match(
         stage.claims.problems().join(),
-        /secrets kb-acme-team-a: the secrets in this namespace of the provider have not been listed; ask the provider to grant/,
+        /secrets kb-acme-team-a: the konnector has not listed the secrets in this namespace of the provider yet; .*ask it to grant/,
       );
       assert.deepEqual(stage.provider.writes, []);
     });

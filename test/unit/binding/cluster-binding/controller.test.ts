@@ -300,7 +300,10 @@ describe('ClusterBinding', () => {
     const session = await start();
     assert.deepEqual(stage.acme.cluster.writes, ['patch clusterbindings/status kb-acme/cluster']);
     assert.deepEqual(condition('SoleKonnector')?.reason, 'ForeignConsumerSecret');
-    assert.match(condition('SoleKonnector')?.message ?? '', /named Secret else\/where, .*bind each cluster on its own/);
+    assert.match(
+      condition('SoleKonnector')?.message ?? '',
+      /named Secret else\/where, .*ask the provider for one for each cluster/,
+    );
     assert.deepEqual(
       [...new Set(events.map(({ type, reason }) => `${type} ${reason}`))],
       ['Warning ForeignConsumerSecret'],

@@ -317,7 +317,7 @@ describe('the reconciler of bindings', () => {
         const syncer = working({ refusedWatches, problems: () => ['team-a/a: forbidden'] });
         stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer });
       },
-      'Warning ObjectsNotInSync: the provider no longer lets this cluster list and watch kettles.kitchen.example, secrets (403); ask the provider to grant these permissions to the user of the kubeconfig again. this cluster no longer lets the konnector list and watch kettles.kitchen.example, because it rejects its credentials (401)',
+      'Warning ObjectsNotInSync: the provider no longer lets this cluster list and watch kettles.kitchen.example, secrets (403); ask the provider to grant these permissions to the user of the kubeconfig again. this cluster no longer lets the konnector list and watch kettles.kitchen.example, because it rejects the credentials of the konnector (401)',
       { SchemaInSync: 'True' },
     ],
   ];
