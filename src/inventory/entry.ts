@@ -53,8 +53,9 @@ export interface Entry {
 type Annotated = Pick<Entry, 'annotations'>;
 
 /**
- * Whether a user abandoned the component for this entry: the server no longer runs it, and does not wait for its teardown. For an entry that
- * is not being deleted, the webhook must have recorded the user: earlier versions ignored the annotation on such entries, so an old annotation has no effect after an upgrade.
+ * Whether a user abandoned the component for this entry: the server no longer runs it, and does not wait for its teardown. For an entry
+ * that is not being deleted, the webhook must have recorded the user: earlier versions ignored the annotation on such entries, so an old
+ * annotation has no effect after an upgrade.
  */
 export const isAbandoned = (
   { annotations, deleting }: Annotated & Pick<Entry, 'deleting'>,

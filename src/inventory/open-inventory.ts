@@ -44,7 +44,7 @@ interface InventoryDeps {
   readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
   /** Address of the API server for components. Every request contains it, and components compare it with their configuration. */
   readonly apiUrl: string;
-  /** How this process connects to the API server, without its client certificate. Every request contains the CA. */
+  /** How this process connects to the API server, without its client certificate. Requests contain the CA, if it has one. */
   readonly apiTls: Omit<ClusterTls, 'cert' | 'key'>;
   /** URL for reports, without a trailing slash and without the path of the contract. */
   readonly callbackUrl: string;
@@ -58,7 +58,7 @@ interface OpenInventory {
   readonly manager: InventoryManager;
   /** Handler for the reports of runs. */
   readonly callbacks: RequestListener;
-  /** Stores of the manager; readiness waits until they are synced. */
+  /** Stores of the manager, for readiness. */
   readonly stores: readonly Store<Projected>[];
   /** Closes connections to components and managed clusters. The stores and the controllers end separately. */
   close(): Promise<void>;

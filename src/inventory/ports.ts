@@ -57,7 +57,8 @@ export interface RunStore extends Required<Subscribable<RecordChange>> {
   load(key: ComponentKey, signal: AbortSignal): Promise<StoredRecord | undefined>;
   /**
    * Compare-and-swap. Creates the record if `base` is undefined. Of several writers with the same base and different records, at most one
-   * gets `stored`. If the stored record already equals `next`, an earlier attempt succeeded, and the result is `stored`.
+   * gets `stored`. If the stored record already equals `next`, an earlier attempt succeeded, and the result is `stored`. Also rejects with
+   * CodedError `NameTaken` if the name belongs to another object.
    */
   swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap>;
   /**
@@ -94,7 +95,7 @@ export type CallFailureCode =
   | 'Cut'
   /** The answer exceeds its size limit. */
   | 'TooLarge'
-  /** The answer is not HTTP, or its body is not JSON. */
+  /** The answer is not HTTP, or its body is not JSON that the server accepts. */
   | 'NotJson'
   /** The answer violates the contract. */
   | 'InvalidOutcome'
@@ -190,7 +191,7 @@ export type ReportAnswer =
 export interface ReportSink {
   /** `body` is parsed and untrusted. `credentialId` is the ID of the authenticated token. Never rejects. */
   report(run: ComponentKey & { readonly seq: number }, credentialId: string, body: unknown): Promise<ReportAnswer>;
-  /** Records that a report was rejected before `report`, because its body has no readable content. Never rejects. */
+  /** Records that a report was rejected before `report`, because its body is too large or is not valid JSON. Never rejects. */
   rejected(run: ComponentKey & { readonly seq: number }, credentialId: string, code: RejectedReportCode): Promise<void>;
 }
 
@@ -244,8 +245,8 @@ export interface IssuedToken extends Credential {
 export interface TokenIssuer {
   /**
    * Issues the token of a run, which gives access only to this entry and its Secrets. Creates the account and its grants on first use, and
-   * waits until they are in force. Write authorization checks the credential ID, so the record must contain it before the component gets the
-   * token. Also rejects with CodedError `NameTaken`, `GrantNotInForce`, or `NoCredentialId`.
+   * waits until they are in force. Write authorization checks the credential ID, so the record must contain it before the component gets
+   * the token. Also rejects with CodedError `NameTaken`, `GrantNotInForce`, or `NoCredentialId`.
    */
   forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<IssuedToken>;
   /**
@@ -280,8 +281,8 @@ export interface RemoteWatcher {
   /** Ends the watches of an entry. */
   forget(entryUid: string): void;
   /**
-   * Calls the listener after each change of a watched object, and after a possible change while a watch was down. Returns a function that
-   * unsubscribes.
+   * Calls the listener after a change of the part of an object that a watch selects (`fields`), and after a possible change while a watch
+   * was down. Returns a function that unsubscribes.
    */
   subscribe(listener: (event: RemoteEvent) => void): () => void;
   /** Why the watches of the managed cluster are unhealthy; undefined if they are healthy, or the entry has none. */

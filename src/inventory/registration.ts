@@ -7,7 +7,7 @@ type Spec = ComponentReconciler['spec'];
 /** A registered component with defaults and implied values filled in, and durations in milliseconds. */
 export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcurrent'>> {
   readonly name: string;
-  /** `metadata.generation`. It is part of the input digest, so a new generation causes a run for each entry. */
+  /** `metadata.generation`. It is part of the input digest, so a new generation causes a run for each entry of the component. */
   readonly generation: number;
   /**
    * PEM of the CA that the server trusts for this endpoint. The API requires it for HTTPS endpoints. Undefined for plain HTTP and
@@ -36,8 +36,9 @@ export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcu
   readonly timeoutMs: number;
   /** Maximum time between reports of an asynchronous run, unless the component names another. */
   readonly heartbeatTimeoutMs: number;
-  /** Maximum duration of an asynchronous run, including all heartbeats. */
+  /** Maximum duration of an asynchronous run, however often heartbeats extend it. */
   readonly maxRunMs: number;
+  /** Bounds of the random delay after Retry, milliseconds: of the first delay, and of every delay. */
   readonly retry: { readonly baseMs: number; readonly capMs: number };
   /** Time in NotReady after which `drawbridge_inventory_notready_entries` counts the entry. Has no effect on runs. */
   readonly notReadyAlertAfterMs: number;

@@ -151,7 +151,7 @@ export class EntryAccounts implements EntryAccess {
       ?.components.set(component.name, { roles: rolesOf(component), createdAt: now, confirmedAt: now });
   }
 
-  /** Whether this process has just created the component's RoleBindings, which may not be in force yet. */
+  /** Whether this process wrote the component's RoleBindings less than 5 s ago, so that they may not be in force yet. */
   #isNew(uid: string, component: Grantee): boolean {
     const known = this.#knownEntries.get(uid)?.components.get(component.name);
     if (!known || !hasExactRoles(known, component)) return false;

@@ -23,8 +23,8 @@ export const inForceMs = 5_000;
 const pollMs = 15;
 
 /**
- * Writes the Roles and RoleBindings of entries and checks whether they are in force. Keeps no state: callers serialize the changes of an
- * entry, because its components share RoleBindings. Every method rejects as the client does.
+ * Writes the Roles and RoleBindings of entries and checks whether they are in force. Callers must serialize the changes of an entry,
+ * because its components share RoleBindings. Every method rejects as the client does.
  */
 export class EntryRoleBindings {
   readonly #client: Client;

@@ -112,8 +112,8 @@ function issueKubeconfig(
 
 /**
  * Removes the account from the cluster with the issued kubeconfig. If that kubeconfig is missing, unusable, or rejected, uses the supplied
- * kubeconfig: without its ClusterRoleBinding, the account may no longer delete itself. If neither kubeconfig works, the account stays.
- * Ignores any error if no kubeconfig was issued. Resolves to NotReady while another component has outputs.
+ * kubeconfig: without its ClusterRoleBinding, the account may no longer delete itself. If neither can be used, the account stays. Rejects
+ * with any other error of the cluster, unless no kubeconfig was issued. Resolves to NotReady while another component has outputs.
  */
 async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
   const unused = deletedOnceUnused(entry);

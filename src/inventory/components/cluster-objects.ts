@@ -87,7 +87,7 @@ const timeoutBounds = { minMs: 1_000, maxMs: 20_000 };
 
 /**
  * Connects to the cluster of a kubeconfig while `work` runs. Aborts the signal of `work` with CodedError `ClusterAway` after 70 % of the
- * time until the deadline of the call (`timeoutShare`), so that the component can usually still answer. Rejects as `work` does, and as
+ * time until the deadline of the call, but within 1 to 20 s, so that the component can usually still answer. Rejects as `work` does, and as
  * `inlineCredentials` does for an invalid kubeconfig.
  */
 export async function withCluster<T>(

@@ -74,8 +74,8 @@ export function lifetimeOf(entry: KubeObject, component: string): number {
 }
 
 /**
- * Requests a kubeconfig from Gardener. If the answer contains no expiry, the requested lifetime counts. Rejects as the client does, and with
- * CodedError `NoKubeconfig` if the answer contains no kubeconfig.
+ * Requests a kubeconfig from Gardener. If the answer contains no expiry, the requested lifetime counts. Rejects as the client does, and
+ * with CodedError `NoKubeconfig` if the answer contains no kubeconfig.
  */
 async function requestAdminKubeconfig(
   management: Client,
@@ -112,7 +112,7 @@ export interface IssuedKubeconfig {
 /** How a component issues its kubeconfigs. */
 interface KubeconfigSource {
   readonly component: string;
-  /** Digest of the inputs of the kubeconfig, such as the endpoint and the CA. If it changes, a new kubeconfig is issued. */
+  /** Digest of the inputs of the kubeconfig, such as the endpoint and the CA. If it changes, the component issues a new kubeconfig. */
   readonly origin: string;
   readonly issue: () => Promise<IssuedKubeconfig>;
 }

@@ -62,7 +62,7 @@ async function reconcileNetwork(
 }
 
 async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
-  // Until the component `cluster` has removed its outputs, machines of the cluster may use the network.
+  // While the outputs of the component `cluster` exist, machines of the cluster may use the network.
   const notReady = notReadyUnlessAbsent(entry, '/status/outputs/cluster');
   if (notReady) return notReady;
   const identity = identityOf(deps, request.entry.id, entry);

@@ -53,8 +53,8 @@ function limitTo(max: number): Limit {
 
 /**
  * Answers `POST /v1/runs/<run>`, the reports of asynchronous runs. Authenticates the token of the run before it reads the body. Answers 503
- * if this replica is not the leader (`NotLeading`), if too many reports are active (`Busy`), and if a report or its TokenReview fails
- * (`Unavailable`).
+ * if this replica is not the leader (`NotLeading`), if too many reports are active (`Busy`), or if the TokenReview fails or the report
+ * cannot be handled (`Unavailable`).
  */
 export function callbackListener(deps: CallbacksDeps): RequestListener {
   // Separate limits, so that slow reports do not block TokenReviews, and TokenReviews do not block reports whose tokens were reviewed.
@@ -100,7 +100,7 @@ async function answer(
   const unauthorized = errorAnswer(
     401,
     'Unauthorized',
-    'the token is missing or invalid; send the token of the run as Authorization: Bearer TOKEN',
+    'the token is missing, invalid, or expired, or the entry is gone; send the latest token of the run as Authorization: Bearer TOKEN; if you did, stop',
   );
   // A caller that does not know the UID of an entry causes no TokenReview.
   if (token === undefined || namespace === undefined) return unauthorized;

@@ -173,7 +173,7 @@ const connectionClosed = 'the connection closed before the whole answer arrived'
 /** Errors of Node.js and OpenSSL by code, in words. */
 const connectionProblems: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO'].map((code) => [
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'].map((code) => [
       code,
       'the endpoint does not speak TLS; serve HTTPS there',
     ]),
@@ -191,6 +191,7 @@ const connectionProblems: Readonly<Record<string, string>> = {
       'no CA of spec.caBundle signed the certificate of the endpoint; set spec.caBundle to the CA that signed it',
     ]),
   ),
+  EPROTO: 'the TLS handshake with the endpoint failed; check that the endpoint serves HTTPS',
   CERT_HAS_EXPIRED: 'the certificate of the endpoint, or of its CA, has expired; renew it',
   ECONNRESET: connectionClosed,
   EPIPE: connectionClosed,

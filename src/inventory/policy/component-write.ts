@@ -49,7 +49,7 @@ function foreignSecret({ entryUid, writes }: Writer, status: unknown): Violation
   if (own(ref, 'name') === expectedName && own(ref, 'namespace') === undefined) return undefined;
   return {
     code: 'ForeignSecret',
-    message: `names another Secret; it must name Secret ${expectedName} without a namespace, because readers of this entry may read only that Secret`,
+    message: `names another Secret, or sets a namespace; it must name Secret ${expectedName} without a namespace, because readers of this entry may read only that Secret`,
     field,
     status: 403,
   };

@@ -12,7 +12,7 @@ export interface RegisteredComponent {
 }
 
 /**
- * Warnings about what a write adds to `spec.components` and to the force and abandon annotations, at most 64 for each of them: names whose
+ * Warnings about a write of `spec.components` and of the force and abandon annotations, for at most 64 names of each kind: names whose
  * component does not run for the entry, fields that neither the server nor a component reads, abandonments without a reason, and
  * removed abandonments that stay in force. The webhook warns and does not deny, because a user may create the registration later.
  */
@@ -52,7 +52,7 @@ export function settingWarnings(
         .filter((field) => !settingFields.includes(field) && !isRead(pointerOf('spec', 'components', name, field)))
         .map(
           (field) =>
-            `spec.components.${name}.${field} is ignored: the fields are ${settingFields.join(' and ')}, and no registration lists another in its reads; correct the name, or move the field to spec.components.${name}.config`,
+            `spec.components.${name}.${field} is ignored: the fields are ${settingFields.join(' and ')}, and no registration has this one in its reads; correct the name, or move the field to spec.components.${name}.config`,
         ),
     )
     .slice(0, maxComponents);

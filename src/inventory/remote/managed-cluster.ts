@@ -16,7 +16,7 @@ interface ManagedClusterOptions {
   readonly random: () => number;
 }
 
-/** A watch is unhealthy if it fails for longer than this, milliseconds: about four attempts. */
+/** A watch is unhealthy if it fails for longer than this, milliseconds. */
 const MAX_FAILING_MS = 10_000;
 /** A watch is unhealthy if its first list takes longer than this, milliseconds. */
 const MAX_FIRST_LIST_MS = 45_000;

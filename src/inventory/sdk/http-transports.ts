@@ -75,8 +75,8 @@ interface HttpTransportOptions extends Pick<Addresses, 'apiUrl'> {
  * `addressViolation`. Each call times out after 10 s, and an answer may have at most 3 MiB.
  *
  * `report` resolves to 403 for a 401, and to 400 for a 413. It resolves to 503 for any status but these and 200, 400, 403, and 409. It
- * rejects with TransportError if the body of the answer cannot be parsed as JSON, such as the page of a proxy. `Run` repeats the report
- * after a 503 and after a rejection.
+ * rejects with TransportError if there is no complete answer, or its body cannot be parsed as JSON, such as the page of a proxy. `Run`
+ * repeats the report after a 503 and after a rejection.
  */
 export function httpTransports({ apiUrl, apiTls, callbackCa }: HttpTransportOptions, clock: Clock): HttpTransports {
   const api = new JsonCaller(apiTls, clock);

@@ -43,7 +43,7 @@ export class Run implements RunContext {
   readonly #answered = deferred<FirstAnswer>();
   #token: string;
   #accepted = false;
-  /** Time until which the server accepts the next report, monotonic milliseconds. */
+  /** Deadline of the next report, monotonic milliseconds. */
   #deadline = 0;
 
   constructor(component: Component, request: ReconcileRequest, transports: RunTransports, clock: Clock) {

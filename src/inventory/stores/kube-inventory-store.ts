@@ -85,12 +85,12 @@ function disabledIn(components: Readonly<Record<string, { readonly enabled: bool
 /** The 64 most recently unpacked values. */
 const unpacked = new RecentMap<Packed<unknown>, unknown>(64);
 
-/** A rarely read JSON value, compressed to about a tenth of its size. Each read may return another copy, so do not mutate it. */
+/** A rarely read JSON value, compressed. Each read may return another copy, so do not mutate it. */
 class Packed<T> {
   readonly #bytes: string;
 
   constructor(value: T) {
-    // A latin1 string needs one byte per character; the fixed overhead of a Buffer would exceed the size of the content.
+    // A latin1 string needs one byte per character; the fixed overhead of a Buffer may exceed the size of the content.
     this.#bytes = deflateRawSync(JSON.stringify(value), { level: 1 }).toString('latin1');
   }
 

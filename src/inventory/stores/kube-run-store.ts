@@ -138,14 +138,14 @@ export class KubeRunStore implements RunStore {
 
   /**
    * Resolves a lost compare-and-swap: another process won, or this write succeeded earlier and its answer was lost. Rejects with CodedError
-   * `NameTaken` if the name belongs to the record of another entry, such as an earlier one of the same name.
+   * `NameTaken` if the name belongs to an invalid record, or to that of another entry, such as an earlier one of the same name.
    */
   async #resolveConflict(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
     const name = this.#nameOf(next);
     const { uid } = next.entry;
     const stored = await this.#newest.call(keyTextOf(next), () => this.#load(name, uid, signal));
     if (!stored && !base && (await findObject(this.#client, reconcileRuns, name, { signal }))) {
-      const message = `ReconcileRun ${keyOf(name)} belongs to another entry; the server waits until it is deleted; if the garbage collector does not delete it, run kubectl delete reconcilerun ${name.name} -n ${name.namespace}`;
+      const message = `ReconcileRun ${keyOf(name)} belongs to another entry, or is invalid; the server waits until it is deleted; if the garbage collector does not delete it, run kubectl delete reconcilerun ${name.name} -n ${name.namespace}`;
       throw new CodedError('NameTaken', message);
     }
     const isThisWrite = stored && stored.resourceVersion !== base?.resourceVersion && sameSpec(stored.record, next);

@@ -149,8 +149,8 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
 }
 
 /**
- * When the next run starts, in words. Contains a time only if the run waits for nothing else; a trigger, such as a change of the inputs,
- * starts the run earlier, and is not stored.
+ * When the next run starts, in words. Contains a time only if the run waits for nothing else. A trigger, such as a change of the inputs,
+ * starts the run earlier; triggers are not stored.
  */
 function nextText({ phase, heldBy, lastOutcome, nextAtMs }: RunRecord): string {
   if (phase !== 'Idle') return 'once the current run ends';

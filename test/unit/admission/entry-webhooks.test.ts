@@ -200,7 +200,7 @@ describe('settings of components', () => {
 
   it('are warned about if they contain a field that the schema and the registrations do not have', async () => {
     const text = (field: string) =>
-      `spec.components.network.${field} is ignored: the fields are config and enabled, and no registration lists another in its reads; correct the name, or move the field to spec.components.network.config`;
+      `spec.components.network.${field} is ignored: the fields are config and enabled, and no registration has this one in its reads; correct the name, or move the field to spec.components.network.config`;
     const network = { enabled: true, config: {}, tier: { size: 1 }, enable: false };
     assert.deepEqual(await warnings('CREATE', { network }), [text('enable')]);
     const added = await warnings('UPDATE', { network: { ...network, confg: {} } }, { network });

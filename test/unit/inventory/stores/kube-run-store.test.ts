@@ -130,7 +130,7 @@ describe('records of runs', () => {
     cluster.put(reconcileRuns, runObject(other));
     await assert.rejects(runs.swap(recordOf('fleet', 1), undefined, signal), {
       code: 'NameTaken',
-      message: /belongs to another entry.*kubectl delete reconcilerun \S+ -n fleet$/,
+      message: /belongs to another entry, or is invalid.*kubectl delete reconcilerun \S+ -n fleet$/,
     });
     drop('fleet');
     assert.equal((await runs.swap(recordOf('fleet', 1), undefined, signal)).kind, 'stored');
