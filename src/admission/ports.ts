@@ -44,6 +44,8 @@ export interface PresentPlan {
   readonly denial?: Violation | typeof notPlanned | undefined;
   /** What the access command names that the planned pod may lack, one sentence each. */
   readonly commandNotes?: readonly string[];
+  /** The objects in `spec.allowedSelectors` that do not exist, one sentence each. */
+  readonly selectorNotes?: readonly string[];
 }
 
 /** An open grant whose subjects may connect to a pod. */

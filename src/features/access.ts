@@ -139,10 +139,12 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
       return found !== notPlanned && found.some(isTooLarge) ? notPlanned : found;
     },
     presentPlan: async (template, address, signal) => {
-      const plan = await plansFor(address, template).planInNamespace(template, signal);
-      if (plan === notPlanned) return { denial: notPlanned };
-      if (!('violation' in plan)) return { commandNotes: plan.commandNotes };
-      return { denial: isTooLarge(plan.violation) ? notPlanned : plan.violation };
+      const plans = plansFor(address, template);
+      const plan = await plans.planInNamespace(template, signal);
+      const selectorNotes = plans.selectorNotes(template);
+      if (plan === notPlanned) return { denial: notPlanned, selectorNotes };
+      if (!('violation' in plan)) return { commandNotes: plan.commandNotes, selectorNotes };
+      return { denial: isTooLarge(plan.violation) ? notPlanned : plan.violation, selectorNotes };
     },
     gatewayViolation: () => gatewayViolation(stores.gateway),
     signRequester: (attestation) => signer.signRequester(attestation),

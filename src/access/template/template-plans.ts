@@ -2,6 +2,7 @@ import { execAccessRequests } from '../../api/access/exec-access.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
 import { keyOf } from '../../api/object.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { quote } from '../../kit/errors.ts';
 import { own, stringMap } from '../../kit/json-value.ts';
 import { unlessAborted } from '../../kit/promises.ts';
 import { selectorOf } from '../builders/exec-access.ts';
@@ -83,6 +84,19 @@ export class TemplatePlans {
         commandNotes: podCommandNotes(template.spec.accessConfig, pod?.spec, 'the access pod'),
       };
     }, signal);
+  }
+
+  /** The objects in `spec.allowedSelectors` that do not exist now, one sentence each. */
+  selectorNotes(template: PlannedTemplate): readonly string[] {
+    const { namespace } = template;
+    const existing = this.#deps.stores.selectorsIn(namespace);
+    return (podSpecOf(template)?.allowedSelectors ?? []).flatMap(({ kind, name }, index) =>
+      existing.some((selector) => selector.kind === kind && selector.name === name)
+        ? []
+        : [
+            `spec.allowedSelectors[${index}] names ${kind} ${quote(name)}, which does not exist in namespace ${namespace}, so the entry allows nothing; create it, correct the name, or remove the entry`,
+          ],
+    );
   }
 
   /** Which workload the template can name instead of one that does not exist; undefined if the name does not tell. */

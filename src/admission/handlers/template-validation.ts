@@ -81,7 +81,8 @@ export function validateTemplate(
       const plan: CheckResults['plan'] = planProblem ?? (keptViolation ? undefined : (present.denial ?? passed));
       const gateway: CheckResults['gateway'] =
         sessionOf(read.value.accessConfig) && (ports.gatewayViolation() ?? passed);
-      const warnings = [...templateWarnings(input), ...(present.commandNotes ?? [])];
+      const { selectorNotes = [], commandNotes = [] } = present;
+      const warnings = [...templateWarnings(input), ...selectorNotes, ...commandNotes];
       if (dryRun) return { details, warnings: [...warnings, ...dryRunLines(input, { author: passed, plan, gateway })] };
       const unusable = [keptViolation ?? plan, gateway].flatMap((found) => {
         if (found === undefined || found === passed) return [];

@@ -94,9 +94,16 @@ describe('a stored template is judged by the objects around it', () => {
 
   it('is told the kind of the workload that has the name, if it names another kind', async () => {
     const ref = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'payments' } };
+    const stderr = await apply(
+      template('wrong-kind', { ...ref, allowedSelectors: [{ kind: 'Service', name: 'nope' }] }),
+    );
     assert.match(
-      await apply(template('wrong-kind', ref)),
+      stderr,
       /^Warning: TargetNotFound: StatefulSet "payments" does not exist .*; a Deployment of that name exists: write Deployment in /m,
+    );
+    assert.match(
+      stderr,
+      /^Warning: spec\.allowedSelectors\[0\] names Service "nope", which does not exist in namespace /m,
     );
     await judged('wrong-kind', 'TargetNotFound');
   });

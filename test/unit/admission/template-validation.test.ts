@@ -193,6 +193,18 @@ describe('validation of templates', () => {
     assert.ok(response.warnings?.includes('names the container "app"'), String(response.warnings));
   });
 
+  it('warns about objects in allowedSelectors that do not exist, also if the plan fails', async () => {
+    const denial = { code: 'PodIsSelected', message: 'Service web selects it; list it', status: 403 } as const;
+    world.presentPlan = { denial, selectorNotes: ['spec.allowedSelectors[0] names Service "wbe"'] };
+    const { allowed, warnings } = await create(good);
+    world.presentPlan = {};
+    assert.equal(allowed, true);
+    assert.deepEqual(warnings, [
+      'PodIsSelected: Service web selects it; list it',
+      'spec.allowedSelectors[0] names Service "wbe"',
+    ]);
+  });
+
   it('warns about sessions through a gateway that is not available, and only about those', async () => {
     world.gatewayViolation = { code: 'GatewayUnavailable', message: 'APIService does not exist', status: 404 };
     const withGateway = await create({ ...good, accessConfig: { ...good.accessConfig, session: { via: 'Gateway' } } });

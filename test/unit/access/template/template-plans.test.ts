@@ -376,6 +376,18 @@ describe('plans of templates', () => {
       assert.equal(textOf(await inNamespace(withPod(controller), named('Deployment'))), unknown);
   });
 
+  it('name the objects in allowedSelectors that do not exist', () => {
+    const allowedSelectors = ['Service', 'NetworkPolicy'].map((kind) => ({ kind, name: 'payments' }));
+    const spaced = { kind: 'Service', name: 'payments ' };
+    const lines = (of: object) => plans([workload], [service]).selectorNotes(template({ controllerTargetRef, ...of }));
+    const why = 'which does not exist in namespace payments, so the entry allows nothing';
+    assert.deepEqual(lines({ allowedSelectors: [...allowedSelectors, spaced] }), [
+      `spec.allowedSelectors[1] names NetworkPolicy "payments", ${why}; create it, correct the name, or remove the entry`,
+      `spec.allowedSelectors[2] names Service "payments ", ${why}; create it, correct the name, or remove the entry`,
+    ]);
+    assert.deepEqual(lines({}), []);
+  });
+
   it('stop at the work that a webhook may do, which a usual pod does not need', async () => {
     const large = { podSpec: { containers: [{ ...container, args: ['x'.repeat(150_000)] }] } };
     const usual = { podSpec: { containers: [{ ...container, args: ['x'.repeat(20_000)] }] } };
