@@ -59,7 +59,10 @@ export function detailsOf(
     ['To do', isDenied ? remedyOf(code) : nextStep(request, state, times, program)],
     // The votes about extensions are on the lines of the extensions.
     [spec.extensions?.length ? 'Approvals of access' : 'Approvals', approvalLines(request)],
-    ['Begins', state === 'Scheduled' && times === undefined ? timeText(status.approval?.until) : ''],
+    [
+      'Begins',
+      state === 'Scheduled' && times === undefined ? `${timeText(status.approval?.until)}, at the earliest` : '',
+    ],
     [state === 'Ended' ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
     [
       'Shortened',

@@ -75,15 +75,22 @@ export type Waiting =
 
 /**
  * The condition while the request waits. Its status is Unknown, because False would be final. `notReady` is why the server could not
- * grant now; its message is appended. `entries`: `approvals.all` of the template.
+ * grant now; its message is appended. `entries`: `approvals.all` of the template. `isLimited`: whether a limit on open grants applies.
  */
 export function waitingCondition(
   opening: Waiting,
-  notReady: Violation | undefined,
-  entries: readonly ApprovalEntry[],
+  {
+    notReady,
+    entries,
+    isLimited,
+  }: {
+    readonly notReady: Violation | undefined;
+    readonly entries: readonly ApprovalEntry[];
+    readonly isLimited: boolean;
+  },
 ): AccessConditionUpdate<RequestCondition> {
   const reason = opening.is === 'unready' && notReady ? notReady.code : states[opening.is];
-  const message = [waitingMessage(opening, entries), ...(notReady ? [notReady.message] : [])].join('; ');
+  const message = [waitingMessage(opening, entries, isLimited), ...(notReady ? [notReady.message] : [])].join('; ');
   return { type: approvalCondition, status: 'Unknown', reason, message };
 }
 
@@ -104,13 +111,13 @@ export function awaitedApprovals(
   return `waiting for approvals until ${formatTime(untilMs)}: ${shown.join(', ')}`;
 }
 
-function waitingMessage(opening: Waiting, entries: readonly ApprovalEntry[]): string {
+function waitingMessage(opening: Waiting, entries: readonly ApprovalEntry[], isLimited: boolean): string {
   switch (opening.is) {
     case 'pending':
       return awaitedApprovals(opening.progress, entries, opening.untilMs);
     case 'scheduled':
       return opening.claimUntilMs === undefined
-        ? `access begins at ${formatTime(opening.atMs)}`
+        ? `access begins at ${formatTime(opening.atMs)}${isLimited ? ', if the limits on open grants allow it then; otherwise the request is denied' : ''}`
         : `the requester can claim the access from ${formatTime(opening.atMs)} until ${formatTime(opening.claimUntilMs)}; it does not begin before that claim`;
     case 'claimable':
       return `waiting until ${formatTime(opening.untilMs)} for the requester to claim the access (spec.claimed: true, or drawbridge start); it does not begin before that`;

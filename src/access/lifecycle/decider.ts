@@ -218,7 +218,9 @@ export class Decider {
     signal: AbortSignal,
   ): Promise<Decision> {
     const nowMs = this.#deps.clock.now();
-    const shown = { approval: approvalOf(opening, votes), condition: waitingCondition(opening, notReady, entries) };
+    const isLimited = this.#deps.quota.mayDeny(this.#templateOf(request)?.spec.accessConfig.maxGrants);
+    const condition = waitingCondition(opening, { notReady, entries, isLimited });
+    const shown = { approval: approvalOf(opening, votes), condition };
     const status = waitingStatus(request, shown, link, nowMs);
     if (!isUnchanged(request, status)) {
       await this.#deps.status.write(request, status, signal);

@@ -39,6 +39,12 @@ export class GrantQuota {
     this.#deps = deps;
   }
 
+  /** Whether a limit can deny a grant through a template with this `maxGrants`, now or later. */
+  mayDeny(maxGrants = 0): boolean {
+    const { perUser, perNamespace } = this.#deps.limits;
+    return [perUser, perNamespace, maxGrants].some((limit) => limit > 0);
+  }
+
   /** The use of every limit above 0 that applies to the account. The request with uid `exceptUid` does not count. */
   uses({ user, namespace, template }: Account, exceptUid = ''): LimitUse[] {
     const templateKey = keyOf({ namespace, name: template.name });

@@ -304,7 +304,10 @@ describe('the client says what happened:', () => {
       stderr,
     );
     await open({ podaccessrequests: [found], podaccesstemplates: [template({ all: [] })] });
-    assert.match((await cluster.run(['get', 'a'])).stdout, new RegExp(`^Note: +${message}\nBegins: +${from} `, 'm'));
+    assert.match(
+      (await cluster.run(['get', 'a'])).stdout,
+      new RegExp(`^Note: +${message}\nBegins: +${from} \\(in .*\\), at the earliest$`, 'm'),
+    );
     assert.ok(
       (await cluster.run(['watch', 'a', '--timeout', '1ms'])).stderr.includes(`still waits; ${message}. To go`),
     );

@@ -333,6 +333,32 @@ describe('access that others approve', () => {
     assert.equal(lasts(), 10);
   });
 
+  for (const [whose, limit] of [
+    ['of the template', () => stage.configure({ maxGrants: 1 })],
+    [
+      'of the server',
+      () => {
+        stage.limits = { perUser: 0, perNamespace: 5 };
+      },
+    ],
+  ] as const) {
+    it(`begins at startAt only if the limits ${whose} allow it then, and says so`, async () => {
+      await stage.stop();
+      stage.configure({ start: { maxAhead: '24h' } });
+      limit();
+      await stage.start();
+      const startAt = formatTime(stage.clock.now() + 40 * minute);
+      stage.ask({ startAt });
+      await stage.pass();
+      stage.vote('carol');
+      await stage.pass();
+      assert.equal(
+        approved(),
+        `Unknown Scheduled: access begins at ${startAt}, if the limits on open grants allow it then; otherwise the request is denied`,
+      );
+    });
+  }
+
   it('is denied by a vote while it waits only for startAt, before it ever opens', async () => {
     stage.configure({ approvals: undefined, start: { maxAhead: '24h' } });
     await stage.pass();
