@@ -12,13 +12,13 @@ const triggerTexts: Readonly<Record<Exclude<TriggerReason, 'LeaseOver'>, readonl
   ],
   InputChanged: [
     'InputChanged:/status/outputs/network/vnetName',
-    'An output that the component reads changed. Without a path: its inputs differ from those of the last run.',
+    'An output that the component reads changed. Without a path: since the last run, its inputs, its registration, or its force annotation changed, as the server found by a comparison, for example after a restart.',
   ],
   InputArrived: [
     'InputArrived:/status/outputs/network/vnetName',
     'All inputs that the last outcome reported as missing hold. The path is one of them; it may also be a field that is now absent.',
   ],
-  Forced: ['Forced', 'The annotation `force.inventory.drawbridge.dev/COMPONENT` has a new value.'],
+  Forced: ['Forced', 'The annotation `force.inventory.drawbridge.dev/COMPONENT` has a new value, or was removed.'],
   Remote: [
     'Remote:managed/serviceinstances.services.cloud.sap.com',
     'A watched object may have changed. `Remote:unwatched`: the watches of the cluster are unhealthy, and five minutes have passed.',
@@ -79,7 +79,7 @@ const otherTexts: Readonly<Record<string, string>> = {
   Forced:
     'The last run was Done, but since then the force annotation has changed. A run is due or in progress, as with `InputsChanged`.',
   InputsChanged:
-    'The last run was Done, but since then the inputs, or the registration, have changed. A run waits for its turn, as with `Pending`, or is in progress, also after an answer 202.',
+    'The last run was Done, but since then the inputs or the registration have changed. After a restart or a change of the leader, also the force annotation. A run waits for its turn, as with `Pending`, or is in progress, also after an answer 202.',
   Pending:
     'The first run waits for its turn, or for the answer of the component. At most `maxConcurrent` runs of a component and six runs of an entry are active at a time. No run starts before the server has created the access of the components to the entry, and has proved that the webhook denies writes without a run. If no entry gets a run, see the log of the server.',
   Running:

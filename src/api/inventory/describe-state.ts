@@ -54,8 +54,8 @@ const detailOf = ({ reason, message }: Described): string | undefined =>
 
 /** Explanations of the reasons that have no message. */
 const reasonTexts: Readonly<Record<string, string>> = {
-  Forced: 'forced by annotation; a run is due or in progress',
-  InputsChanged: 'inputs changed; a run is due or in progress',
+  Forced: 'force annotation changed; a run is due or in progress',
+  InputsChanged: 'inputs or registration changed; a run is due or in progress',
   Pending: 'the first run is due or in progress',
   RegistrationRefused: 'the condition Accepted of the registration says why',
   TooLarge: 'the entry is too large',

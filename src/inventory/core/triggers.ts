@@ -89,9 +89,9 @@ const isTriggerReason = (reason: string): reason is TriggerReason => Object.hasO
 const words: Readonly<Record<TriggerReason, (detail: string | undefined) => string>> = {
   Created: () => 'first run for this entry',
   ConfigChanged: (path = 'configuration') => `${path} changed`,
-  InputChanged: (path = 'inputs') => `${path} changed`,
+  InputChanged: (path = 'inputs, registration, or force annotation') => `${path} changed`,
   InputArrived: (path = 'inputs') => `no longer missing: ${path}`,
-  Forced: () => 'forced by annotation',
+  Forced: () => 'force annotation changed',
   Remote: remoteInWords,
   RegistrationChanged: () => 'registration changed',
   Interval: () => 'interval passed',

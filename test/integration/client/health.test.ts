@@ -144,7 +144,7 @@ describe('drawbridge tells administrators', () => {
         /^shoot +NotReady +2026-11-21T09:00:00Z +- +- +waits for \/status\/outputs\/network\/vnet$/m,
         /^waits +NotReady +\S+ +- +- +waits for \/status\/outputs\/dns to be absent$/m,
         /^runs +Progressing +\S+ +running since 2026-11-21T09:00:00Z +retry +running since 9; last outcome: Done$/m,
-        /^next +Progressing +\S+ +at 2026-11-21T10:00:00Z or earlier +interval passed +InputsChanged: inputs changed; a run is due or in progress$/m,
+        /^next +Progressing +\S+ +at 2026-11-21T10:00:00Z or earlier +interval passed +InputsChanged: inputs or registration changed; a run is due or in progress$/m,
       ])
         assert.match(why, line);
       await stage.kubectl('patch', 'clusterinventory', 'prod', '--type=merge', '-p', '{"spec":{"suspend":true}}');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { freePorts } from '../../../sandbox/ports.ts';
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
-import { clusterInventories, reconcileRuns } from '../../../src/api/inventory/names.ts';
+import { clusterInventories, componentReconcilers, reconcileRuns } from '../../../src/api/inventory/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { deferred } from '../../../src/kit/promises.ts';
@@ -212,6 +212,31 @@ describe('kubectl and the inventory', function () {
     );
   });
 
+  it('prints that only the registration changed, or that the force annotation was removed', async () => {
+    const annotation = 'force.inventory.drawbridge.dev/network';
+    const held = deferred<Outcome>();
+    let answer: () => Outcome | Promise<Outcome> = () => ({ outcome: 'Done' });
+    await stage.component('network', () => answer());
+    await stage.entry('one');
+    await stage.ready('one');
+    await kubectl('annotate', 'clusterinventory', 'one', ...here(), `${annotation}=1`);
+    const why = (expected: string) =>
+      stage.until(expected, async () => (await column('WHY', 'reconcileruns')) === expected);
+    const becomes = (expected: string) =>
+      stage.until(expected, async () => (await column('MESSAGE', 'clusterinventories', '-o', 'wide')) === expected);
+    await why('force annotation changed');
+    await stage.ready('one');
+    answer = () => held.promise;
+    const patch = { spec: { intervalSeconds: 1800 } };
+    await stage.cluster.client.mergePatch(componentReconcilers, { name: 'network' }, patch);
+    await becomes('network: Progressing (InputsChanged): inputs or registration changed; a run is due or in progress');
+    await why('registration changed');
+    await kubectl('annotate', 'clusterinventory', 'one', ...here(), `${annotation}-`);
+    held.resolve({ outcome: 'Done' });
+    await why('force annotation changed');
+    await stage.ready('one');
+  });
+
   it('prints that a teardown failed, and what ends it', async () => {
     const network = await stage.component('network', () => ({ outcome: 'Done' }));
     network.teardown = () => ({ outcome: 'Failed', message: 'AccountLocked: cannot delete zone' });
@@ -225,7 +250,7 @@ describe('kubectl and the inventory', function () {
     const annotate = (text: string) => kubectl('annotate', 'clusterinventory', 'one', ...here(), text);
     await annotate('force.inventory.drawbridge.dev/network=1');
     await stage.until('another teardown', async () => (await column('SEQ', 'reconcileruns')) === '3');
-    assert.equal(await column('WHY', 'reconcileruns'), 'forced by annotation');
+    assert.equal(await column('WHY', 'reconcileruns'), 'force annotation changed');
     await stage.until('the message again', async () => (await message()) === expected);
     await annotate('abandon.inventory.drawbridge.dev/network=locked');
     await stage.gone('one');

@@ -423,12 +423,12 @@ describe('an asynchronous run', () => {
     assert.ok(stage.state.status);
     assert.equal(
       describeState(stage.state.status),
-      'Progressing (InputsChanged): inputs changed; a run is due or in progress',
+      'Progressing (InputsChanged): inputs or registration changed; a run is due or in progress',
     );
     stage.see({ digest: 'c' }).trigger('Forced').outcome({ outcome: 'Done' });
     assert.equal(
       describeState(stage.effect('reportStatus').status),
-      'Progressing (Forced): forced by annotation; a run is due or in progress',
+      'Progressing (Forced): force annotation changed; a run is due or in progress',
     );
     stage.dequeued();
     assert.equal(stage.kinds.includes('reportStatus'), false);

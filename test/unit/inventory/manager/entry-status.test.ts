@@ -82,7 +82,7 @@ describe('the condition Ready', () => {
       { a: row('Progressing', { reason: 'InputsChanged' }) },
       'False',
       'Progressing',
-      'a: Progressing (InputsChanged): inputs changed; a run is due or in progress',
+      'a: Progressing (InputsChanged): inputs or registration changed; a run is due or in progress',
     ],
     [
       'others are named and not registered',
