@@ -49,7 +49,8 @@ export interface Decision {
  */
 export interface Handler {
   /**
-   * @param signal Aborts at the deadline of the call. The server then denies the request with status 504; an observe-only webhook allows it.
+   * @param signal Aborts at the deadline of the call. The server then denies the request with status 504; an observe-only webhook allows
+   * it.
    * @param address Of the client that sent the review, usually the API server.
    */
   decide(review: Review, signal: AbortSignal, address: string): Decision | Promise<Decision>;
@@ -67,6 +68,7 @@ const reasons: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   403: 'Forbidden',
   404: 'NotFound',
+  409: 'AlreadyExists',
   413: 'RequestEntityTooLarge',
   422: 'Invalid',
   500: 'InternalError',

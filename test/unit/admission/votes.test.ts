@@ -80,7 +80,7 @@ describe('votes', () => {
           'AlreadyVoted: carol has already voted on PodAccessRequest debug at 2026-11-21T08:00:00Z, with spec.about Access and ' +
             'spec.decision Approve; such a vote counts once, and cannot be changed; to deny the access, or to end it if it is open, vote with spec.decision Deny',
         );
-        assert.equal(status?.code, 409);
+        assert.deepEqual([status?.code, status?.reason], [409, 'AlreadyExists']);
         assert.deepEqual(world.votes, [], 'not signed');
         const denial = await mutate(vote({ decision: 'Deny' }), { dryRun });
         assert.match(denial.status?.message ?? '', /and spec\.decision Deny; .*; it needs no second vote$/);
