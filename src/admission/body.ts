@@ -4,7 +4,7 @@ import type { FairShare } from '../kit/fair-share.ts';
 import { announcedBytes, collectBody, freeBody } from '../kit/request-body.ts';
 import type { FairQueue } from './fair-queue.ts';
 
-/** etcd accepts objects up to 1.5 MiB, and an UPDATE has two of them. */
+/** Maximum size of a body, bytes. etcd accepts objects up to 1.5 MiB, and the review of an UPDATE has two of them. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 /** Processor time of reading one piece of a body (256 KiB), milliseconds: decrypting and copying it costs as much as a usual review. */
 const PIECE_COST_MS = 0.5;

@@ -41,10 +41,10 @@ interface Usage {
 
 /**
  * Runs jobs that need the processor, one at a time, and pauses after each slice of 5 ms for other work of the process. If no job waits and
- * the slice is not used up, a new job runs at once. Otherwise, the queue chooses the source (client address) with the
- * lowest recorded usage, then the tenant of that source with the lowest, and runs its oldest job that is not
- * long or, if it has none, its oldest. So sources and tenants of costly calls wait behind the others. Within a tenant, jobs that are
- * expected to take longer than a slice wait behind all others.
+ * the slice is not used up, a new job runs at once. Otherwise, the queue chooses the source (client address) with the lowest recorded
+ * usage, then the tenant of that source with the lowest, and runs that tenant's oldest job that is not long or, if there is none, its
+ * oldest job. So sources and tenants of costly calls wait behind the others. Within a tenant, jobs that are expected to take longer than a
+ * slice wait behind all others.
  */
 export class FairQueue {
   readonly #clock: Clock;
@@ -138,7 +138,7 @@ export class FairQueue {
     const source = lowest(this.#jobs, (_, tenants) => -jobsIn(tenants));
     const tenant = lowest(this.#tenantsOf(source), (_, jobs) => -jobs.length);
     const newest = this.#remove(source, tenant, (jobs) => jobs.pop());
-    newest?.reject(new CodedError('Overloaded', 'too many calls wait at the webhook port; try again'));
+    newest?.reject(new CodedError('Overloaded', 'too many calls wait; try again'));
   }
 
   #usageOf(key: string, nowMs: number): number {

@@ -20,7 +20,10 @@ export class AdmissionPlanQueue {
     this.#queue = new FairQueue({ clock, maxWaiting: maxWaitingPlans });
   }
 
-  /** Runs plans of templates of the namespace. If too many plans wait, the namespace with the most loses its newest: `notPlanned`. */
+  /**
+   * Runs plans of templates of the namespace. If too many plans wait, the queue drops the newest plan of the namespace with the most, of the
+   * address with the most: its result is `notPlanned`.
+   */
   runnerFor(address: string, namespace: string) {
     return {
       /** Settles as `plan` does. If the signal aborts before the plan starts, rejects with its reason. */

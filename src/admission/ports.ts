@@ -105,8 +105,8 @@ export interface AccessReviews {
   /** Reads the store. If the template is missing there, one live read follows, because the store may lag behind the caller's own write. */
   templateState(kind: TemplateKind, namespace: string, name: string, signal: AbortSignal): Promise<TemplateState>;
   /**
-   * Whether the caller already has all permissions of the template in the namespace, and may create its pod, by SubjectAccessReviews. False
-   * for a template whose rules are invalid.
+   * Whether the caller already holds `permissionsToHold` of the template in the namespace, by SubjectAccessReviews. False for a template
+   * whose rules are invalid.
    */
   alreadyHolds(
     caller: Caller & Pick<UserInfo, 'extra'>,
@@ -173,8 +173,8 @@ export interface AccessReviews {
    */
   connectTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;
   /**
-   * The pod and its open Gateway grants with a valid signature. Waits up to 1 s for the stores if they have none, because they may lag behind
-   * a new grant. Undefined if the stores do not have the pod.
+   * The pod and its open Gateway grants with a valid signature. Waits up to 1 s for the stores if they have none, because they may lag
+   * behind a new grant. Undefined if the stores do not have the pod.
    */
   gatewayTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;
   /** The group whose members may connect to every access pod, each time with a Warning Event. Undefined if the administrator set none. */

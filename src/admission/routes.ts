@@ -50,7 +50,10 @@ interface Webhook {
    * Deleting a request, which revokes access, is one.
    */
   readonly failOpen?: readonly Operation[];
-  /** `NoneOnDryRun` if the handler records an Event or writes an audit line. On a dry run it records no Event, and marks the line. */
+  /**
+   * `NoneOnDryRun` for validating webhooks: they write audit lines, and some record Events. On a dry run, they record no Event, and mark
+   * the line.
+   */
   readonly sideEffects: 'None' | 'NoneOnDryRun';
   /** How long the API server waits for the answer. */
   readonly timeoutSeconds: number;
@@ -93,7 +96,7 @@ const mutatingWebhook = (resource: Resource): Webhook & { readonly feature: 'acc
   failurePolicy: 'Fail',
   sideEffects: 'None',
   timeoutSeconds: TIMEOUT_SECONDS,
-  // A later webhook may remove the attestation, add finalizers, or change a template. A second call is idempotent.
+  // A later webhook may remove the attestation, add finalizers, or change a template. A second call attests the object again.
   reinvocationPolicy: 'IfNeeded',
 });
 

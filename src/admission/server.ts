@@ -30,7 +30,7 @@ interface ServerOptions {
 export interface AdmissionServer {
   readonly port: number;
   /**
-   * Shuts down without losing calls. The server answers late calls and closes each connection with its next answer. Resolves after 1 s
+   * Shuts down: the server answers late calls, and closes each connection with its next answer. Resolves after 1 s
    * without a call, or at once if no connection is open. After about 5 s, it aborts the calls in flight.
    */
   close(): Promise<void>;
@@ -38,7 +38,7 @@ export interface AdmissionServer {
 
 /**
  * How long the server keeps idle connections, milliseconds. The API server keeps its own, including spare ones without a call, for 90 s. If
- * this side closed first, calls in flight would be lost.
+ * this side closed first, calls in flight could be lost.
  */
 const KEEP_ALIVE_MS = 120_000;
 /** Time limit of the headers of a call, and of bytes that do not belong to a call, milliseconds. */
@@ -80,7 +80,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
     },
     (request, response) => {
       if (connections.beginRequest(request.socket, response)) options.app(request, response);
-      // The API server never sends a second call before it has the answer to the first. An attacker could pipeline many.
+      // On one connection, the API server sends no second call before it has the answer to the first. An attacker could pipeline many.
       else request.socket.destroy();
     },
   );

@@ -21,7 +21,8 @@ export type Created =
   /** An object that was not created for this request and plan has the name. It stays unchanged. */
   | { readonly kind: 'collision'; readonly message: string }
   /**
-   * The API server rejects this object until the cause is corrected: it is invalid, forbidden, or too large, or its namespace is missing.
+   * The API server rejects this object until the cause is corrected: for example, it is invalid, forbidden, or too large, or its namespace
+   * does not exist.
    */
   | { readonly kind: 'refused'; readonly message: string };
 
@@ -80,11 +81,10 @@ export class Applier {
   }
 
   /**
-   * Deletes the object if it is ours. Afterwards, our object no longer exists, or it is terminating and gives no access.
-   * With `uid`, this is one call, unless another object has the name. Without `uid`, the applier first reads the object, and deletes it only
-   * if its controller is `ownerUid`. If finalizers keep a RoleBinding, the applier also removes its subjects.
-   * Resolves to whether an object of ours existed; to false for a RoleBinding that finalizers keep and that already has no subjects. Rejects
-   * as the client does.
+   * Deletes the object if it is ours. Afterwards, our object no longer exists, or it is terminating. With `uid`, the applier deletes it
+   * without a read, unless another object has the name. Otherwise, it first reads the object, and deletes it only if its controller is
+   * `ownerUid`. If finalizers keep a RoleBinding, the applier also removes its subjects. Resolves to whether an object of ours existed; to
+   * false for a RoleBinding that finalizers keep and that already has no subjects. Rejects as the client does.
    */
   async delete(
     resource: Resource,

@@ -85,7 +85,8 @@ export function selectorOf({
 
 function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodView } | Refused {
   const [pod] = pods;
-  // The answer is the same for a missing pod and for a pod of another workload, so that a caller who cannot list pods learns nothing.
+  // The answer is the same for a missing pod and for a pod of another workload, so that a caller who cannot list pods does not learn
+  // whether the other pod exists.
   if (!pod) {
     const lost = `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload`;
     const message = `${lost}; name one of its running pods, or leave spec.targetPod out`;
@@ -98,7 +99,7 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
   return pod.deleting ? { ...refused, lost: found } : refused;
 }
 
-/** Maximum number of ReplicaSets that one request reads. During a rollout, a workload has pods of two or three. */
+/** Maximum number of ReplicaSets that one call of `controllersOf` reads. During a rollout, a workload has pods of two or three. */
 const maxReplicaSets = 16;
 
 /**

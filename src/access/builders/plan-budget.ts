@@ -86,7 +86,8 @@ export function withinBudget<Result>(
 }
 
 /**
- * Runs plans one at a time, and pauses after each plan that took more than 5 ms. So a burst of requests does not delay the end of grants.
+ * Runs plans one at a time, and pauses after each plan that took more than 5 ms, so that in a burst of requests, other work runs between
+ * plans, such as the end of grants.
  */
 export class PlanQueue {
   readonly #clock: Clock;

@@ -110,7 +110,7 @@ export interface RequestIdentity {
 
 /**
  * Metadata of a child: a deterministic name, the label that the stores select by, and the request as the owner. If a client removes our
- * finalizer and deletes the request, Kubernetes garbage-collects the child.
+ * finalizer and deletes the request, Kubernetes garbage-collects the child, except with the propagation policy `Orphan`.
  */
 export function childMetadata(request: RequestIdentity, requestResource: Resource): ObjectMeta {
   return {

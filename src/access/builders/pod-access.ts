@@ -124,9 +124,9 @@ const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMuta
 /**
  * Plans a Pod for the requester, with its Role and RoleBinding. The Pod is copied from the workload, or defined in podSpec if the template
  * has no workload. Its labels are our label, those of podLabels and the patch, and, unless `accessPods` is `oz`, those of the workload that
- * NetworkPolicies select by. It runs under the workload's ServiceAccount if the template keeps it, or with `oz`; with `allowPrivilegedPod`,
- * podSpec or the patch can choose any. It mounts a token only if podSpec or the patch enables it. `PlanTooLarge` if the plan exceeds the
- * budget.
+ * NetworkPolicies select by. It runs under the ServiceAccount `default` or, if the template keeps it or with `oz`, under that of the
+ * workload; with `allowPrivilegedPod`, podSpec or the patch can choose any. It mounts a token only if podSpec or the patch enables it.
+ * `PlanTooLarge` if the plan exceeds the budget.
  */
 export const planPodAccess = (input: PodAccessInput): Planned =>
   withinBudget((budget) => planWithin(budget, input), input.clock, input.work);
@@ -269,7 +269,7 @@ function longestExtendedMs({ accessConfig: { extension } }: PodAccessTemplateSpe
 const keepsGrace = ({ controllerTargetRef, controllerTargetMutationConfig }: PodAccessTemplateSpec): boolean =>
   controllerTargetRef !== undefined && own(controllerTargetMutationConfig, 'keepTerminationGracePeriod') === true;
 
-/** A grace period of at most 1 s, so that no shell continues when a deadline, an eviction, or a drain stops the pod. */
+/** A grace period of at most 1 s, so that no shell continues for longer when a deadline, an eviction, or a drain stops the pod. */
 function shortGrace(spec: JsonObject): number {
   const { terminationGracePeriodSeconds: grace } = spec;
   return typeof grace === 'number' && grace >= 0 ? Math.min(grace, deletionGraceS) : deletionGraceS;

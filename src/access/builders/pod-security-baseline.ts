@@ -3,7 +3,7 @@ import { isRecord, type JsonObject, listIn, own } from '../../kit/json-value.ts'
 import type { Violation } from '../policy/policy.ts';
 
 /**
- * Checks the final pod. Finds `PodReachesTooFar` for everything that the baseline level of the Pod Security Standards forbids, for a
+ * Checks the final pod. Finds `PodReachesTooFar` for fields that the baseline level of the Pod Security Standards forbids, for a
  * ServiceAccount other than `account`, and for a `nodeName` other than the workload's. `workloadPodSpec` is undefined if the pod comes from
  * podSpec. Does not check ephemeral containers, which the builder removes.
  */
@@ -107,7 +107,7 @@ function refuse(field: string, why: string): Violation {
   };
 }
 
-/** The default capabilities of container runtimes; adding one of them has no effect. */
+/** The capabilities that the baseline level allows: the defaults of container runtimes. */
 const defaultCapabilities: ReadonlySet<unknown> = new Set([
   'AUDIT_WRITE',
   'CHOWN',

@@ -29,7 +29,7 @@ const CONFIG = 'spec.controllerTargetMutationConfig';
 /**
  * Builds the pod template of an access pod from a copy of `podTemplate`. In this order, it removes what the config does not keep, sets
  * annotations, node selector, labels, command, args, resources, and env, applies the JSON patch, and applies the caps, so that no patch can
- * exceed them. It always removes the workload's labels, so that no Service selects the pod; `planPodLabels` adds some of them back.
+ * exceed them. It always removes the workload's labels, so that no Service selects the pod by them; `planPodLabels` adds some of them back.
  * Without a config, it removes only the labels and the grace period, and keeps probes and topology spread constraints.
  * Accepts any value as the template, and changes none of its inputs. Codes `InvalidPodTemplate`, `InvalidMutationConfig`,
  * `ContainerNotFound`, `InvalidPatch`, and `InvalidQuantity`. Throws `PlanTooLarge` once `budget` is spent.

@@ -18,7 +18,7 @@ export const baseRules: readonly TemplateRule[] = [
 
 type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;
 
-/** All rules that a template hands out: those of every grant, but no exec if the template excludes it, and its own, on any pod. */
+/** All rules that a template hands out: reading pods, exec unless the template excludes it, and its own rules, all on any pod. */
 export const rulesOf = ({ exec = true, rules = [] }: RuleConfig): readonly TemplateRule[] => [
   ...(exec ? baseRules : [readRule]),
   ...rules,

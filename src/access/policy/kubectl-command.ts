@@ -193,7 +193,10 @@ const addRule = (verb: Verb): string => `add ${flowOf(ruleFor[verb])} to spec.ac
 const isGrantable = (verb: Verb, grantable: readonly RbacRule[]): boolean =>
   notGrantable([ruleFor[verb]], grantable).length === 0;
 
-/** How to get a rule without exec, for a command of the preferred verb if it is not exec, and that command if it is of another verb. */
+/**
+ * How to get a rule for a verb other than exec: for `preferred` if templates may grant it, else for the first verb that they may grant. If
+ * that is not `preferred`, also an example of its command.
+ */
 function addedRule(grantable: readonly RbacRule[], preferred: Verb): string {
   const candidates = [preferred, 'logs', 'port-forward', 'attach'] as const;
   const others = candidates.filter((candidate) => candidate !== 'exec');

@@ -29,7 +29,7 @@ export type Check<Input> = (input: Input) => Violation | undefined;
 interface Rule<Input> {
   /** What the rule requires, a clause: `the caller is logged in`. */
   readonly requirement: string;
-  /** A check that can find several violations returns all of them, so that an update that adds one to stored ones is denied. */
+  /** A check that returns several violations lets `firstViolation` deny an update that adds one to the stored ones. */
   readonly check: Check<Input> | ((input: Input) => readonly Violation[]);
   /** What to do to satisfy the rule, a clause in the imperative. */
   readonly remedy: (input: Input) => string;
@@ -63,8 +63,8 @@ function violationsOf<Input>({ check }: Rule<Input>, input: Input): readonly Vio
 }
 
 /**
- * The first violation that `before` does not contain. A violation that moved in its list stays the same. Each violation of `before` stands
- * for one of `now`, so that none hides a further one.
+ * The first violation that `before` does not contain. A violation that moved in its list stays the same. Each violation of `before` matches
+ * at most one of `now`, so that none hides a further one.
  */
 export function introducedViolation(now: readonly Violation[], before: readonly Violation[]): Violation | undefined {
   const stored = new Map<string, number>();

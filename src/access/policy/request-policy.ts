@@ -180,11 +180,11 @@ function failingRemedy(failing: FailingCondition): string {
   return `${correcter === undefined ? '' : `ask ${correcter} to `}correct this: ${failingText(failing)}`;
 }
 
-/** The webhook denies such templates. This rule covers templates that were stored without the webhook. */
+/** Covers templates that were stored without the webhook, which denies groups of Kubernetes itself. */
 const templateHasNoSystemGroup: Check<RequestInput> = ({ template }) =>
   template.found ? templateGroupsViolations(template.spec.accessConfig)[0] : undefined;
 
-/** The webhook denies such templates, too. This rule covers templates that were stored without the webhook. */
+/** Covers templates that were stored without the webhook, which denies invalid settings. */
 const templateSettingsAreValid: Check<RequestInput> = ({ template }) =>
   template.found ? templateSettingsViolation(template.spec.accessConfig) : undefined;
 

@@ -47,7 +47,10 @@ export const notPlanned = 'NotPlanned';
 /** A check that finds all violations of its rule. */
 type CheckAll = (input: TemplateInput) => readonly Violation[];
 
-/** A ValidatingAdmissionPolicy denies the server creations there, too, so that a stolen token of the server opens no access. */
+/**
+ * A ValidatingAdmissionPolicy also denies the server creations in these namespaces, so that a stolen token of the server opens no access
+ * there.
+ */
 const namespaceIsOpen: Check<TemplateInput> = ({ namespace, serverNamespace }) =>
   namespace === 'kube-system' || namespace === serverNamespace
     ? refuse(
@@ -93,7 +96,7 @@ function targetNameViolation({ kind, name }: JsonObject): Violation | undefined 
 
 const targetNameField = 'spec.controllerTargetRef.name';
 
-/** The CRD preserves podSpec without validation, so this is its only check at admission. Planning and the API server check the rest. */
+/** The CRD preserves podSpec without validation. Planning and the API server check the rest. */
 const podSpecHasContainers: Check<TemplateInput> = ({ spec }) => {
   const podSpec = own(spec, 'podSpec');
   if (podSpec === undefined) return undefined;

@@ -46,9 +46,9 @@ export interface VoteInput {
 }
 
 /**
- * The name that the webhook gives a vote. With it, the API server stores at most one Approve and one Deny of a username for each
- * `spec.about`. An approval counts for one version of the template, so its name changes with the version, and the same person can approve
- * again after an edit.
+ * The name that the webhook gives a vote. The API server rejects a second vote of this name, so it stores at most one Approve and one Deny
+ * of a username for each `spec.about` of a request. The name of an approval, except that of a review, depends on the version of the
+ * template, so the same person can approve again after an edit.
  */
 export function voteName(
   requestUid: string,
@@ -81,7 +81,7 @@ const requestExists = ({ namespace, spec, request }: NamedObjects): Violation | 
   };
 };
 
-/** An emergency is reviewed even after it has ended, and after its request was deleted. */
+/** An emergency can be reviewed even after it has ended, and after its request was deleted. */
 const requestIsOpen: Check<VoteInput> = ({ spec, request }) => {
   if (!request.found || !request.ended || spec.about === 'Review') return undefined;
   return refuse(
@@ -103,15 +103,15 @@ const templateExists = ({ spec, request, template }: NamedObjects): Violation | 
 };
 
 /**
- * The violation of a vote whose request or template does not exist. The mutating webhook needs both: without them, it could not sign the
- * vote, and the admission policies would give another reason before the validating webhook is called.
+ * The violation of a vote whose request or, except for a review, template does not exist. The mutating webhook denies such a vote: it could
+ * not sign it, and the admission policies would give another reason before the validating webhook is called.
  */
 export const missingObject = (input: NamedObjects): Violation | undefined =>
   requestExists(input) ?? templateExists(input);
 
 /**
- * An approval counts for the template that the request names, as it is now. A denial counts for every version. At admission,
- * `spec.template` is never absent, because the mutating webhook sets it.
+ * An approval of access or of an extension counts for the current version of the template that the request names. Other votes count for
+ * every version.
  */
 const templateIsCurrent: Check<VoteInput> = ({ spec, request, template }) => {
   const voted = spec.template;
@@ -265,7 +265,7 @@ export const votePolicy: RuleBook<VoteInput> = {
   open: {
     requirement: 'the request has not ended',
     check: requestIsOpen,
-    remedy: () => 'vote on a request that waits for approval',
+    remedy: () => 'vote on a request that has not ended',
     applies: requestIsFound,
   },
   template: {

@@ -11,7 +11,7 @@ interface ConfigMapPatch {
 }
 
 /**
- * Patches a ConfigMap in the server's namespace, and creates it first if it does not exist. Resolves to the patched ConfigMap. Rejects as
+ * Patches a ConfigMap, and creates it first if it does not exist. Resolves to the patched ConfigMap. Rejects as
  * the client does.
  */
 export async function createOrPatchConfigMap(

@@ -169,8 +169,8 @@ export class Signer {
   }
 
   /**
-   * Whether the MAC of the decided extension is ours. `index` counts from 0. Does not refresh the keys: a wrong `false` only ends access
-   * before the extended time. Never throws.
+   * Whether the MAC of the decided extension is ours. `index` counts from 0. Does not refresh the keys: a wrong `false` never prolongs
+   * access. Never throws.
    */
   isOurExtensionByCachedKeys(owner: GrantOwner, grant: Grant, index: number, extension: ExtensionStatus): boolean {
     const keys = this.#ring.keys;

@@ -52,7 +52,7 @@ export class GrantDryRuns {
     this.#deps = deps;
   }
 
-  /** Takes at most about 6 s. Rejects only if `signal` aborts, or this replica does not lead anymore. */
+  /** Takes at most about 6 s. Rejects if `signal` aborts, or if this replica no longer leads. */
   async ask({ pod, role }: GrantObjects, signal: AbortSignal): Promise<DryRunAnswer> {
     const aboutPod = pod ? await this.#askPod(pod, signal) : accepted;
     if (aboutPod.kind !== 'accepted') return aboutPod;

@@ -99,13 +99,16 @@ interface TemplateAuthorsDeps {
 /** What earlier versions of the server signed for a new template instead of its spec. Accepted only for signatures of a valid age. */
 const legacyFirstVersion: TemplateVersion = { uid: '', generation: 1 };
 
-/** How a user becomes the author of a stored template. Applying the same manifest again is no change, so the webhook would not be called. */
+/**
+ * How a user becomes the author of a stored template. If the manifest is unchanged, `kubectl apply` sends no update, so the webhook is not
+ * called.
+ */
 const updateRemedy = (kind: TemplateKind, { namespace, name }: TemplateView): string =>
   `to update it, for example: kubectl patch ${kind.toLowerCase()} ${name} -n ${namespace} --type=merge -p '{"spec":{"author":{"username":"me"}}}'`;
 
 const refuse = (problem: string, kind: TemplateKind, template: TemplateView): Violation => ({
   code: 'AuthorUnknown',
-  message: `${problem}; ask someone who holds the permissions that it hands out ${updateRemedy(kind, template)}`,
+  message: `${problem}; ask someone who holds the permissions that the template hands out ${updateRemedy(kind, template)}`,
   field: 'spec.author',
   status: 403,
 });
@@ -121,8 +124,8 @@ interface Answer {
 const maxAnswerAgeMs = 60_000;
 
 /**
- * Checks the permissions of authors by SubjectAccessReviews, and caches the answers: the templates of an author need the same permissions,
- * and a grant should not wait for the reviews.
+ * Checks the permissions of authors by SubjectAccessReviews, and caches the answers: templates of one author often need the same
+ * permissions, and a grant should not wait for the reviews.
  */
 export class AuthorPermissions {
   readonly #deps: { readonly client: Client; readonly clock: Clock };

@@ -33,7 +33,7 @@ interface Verdict {
   readonly generation: number;
   /** Whether the workload existed. */
   readonly hasTarget: boolean;
-  /** Whether the API server was asked. */
+  /** Whether the judge was allowed to send a dry run (`mayAsk`). */
   readonly isAsked: boolean;
   /** When to judge again although nothing has changed, milliseconds on the monotonic clock; undefined: never. */
   readonly againMs: number | undefined;
@@ -54,8 +54,9 @@ export interface Judgement {
 
 /**
  * Judges templates: finds what would deny every request for one, and caches the answer. To find it, plans as for a request, and asks the
- * API server about the planned objects. As a source, enqueues a template after a change of other objects that its plan read: its workload,
- * and the objects that select pods in its namespace. Also enqueues it when the JudgementQueue calls its judgement.
+ * API server about the planned objects. As a source, enqueues a template after a change of other objects that its plan read: its workload
+ * and, if its grants create a Pod, the objects that select pods in its namespace. Also enqueues it when the JudgementQueue calls its
+ * judgement.
  */
 export class TemplateJudge implements Source {
   readonly name = 'judge';

@@ -43,8 +43,8 @@ export class TemplatePlans {
 
   /**
    * Plans a template that has `podSpec` and no workload, as if the namespace were empty. Returns what denies the access pod: nothing for a
-   * template with a workload, and for one that is no PodAccessTemplate. Returns `InvalidPatch` for a patch that does not fit podSpec: the
-   * server applies patches only to Pods of workloads, but the author evidently expects this one to apply.
+   * template with a workload, and for an ExecAccessTemplate. Returns `InvalidPatch` for a patch that does not fit podSpec: the server
+   * applies patches only to Pods of workloads, but the author evidently expects this one to apply.
    */
   async violationsInEmptyNamespace(
     template: PlannedTemplate,

@@ -34,9 +34,9 @@ const acceptedAnswerAgeMs = recheckMs / 2;
 const maxWaitMs = 5000;
 
 /**
- * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists, its author holds
- * all permissions that the template hands out, the gateway is available if its users need it, and nothing else would deny every request.
- * The TemplateJudge judges the last. Until its first judgement, the template is not ready, but requests are accepted.
+ * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists,
+ * `TemplateAuthors` finds no violation, the gateway is available if its users need it, and nothing else would deny every request. The
+ * TemplateJudge judges the last. Until its first judgement, the template is not ready, but requests are accepted.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
@@ -64,7 +64,7 @@ export class TemplateReconciler implements Reconciler {
     if (plan !== unplanned) this.#waits.delete(key);
     const updates = [
       this.#durationsCondition(template),
-      // Before the condition of the target. The summary shows the first that fails, and AccessPlanValid has the code of denied requests.
+      // Before the condition of the target, so that the summary shows AccessPlanValid, which has the code of denied requests.
       plan,
       this.#targetCondition(template),
       this.#commandCondition(template, judged),
@@ -240,7 +240,7 @@ function storedCondition(
 
 /**
  * Reasons that can end without an edit of the template: a user creates its workload, grants permissions to its author, or changes an object
- * that selects pods in its namespace; or the gateway becomes available. For all others, a user must edit the template or its workload.
+ * that selects pods in its namespace; the gateway becomes available; or the server judges the template.
  */
 const needNoEdit: ReadonlySet<string> = new Set([
   'NotFound',

@@ -11,8 +11,8 @@ type Ports = Pick<AdmissionPorts, 'clock' | 'signChange'>;
 
 /**
  * Signs a claim and a new extension if the requester adds them, and restores signatures that the client omitted. Adds operations to
- * `patch`. Returns a denial (`SigningKeyUnavailable`) if the server has no keys; otherwise undefined. Does not sign changes of other
- * callers, which the validating webhook denies.
+ * `patch`. Returns a denial (`SigningKeyUnavailable`) if there is something to sign and the server has no keys; otherwise undefined. Does
+ * not sign changes of other callers, which the validating webhook denies.
  */
 export function attestChanges(review: Review, patch: PatchBuilder, ports: Ports): Decision | undefined {
   return attestClaim(review, patch, ports) ?? attestExtensions(review, patch, ports);

@@ -104,8 +104,8 @@ const ephemeralContainers = (pod: unknown): readonly unknown[] =>
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
 /**
- * Records who connects to which pod, with an audit line and, except for dry runs, an Event on the pod. The line names the request whose
- * grant permits the call; none if other RBAC permissions do. It never denies.
+ * Records who connects to which pod, with an audit line and, except for dry runs, an Event on the pod. The line names a request whose grant
+ * permits the call, if there is one. It never denies.
  */
 export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cachedConnectTarget'>): Handler {
   return {
@@ -128,9 +128,9 @@ export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cached
 type Ports = Pick<AdmissionPorts, 'connectTarget' | 'breakGlassGroup' | 'recordConnect'>;
 
 /**
- * Allows only the subjects of a grant, and members of the break-glass group, to connect to its access pod. RBAC permissions on pods do not
- * suffice. The API server sends only calls to pods whose names look like access pods. For a pod that the server did not create, RBAC alone
- * decides.
+ * Allows only the subjects of an open grant without `viaGateway`, and members of the break-glass group, to connect to its access pod. RBAC
+ * permissions on pods do not suffice. The API server sends only calls to pods whose names look like access pods. For a pod that the server
+ * did not create, RBAC alone decides.
  */
 export function guardAccessPod(ports: Ports): Handler {
   return {
@@ -196,7 +196,8 @@ const useGateway = ({ namespace, pod }: PodConnect, { request }: PodGrant): Deni
   code: 'UseGateway',
   message:
     `the grant of PodAccessRequest ${request} opens pod ${pod} only through the gateway; ` +
-    `run kubectl drawbridge exec ${request} -n ${namespace}`,
+    `run kubectl drawbridge exec ${request} -n ${namespace}, or, for calls other than exec, ` +
+    `kubectl drawbridge use ${request} -n ${namespace}`,
   status: 403,
 });
 

@@ -9,9 +9,9 @@ import type { InventoryPorts } from '../ports.ts';
 type Ports = Pick<InventoryPorts, 'registrations' | 'entriesOf'>;
 
 /**
- * Validating webhook of registrations. It denies a new or changed spec if the built-in component does not exist, the label selector or the
- * CA bundle is invalid, another component that shares a mode owns one of the paths, or the component would trigger itself. The webhook also
- * denies the deletion of a component with run records.
+ * Validating webhook of registrations. It denies a new or changed spec if it violates the schema, the server cannot use a field of it
+ * (`unusableField`), another component that shares a mode owns an overlapping path, or the component reads a path that it writes. The
+ * webhook also denies the deletion of a component with run records.
  */
 export function validateRegistration({ registrations, entriesOf }: Ports): Handler {
   return {

@@ -13,8 +13,8 @@ import type { AdmissionPorts } from '../ports.ts';
 type Ports = Pick<AdmissionPorts, 'votedRequest' | 'templateState' | 'mayApprove'>;
 
 /**
- * Validating webhook of votes: denies votes that the leader would not count, by `votePolicy`. The leader checks each vote again when it
- * counts.
+ * Validating webhook of votes: denies votes that the leader would not count, by `votePolicy`. The leader checks each vote again whenever it
+ * counts it.
  */
 export function validateVote(ports: Ports): Handler {
   return {

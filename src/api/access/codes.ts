@@ -233,7 +233,8 @@ export const podCodes = {
   UseGateway: {
     audience: 'requester',
     meaning: 'The grant of the access pod lets its requester enter only through the gateway.',
-    remedy: 'Run `kubectl drawbridge exec NAME -n NAMESPACE` with the name of the request.',
+    remedy:
+      'Run `kubectl drawbridge exec NAME -n NAMESPACE` with the name of the request or, for calls other than exec, `kubectl drawbridge use`.',
   },
   NoGatewayGrant: {
     audience: 'operator',

@@ -129,7 +129,8 @@ describe('guarding access pods', () => {
         assert.equal(
           status?.message,
           `UseGateway: the grant of PodAccessRequest debug opens pod ${pod} only through the gateway; ` +
-            'run kubectl drawbridge exec debug -n payments',
+            'run kubectl drawbridge exec debug -n payments, or, for calls other than exec, ' +
+            'kubectl drawbridge use debug -n payments',
         );
         assert.deepEqual([world.lines[0]?.verdict, world.lines[0]?.code], ['denied', 'UseGateway']);
         assert.deepEqual(world.connectEvents, []);
