@@ -165,7 +165,7 @@ const start = Type.Object(
       }),
     ),
   },
-  { description: 'When access may begin.' },
+  { description: 'When access may begin. Emergency access begins at once.' },
 );
 
 const extension = Type.Object(

@@ -67,7 +67,7 @@ export const templateCodes = {
   SystemGroup: {
     audience: 'author',
     meaning:
-      'The template names a group that Kubernetes itself assigns, such as `system:authenticated`, in `allowedGroups`, `approvals`, or `emergency`.',
+      'The template names a group that begins with `system:`, a prefix that Kubernetes reserves, in `allowedGroups`, `approvals`, or `emergency`.',
     remedy: 'Name the groups of the people who may request or approve access.',
   },
   InvalidGroup: {
