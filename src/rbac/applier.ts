@@ -1,11 +1,11 @@
-import { macAnnotation, planHashAnnotation } from '../api/access/names.ts';
+import { macAnnotation, planHashAnnotation, requestLabel } from '../api/access/names.ts';
 import { type KubeObject, keyOf, type ObjectName, type Resource } from '../api/object.ts';
 import { roleBindings } from '../api/resources.ts';
 import { own } from '../kit/json-value.ts';
 import { type Client, type Deletion, findObject } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
-/** The proof that the server created an object for a request: the owner's uid, the hash of the plan, and our MAC. */
+/** The proof that the server created an object for a request: our label, the owner's uid, the hash of the plan, and our MAC. */
 interface Provenance {
   readonly ownerUid: string;
   readonly planHash: string;
@@ -68,8 +68,10 @@ export class Applier {
     signal: AbortSignal,
   ): Promise<Created> {
     const found = await this.#client.get(resource, wanted.metadata, { signal });
-    const annotations = found.metadata.annotations ?? {};
+    const { labels = {}, annotations = {} } = found.metadata;
     const ours =
+      // The admission policies let only the server create objects with this label. The other marks can be copied to any object.
+      labels[requestLabel] === provenance.ownerUid &&
       isOwnedBy(found, provenance.ownerUid) &&
       annotations[planHashAnnotation] === provenance.planHash &&
       (await provenance.isOurMac(annotations[macAnnotation], signal));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { macAnnotation, planHashAnnotation } from '../../../src/api/access/names.ts';
+import { macAnnotation, planHashAnnotation, requestLabel } from '../../../src/api/access/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { pods, roleBindings, roles } from '../../../src/api/resources.ts';
 import type { Client } from '../../../src/kube/client.ts';
@@ -20,9 +20,14 @@ const object = (uid: string, ownerUid = 'r-1', planHash = 'c0ffee', controller =
   metadata: {
     ...name,
     uid,
+    labels: { [requestLabel]: ownerUid },
     annotations: { [planHashAnnotation]: planHash, ...(mac === '' ? {} : { [macAnnotation]: mac }) },
     ownerReferences: [{ apiVersion: 'v1', kind: 'R', name: 'debug', uid: ownerUid, controller }],
   },
+});
+const withoutLabels = ({ metadata: { labels: _, ...metadata }, ...rest }: KubeObject): KubeObject => ({
+  ...rest,
+  metadata,
 });
 const answer = (code: number, reason: string): ApiError => new ApiError(code, reason, `answer ${code}`);
 
@@ -57,6 +62,7 @@ describe('the applier', () => {
       ['a lookalike without a MAC', object('b-1', 'r-1', 'c0ffee', true, ''), 'collision'],
       ['a lookalike with another MAC', object('b-1', 'r-1', 'c0ffee', true, 'theirs'), 'collision'],
       ['one that names us as owner, but not as controller', object('b-1', 'r-1', 'c0ffee', false), 'collision'],
+      ['a lookalike without our label, which no admission policy restricts', withoutLabels(object('b-1')), 'collision'],
     ];
     for (const [what, held, expected] of outcomes) {
       it(`finds ${what}: ${expected}`, async () => {
