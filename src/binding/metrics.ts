@@ -46,7 +46,7 @@ function register(metrics: Metrics): BindingMetrics {
   });
   const repairs = metrics.counter({
     name: 'drawbridge_binding_repairs_total',
-    help: 'Copies in the provider that another client changed or deleted and that were restored.',
+    help: 'Copies in the provider that the server restored after another client had changed or deleted them.',
     labels: ['resource'],
   });
   const watchAge = readerGauge(

@@ -39,7 +39,6 @@ export function bundleController(deps: BundleControllerDeps): Controller {
           for (const key of bundlesOfSession(session)) emit(key, 'export');
         }),
       ),
-      // The reconciler lists the exports live only while their watch is broken.
       interval({ name: 'poll', clock, everyMs: pollingMs, keys: () => [...bundles.list()].map(({ key }) => key) }),
     ],
     reconciler: new BundleReconciler({ ...deps, deleted }),

@@ -97,7 +97,8 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
     return provider && claimed.provider && provider.owner !== 'consumer'
       ? {
           actions: [],
-          problem: 'this cluster already has a copy from another provider under this name; rename one of the two',
+          problem:
+            'this cluster already has a copy from another provider under this name; ask one of the two providers to rename its object',
         }
       : nothing;
   }

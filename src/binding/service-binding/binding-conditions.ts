@@ -139,7 +139,7 @@ function servedCondition(
   );
   if (wasServed && problems.length === 0 && unserved.every(({ established }) => established)) return undefined;
   const names = unserved.map(({ crd }) => crd).join(', ');
-  const message = `the API server of this cluster has not listed any ${names} yet; if that lasts, check that the konnector has permission to list and watch them`;
+  const message = `the konnector has not listed the objects of ${names} in this cluster yet; if that lasts, check that it has permission to list and watch them`;
   return conditionFalse(informersSynced, 'Info', 'InformersSyncing', message);
 }
 

@@ -68,14 +68,14 @@ export const terminating = (name: string): CrdOutcome => ({
   message: `CustomResourceDefinition ${name} is being deleted; the server creates it again afterwards`,
 });
 
-/** The outcome of a definition that matches its BoundSchema. The API server does not serve it if another definition uses its names. */
+/** The outcome of a definition that matches its BoundSchema. The API server may reject its names, because another definition uses them. */
 export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
   const names = conditions.find(({ type, status }) => type === 'NamesAccepted' && status === 'False');
   if (!names) return inSync;
   return {
     kind: 'outOfSync',
     reason: 'CustomResourceDefinitionNamesNotAccepted',
-    message: `CustomResourceDefinition ${name} is not served: ${names.message || names.reason}; delete the CustomResourceDefinition that uses the name`,
+    message: `the API server does not accept the names of CustomResourceDefinition ${name}: ${names.message || names.reason}; delete the binding or, if you do not need its objects, the CustomResourceDefinition that uses the name`,
   };
 }
 

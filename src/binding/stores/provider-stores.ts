@@ -46,7 +46,7 @@ export interface ExportView extends CommonView, Pick<ExportSpec, 'informerScope'
 export interface BoundSchemaView extends CommonView, Pick<SchemaSpec, 'informerScope' | 'group' | 'names' | 'scope'> {
   readonly namespace: string;
   readonly versions: readonly BoundVersion[];
-  /** The server does not copy it into the CRD. If its `strategy` is `Webhook`, the CRD serves only one version (see `boundCrd`). */
+  /** The server does not copy it into the CRD, but its `strategy` decides which versions the CRD serves (see `boundCrd`). */
   readonly conversion: unknown;
   readonly conditions: readonly BindCondition[];
   /** From the status, not validated. */

@@ -129,7 +129,7 @@ export class CallSender {
     pass.requeueAfter(waitMs);
     const fields = { key: pass.key, action: id.action, side, error: message, retryInMs: Math.round(waitMs) };
     const isOutage = side === 'provider' && isUnreachable(error);
-    // During an outage of the provider, the calls of every key fail. Only the first failure is logged as a warning.
+    // During an outage of the provider, the calls of every key fail. Log only the first failure as a warning.
     if (isOutage && this.#unreachable.size > 0) log.debug('a call failed', fields);
     else log.warn('a call failed', fields);
     if (isOutage) this.#unreachable.add(pass.key);

@@ -19,7 +19,7 @@ export function refusedWatch(
 /** Maximum number of kinds that a message names, because the provider chooses how many there are. */
 const MAX_NAMED = 10;
 
-/** Part of each message of {@link refusedWatchMessages}, by which a stored condition is recognized. */
+/** Part of each message of {@link refusedWatchMessages}. It distinguishes their condition from one about single objects. */
 export const refusedWatchPhrase = 'no longer lets';
 
 /** One message for each side and code, in a stable order. They contain no text of the API servers. */

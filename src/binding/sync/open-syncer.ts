@@ -249,7 +249,7 @@ const unestablished = (crd: string): string =>
 const unlistedHere =
   'the konnector has not listed the objects in this cluster yet; it needs permission to list and watch them';
 const unlistedInProvider =
-  'the konnector has not listed the copies in the provider yet; the user of the kubeconfig needs permission to list and watch them there';
+  'the konnector has not listed the copies in the provider yet; if the provider is reachable, ask it to let the user of the kubeconfig list and watch them';
 
 const heldBack = (copies: number, binding: string): string =>
   `${copies} copies in the provider have no object in this cluster, and no watch showed that the objects were deleted; ${heldDeletesAdvice(binding)}`;

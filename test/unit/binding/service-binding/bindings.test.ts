@@ -70,7 +70,10 @@ describe('the reconciler of bindings', () => {
       step();
       await stage.look();
       assert.deepEqual([stage.said()['Ready']?.severity, stage.said()['Ready']?.reason], ['Info', 'InformersSyncing']);
-      assert.match(stage.said()['Ready']?.message ?? '', /has not listed any kettles\.kitchen\.example yet/);
+      assert.match(
+        stage.said()['Ready']?.message ?? '',
+        /has not listed the objects of kettles\.kitchen\.example in this cluster yet/,
+      );
     }
     served = true;
     await stage.look();
