@@ -8,6 +8,7 @@ import { hintSource } from '../engine/sources/hint.ts';
 import { interval } from '../engine/sources/interval.ts';
 import { type Clock, formatTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
+import { unlessAborted } from '../kit/promises.ts';
 import { type Client, findObject } from '../kube/client.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
@@ -48,7 +49,7 @@ interface SessionObjectsDeps {
   readonly metrics: Metrics;
 }
 
-/** Time limit of the creation of an object, milliseconds. */
+/** How long the creation of the object may delay a session, milliseconds, with the renewal of the Lease before it. */
 const CREATE_MS = 5_000;
 /** Interval of the check for objects that were deleted while the watch was broken, milliseconds. */
 const CHECK_MS = 30_000;
@@ -83,8 +84,8 @@ export class SessionObjects {
   }
 
   /**
-   * Creates the AccessSession of the session. Call it before the first byte passes. Rejects with CodedError `SessionNotStored` if this
-   * replica cannot renew its Lease, or the API server does not create the object within 5 s. Call `end` after the session, also if this
+   * Renews the Lease of this replica if it is due, and creates the AccessSession of the session. Call it before the first byte passes.
+   * Rejects with CodedError `SessionNotStored` if the API server does not do both within 5 s. Call `end` after the session, also if this
    * call fails.
    */
   async begin(call: AuditedCall, decision: StreamDecision, record: SessionRecord, session: Session): Promise<void> {
@@ -104,7 +105,7 @@ export class SessionObjects {
     const abort = new AbortController();
     const cancel = clock.schedule(CREATE_MS, () => abort.abort(new Error(`no answer within ${CREATE_MS / 1000} s`)));
     try {
-      await replicas.ensureRenewed();
+      await unlessAborted(replicas.ensureRenewed(), abort.signal);
       const object = sessionObject(call, decision, record, session, replicas.name, clock.now());
       const { metadata } = await client.create(accessSessions, object, { signal: abort.signal });
       held.uid = metadata.uid ?? '';

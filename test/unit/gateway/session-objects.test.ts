@@ -194,12 +194,18 @@ describe('the objects of sessions', () => {
     await replica.open();
   });
 
-  it('refuse the session if the API server does not answer for 5 s', async () => {
-    cluster.fault = ({ verb }) => (verb === 'create' ? new Promise(() => {}) : undefined);
-    const refused = assert.rejects(replica.open(), { code: 'SessionNotStored' });
-    await clock.advance(5 * second);
-    await refused;
-  });
+  for (const unanswered of ['create', 'apply']) {
+    it(`refuse the session if the API server does not answer the call ${unanswered} for 5 s`, async () => {
+      cluster.fault = ({ verb }) => (verb === unanswered ? new Promise(() => {}) : undefined);
+      let isRefused = false;
+      const refused = assert.rejects(replica.open(), { code: 'SessionNotStored' }).then(() => {
+        isRefused = true;
+      });
+      await clock.advance(5 * second);
+      assert.ok(isRefused);
+      await refused;
+    });
+  }
 
   it('are deleted again and again until that succeeds', async () => {
     const session = await replica.open();
