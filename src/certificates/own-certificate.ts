@@ -29,7 +29,7 @@ export class OwnCertificate {
   readonly #unsubscribe: () => void;
   #material: Material;
   #shared = false;
-  /** Whether this replica was ready before. From then on, one broken configuration must not take its other webhooks out of service. */
+  /** Whether this replica was ready before. If so, one configuration without its authority must not stop the other webhooks. */
   #wasReady = false;
   #secretProblem = 'it does not exist yet; see the log of the leader';
   #listener: (pair: KeyPair) => void = () => {};

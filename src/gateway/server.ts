@@ -14,7 +14,7 @@ import type { PeerIdentity } from './peers.ts';
 /** The serving certificate. */
 interface Certificate {
   readonly current: KeyPair;
-  /** Calls `listener` with each later pair, until `close`. */
+  /** Calls `listener` with each new pair, until `close`. May first call it with the current pair. */
   start(listener: (pair: KeyPair) => void): void;
   close(): void;
 }

@@ -74,7 +74,7 @@ export class Sessions {
   readonly #byGrant = new Map<string, GrantSessions>();
   readonly #unsubscribe: readonly (() => void)[];
   /** By grant: when `MAX_AT_ONCE` streams may begin again, monotonic milliseconds. Each stream delays this by `PACE_MS`. */
-  readonly #usedUntilMs = new RecentMap<string, number>(MAX_COUNTED);
+  readonly #budgetFullAtMs = new RecentMap<string, number>(MAX_COUNTED);
   #count = 0;
   #cancelCheck: Cancel = () => {};
   #stopped: StreamEnd | undefined;
@@ -98,9 +98,9 @@ export class Sessions {
   countStream({ namespace, name }: Pick<LiveGrant, 'namespace' | 'name'>): boolean {
     const nowMs = this.#clock.monotonic();
     const key = `${namespace}/${name}`;
-    const usedUntilMs = Math.max(nowMs, this.#usedUntilMs.get(key) ?? 0) + PACE_MS;
-    if (usedUntilMs - nowMs > MAX_AT_ONCE * PACE_MS) return false;
-    this.#usedUntilMs.set(key, usedUntilMs);
+    const budgetFullAtMs = Math.max(nowMs, this.#budgetFullAtMs.get(key) ?? 0) + PACE_MS;
+    if (budgetFullAtMs - nowMs > MAX_AT_ONCE * PACE_MS) return false;
+    this.#budgetFullAtMs.set(key, budgetFullAtMs);
     return true;
   }
 

@@ -89,7 +89,7 @@ export class RecordingsVerifier {
         this.#addFinding(
           'RecordingUnknown',
           name,
-          'the journal has no line about it; give older files too, or --partial',
+          'the journal has no line about it; if older files have its lines, give these files too, or use --partial',
         );
       }
     }
