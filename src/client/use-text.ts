@@ -24,7 +24,8 @@ export function useText(request: KubeObject): string {
 export function commandNote(request: KubeObject): string {
   const { accessMessage = '' } = statusOf(request);
   const { message = '' } = conditionsOf(request).find(({ type }) => type === requestConditions.accessMessage) ?? {};
-  return accessMessage !== '' && message.startsWith(`${accessMessage} may fail: `)
-    ? `the command${message.slice(accessMessage.length)}`
+  const quoted = `\`${accessMessage}\``;
+  return accessMessage !== '' && message.startsWith(`${quoted} may fail: `)
+    ? `the command${message.slice(quoted.length)}`
     : '';
 }

@@ -181,8 +181,8 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
   }
   const { text, doubts = [] } = progress.accessMessage;
   // `commandNote` of the client finds the doubts by this text.
-  const note = ` may fail: it ${doubts.join('; it ')}. Ask the author of the template to correct it`;
-  updates.push(success('AccessMessage', doubts.length === 0 ? text : `${text}${note}`));
+  const note = `may fail: it ${doubts.join('; it ')}. Ask the author of the template to correct it`;
+  updates.push(success('AccessMessage', doubts.length === 0 ? text : `\`${text}\` ${note}`));
   return {
     children,
     expiresAt,

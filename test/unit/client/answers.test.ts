@@ -494,7 +494,7 @@ describe('the client says what happened:', () => {
       assert.equal(stdout, `${accessMessage}\n`);
       return [stderr, (await cluster.run(['get', 'a'])).stdout];
     };
-    for (const answer of await answers(`${accessMessage} ${why}`))
+    for (const answer of await answers(`\`${accessMessage}\` ${why}`))
       assert.ok(answer.includes(`the command ${why}`), answer);
     for (const answer of await answers(accessMessage)) assert.doesNotMatch(answer, /note:|Note/);
   });

@@ -99,7 +99,7 @@ describe('the status of a request', () => {
     assert.equal(status.accessMessage, 'kubectl exec …');
     assert.equal(
       status.conditions.find(({ type }) => type === 'AccessMessage')?.message,
-      'kubectl exec … may fail: it has no -n; it names the container "nope", which Pod p does not have. Ask the author of the template to correct it',
+      '`kubectl exec …` may fail: it has no -n; it names the container "nope", which Pod p does not have. Ask the author of the template to correct it',
     );
   });
 
