@@ -320,7 +320,7 @@ function checkAccessCommand(templateSpec: PodAccessTemplateSpec, pod: KubeObject
   const { name, namespace = '', labels = {}, annotations = {} } = pod.metadata;
   const rendered = renderAccessMessage(accessConfig, {
     title: 'the access pod',
-    metadataFrom: controllerTargetRef ? 'mutationConfig' : 'podSpec',
+    metadataFrom: controllerTargetRef && 'mutationConfig',
     name,
     namespace,
     labels,

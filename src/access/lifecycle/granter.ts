@@ -203,8 +203,11 @@ export class Granter {
     if (grant?.session) return { text: gatewayCommand({ namespace, name, grant }) };
     const template = this.#templateOf(request);
     if (!template) return { text: '' };
-    const { accessConfig } = template.spec;
-    const rendered = renderAccessMessage(accessConfig, pod);
+    const { accessConfig, controllerTargetRef: ref } = template.spec;
+    const { createsPod } = this.#deps.kind;
+    const metadataFrom =
+      ref && (createsPod ? 'mutationConfig' : (`the Pod template of ${ref.kind} ${ref.name}` as const));
+    const rendered = renderAccessMessage(accessConfig, { ...pod, metadataFrom });
     return 'violation' in rendered
       ? rendered
       : { ...rendered, doubts: commandDoubts(accessConfig, pod.names, `Pod ${pod.name}`) };

@@ -6,10 +6,10 @@ export interface CommandSubject {
   /** The name of the pod in messages. Default: `pod` and its name. */
   readonly title?: string;
   /**
-   * For a planned access pod, what defines its metadata: `podLabels` and `podAnnotations`, or `podSpec`, which can set none. Default: the
-   * object that messages name.
+   * Where a user can add a label or an annotation of the pod: `podLabels` and `podAnnotations`, or a Pod template. Undefined if nowhere, as
+   * for a pod of `podSpec`.
    */
-  readonly metadataFrom?: 'mutationConfig' | 'podSpec';
+  readonly metadataFrom?: 'mutationConfig' | `the Pod template of ${string}` | undefined;
   readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -130,10 +130,10 @@ export function renderAccessCommand(
 
 function remedyFor({ kind }: Placeholder, { metadataFrom }: CommandSubject, verb: 'add' | 'set'): string {
   const remove = 'remove the placeholder';
-  if (metadataFrom === 'podSpec') return remove;
+  if (metadataFrom === undefined) return remove;
   const field = kind === 'label' ? 'podLabels' : 'podAnnotations';
-  const where = metadataFrom === undefined ? 'there' : `${verb === 'add' ? 'to' : 'in'} ${field}`;
-  return `${verb} it ${where}, or ${remove}`;
+  const where = metadataFrom === 'mutationConfig' ? field : metadataFrom;
+  return `${verb} the ${kind} ${verb === 'add' ? 'to' : 'in'} ${where}, or ${remove}`;
 }
 
 function placeholderOf(match: RegExpExecArray): Placeholder {

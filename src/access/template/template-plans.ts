@@ -182,11 +182,12 @@ const addedLabels: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   },
 };
 
-const titleOf = ({ kind, name }: Pick<WorkloadView, 'kind' | 'name'>): string => `the Pod template of ${kind} ${name}`;
+const titleOf = ({ kind, name }: Pick<WorkloadView, 'kind' | 'name'>) => `the Pod template of ${kind} ${name}` as const;
 
 /** A Pod of the workload as the access command sees it, unless webhooks change it. */
 const subjectOf = ({ kind, name, namespace, podTemplate: { metadata } }: WorkloadView): CommandSubject => ({
   title: titleOf({ kind, name }),
+  metadataFrom: titleOf({ kind, name }),
   name: placeholder.name,
   namespace,
   labels: { ...stringMap(own(metadata, 'labels')), ...addedLabels[kind] },

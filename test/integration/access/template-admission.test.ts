@@ -226,7 +226,8 @@ describe('kubectl apply of a template', () => {
     };
     const { code, stderr } = await apply(unlabelled);
     assert.equal(code, 0, stderr);
-    const text = /label "app2", which the Pod template of Deployment payments does not have; add it there, or remove/;
+    const text =
+      /label "app2", which the Pod template of Deployment payments does not have; add the label to the Pod template of Deployment payments, or remove/;
     assert.match(stderr, /^Warning: InvalidAccessCommand: /m);
     assert.match(stderr, text);
     const judged = await stage.templateReady('ExecAccessTemplate', 'unlabelled', false);

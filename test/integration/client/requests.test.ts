@@ -81,7 +81,7 @@ describe('a person who uses drawbridge to get access', () => {
       assert.equal(code, 0, stderr);
       assert.match(
         stderr,
-        /^access is open until .*\nnote: the server could not write the command that uses the access: InvalidAccessCommand: .*"app2".*\. Ask the author of the template to correct it$/m,
+        /^access is open until .*\nnote: the server could not write the command that uses the access: InvalidAccessCommand: .*"app2", which pod \S+ does not have; add the label to the Pod template of Deployment payments, or remove the placeholder\. Ask the author of the template to correct it$/m,
       );
       const [program = '', ...args] = stdout.trim().split(' ');
       assert.equal(program, 'kubectl');

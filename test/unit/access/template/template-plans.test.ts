@@ -181,8 +181,8 @@ describe('plans of templates', () => {
   });
 
   for (const [map, name] of [
-    ['Labels', 'label "app", which the access pod does not have; add it to podLabels'],
-    ['Annotations', 'annotation "app", which the access pod does not have; add it to podAnnotations'],
+    ['Labels', 'label "app", which the access pod does not have; add the label to podLabels'],
+    ['Annotations', 'annotation "app", which the access pod does not have; add the annotation to podAnnotations'],
   ] as const) {
     it(`name the field that adds what the command names: ${map}`, async () => {
       const command = `kubectl exec {{ .Metadata.Name }} -- sh {{ index .Metadata.${map} "app" }}`;
@@ -202,7 +202,7 @@ describe('plans of templates', () => {
     [
       'a label that the Pod template of the workload lacks',
       viaCommand(podLabel('app2')),
-      /^InvalidAccessCommand: accessCommand names label "app2", which the Pod template of Deployment payments does not have; add it there, or remove the placeholder$/,
+      /^InvalidAccessCommand: accessCommand names label "app2", which the Pod template of Deployment payments does not have; add the label to the Pod template of Deployment payments, or remove the placeholder$/,
     ],
     [
       'an annotation that it lacks',
