@@ -1,6 +1,6 @@
 /** Lets one process at a time lead. `LeaseGate` in kube/ implements it with a Lease. */
 export interface LeaderGate {
-  /** Name of the Lease, for logs, metrics, and health. */
+  /** Name of the Lease. The manager groups controllers by it, and logs show it. */
   readonly name: string;
   /**
    * Whether this process leads now. A Lease proves that this process leads only until a time on the monotonic clock, which each renewal
@@ -20,8 +20,8 @@ export interface LeaderGate {
 }
 
 /**
- * A gate whose process always leads, for controllers without a Lease and for `--leader-elect=false`. `run` calls `lead` at once, and settles
- * as it does.
+ * A gate whose process always leads, for controllers without a Lease, for example with `--leader-elect=false`. `run` calls `lead` at once,
+ * and settles as it does.
  */
 export const alwaysLeading = (name: string): LeaderGate => ({
   name,

@@ -13,7 +13,7 @@ export interface Runnable {
   run(signal: AbortSignal, onSynced: () => void): Promise<void>;
 }
 
-/** What a controller does now, for readiness and logs. */
+/** What a controller does now. */
 export type ControllerState =
   /** Waits for leadership, or for a controller that starts before it. */
   | 'waiting'

@@ -146,7 +146,7 @@ export interface Client {
   leaderOnly(check: () => void): Client;
   /**
    * The same client over reserved connections. A call, with its retries, takes at most 5 s (a list: for each page), so that the caller's
-   * next attempt takes another connection. For calls that revoke access or renew a Lease.
+   * next attempt takes another connection. For calls such as those that revoke access or renew a Lease.
    */
   urgent(): Client;
   /** GET of a raw path, parsed as JSON (`/version`, discovery). */

@@ -270,7 +270,7 @@ export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path' | 'maxAnsw
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Calls servers other than API servers, such as the components of the inventory: each call has its own URL and token. */
+/** Sends calls that each have their own URL and headers, such as those to the components of the inventory. */
 export class JsonCaller {
   readonly #agent: Agent;
   readonly #clock: Clock;

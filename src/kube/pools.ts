@@ -4,8 +4,8 @@ import type { ClusterTls } from './credentials.ts';
 import { openAgent } from './json-call.ts';
 
 /**
- * Which connections a call uses. `urgent`: for calls that revoke access or renew a Lease. `slow`: for calls that the API server delays.
- * `quick`: for all others.
+ * Which connections a call uses. `urgent`: for the calls of `Client.urgent`. `slow`: for calls that the API server delays. `quick`: for all
+ * others.
  */
 export type PoolName = 'urgent' | 'quick' | 'slow';
 
@@ -15,7 +15,7 @@ export type PoolName = 'urgent' | 'quick' | 'slow';
  * burst down.
  */
 const SLOW_CONNECTIONS = 32;
-/** Number of connections reserved for calls that revoke access or renew a Lease, however many other calls hang. */
+/** Number of connections reserved for urgent calls, however many other calls hang. */
 const URGENT_CONNECTIONS = 10;
 
 /**

@@ -242,8 +242,8 @@ interface Rule {
 interface RulesAnswer {
   readonly rules: readonly Rule[];
   /**
-   * False if an authorizer of the API server, such as a webhook, cannot list its rules. Then the probe checks a watch only if the rules of
-   * an earlier answer allowed it.
+   * False if the answer may lack rules, for example because an authorizer of the API server, such as a webhook, cannot list its rules. Then
+   * the probe checks a watch only if the rules of an earlier answer allowed it.
    */
   readonly complete: boolean;
 }
