@@ -1,12 +1,14 @@
 import type { Grant } from '../../api/access/grant.ts';
+import { accessOfTemplate } from '../../api/access/kinds.ts';
 import { keyOf } from '../../api/object.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
+import { chooseExtension } from '../policy/extension-choice.ts';
 import { type Account, type Limits, type LimitUse, limitViolation } from '../policy/limits.ts';
 import type { Violation } from '../policy/policy.ts';
 import { type AccessStores, byNamespace, byRequest, byTemplate, byUser } from '../stores/access-stores.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import { isDeniedOrEnded } from './request-conditions.ts';
-import { accessEndMs, type EndSigner } from './request-ends.ts';
+import { accessEndMs, type EndSigner, extendableOf } from './request-ends.ts';
 
 /** A grant that counts against the limits. */
 interface CountedGrant {
@@ -15,9 +17,11 @@ interface CountedGrant {
   readonly namespace: string;
   readonly templateUid: string;
   readonly expiresAt: string;
+  /** Whether its holder can still extend it. */
+  readonly canExtend: () => boolean;
 }
 
-type Stores = Pick<AccessStores, 'requests' | 'roleBindings'>;
+type Stores = Pick<AccessStores, 'requests' | 'roleBindings' | 'pods' | 'of'>;
 
 interface GrantQuotaDeps {
   readonly stores: Stores;
@@ -76,12 +80,13 @@ export class GrantQuota {
       .map(({ scope, name, limit, stored, isInScope }) => {
         const counted = new Map([...this.#unobserved(), ...stored()].map((grant) => [grant.requestUid, grant]));
         counted.delete(exceptUid);
-        const expiries = [...counted.values()]
+        const grants = [...counted.values()]
           .filter(isInScope)
-          .map(({ expiresAt }) => expiresAt)
-          .sort();
-        const freeAt = expiries[expiries.length - limit];
-        return { scope, name, limit, open: expiries.length, ...(freeAt === undefined ? {} : { freeAt }) };
+          .sort((a, b) => (a.expiresAt < b.expiresAt ? -1 : Number(a.expiresAt > b.expiresAt)));
+        const mustExpire = grants.slice(0, Math.max(0, grants.length - limit + 1));
+        const freeAt = mustExpire.at(-1)?.expiresAt;
+        const free = freeAt === undefined ? {} : { freeAt, canMove: mustExpire.some(({ canExtend }) => canExtend()) };
+        return { scope, name, limit, open: grants.length, ...free };
       });
   }
 
@@ -90,7 +95,7 @@ export class GrantQuota {
    * a limit is used up. Repeated calls for the same request count once. `maxGrants`: that of the template; undefined means no limit.
    */
   reserve(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
-    const reservation = countedGrantOf(request, grant);
+    const reservation = this.#counted({ ...request, grant }, grant, grant.expiresAt);
     const template = { uid: grant.template.uid, name: grant.template.name, maxGrants };
     const uses = this.uses({ ...reservation, template }, request.uid);
     const violation = limitViolation(uses);
@@ -104,14 +109,30 @@ export class GrantQuota {
       .flatMap((store) => store.byIndex(index, value))
       .flatMap((request) =>
         request.grant && this.#countsAsOpen(request)
-          ? [
-              {
-                ...countedGrantOf(request, request.grant),
-                expiresAt: formatTime(accessEndMs(request, this.#deps.signer) ?? 0),
-              },
-            ]
+          ? [this.#counted(request, request.grant, formatTime(accessEndMs(request, this.#deps.signer) ?? 0))]
           : [],
       );
+  }
+
+  #counted(request: RequestView, { template }: Grant, expiresAt: string): CountedGrant {
+    const { uid, namespace, spec } = request;
+    return {
+      requestUid: uid,
+      user: spec.requester?.username ?? '',
+      namespace,
+      templateUid: template.uid,
+      expiresAt,
+      canExtend: () => this.#canExtend(request, template),
+    };
+  }
+
+  #canExtend(request: RequestView, { kind, name }: Grant['template']): boolean {
+    const { stores, signer } = this.#deps;
+    const access = extendableOf(request, signer, stores.pods);
+    if (!access || request.deleting || request.revoked || isDeniedOrEnded(request)) return false;
+    const { templates } = stores.of(accessOfTemplate(kind).request.resource.kind);
+    const template = templates.get(keyOf({ namespace: request.namespace, name }));
+    return !('code' in chooseExtension({ by: '1s' }, template?.spec.accessConfig.extension, access));
   }
 
   /** A grant that is ending counts until its RoleBinding is deleted. */
@@ -134,11 +155,3 @@ export class GrantQuota {
     return this.#deps.stores.requests.map((store) => store.get(key)).find((request) => request?.uid === uid);
   }
 }
-
-const countedGrantOf = ({ uid, namespace, spec }: RequestView, { template, expiresAt }: Grant): CountedGrant => ({
-  requestUid: uid,
-  user: spec.requester?.username ?? '',
-  namespace,
-  templateUid: template.uid,
-  expiresAt,
-});

@@ -26,6 +26,8 @@ export interface LimitUse {
   readonly open: number;
   /** Time, as RFC 3339, at which enough grants have expired for a new one; undefined if the limit is not used up. */
   readonly freeAt?: string;
+  /** Whether the holder of a grant that expires by `freeAt` can still extend it, so that `freeAt` may move. */
+  readonly canMove?: boolean;
 }
 
 /** The first limit that is used up; undefined if none is. */
@@ -36,11 +38,9 @@ export const fullLimit = (uses: readonly LimitUse[]): LimitUse | undefined =>
 export function limitViolation(uses: readonly LimitUse[]): Violation | undefined {
   const full = fullLimit(uses);
   if (!full) return undefined;
-  const { scope, name, open, limit, freeAt } = full;
-  const until =
-    freeAt === undefined
-      ? ''
-      : `; wait until ${freeAt}, or longer if a holder extends access, or revoke an open request`;
+  const { scope, name, open, limit, freeAt, canMove } = full;
+  const longer = canMove ? ', or longer if a holder extends access' : '';
+  const until = freeAt === undefined ? '' : `; wait until ${freeAt}${longer}, or revoke an open request`;
   return {
     code: 'LimitReached',
     message: `${scope} ${JSON.stringify(name)} has ${count(open)}, and the limit is ${limit}${until}`,

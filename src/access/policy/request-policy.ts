@@ -396,10 +396,11 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
     requirement: 'one more grant stays within the limits of user, template, and namespace',
     check: isWithinLimits,
     remedy: ({ limits = [] }) => {
-      const freeAt = fullLimit(limits)?.freeAt;
+      const { freeAt, canMove } = fullLimit(limits) ?? {};
+      const later = canMove ? ', or later if a holder extends access' : '';
       return freeAt === undefined
         ? 'revoke an open request'
-        : `revoke an open request, or create this one at ${freeAt}, or later if a holder extends access`;
+        : `revoke an open request, or create this one at ${freeAt}${later}`;
     },
     applies: templateIsFound,
   },

@@ -98,7 +98,7 @@ describe('limits on open grants', function () {
     assert.equal(status, 403);
     assert.match(
       (body as { message: string }).message,
-      /LimitReached: template "payments-exec" has 1 open grant, and the limit is 1; wait until \d{4}-\S+Z, or longer if a holder extends access, or revoke an open request/,
+      /LimitReached: template "payments-exec" has 1 open grant, and the limit is 1; wait until \d{4}-\S+Z, or revoke an open request/,
     );
     await stage.kubectl(
       'patch',

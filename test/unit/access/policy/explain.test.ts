@@ -64,7 +64,7 @@ describe('explaining a policy', () => {
       'everything that is wrong at once',
       {
         spec: { ...input.spec, duration: 'a while', revoked: true },
-        limits: [{ scope: 'user', name: 'alice', limit: 1, open: 1, freeAt: '2026-11-21T10:00:00Z' }],
+        limits: [{ scope: 'user', name: 'alice', limit: 1, open: 1, freeAt: '2026-11-21T10:00:00Z', canMove: true }],
       },
       [
         ['duration', 'InvalidDuration', 'write a Go duration from 1s up, such as 30m, or leave spec.duration out'],

@@ -15,13 +15,13 @@ describe('limits on open grants', () => {
   for (const [title, uses, message] of [
     [
       'the last place is taken',
-      [use({ open: 2, freeAt: '2026-11-21T10:00:00Z' })],
+      [use({ open: 2, freeAt: '2026-11-21T10:00:00Z', canMove: true })],
       'user "alice" has 2 open grants, and the limit is 2; wait until 2026-11-21T10:00:00Z, or longer if a holder extends access, or revoke an open request',
     ],
     [
       'the limit was lowered below the open grants',
-      [use({ limit: 1, open: 4, freeAt: '2026-11-21T11:00:00Z' })],
-      'user "alice" has 4 open grants, and the limit is 1; wait until 2026-11-21T11:00:00Z, or longer if a holder extends access, or revoke an open request',
+      [use({ limit: 1, open: 4, freeAt: '2026-11-21T11:00:00Z', canMove: false })],
+      'user "alice" has 4 open grants, and the limit is 1; wait until 2026-11-21T11:00:00Z, or revoke an open request',
     ],
     [
       'only the second of two is full',
