@@ -192,7 +192,7 @@ const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: stri
   result,
 });
 
-/** `Store.ageMs` above which a watch counts as broken, milliseconds. While the provider answers, the age stays below 30 s. */
+/** `Store.ageMs` above which a watch counts as broken, milliseconds. */
 const staleMs = 60_000;
 
 /** Whether the watch of the exports is synced and not broken. */

@@ -26,7 +26,7 @@ export interface ClaimedKind {
   readonly controller: Controller;
   /** Number of deletes of copies that the delete breaker holds back. */
   readonly held: number;
-  /** In mode `drain`: number of copies to delete. Infinity until both sides are listed. */
+  /** In mode `drain`: number of keys with a copy to delete. Infinity until both sides are listed. */
   remaining(): number;
   /** Problems of the lists, then problems of single objects, worst first. */
   problems(): readonly string[];

@@ -64,9 +64,9 @@ const storedOtherwise = {
  */
 export class ClaimedObjectStrategy implements SyncStrategy {
   readonly rules = {
-    // Providers grant permissions on a namespace just after they are first needed.
+    // A provider may grant permissions on a namespace just after they are first needed.
     forbiddenAtOnce: false,
-    // The schemas of claimable kinds never change, so a write is not repeated until the original changes.
+    // Claimable kinds have fixed schemas, so the server repeats a write only once the original has changed.
     ineffectiveCapMs: Number.POSITIVE_INFINITY,
     ineffective: storedOtherwise,
   };

@@ -27,8 +27,8 @@ const clusterTypes = ['kubernetes.io/service-account-token', 'bootstrap.kubernet
 
 /**
  * Why the server copies an object in neither direction, even if a claim selects it; undefined if it may copy the object. The server's own
- * objects count by namespace or label, not by name, so that a new Secret with keys is exempt at once. The rules apply to provider objects
- * too: a provider must not place a Secret where the server reads its own keys.
+ * objects are exempt by namespace or label, not by name, so that a new Secret with keys is exempt at once. The rules apply to provider
+ * objects too: a provider must not place a Secret where the server reads its own keys.
  */
 export function exemption(resource: Resource, object: Exemptible, context: ExemptionContext): string | undefined {
   const { key, name, labels, type } = object;

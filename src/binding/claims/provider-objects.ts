@@ -24,7 +24,7 @@ export interface ProviderObjectsOptions {
 const gracePeriodMs = 10_000;
 
 /**
- * The provider's objects of one claimed kind, under consumer keys. Each service namespace has its own watch, because providers grant
+ * The provider's objects of one claimed kind, under consumer keys. Each service namespace has its own watch, because a provider may grant
  * permissions namespace by namespace.
  */
 export class ProviderObjects {

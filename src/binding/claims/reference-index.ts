@@ -16,7 +16,7 @@ export interface ReferencePaths {
   readonly name: ReferencePath;
   /** Undefined if the claim has no path of the namespace. */
   readonly namespace: ReferencePath | undefined;
-  /** Counts only without a `namespace` path: `Namespaced` then means the referrer's namespace, other values mean every namespace. */
+  /** Used only without a `namespace` path: `Namespaced` then means the referrer's namespace, other values mean every namespace. */
   readonly isolation: IsolationName;
 }
 

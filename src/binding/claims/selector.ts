@@ -14,7 +14,7 @@ export interface ClaimSelector {
   readonly problems: readonly string[];
   /** Whether no object can match. */
   readonly isEmpty: boolean;
-  /** The label selector for the watch, if the claims select by one label selector with requirements only. Undefined: watch all objects. */
+  /** The label selector for the watch, if one label selector with requirements is all that selects. Undefined: watch all objects. */
   readonly watchSelector: string | undefined;
   /** The part of a claim that selects the object, in words; undefined if none does. */
   selectedBy(candidate: Candidate): string | undefined;

@@ -41,7 +41,7 @@ export interface ClusterBindingDeps {
   readonly clock: Clock;
 }
 
-/** `Store.ageMs` from which a watch counts as silent, milliseconds. While the provider answers, the age stays below it. */
+/** `Store.ageMs` from which a watch counts as silent, milliseconds. */
 const silentMs = 30_000;
 
 /** Whether the watch of ClusterBindings is silent. If so, only a live read shows whether the provider is reachable. */
@@ -168,7 +168,7 @@ export class ClusterBindingReconciler implements Reconciler {
   }
 }
 
-/** Time for which a conflict is reported after its last sign, milliseconds: twice the heartbeat interval that all konnectors promise. */
+/** Time for which a conflict is reported after its last sign, milliseconds: twice the promised heartbeat interval. */
 const conflictMs = 600_000;
 
 const advice = 'each cluster needs its own kubeconfig; ask the provider for one for each cluster';

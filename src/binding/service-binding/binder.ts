@@ -144,7 +144,7 @@ export class Binder {
     };
   }
 
-  /** The definitions without a syncer that has listed their objects. An API server serves a definition a moment after it is established. */
+  /** The definitions without a syncer that has listed their objects. */
   #unserved(exported: ExportView | undefined, { name }: BindingView): Unserved[] {
     const { stores, syncers } = this.#deps;
     return (exported?.resources ?? [])

@@ -40,7 +40,7 @@ export class RunningSyncers {
     return this.#syncersOf(binding).flatMap(({ syncer }) => syncer.refusedWatches?.() ?? []);
   }
 
-  /** Number of objects that unbinding waits for, itself or its copy; Infinity while that is not known. */
+  /** Sum of `remaining` of all syncers; Infinity while one of them does not know it. */
   remainingOf(binding: string): number {
     return this.#syncersOf(binding).reduce((sum, { syncer }) => sum + (syncer.remaining?.() ?? 0), 0);
   }

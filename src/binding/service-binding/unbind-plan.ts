@@ -14,7 +14,7 @@ export interface UnbindFacts {
    */
   readonly provider: 'noSession' | 'connecting' | 'synced';
   /**
-   * Number of consumer objects with the syncer finalizer or with a copy that the unbinding waits for; Infinity until the syncers know it.
+   * Number of objects that the unbinding waits for: with the syncer finalizer, or with a copy to delete. Infinity until the syncers know it.
    */
   readonly remaining: number;
   /**

@@ -51,7 +51,7 @@ class ExportController extends Controller {
   }
 }
 
-/** The sources of the events of all objects that the exports of one session depend on. */
+/** The sources that enqueue the exports of one session. */
 function exportSources(
   session: ProviderSession,
   sessions: Sessions,

@@ -18,7 +18,7 @@ export interface Kubeconfig {
   readonly namespace: string;
 }
 
-/** Why the konnector cannot open a session from a Secret. `message` also says what to do. */
+/** Why the konnector cannot open a session from a Secret. `message` includes what to do. */
 export interface KubeconfigProblem {
   readonly reason: SecretProblem;
   readonly message: string;

@@ -144,7 +144,7 @@ export class OpenSession implements ProviderSession {
     this.#options.onChange(this);
   }
 
-  /** Sets the problem of state `connecting`; undefined clears it. It reports a failing kubeconfig long before state `unreachable`. */
+  /** Sets the problem of state `connecting`; undefined clears it. A problem reports a failing kubeconfig long before state `unreachable`. */
   #setProblem(problem: string | undefined): void {
     if (this.#state.kind !== 'connecting' || this.#state.problem === problem) return;
     this.#setState(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });

@@ -15,8 +15,8 @@ export interface CommonView extends Projected {
   readonly annotations: Readonly<Record<string, string>>;
   readonly ownerReferences: readonly OwnerReference[];
   /**
-   * Why the spec is not valid; absent if it is valid. The fields of a spec that is not valid are placeholders. Stores keep only bindings
-   * and exports that are not valid, because their absence from a store would cause deletions. Stores omit other objects that are not valid.
+   * Why the spec is not valid; absent if it is valid. The fields of a spec that is not valid are placeholders. Of the objects that are not
+   * valid, stores keep only bindings and exports, because the absence of these from a store would cause deletions.
    */
   readonly specProblem?: string;
 }

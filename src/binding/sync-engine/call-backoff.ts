@@ -57,8 +57,8 @@ export class CallBackoff {
 
   /**
    * Records that the last write succeeded, but the cluster stored another content; call it after `recordSuccess`. The same write may be
-   * repeated after a pause that doubles up to `capMs` milliseconds. With the default, Infinity, it may be repeated only after `forget` or
-   * `clear`. Returns the milliseconds until it may be repeated.
+   * repeated after a pause that doubles up to `capMs` milliseconds. With the default, Infinity, it may be repeated only after a call with
+   * other content, `forget`, or `clear`. Returns the milliseconds until it may be repeated.
    */
   recordIneffective(
     key: string,

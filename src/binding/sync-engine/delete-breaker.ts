@@ -12,7 +12,7 @@ export class DeleteBreaker {
   readonly #allowed = new Set<string>();
   /** Times of the deletes within the window. */
   #deleteTimesMs: number[] = [];
-  /** Whether the breaker holds back all deletes. */
+  /** Whether the breaker holds back all requested deletes. */
   #tripped = false;
 
   /**
