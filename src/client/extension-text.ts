@@ -104,8 +104,8 @@ export async function extensionVotes(
 }
 
 /**
- * One line for each extension: how much was asked for and granted, until when, and whose votes approved it, or only how many if `votes` does
- * not have them.
+ * One line for each extension: how much was asked for and granted, until when, and whose votes approved it, or only how many if `votes`
+ * lacks one of them.
  */
 export function extensionLines(request: KubeObject, votes: ReadonlyMap<string, ExtensionVote>): string[] {
   const decided = statusOf(request).extensions ?? [];
@@ -117,7 +117,8 @@ export function extensionLines(request: KubeObject, votes: ReadonlyMap<string, E
       .flatMap((uid) => votes.get(uid) ?? [])
       .map(({ voter, max }) => (max === undefined ? voter : `${voter} (at most ${max})`));
     const count = uids.length === 1 ? '1 person' : `${uids.length} people`;
-    const approvedBy = uids.length === 0 ? '' : `approved by ${approvals.join(' and ') || count}`;
+    const approvedBy =
+      uids.length === 0 ? '' : `approved by ${approvals.length === uids.length ? approvals.join(' and ') : count}`;
     return [
       `by ${by}${reason === '' ? '' : `, because ${quote(reason, maxReasonLength)}`}: ${state}${less === undefined ? '' : ` only ${less}`}`,
       after === undefined ? '' : `until ${formatTime(after)}`,

@@ -114,16 +114,15 @@ function longestText(template: KubeObject, emergency: boolean): string {
 /** How the template changes the pod of the workload, or the pod that it defines. */
 function podText(spec: object): string[] {
   const podSpec = own(spec, 'podSpec');
+  const config = own(spec, 'controllerTargetMutationConfig');
   // A field that is false, its default, changes nothing.
-  const changes = Object.fromEntries(
-    Object.entries(own(spec, 'controllerTargetMutationConfig') ?? {}).filter(([, value]) => value !== false),
-  );
+  const changes = Object.fromEntries(Object.entries(config ?? {}).filter(([, value]) => value !== false));
   const caps = ['maxCpu', 'maxMemory', 'maxStorage']
     .filter((field) => own(spec, field) !== undefined)
     .map((field) => `${field}: ${String(own(spec, field))}`);
   return [
     podSpec === undefined
-      ? 'a copy of the pod of the workload, without its labels and probes'
+      ? `a copy of the pod of the workload, without its labels${config === undefined ? '' : ', and without probes that the template does not keep'}`
       : 'defined by the template:',
     ...(podSpec === undefined ? [] : [...dumpYaml(podSpec).trimEnd().split('\n')]),
     ...(Object.keys(changes).length === 0

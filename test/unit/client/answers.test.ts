@@ -258,6 +258,29 @@ describe('the client says what happened:', () => {
     });
   }
 
+  for (const [title, config, shown] of [
+    [
+      'without a mutation config, which keeps them',
+      undefined,
+      /^Pod: +a copy of the pod of the workload, without its labels$/m,
+    ],
+    [
+      'with a mutation config, which keeps only those that it names',
+      { keepLivenessProbe: true },
+      /^Pod: +a copy of the pod of the workload, without its labels, and without probes that the template does not keep\n +changed by the template:\n +keepLivenessProbe: true$/m,
+    ],
+  ] as const) {
+    it(`which probes the access pod has ${title}`, async () => {
+      const metadata = { name: 'shell', namespace: 'payments', uid: 'u-shell', generation: 1 };
+      const spec = { accessConfig: {}, ...(config ? { controllerTargetMutationConfig: config } : {}) };
+      await open({
+        podaccessrequests: [request('a', {})],
+        podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec }],
+      });
+      assert.match((await cluster.run(['show', 'a'])).stdout, shown);
+    });
+  }
+
   it('what a request waits for, if the client no longer waits', async () => {
     const message = 'waiting for approvals until 2099-01-01T00:00:00Z: peer 0 of 1';
     const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Pending', message }];

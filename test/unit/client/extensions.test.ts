@@ -186,6 +186,15 @@ describe('a person who reads a request that was extended', () => {
     );
   });
 
+  it('sees only the number of approvals if one of the votes was deleted', async () => {
+    await cluster.close();
+    cluster = await ScriptedCluster.open({ podaccessrequests: [extended('3h')], accessvotes: votes.slice(1) });
+    assert.match(
+      (await cluster.run(['get', 'a'])).stdout,
+      lines(`by 3h, because "logs": Granted, until ${second}, approved by 2 people`),
+    );
+  });
+
   it('sees which words are those of the requester', async () => {
     await cluster.close();
     const message = 'VoteDenied: carol denied the extension: enough';
