@@ -4,7 +4,7 @@ import type { FlagSpec } from './command-spec.ts';
 export const outputForms = ['table', 'wide', 'json', 'yaml', 'name'] as const;
 export type OutputForm = (typeof outputForms)[number];
 
-/** Flags that every command accepts. Names and meanings are those of kubectl. */
+/** Flags that the parser accepts for every command. Their names are those of kubectl. */
 export const commonFlags: readonly FlagSpec[] = [
   {
     name: 'namespace',

@@ -51,7 +51,7 @@ const bypasses: readonly Bypass[] = [
     permissions: ['roles', 'clusterroles'].flatMap((resource) =>
       ['escalate', 'bind'].map((verb) => permission('rbac.authorization.k8s.io', resource, verb)),
     ),
-    effect: 'can grant itself every permission',
+    effect: 'can grant itself permissions that it does not hold',
   },
   {
     name: 'impersonate',

@@ -21,8 +21,8 @@ export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnecti
 
 /**
  * Runs a command in the pod of a request with the kubectl of the user and the same connection flags, and through the gateway if the grant
- * requires it. If `command` is empty, runs `/bin/sh`. Resolves to the exit code of kubectl, which is the exit code of the command. Rejects
- * with a Problem if kubectl cannot start, or if the request names no pod yet.
+ * requires it. If `command` is empty, runs `/bin/sh`. Resolves to the exit code of kubectl, which is that of the command if the command
+ * ran. Rejects with a Problem if kubectl cannot start, or if the request names no pod yet.
  */
 export async function kubectlExec(
   { io, args }: Context,

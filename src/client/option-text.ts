@@ -6,8 +6,8 @@ import { templateSpecOf } from './approver-text.ts';
 import { extensionsText } from './extension-text.ts';
 
 /**
- * What a template allows or requires beyond its rules, for each field of `accessConfig` that is set: the field, and a text. For example `emergency`
- * with `members of oncall without approvals, max 30m; review within 72h`.
+ * What a template allows or requires for claims, start times, extensions, emergencies, and sessions: a name for each that the template
+ * sets, and a text. For example `session` with `sessions go through the gateway, and end with access; sessions are not recorded`.
  */
 export function optionsOf(template: KubeObject): (readonly [field: string, text: string])[] {
   const config = templateSpecOf(template).accessConfig;

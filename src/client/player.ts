@@ -19,8 +19,8 @@ export interface PlayOptions {
 const MAX_PAUSE_MS = 2000;
 
 /**
- * Shows a recording or a live view until its end. On a terminal, it drops unsafe control sequences, and finally restores the terminal, also
- * if `signal` aborts. Rejects with the errors of `readCast` and of `chunks`, or with the reason of the signal.
+ * Shows a recording or a live view until its end. On a terminal, unless `asLines`, it drops unsafe control sequences, and finally restores
+ * the terminal, also if `signal` aborts. Rejects with the errors of `readCast` and of `chunks`, or with the reason of the signal.
  */
 export async function play(chunks: AsyncIterable<Uint8Array>, options: PlayOptions): Promise<void> {
   const { io, clock, signal, asLines, speed } = options;

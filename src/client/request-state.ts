@@ -11,9 +11,9 @@ import { listIn, own } from '../kit/json-value.ts';
 
 /**
  * The state of a request, as commands show it. `New`: the server has not decided on it. `Pending`: it waits for approvals. `Scheduled`: it
- * waits for its start time. `Claimable`: it waits for its requester to run `start`. `Opening`: it is granted, and access is not open yet.
- * `Ready`: access is open; `why` then has the reason if the command that uses it is missing. `Ending`: a user gave back, revoked, or deleted
- * the request, and the server has not closed its access yet. `Ended` and `Denied` are final.
+ * waits for its start time or for a start window. `Claimable`: it waits for its requester to run `start`. `Opening`: it is granted, and
+ * access is not open yet. `Ready`: access is open; `why` then has the reason if the command that uses it is missing. `Ending`: a user gave
+ * back, revoked, or deleted the request, and the server has not closed its access yet. `Ended` and `Denied` are final.
  */
 export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 'Ready' | 'Ending' | 'Denied' | 'Ended';
 
@@ -162,7 +162,10 @@ const codeOfReason: Readonly<Record<string, string>> = {
 export const codeOf = (reason: string): string =>
   (Object.hasOwn(codeOfReason, reason) ? codeOfReason[reason] : undefined) ?? reason;
 
-/** What to do about a denial with this reason; empty if its code is unknown, or if `message`, for a requester, has a remedy after a semicolon. */
+/**
+ * What to do about a denial with this reason; empty if its code is unknown, or if `message`, for a requester, has a remedy after a
+ * semicolon.
+ */
 export function remedyOf(reason: string, message = ''): string {
   const code = codeOf(reason);
   const entry = Object.hasOwn(remedies, code) ? remedies[code] : undefined;

@@ -98,7 +98,8 @@ async function voteProblem(
   error: unknown,
 ): Promise<Problem | undefined> {
   const target = requestWithFlags(connection, type, object.metadata.name);
-  // The webhook derives the name of a vote from its request, voter, `about`, and `decision`, so a repeated vote has the same name.
+  // The webhook derives the name of a vote from its request, voter, `about`, `decision`, and, for an approval, the version of the template,
+  // so a repeated vote has the same name.
   if (error instanceof ApiError && error.code === 409) {
     return new Problem(
       exits.failed,

@@ -83,7 +83,10 @@ export async function watchRequests(context: Context): Promise<number> {
   return exits.done;
 }
 
-/** The last row of a deleted request. It shows no open access, because the server closes access before it lets the request be deleted. */
+/**
+ * The last row of a deleted request. It shows no open access, because the server closes access before it removes its finalizer from the
+ * request.
+ */
 const asDeleted = (request: KubeObject, now: string): KubeObject => ({
   ...request,
   metadata: { ...request.metadata, deletionTimestamp: request.metadata.deletionTimestamp ?? now },

@@ -63,8 +63,8 @@ function requestedDuration(request: KubeObject, template: KubeObject | undefined
   return extension ? `${extension.by} more` : shortDurationText(request, template);
 }
 /**
- * When access would end with the extension that the request waits for, or when emergency access ends or has ended; empty if the request waits
- * for the approval of access, or without its template.
+ * When access would end with the extension that the request waits for, or when emergency access ends or has ended; empty if the request
+ * waits for the approval of access, or for an extension whose template the client could not read.
  */
 function endText(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
   const extension = awaitedExtension(request);
