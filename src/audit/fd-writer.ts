@@ -134,9 +134,12 @@ function endsTorn(destination: Destination): boolean | undefined {
 }
 
 /** Whether write(2) failed because the reader of a full pipe did not read. */
-export function isPipeFull(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
-}
+export const isPipeFull = (error: unknown): boolean => codeOf(error) === 'EAGAIN';
+
+/** Whether write(2) failed because the disk or a quota is full. */
+export const isDiskFull = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(codeOf(error));
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 

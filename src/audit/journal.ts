@@ -1,7 +1,7 @@
 import { type Clock, formatMicroTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { Chain, type ChainHead, withHash } from './chain.ts';
-import { type Destination, FdWriter, isPipeFull, nameOf, stallMs, type WriteSync } from './fd-writer.ts';
+import { type Destination, FdWriter, isDiskFull, isPipeFull, nameOf, stallMs, type WriteSync } from './fd-writer.ts';
 import { type AuditRecord, formatRecord } from './record.ts';
 
 /** The audit journal: one line of JSON for each record. Callers append before they open access, and after access has ended. */
@@ -90,7 +90,8 @@ function orUnavailable<T>(verb: string, destination: Destination, run: () => T):
   try {
     return run();
   } catch (cause) {
-    throw unavailable(`cannot ${verb} the audit journal ${nameOf(destination)}: ${describe(cause)}`, cause);
+    const what = `cannot ${verb} the audit journal ${nameOf(destination)}: ${describe(cause)}`;
+    throw unavailable(`${what}; check that the server can create and write this file`, cause);
   }
 }
 
@@ -100,7 +101,11 @@ function writeFailed(destination: Destination, cause: unknown): CodedError {
     const why = `its reader did not read for ${stallMs} ms (${describe(cause)})`;
     return unavailable(`${what}: ${why}; check the log collector`, cause);
   }
-  const remedy = 'path' in destination ? 'free disk space' : 'check the log collector';
+  const remedy = !('path' in destination)
+    ? 'check the log collector'
+    : isDiskFull(cause)
+      ? 'free disk space'
+      : 'check the file';
   return unavailable(`${what}: ${describe(cause)}; ${remedy}, or restart with another --audit-log`, cause);
 }
 

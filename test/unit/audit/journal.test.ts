@@ -142,7 +142,17 @@ describe('the audit journal', () => {
   it('does not start without its file', () => {
     assert.throws(() => open(undefined, join(folder, 'missing', 'audit.log')), {
       code: 'AuditUnavailable',
-      message: /^cannot open the audit journal \/.*\/missing\/audit\.log: ENOENT/,
+      message:
+        /^cannot open the audit journal \/.*\/missing\/audit\.log: ENOENT.*; check that the server can create and write this file$/,
+    });
+  });
+
+  it('asks to check the file if the disk is not full', async () => {
+    const journal = open(() => {
+      throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' });
+    });
+    await assert.rejects(journal.append(record('lost')), {
+      message: `cannot write to the audit journal ${path}: EIO: i/o error; check the file, or restart with another --audit-log`,
     });
   });
 
