@@ -53,9 +53,9 @@ type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream
 
 /**
  * The aggregated API. Only other replicas may call `/peer/`. Every other call must come from the API server, which proves itself with its
- * front-proxy certificate. Below a grant, the user whom the API server names must be a subject of the open, signed grant, except for
- * discovery documents. The gateway then forwards what the grant gives on its one pod, and `GET /version`. It shows sessions and recordings
- * to every user whom the API server authorizes for them.
+ * front-proxy certificate. For calls below a grant, except for discovery documents, the user whom the API server names must be a subject of
+ * the open, signed grant. The gateway then forwards the calls that the grant permits on its one pod, and `GET /version`. It shows sessions
+ * and recordings to every user whom the API server authorizes for them.
  */
 export class Gateway {
   readonly #deps: GatewayDeps;

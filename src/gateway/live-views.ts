@@ -48,7 +48,7 @@ interface View {
   readonly release: () => void;
 }
 
-/** The open sessions of this replica, and their viewers. No viewer delays a stream: the gateway drops one that does not read. */
+/** The open sessions of this replica, and their viewers. No viewer delays a stream: the gateway drops a viewer that reads too slowly. */
 export class LiveViews {
   readonly #clock: Clock;
   readonly #sessions = new Map<string, LiveSession>();

@@ -77,7 +77,8 @@ export class ViewHandler {
       if (address === undefined) throw new Error('the Lease of the replica has no address');
       answer = await peers.open(address, call.name, abort.signal);
     } catch (error) {
-      if (!response.destroyed) log.warn('a replica does not show its session', { replica, error: describe(error) });
+      if (!response.destroyed)
+        log.warn('a session of another replica cannot be shown', { replica, error: describe(error) });
       return unreachable(call.name, replica);
     }
     const refusal = refusalOf(answer.statusCode, call.name, replica) ?? (await this.#recordView(call, record));

@@ -11,7 +11,7 @@ import { maxNamedEntries, type RegistrationPaths, writesOf } from './policy/regi
 import { type RegistrationView, registrationView } from './stores/registration-view.ts';
 
 /**
- * The reads of the inventory webhooks, and the stores that must be synced before the webhooks serve. The reads reject as the client does.
+ * The reads of the inventory webhooks, and their stores, for readiness. The reads reject as the client does.
  */
 export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   const registrationStore: Store<RegistrationView> = cluster.watch({
