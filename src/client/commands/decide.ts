@@ -21,7 +21,7 @@ import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, type State, specOf, stateOf, statusOf } from '../request-state.ts';
 import { votedTemplate } from '../voted-template.ts';
 import { endedProblem } from '../wait.ts';
-import { endRequest } from './one-request.ts';
+import { endRequest, openSessionsText, outlivingSessions } from './one-request.ts';
 
 const reasonFlag: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for the requester and the audit.' };
 const aboutFlag: FlagSpec = {
@@ -162,8 +162,7 @@ const templateReference = ({ kind, metadata: { name, uid, generation } }: KubeOb
 export const revoke: Command = {
   name: 'revoke',
   summary: 'End access of others, or all access of a user',
-  details:
-    'Needs the permission to patch requests. With --user, ends every request of the user in the namespace, or with -A in all namespaces. The server then closes the access; until then, drawbridge who lists it as Ending.',
+  details: `Needs the permission to patch requests. With --user, ends every request of the user in the namespace, or with -A in all namespaces. The server then closes the access; until then, drawbridge who lists it as Ending. ${outlivingSessions}`,
   args: [{ ...requestArgument, optional: true, repeated: true }],
   flags: [reasonFlag, { name: 'user', value: 'NAME', help: 'Every open or waiting request of this user.' }],
   examples: ["revoke payments-shell-x7k2p --reason 'incident closed'", 'revoke --user alice -A'],
@@ -179,7 +178,9 @@ export const revoke: Command = {
       args.has('all-namespaces') ? ` in ${object.metadata.namespace}` : '';
     const end = async (found: TypedObject) => {
       const object = await endRequest(connection, found, why);
-      const follows = statusOf(object).grant ? 'the server closes the access' : 'it had opened no access';
+      const follows = statusOf(object).grant
+        ? `the server closes the access${openSessionsText(object)}`
+        : 'it had opened no access';
       return { object, result: `revocation requested${where(found)}; ${follows}` };
     };
     if (user === undefined)

@@ -8,6 +8,7 @@ import {
   requestResource,
   requestWithFlags,
   type TypedObject,
+  typeOf,
 } from '../access-requests.ts';
 import { usageProblem } from '../args.ts';
 import { extendProblem, extensionInFlags, startProblem } from '../change-denial.ts';
@@ -102,9 +103,14 @@ export async function waitUntilReady(
   return ifReady(found.object) ?? waitFor(context, connection, found, { timeoutMs, done: ifReady });
 }
 
+/** For the details of the commands that end access. */
+export const outlivingSessions =
+  'A session that is open in a running pod outlives the access, unless the template lets users reach the pod only through the gateway.';
+
 export const drop: Command = {
   name: 'drop',
   summary: 'End your own access, or withdraw a request of yours',
+  details: outlivingSessions,
   args: [{ ...requestArgument, repeated: true }],
   flags: [{ name: 'reason', value: 'TEXT', help: 'Why, for the audit.' }],
   examples: ['drop payments-shell-x7k2p'],
@@ -121,10 +127,21 @@ export const drop: Command = {
           `${object.metadata.name} is a request of ${requesterOf(object) || 'someone else'}; to end it: ${io.program} revoke ${requestWithFlags(connection, type, object.metadata.name)}`,
         );
       }
-      return { object: await endRequest(connection, { type, object }, args.text('reason')), result: 'dropped' };
+      const ended = await endRequest(connection, { type, object }, args.text('reason'));
+      return { object: ended, result: `dropped${openSessionsText(ended)}` };
     });
   },
 };
+
+/** What happens to the sessions of access that the server closes, as the end of a sentence. Empty if they end with the pod, or there are none. */
+export function openSessionsText(request: KubeObject): string {
+  const { grant } = statusOf(request);
+  if (!grant) return '';
+  if (grant.session) return '; the gateway ends its sessions';
+  return typeOf(request) === 'exec'
+    ? '; sessions that are open in its pod go on until they are closed or the pod is deleted'
+    : '';
+}
 
 /**
  * Sets `spec.revoked`, so that the server closes the access. Resolves to the request as written. Rejects with a Problem if the request has

@@ -416,6 +416,29 @@ describe('the client says what happened:', () => {
     assert.match((await cluster.run(['revoke', 'a'])).stdout, /\/a revocation requested; it had opened no access$/m);
   });
 
+  it('what becomes of the sessions of access that a user drops or an approver revokes', async () => {
+    const grant = { expiresAt: '2099-01-01T00:00:00Z' };
+    const kept = '; sessions that are open in its pod go on until they are closed or the pod is deleted';
+    const cases: [object, string, string][] = [
+      [request('a', { ready: true, grant }), 'podaccessrequests', ''],
+      [{ ...request('a', { ready: true, grant }), kind: 'ExecAccessRequest' }, 'execaccessrequests', kept],
+      [
+        {
+          ...request('a', { ready: true, grant: { ...grant, session: { via: 'Gateway' } } }),
+          kind: 'ExecAccessRequest',
+        },
+        'execaccessrequests',
+        '; the gateway ends its sessions',
+      ],
+    ];
+    for (const [object, plural, sessions] of cases) {
+      await open({ [plural]: [object] });
+      assert.ok((await cluster.run(['drop', 'a'])).stdout.endsWith(`/a dropped${sessions}\n`));
+      const revoked = `/a revocation requested; the server closes the access${sessions}\n`;
+      assert.ok((await cluster.run(['revoke', 'a'])).stdout.endsWith(revoked));
+    }
+  });
+
   it('with which code of the reference a request was denied', async () => {
     const conditions = [
       { type: 'AccessApproved', status: 'False', reason: 'Denied', message: 'carol denied the request' },
