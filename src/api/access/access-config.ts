@@ -214,7 +214,7 @@ const session = Type.Object(
   {
     via: Type.Union([Type.Literal('Direct'), Type.Literal('Gateway')], {
       description:
-        'Direct: users call the API server for the pod, and open sessions outlive the grant. Gateway: users reach the pod only through the gateway, which ends their sessions with the grant.',
+        'Direct: users call the API server for the pod, and open sessions in a pod of a workload outlive the grant. Gateway: users reach the pod only through the gateway, which ends their sessions with the grant.',
       default: 'Direct',
     }),
     idleAfter: Type.Optional(

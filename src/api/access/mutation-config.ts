@@ -6,7 +6,7 @@ const argv = (description: string) => Type.Optional(listOf(Type.String({ maxLeng
 const keep = (fields: string) =>
   Type.Optional(
     Type.Boolean({
-      description: `Whether the access pod keeps ${fields} of the workload. Without controllerTargetMutationConfig, it keeps them.`,
+      description: `Whether the access pod keeps ${fields}. Without controllerTargetMutationConfig, it does.`,
       default: false,
     }),
   );
@@ -116,7 +116,7 @@ export const controllerTargetMutationConfig = Type.Object(
     keepLivenessProbe: keep('the liveness probe of the default container'),
     keepReadinessProbe: keep('the readiness probe of the default container'),
     keepStartupProbe: keep('the startup probe of the default container'),
-    keepTopologySpreadConstraints: keep('the topology spread constraints'),
+    keepTopologySpreadConstraints: keep('the topology spread constraints of the workload'),
     patchSpecOperations: Type.Optional(
       listOf(patchOperation, 128, {
         description: 'A JSON patch over the pod template (metadata and spec), applied after all other fields.',

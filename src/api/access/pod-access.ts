@@ -43,7 +43,7 @@ export const podAccessTemplateKind = defineKind({
       allowedSelectors: Type.Optional(
         listOf(selectorReference, 64, {
           description:
-            'Objects of the namespace that may select the access pod by labels that this template sets. If a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods is not listed and would select the pod by them, the server denies the request.',
+            'Objects of the namespace that may select the access pod by its labels. If a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods is not listed and would select the pod by labels that this template sets, the server denies the request.',
         }),
       ),
       maxStorage: Type.Optional(
