@@ -16,8 +16,10 @@ export const requestCodes = {
   // In the codes, a stamp is the signature in `spec.requester`, or in a vote or an extension. Codes keep their names.
   StampMissing: {
     audience: 'requester',
-    meaning: 'The request was created while the webhooks were not registered, or the CRDs are older than the server.',
-    remedy: 'An operator applies the CRDs and the webhook configurations; then create a new request.',
+    meaning:
+      'The request, vote, claim, or extension has no signature. The API server did not call the webhooks, for example because the chart value `namespaces` does not list the namespace, or the CRDs are older than the server.',
+    remedy:
+      'An operator applies the CRDs and the webhook configurations, or adds the namespace to `namespaces`. Then create the request or vote, claim, or extend again.',
   },
   StampInvalid: {
     audience: 'operator',
