@@ -50,7 +50,7 @@ export interface Config {
   readonly pollingMs: number;
   /** Resources that providers may bind into this cluster, as `<resource>.<group>`; undefined: any. */
   readonly bindable: readonly string[] | undefined;
-  /** Whether the binding feature logs its writes instead of sending them. */
+  /** Whether the binding feature changes nothing, and logs what it would write. */
   readonly dryRun: boolean;
   /** Namespaces that the server may create in this cluster for providers; undefined: any. */
   readonly bindableNamespaces: readonly string[] | undefined;

@@ -221,7 +221,7 @@ const binding = {
   'dry-run': {
     type: trueOrFalse,
     fallback: 'false',
-    help: 'Log each write instead of sending it, and take no Lease. Only if binding runs alone.',
+    help: 'Change nothing: log what binding would write, and take no Lease. Only if binding runs alone.',
   },
 } as const satisfies FlagTable;
 
