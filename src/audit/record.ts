@@ -71,7 +71,7 @@ export interface AuditRecord {
   readonly duration?: string;
   /** The requested pod. */
   readonly target?: string;
-  /** The requested beginning, as written. */
+  /** The requested start, as written. */
   readonly startAt?: string;
   /** True if the request asks for emergency access. */
   readonly emergency?: boolean;
@@ -80,8 +80,8 @@ export interface AuditRecord {
   /** The votes that approved a grant, ended access, or reviewed an emergency. */
   readonly votes?: readonly AuditVote[];
   /**
-   * Name of the access request whose grant allowed the user to enter the pod. If no grant allowed it, the request that owns the access pod.
-   * It is in the object's namespace.
+   * Name of the access request, in the object's namespace, whose grant allowed the user to enter the pod or opened the session. If no grant
+   * allowed it, the request that owns the access pod.
    */
   readonly request?: string;
   /** The pod that was opened or entered. */

@@ -29,8 +29,8 @@ const UNSEGMENTED_PATHS_MS = 15 * 60_000;
 const APPEND_BEFORE_END_MS = 5 * 60_000;
 
 /**
- * Creates a random segment. `nowMs`: epoch ms. `isUpgrade`: whether replicas may still run that do not answer paths with a segment of the
- * Secret, because they are of a version without segments or have their certificate from files.
+ * Creates a random segment. `nowMs`: epoch ms. `isUpgrade`: whether replicas may still run that do not answer paths with this segment,
+ * because they are of a version without segments or have their certificate from files.
  */
 export function newSegment(nowMs: number, isUpgrade: boolean): PathSegment {
   return {

@@ -39,7 +39,7 @@ export const frontProxyOf = (store: Store<FrontProxy>): FrontProxy | undefined =
 export function frontProxyProblem(store: Store<FrontProxy>): string | undefined {
   const settings = frontProxyOf(store);
   if (settings) return settings.problem;
-  return `ConfigMap ${keyOf(source)} does not exist or was not read; the ServiceAccount of the gateway must be allowed to watch it`;
+  return `ConfigMap ${keyOf(source)} does not exist or was not read; check that it exists, and that the ServiceAccount of the gateway may watch it`;
 }
 
 function readFrontProxy(object: KubeObject): FrontProxy {

@@ -60,7 +60,7 @@ export class PublicKeys implements GrantProof {
   problem(): string | undefined {
     const list = this.store.get(this.#key);
     if (list && !list.isEmpty) return undefined;
-    return `ConfigMap ${this.#key} does not exist or lists no public key; the server writes it when it first runs the access feature`;
+    return `ConfigMap ${this.#key} does not exist, was not read, or lists no public key; the server writes it when it first runs the access feature; check that the ServiceAccount of the gateway may watch it`;
   }
 
   endMs(request: RequestView): number | undefined {

@@ -117,9 +117,9 @@ interface KubeconfigSource {
   readonly issue: () => Promise<IssuedKubeconfig>;
 }
 
-/** Share of its lifetime after which a kubeconfig is replaced. The old one stays valid for the rest. */
+/** Share of the lifetime of a kubeconfig after which the component replaces it. The old kubeconfig stays valid for the rest. */
 const rotationShare = 0.6;
-/** Full width of the spread around that share: 55 to 65 %. It keeps kubeconfigs that were issued together from being replaced together. */
+/** Full width of the spread around that share: 55 to 65 %. It spreads the replacements of kubeconfigs that were issued together. */
 const rotationSpread = 0.1;
 
 /**

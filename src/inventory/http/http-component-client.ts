@@ -220,7 +220,7 @@ function readAnswer(
   if (status === 200) return fromJson(body, (answer) => outcomeReply(answer, request));
   const rejectedPart = rejectedParts[status];
   if (rejectedPart !== undefined) {
-    // Servers of HTTPS answer 400 to plain HTTP.
+    // Some HTTPS servers, such as those in Go, answer 400 to plain HTTP.
     const orTls = status === 400 && protocol === 'http:' ? '; if it serves HTTPS, start endpoint.url with https' : '';
     return {
       kind: 'failed',

@@ -59,8 +59,8 @@ export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhe
 }
 
 /**
- * Watches objects in managed clusters and in the management cluster, by entry. If too many managed clusters are wanted, closes (evicts) the
- * watches of the cluster whose last change is oldest. `problem` explains unhealthy and evicted watches.
+ * Watches objects in managed clusters and in the management cluster, by entry. To watch another cluster at the maximum number, closes
+ * (evicts) the watches of the cluster whose last change, or start, is oldest. `problem` explains unhealthy and evicted watches.
  */
 export class RemoteHub implements RemoteWatcher {
   readonly #options: RemoteHubOptions;

@@ -18,7 +18,7 @@ interface ManagedClusterOptions {
 
 /** A watch is unhealthy if it fails for longer than this, milliseconds. */
 const MAX_FAILING_MS = 10_000;
-/** A watch is unhealthy if its first list takes longer than this, milliseconds. */
+/** A watch is unhealthy if it has no complete list this long after the server connected to the cluster, milliseconds. */
 const MAX_FIRST_LIST_MS = 45_000;
 /** A watch is unhealthy if its age (`Store.ageMs`) exceeds this, milliseconds. While the cluster answers, the age stays below 30 s. */
 const MAX_SILENCE_MS = 60_000;
@@ -63,7 +63,7 @@ export class ManagedClusterWatches {
     }
   }
 
-  /** Connects to the cluster, or reconnects with a new kubeconfig. Resolves after one attempt; retries a failed one in the background. */
+  /** Connects, or reconnects, with the current kubeconfig. Resolves after one attempt; retries a failed attempt in the background. */
   async open(): Promise<void> {
     this.#cancelRetry();
     const attempt = ++this.#attempt;

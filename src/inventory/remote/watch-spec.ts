@@ -54,7 +54,7 @@ export interface WatchedObject extends Projected {
   readonly digest: string;
 }
 
-/** Constant functions, because watches share a connection only if their projections are identical. */
+/** Constant functions, because watches share a store only if their projections are identical. */
 const projections: Readonly<Record<RemoteWatch['fields'], (object: KubeObject) => WatchedObject | undefined>> = {
   metadata: (object) => projectWatched(object, ({ metadata: { labels, annotations } }) => [labels, annotations]),
   // A kind without a generation: everything except metadata and status.
