@@ -100,9 +100,11 @@ function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
   };
 }
 
-/** `Expired` or `Revoked` after an end without a denial; else `Denied`, with the reason of the condition in the message. */
+/** `Expired` or `Revoked` after an end without a denial; else `Denied`, with the code of the denial in the message. */
 function finalSummary(condition: Condition): { readonly reason: string; readonly message: string } {
   const { reason, message } = condition;
   if (isEnd(condition) && reason !== tooLateReason) return { reason: outcomeOf(reason), message };
-  return { reason: 'Denied', message: reason === 'Denied' ? message : `${reason}: ${message}` };
+  const [code = reason] =
+    Object.entries(conditionOfCode).find(([, [type, ofCode]]) => type === condition.type && ofCode === reason) ?? [];
+  return { reason: 'Denied', message: code === deniedReason ? message : `${code}: ${message}` };
 }

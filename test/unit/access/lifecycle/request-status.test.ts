@@ -230,6 +230,7 @@ describe('the status of a request', () => {
     ['TemplateNotReady', 'TargetTemplateExists=False TemplateNotReady'],
     ['InvalidDuration', 'AccessDurationsValid=False NotAcceptable'],
     ['TooLate', 'AccessStillValid=False Timeout'],
+    ['VoteDenied', 'AccessApproved=False Denied'],
     ['NotEligible', 'AccessResourcesCreated=False NotEligible'],
     ['NameCollision', 'AccessResourcesCreated=False NameCollision'],
   ];
@@ -237,9 +238,8 @@ describe('the status of a request', () => {
     it(`reports the permanent ${code} as ${expected}`, () => {
       const status = deniedStatus(requestView(), { code, message: 'why', status: 403 }, denied, createdAtMs);
       assert.deepEqual(details(status), [expected]);
-      const reason = expected.split(' ')[1];
       assert.deepEqual(summed(status), ['Ready=False Denied', 'Stalled=True Denied']);
-      assert.equal(status.conditions.find(({ type }) => type === 'Ready')?.message, `${reason}: why`);
+      assert.equal(status.conditions.find(({ type }) => type === 'Ready')?.message, `${code}: why`);
       assert.equal(status.ready, false);
       assert.equal(isDeniedOrEnded(written(requestView(), status)), true);
     });
