@@ -85,7 +85,9 @@ function problemOfApiError(error: ApiError): Problem {
   return new Problem(exits.failed, plainMessage(error.message));
 }
 
-/** The API server denied a call: by RBAC, by a policy, or by a webhook. The message of a policy or webhook begins with a code. */
+/**
+ * The API server denied a call: by RBAC, by a policy, or by a webhook. The message of a policy or webhook of drawbridge begins with a code.
+ */
 function denialOf(message: string): Problem {
   const denial = plainMessage(message);
   const byRbac = /^.* is forbidden: User "/.test(denial);

@@ -41,7 +41,10 @@ export interface RecordedGrant {
  */
 const TOLERANCE_MS = 10_000;
 
-/** Codes of denials that depend only on the template and the request. Any other denial depends on facts that the journal does not have. */
+/**
+ * Codes of denials that depend only on the template, the request, and its requester. Other denials can depend on facts that the journal
+ * does not have.
+ */
 const templateCodes: readonly string[] = [
   'NotEligible',
   'EmergencyNotAllowed',

@@ -61,7 +61,7 @@ const temporary: readonly string[] = [
   shortenedCondition,
   ...Object.values(summaryConditions),
 ];
-/** Reasons of the condition Ready of a request whose access has ended. */
+/** Reasons of the condition Ready of a request that has ended. */
 const endReasons: readonly string[] = ['Revoked', 'Expired'];
 const deniedReasons: readonly string[] = ['Denied'];
 
@@ -143,7 +143,7 @@ export function stateText(request: KubeObject): string {
 const isEnd = ({ type }: ReadCondition, { grant }: RequestStatus): boolean =>
   grant !== undefined && type === requestConditions.accessStillValid;
 
-/** Whether the request was denied, or its access has ended and is closed. */
+/** Whether the request was denied or has ended, so that the server has closed its access. */
 export const isFinal = (state: State): boolean => state === 'Denied' || state === 'Ended';
 /** Whether the request can no longer open access. Access that is open may last until the server closes it. */
 export const cannotOpen = (state: State): boolean => isFinal(state) || state === 'Ending';

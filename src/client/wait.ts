@@ -27,8 +27,8 @@ export interface WaitOptions {
 
 /**
  * Shows progress until `done` returns a result, and resolves to it. Rejects with a Problem if the request is denied or ends, after the
- * timeout, or if the signal of `context` aborts. After a timeout or an abort the request stays, and the message has the commands to wait
- * again and to withdraw it.
+ * timeout, or if the signal of `context` aborts; also rejects as `follow` does. After a timeout or an abort the request stays, and the
+ * message has the commands to continue.
  */
 export async function waitFor(
   context: Context,

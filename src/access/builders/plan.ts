@@ -101,7 +101,7 @@ export const targetNotFound = (
   status: 404,
 });
 
-/** The fields of a request that builders use. */
+/** What identifies a request in a plan. */
 export interface RequestIdentity {
   readonly namespace: string;
   readonly name: string;

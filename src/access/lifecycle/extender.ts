@@ -28,7 +28,9 @@ type Decision =
 /** Extends open access: a signed entry in `status.extensions` moves its end. The Pod, the Role, and the RoleBinding do not change. */
 export class Extender {
   readonly #deps: ExtenderDeps;
-  /** By request uid: the last extension in the journal, as `number expiresAt`, so that a retry adds no second line. */
+  /**
+   * By request uid: the last extension that this process wrote to the journal, as `number expiresAt`, so that a retry adds no second line.
+   */
   readonly #journaled = new Map<string, string>();
 
   constructor(deps: ExtenderDeps) {

@@ -43,7 +43,7 @@ export class Granter {
   readonly #deps: GranterDeps;
   /** By request uid: the children that this process created or adopted. Used until the status lists them; `forget` removes them. */
   readonly #opened = new Map<string, OpenedGrant>();
-  /** uids of requests whose grant is in the journal, so that a retry adds no second line. */
+  /** uids of requests whose grant this process has written to the journal, so that a retry adds no second line. */
   readonly #journaled = new Set<string>();
 
   constructor(deps: GranterDeps) {

@@ -41,7 +41,7 @@ export function withoutExecViolations({ exec = true, rules = [] }: RuleConfig): 
 
 /** The rules for the Role of a grant: `rules`, each limited to the pod by resourceNames. */
 export const confinedTo = (pod: string, rules: readonly TemplateRule[]): GrantedRule[] =>
-  // A policy admits each group only once.
+  // The admission policy `drawbridge-server` compares apiGroups with a list of one group.
   rules.map(({ apiGroups, resources, verbs }) => ({
     apiGroups: [...new Set(apiGroups)],
     resources,

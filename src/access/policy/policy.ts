@@ -115,7 +115,7 @@ function explainRule<Input>(name: string, rule: Rule<Input>, input: Input): Expl
   return { rule: name, verdict: 'pass', requirement };
 }
 
-/** Maximum length of a warning, characters. If all of an answer have more than 4,096, `encodeAnswer` cuts each to less. */
+/** Maximum length of a warning, characters. If those of an answer have more than 4,096 together, `encodeAnswer` cuts each to 256. */
 const MAX_WARNING = 1024;
 
 /**

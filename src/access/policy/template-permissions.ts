@@ -26,14 +26,14 @@ export const handsOutPrivilege = (spec: TemplateSpec): boolean => own(spec, 'all
 /** The parts of a template that determine its permissions. */
 export type GrantingTemplate = Pick<TemplateInput, 'kind' | 'name' | 'spec'>;
 
-/** All permissions that a template hands out: the rules of its grants, and those to create its objects. Its author must hold them all. */
+/** All permissions that a template hands out: the rules of its grants, and `permissionsToCreate`. Its author must hold them all. */
 export function permissionsHandedOut(template: GrantingTemplate): Permission[] {
   return [...permissionsOnAllPods(rulesOf(template.spec.accessConfig)), ...permissionsToCreate(template)];
 }
 
 /**
  * The permissions that let a caller use the template without being in an allowed group: exec (which stands for the rules of every grant),
- * the rules that the template adds, and the permissions to create its objects. If the template excludes exec, reading pods replaces it.
+ * the rules that the template adds, and `permissionsToCreate`. If the template excludes exec, reading pods replaces it.
  */
 export function permissionsToHold(template: GrantingTemplate): Permission[] {
   const { accessConfig } = template.spec;
@@ -42,7 +42,9 @@ export function permissionsToHold(template: GrantingTemplate): Permission[] {
   return [...permissionsOnAllPods(rules), ...permissionsToCreate(template)];
 }
 
-/** The permissions to create the objects that the server creates for a template, and to set `allowPrivilegedPod`. */
+/**
+ * The permission to create the Pod of a grant, if it has one, and the verb `allow-privileged` if the template sets `allowPrivilegedPod`.
+ */
 function permissionsToCreate({ kind, name, spec }: GrantingTemplate): Permission[] {
   const permissions: Permission[] = [];
   const { createsPod, template } = accessOfTemplate(kind);

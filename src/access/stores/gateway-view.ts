@@ -13,7 +13,7 @@ export interface GatewayView extends Projected {
   readonly reason: string;
 }
 
-/** The store with the APIService of the gateway, or without any object. */
+/** What the store of the gateway lists: its APIService, if it exists. */
 export const gatewaySpec: StoreSpec<GatewayView> = {
   resource: apiServices,
   fieldSelector: `metadata.name=${gatewayApiService}`,

@@ -99,7 +99,7 @@ export class TemplatePlans {
     );
   }
 
-  /** Which workload the template can name instead of one that does not exist; undefined if the name does not tell. */
+  /** Which workload the template can name instead of one that does not exist; undefined if no workload and no Pod has the name. */
   #remedyFor(ref: TargetRef, namespace: string): string | undefined {
     const workloads = this.#deps.stores.workloadsIn(namespace);
     const other = workloads.find(({ name }) => name === ref.name);
@@ -137,7 +137,10 @@ export class TemplatePlans {
   }
 }
 
-/** Checks the access command by the workload, although a request with an invalid one opens access: its message would lack the command. */
+/**
+ * Checks the access command by the workload, although a request with an invalid one opens access: the status of the request would not have
+ * the command.
+ */
 function planExec(
   { namespace, spec: { accessConfig } }: PlannedTemplate,
   workload: WorkloadView | undefined,

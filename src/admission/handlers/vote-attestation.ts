@@ -17,9 +17,9 @@ type Ports = Pick<AdmissionPorts, 'clock' | 'signVote' | 'votedRequest' | 'voted
 
 /**
  * Mutating webhook of votes: writes the voter, the uid of the request, and the version of the template, and signs the vote. It names the
- * vote after the request, the voter, the question, and the decision, and makes the request its owner. A dry run gets no signature. Denies a
- * vote whose request or, except for a review, template does not exist, because it could not sign it. Also denies a vote that the user has
- * already cast: the API server would reject its name, and not mention the earlier vote.
+ * vote (`voteName`), and makes the request its owner. A dry run gets no signature. Denies a vote whose request or, except for a review,
+ * template does not exist, because it could not sign it. Also denies a vote that the user has already cast: the API server would reject its
+ * name, and not mention the earlier vote.
  */
 export function attestVote(ports: Ports): Handler {
   return {

@@ -35,7 +35,7 @@ export const approve: Command = {
   name: 'approve',
   summary: 'Approve a request, an extension, or the review of an emergency',
   details:
-    'Your vote counts for this request, and for one version of its template: the version of --template-version, which show prints. Default: the current version; if the template was changed after the request was created, the flag is required. A vote cannot be changed; to take back an approval, deny the request.',
+    'An approval of access or of an extension counts for this request, and for one version of its template: the version of --template-version, which show prints. Default: the current version; if the template was changed after the request was created, the flag is required. A vote cannot be changed; to take back an approval, deny the request.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [
     { name: 'max', value: 'DURATION', help: 'The longest duration that you approve.' },

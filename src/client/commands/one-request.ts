@@ -32,7 +32,7 @@ import { printAccess } from './request.ts';
 const timeout = {
   name: 'timeout',
   value: 'DURATION',
-  help: 'Stop waiting after this time, with exit code 4.',
+  help: 'Stop waiting after this time, with exit code 4. Default: no limit.',
 } as const;
 
 export const get: Command = {
@@ -79,7 +79,10 @@ export const exec: Command = {
     'Waits until access is open, then runs kubectl exec with the same connection. The exit code is then that of the command. The default command is /bin/sh.',
   args: [requestArgument],
   rest: 'COMMAND',
-  flags: [timeout, { name: 'container', short: 'c', value: 'NAME', help: 'The container. Default: that of kubectl.' }],
+  flags: [
+    timeout,
+    { name: 'container', short: 'c', value: 'NAME', help: 'The container. Default: the one that kubectl chooses.' },
+  ],
   examples: ['exec payments-shell-x7k2p', 'exec payments-shell-x7k2p -- ls /tmp'],
   async run(context) {
     const timeoutMs = context.args.durationMs('timeout');
@@ -168,7 +171,7 @@ export async function endRequest(
 export const start: Command = {
   name: 'start',
   summary: 'Begin access that was approved and waits for you',
-  details: 'Only for templates with claimWithin. The duration of access counts from now.',
+  details: 'Only for templates with claimWithin. The duration of access counts from its opening.',
   args: [requestArgument],
   flags: [timeout],
   examples: ['start payments-shell-x7k2p'],

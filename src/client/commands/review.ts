@@ -127,7 +127,7 @@ const reviewTable: Presentation<Row> = {
   name: ({ who }) => who,
 };
 
-/** The changed template. Rejects with a Problem if the server would not accept it. */
+/** The changed template. Rejects with a Problem if it violates the schema or `templatePolicy`. */
 async function readTemplate(file: string, args: Args): Promise<ReviewedTemplate> {
   const object = await parseFile(file);
   const kind = templateKinds.find((one) => one === own(object, 'kind'));

@@ -20,7 +20,9 @@ export const use: Command = {
   details:
     'Waits until access is open, then writes a file with a context for it to ~/.kube/drawbridge, and prints the line that selects the context in a shell. The file has no credentials, so the line also names your kubeconfig.',
   args: [requestArgument],
-  flags: [{ name: 'timeout', value: 'DURATION', help: 'Stop waiting after this time, with exit code 4.' }],
+  flags: [
+    { name: 'timeout', value: 'DURATION', help: 'Stop waiting after this time, with exit code 4. Default: no limit.' },
+  ],
   examples: ['use payments-shell-x7k2p', 'use payments-logs-k2m4x --timeout 10m'],
   async run(context) {
     const { args, io, clock } = context;
