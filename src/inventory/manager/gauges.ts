@@ -1,5 +1,6 @@
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Metrics } from '../../observe/metrics.ts';
+import type { KeyState } from '../core/key-state.ts';
 import type { LastOutcome } from '../core/run-record.ts';
 import type { Entry } from '../entry.ts';
 import type { InventoryStore } from '../ports.ts';
@@ -25,8 +26,13 @@ type Collect = Parameters<Metrics['collected']>[1];
 export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): void {
   const { entries, loops, breakers, clock, watchAgeMs } = deps;
   const all = (): Iterable<KeyLoop> => loops()?.all() ?? [];
-  const isQueued = ({ state }: KeyLoop): boolean =>
-    state.phase === 'queued' && (state.pending?.dueAt ?? Number.POSITIVE_INFINITY) <= clock.monotonic();
+  const waits = (): readonly Wait[] => {
+    const now = clock.monotonic();
+    return [...all()].flatMap(({ state, lane }) => {
+      const dueAt = dueAtOf(state);
+      return dueAt <= now ? [{ lane, ms: now - dueAt }] : [];
+    });
+  };
   const gauge = (name: string, help: string, labels: readonly string[], collect: Collect) =>
     metrics.collected({ name, help, labels }, collect);
   gauge(
@@ -35,7 +41,7 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
     ['lane'],
     (set) => {
       const depths = laneNames.map(() => 0);
-      for (const loop of all()) if (isQueued(loop)) depths[loop.lane] = (depths[loop.lane] ?? 0) + 1;
+      for (const { lane } of waits()) depths[lane] = (depths[lane] ?? 0) + 1;
       for (const [lane, depth] of depths.entries()) set({ lane: laneName(lane) }, depth);
     },
   );
@@ -43,11 +49,7 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
     'drawbridge_inventory_oldest_queued_seconds',
     'Longest time that a due run has waited for its start.',
     [],
-    (set) => {
-      const now = clock.monotonic();
-      const waits = [...all()].filter(isQueued).map(({ state }) => now - (state.pending?.dueAt ?? 0));
-      set({}, waits.reduce((longest, ms) => Math.max(longest, ms), 0) / 1000);
-    },
+    (set) => set({}, waits().reduce((longest, { ms }) => Math.max(longest, ms), 0) / 1000),
   );
   gauge(
     'drawbridge_inventory_notready_entries',
@@ -86,6 +88,20 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
   gauge('drawbridge_inventory_entry_bytes', 'Size of the largest entry. The limit is 65,536 bytes.', [], (set) =>
     set({}, largest(entries.list())),
   );
+}
+
+/** A due run that has not started. */
+interface Wait {
+  readonly lane: number;
+  /** Time since it was due, milliseconds. */
+  readonly ms: number;
+}
+
+/** When the next run of a key is due, monotonic milliseconds; Infinity during a run, and if none follows. */
+function dueAtOf({ phase, pending, wake }: KeyState): number {
+  if (phase !== 'queued' && phase !== 'idle') return Number.POSITIVE_INFINITY;
+  const pendingAt = phase === 'queued' ? pending?.dueAt : undefined;
+  return Math.min(pendingAt ?? Number.POSITIVE_INFINITY, wake?.at ?? Number.POSITIVE_INFINITY);
 }
 
 function largest(entries: Iterable<Entry>): number {

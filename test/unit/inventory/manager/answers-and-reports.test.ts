@@ -225,6 +225,25 @@ describe('the metrics of runs', () => {
     assert.equal(await value('oldest_queued_seconds'), 0);
   });
 
+  it('count runs that wait for a slot after their interval', async () => {
+    let callMs = 0;
+    const { clock, inventory, manager } = await memoryStage(
+      [{ name: 'network', maxConcurrent: 1, intervalSeconds: 60, timeoutSeconds: 30 }],
+      { network: (_request, signal) => sleep(clock, callMs, signal).then(() => done()) },
+    );
+    open.push(manager);
+    for (let i = 0; i < 3; i++) inventory.create({ name: `e${i}` });
+    await clock.advance(40_000);
+    const value = async (name: string, labels = '') =>
+      (await manager.metric(`drawbridge_inventory_${name}`)).get(labels);
+    assert.equal(await value('queue_depth', '{lane="time"}'), 0);
+    callMs = 25_000;
+    await clock.advance(30_000);
+    assert.equal(manager.calls.length, 4);
+    assert.equal(await value('queue_depth', '{lane="time"}'), 2);
+    assert.ok(((await value('oldest_queued_seconds')) ?? 0) > 1);
+  });
+
   it('count no conflict while the API server is unavailable', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network' }]);
     open.push(manager);
