@@ -29,23 +29,20 @@ export interface KeyState {
   /** Time, in monotonic milliseconds, and reason of the next run if no trigger starts one earlier. Undefined during a run. */
   readonly wake: { readonly at: number; readonly reason: TriggerReason } | undefined;
   /**
-   * Deadline of the current run, monotonic milliseconds. Undefined without a run. A `dequeued` event before the deadline only enqueues the
-   * key again.
+   * Deadline of the current run, monotonic milliseconds. Undefined outside of the phases `running` and `draining`. A `dequeued` event
+   * before the deadline only enqueues the key again.
    */
   readonly deadlineAt: number | undefined;
-  /**
-   * Heartbeat timeout that set the deadline, milliseconds. Undefined without one: no run, no answer 202 yet, or another process started the
-   * run.
-   */
+  /** Heartbeat timeout of the last answer 202 or heartbeat of the last started run, milliseconds; undefined before this process got one. */
   readonly heartbeatTimeoutMs: number | undefined;
   /** The outcome whose outputs the server is writing. */
   readonly outcome: OutcomeWithOutputs | undefined;
   /**
-   * Time of the last start, monotonic milliseconds. Undefined before the first start. The next start is at least 200 ms later, or more in a
-   * livelock.
+   * Time of the last start, monotonic milliseconds; an estimate if another process started the run. Undefined before the first start. The
+   * next start is at least 200 ms later, or more in a livelock.
    */
   readonly lastStart: number | undefined;
-  /** Starts of the last 10 minutes, at most 64, for livelock detection. Consecutive starts with the same digest count as one. */
+  /** Starts by this process, at most 64, for livelock detection. Consecutive starts with the same digest count as one. */
   readonly recentStarts: readonly RecentStart[];
   /**
    * During the current run, the inputs differed from those at its start. The component may have read them, so it must run again, even if
@@ -54,7 +51,7 @@ export interface KeyState {
   readonly inputsChanged: boolean;
   /** Since the last start, the server saw that a missing input did not hold. Used only after MissingAlreadySatisfied. */
   readonly sawMissing: boolean;
-  /** The rejected reports of the last started run; undefined if it has none, or if another process started it. */
+  /** The reports of the last started run that this process rejected; undefined if there are none. */
   readonly rejectedReport: RejectedReport | undefined;
   /** The status that was last reported; undefined before the first report. */
   readonly status: KeyStatus | undefined;
@@ -81,12 +78,12 @@ export interface RecentStart {
   readonly monotonicMs: number;
 }
 
-/** Why a run of this process was started. */
+/** Why this process started a run. */
 interface RunCause {
   readonly digest: string;
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;
-  /** Values of the record before the start. The server restores them if it could not call the component. */
+  /** Values of the record before the start. The server restores them if it does not call the component. */
   readonly before: Pick<RunRecord, 'inputsDigest' | 'operation'>;
 }
 
@@ -102,10 +99,7 @@ export interface Inputs {
   readonly mayRun: { readonly may: 'reconcile' | 'delete' } | { readonly may: 'no'; readonly why: NotRunReason };
 }
 
-/**
- * Why a component may not run for an entry; values of `reason` in the entry's status. `Suspended` appears there only if the component is
- * not Done, and not running.
- */
+/** Why a component may not run for an entry; also values of `reason` in the entry's status. */
 export type NotRunReason =
   | 'Suspended'
   | 'Disabled'
@@ -149,9 +143,9 @@ export type KeyEvent =
       readonly kind: 'applied';
       readonly problem: { readonly code: string; readonly message: string } | undefined;
     } & WithInputs)
-  /** The call timed out, or its answer was invalid, incomplete, or had an unexpected status. The component may have run. */
+  /** The call failed, or its answer is unusable (`CallFailureCode`). The component may have run. */
   | ({ readonly kind: 'callFailed'; readonly code: string; readonly message: string } & WithInputs)
-  /** The component did not run: it answered 429 or 503, or the server could not reach it. */
+  /** The component did not run: it answered 429 or 503 (`Busy`), or the server could not reach it. */
   | ({
       readonly kind: 'notAccepted';
       readonly code: NotAcceptedCode;

@@ -14,10 +14,7 @@ export interface RunRecord
   readonly entry: EntryRef;
   /** Reasons of the last started run, at most `maxReasons`. */
   readonly reasons: readonly string[];
-  /**
-   * Digest of the inputs of the last started run. Undefined if the inputs changed during that run, or if no run has ended and the server
-   * undid its start.
-   */
+  /** Digest of the inputs of the last run whose start the server did not undo. Undefined without one, or if they changed during that run. */
   readonly inputsDigest: string | undefined;
   /** ID of the token that may write. Undefined outside of phase Running, and once the deletion of the entry has revoked it. */
   readonly credentialId: string | undefined;

@@ -65,7 +65,7 @@ export function maxDelayMs(
   { seq, attempt, lastOutcome }: Pick<RunRecord, 'seq' | 'attempt' | 'lastOutcome'>,
   registration: Pick<Registration, 'intervalMs' | 'retry'>,
 ): number {
-  // The component did not accept the last call, or the server canceled the start.
+  // The component did not accept the last call, or the server made no call after the last start.
   if (lastOutcome?.seq !== seq || wasNotAccepted(lastOutcome.reason)) return maxRetryAfterMs;
   const { outcome } = lastOutcome;
   // `attempt` already includes the last outcome.
@@ -74,8 +74,8 @@ export function maxDelayMs(
 }
 
 /**
- * Milliseconds until the server repeats a call that was not accepted; the circuit breaker may delay it further. `retryAfterMs`: from
- * Retry-After; undefined without that header.
+ * Milliseconds until the server repeats a call that was not accepted or not made; the circuit breaker may delay it further.
+ * `retryAfterMs`: minimum; undefined if the answer had no Retry-After.
  */
 export const notAcceptedDelayMs = (retryAfterMs: number | undefined, random: Random): number =>
   Math.round(Math.max(Math.min(retryAfterMs ?? 0, maxRetryAfterMs), random() * 1000));

@@ -13,8 +13,8 @@ export const lanes = {
 export type Lane = (typeof lanes)[keyof typeof lanes];
 
 /**
- * Reasons for a run. Records, logs, Events, and requests contain them, with details after a colon:
- * `InputChanged:/status/outputs/network/vnetName`. docs/reference/run-reasons.md lists them.
+ * Reasons for a run. Records, logs, and requests contain them, with details after a colon: `InputChanged:/status/outputs/network/vnetName`.
+ * Events have `whyText`. docs/reference/run-reasons.md lists them, except `LeaseOver`.
  */
 export const triggerReasons = {
   created: 'Created',
@@ -42,7 +42,7 @@ export type TriggerReason = (typeof triggerReasons)[keyof typeof triggerReasons]
 export interface Trigger {
   readonly reason: TriggerReason;
   /**
-   * Details of the reason: the path, or the watched resource; `unwatched` if the watches are unhealthy. Undefined if the reason needs none.
+   * Details of the reason: the path, or the watched resource; `unwatched` if the watches are unhealthy. Undefined if there are none.
    */
   readonly detail: string | undefined;
   readonly lane: Lane;
@@ -142,7 +142,7 @@ function withTrigger(pending: PendingTriggers | undefined, trigger: Trigger, now
 export const withTriggers = (pending: PendingTriggers | undefined, triggers: readonly Trigger[], now: Now) =>
   triggers.reduce<PendingTriggers | undefined>((merged, trigger) => withTrigger(merged, trigger, now), pending);
 
-/** Merges triggers by reason text. Above `maxReasons`, first drops triggers that a comparison with the entry finds again. */
+/** Merges triggers with equal reason texts, and keeps at most `maxReasons`: first those of `isKeptFirst`, then the oldest. */
 export function mergeTriggers(existing: readonly Trigger[], added: readonly Trigger[]): readonly Trigger[] {
   const merged = [...existing];
   for (const trigger of added) {

@@ -12,7 +12,7 @@ import { isApplicable, mayRun } from './entry-snapshot.ts';
 export const isContentChanged = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
 
 /**
- * Triggers for one component from a change of an entry: a new force annotation, a changed path that the component reads or waits for, and a
+ * Triggers for one component from a change of an entry: a changed force annotation, a changed path that the component reads or waits for, and a
  * change of what `mayRun` returns. A component may wait until no remaining component reads a path (`noReaders`). Any change of content
  * triggers such a component, because this function does not know the other readers. `isWanted` decides whether a trigger starts a run.
  * `record` is undefined if the component has not run. `contentChanged` is the result of `isContentChanged`, computed once for all

@@ -40,8 +40,8 @@ const statusSpacingMs = 250;
 export class EntryReconciler implements Reconciler {
   readonly #deps: EntryReconcilerDeps;
   /**
-   * By entry UID: the names of the kubeconfig producers when access was last prepared, joined by commas. If the producers change, access is
-   * prepared again.
+   * By entry UID: the names of the kubeconfig producers when this process last prepared the entry, joined by commas. If they change, it
+   * prepares the entry again.
    */
   readonly #prepared = new Map<string, string>();
   /** UIDs of the entries with remote watches. */
@@ -88,7 +88,8 @@ export class EntryReconciler implements Reconciler {
   }
 
   /**
-   * Adds the finalizer, and creates the access objects of components that will start for the first time. Then runs of the entry may start.
+   * Adds the finalizer. Before the first run, and for a kubeconfig producer without a run, creates the access objects of the components that
+   * apply to the entry. Then runs of the entry may start.
    */
   async #prepare(entry: Entry, signal: AbortSignal): Promise<void> {
     const { entries, access, registrations, runs, latestEntries, onPrepared } = this.#deps;

@@ -25,7 +25,7 @@ interface EntryStatusDeps {
   /** Undefined until this replica is the leader and all keys have received their first events. */
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
-  /** Why calls to the component fail; undefined unless its circuit breaker is open. */
+  /** The failed call that opened the circuit breaker of the component; undefined unless it is open. */
   readonly endpointProblem: (component: string) => EndpointProblem | undefined;
   /** Why the remote watches of an entry are unhealthy; undefined if they are healthy, null if it has none. */
   readonly remoteProblem: (entryUid: string) => string | undefined | null;
@@ -128,7 +128,7 @@ function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
     : plainStatus(stateWithoutRun[mayRun.why], mayRun.why);
 }
 
-/** Whether the key waits for its run, or the server calls the component, possibly as the probe of its circuit breaker. */
+/** Whether the key waits for its run, or has one, possibly the probe of its circuit breaker. */
 const isWaiting = ({ phase, stored }: KeyState): boolean =>
   phase === 'queued' || phase === 'starting' || phase === 'running' || stored?.record.heldBy === 'Unreachable';
 
@@ -211,7 +211,7 @@ function notRegisteredStatus(entry: Entry, component: string): KeyStatus {
     : plainStatus('NotApplicable', 'NotRegistered', message);
 }
 
-/** The status that an earlier leader wrote; undefined if there is none. */
+/** The component's status in the entry, which an earlier leader may have written; undefined if there is none. */
 function statusFromEntry(entry: Entry, component: string): KeyStatus | undefined {
   const found = entry.components.find(({ name }) => name === component);
   return (
@@ -273,7 +273,7 @@ export function componentStatuses(
   });
 }
 
-/** States that keep Ready false, worst first. The worst state is the reason of Ready, unless the entry is suspended. */
+/** States that keep Ready false, worst first. The worst state is the reason of Ready, unless `readyOf` has one of the entry itself. */
 const worstFirst: readonly ComponentState[] = [
   'Failed',
   'Retrying',

@@ -214,8 +214,8 @@ export class KeyEventSource implements Source {
   }
 
   /**
-   * Compares the entry with its records, in case events were lost. Has no effect on an idle key whose record covers the entry. Skips keys
-   * that are not idle.
+   * Compares the entry with its records, in case events were lost. Has no effect on an idle key whose record covers the entry. Skips other
+   * keys, except those in phase `gone` whose record they do not know.
    */
   #resync({ ref }: Entry): void {
     const { entries, registrations, runs, loops, onResync } = this.#deps;

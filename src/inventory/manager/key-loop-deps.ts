@@ -32,7 +32,7 @@ export interface KeyLoopDeps {
   readonly callbackUrl: string;
   readonly outputWriter: OutputWriter;
   readonly reporter: RunReporter;
-  /** Backoff of keys whose start, handling, or removal failed. It delays every later enqueue of the key. */
+  /** Backoff of keys whose start, handling, or removal failed. It delays the enqueues that `step` requests. */
   readonly failures: KeyBackoff<KeyMemory>;
   /** Backoff of keys with a stored start whose component the server could not call. */
   readonly uncalled: KeyBackoff<KeyMemory>;

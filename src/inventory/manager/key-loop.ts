@@ -34,7 +34,7 @@ export class KeyLoop {
     return this.#memory.state;
   }
 
-  /** Why the run that the key waits for could not start, if a user must act. */
+  /** Why the run that the key waits for could not start, if the cause has a code, such as `NameTaken`. */
   get startProblem(): { readonly reason: string; readonly message: string } | undefined {
     const isWaiting = this.state.phase === 'queued' || this.state.phase === 'starting';
     return isWaiting ? this.#memory.startProblem : undefined;

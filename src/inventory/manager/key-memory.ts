@@ -19,14 +19,14 @@ export class KeyMemory {
   registration: Registration | undefined;
   /** The active run, once its start is stored or it was adopted. */
   run: CurrentRun | undefined;
-  /** Whether the API server rejected the last write of the record, or its removal. */
+  /** Whether the API server rejected the last write of the record, or the removal of it, of its outputs, or of the component's access. */
   unstored = false;
   /**
    * `retry`: handling an event failed, and the loop will retry the key. `reload`: also, some effects may not have been executed; the loop
    * drops all events until it has reloaded the key from the store. Undefined: nothing failed.
    */
   recovery: 'retry' | 'reload' | undefined;
-  /** Why the last start failed, if a user must act; undefined after a start. */
+  /** Why the last start failed, if the cause has a code, such as `NameTaken`; undefined after a start. */
   startProblem: { readonly reason: string; readonly message: string } | undefined;
   /** The oldest trigger that waits for a run: its lane (`lanes` in core/triggers.ts), and when it arrived, monotonic milliseconds. */
   oldestTrigger: { readonly lane: number; readonly since: number } | undefined;
@@ -67,7 +67,7 @@ export class KeyMemory {
     this.run = new CurrentRun(record, this.registration);
   }
 
-  /** Resets the state, except the status and what livelock detection and spacing need. The store restores the record. */
+  /** Resets the state, except the status and what livelock detection and spacing need. The caller then reads the record from the store. */
   reset(): void {
     const { status, recentStarts, lastStart } = this.state;
     this.state = { ...initialKeyState, status, recentStarts, lastStart };
@@ -97,11 +97,11 @@ interface Start {
   readonly token: IssuedToken;
 }
 
-/** The current run, with the registration at its start. */
+/** The current run, with the registration at its start, or at its adoption. */
 export class CurrentRun {
   readonly seq: number;
   readonly registration: Registration;
-  /** The version of the entry at the start; undefined if another process started the run. */
+  /** The version of the entry at the start; undefined for an adopted run. */
   readonly snapshot: EntrySnapshot | undefined;
   #token: IssuedToken | undefined;
   #pendingToken: IssuedToken | undefined;
@@ -115,7 +115,7 @@ export class CurrentRun {
     this.#credentials = [record.credentialId, record.previousCredential?.id].filter((id) => id !== undefined);
   }
 
-  /** The latest token of the run; undefined if another process issued it. */
+  /** The latest token of the run; undefined for an adopted run until a heartbeat gets one. */
   get token(): IssuedToken | undefined {
     return this.#token;
   }

@@ -9,7 +9,7 @@ import { CurrentRun, type KeyMemory } from './key-memory.ts';
 import { isRetryable } from './retried-writes.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
-/** Effects that must complete before the next effect starts. A rejected `store` counts as complete; the server retries it later. */
+/** Effects that must complete before the next effect starts. If a `store` is rejected, the server skips the later ones, and retries it. */
 type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
 type WriteOf<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
@@ -101,7 +101,7 @@ async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'stor
   return {};
 }
 
-/** Shows a rejected write in the status and retries it until it succeeds, another event replaces the record, or the key is dropped. */
+/** Shows a rejected write in the status and retries it until it succeeds, another event replaces the record, or the key is gone or dropped. */
 function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store'>, message: string): WriteResult {
   const { rejections } = deps;
   const { status } = memory.state;
@@ -137,7 +137,7 @@ async function apply(
   return { event: ({ inputs }) => ({ kind: 'applied', problem, inputs }) };
 }
 
-/** Removes the outputs and the record. If the API server rejects that, shows the problem in the status and retries. */
+/** Removes the outputs and the record, as `OutputWriter.retire` does. If that fails, shows the problem in the status and retries. */
 async function retire(
   deps: KeyLoopDeps,
   memory: KeyMemory,

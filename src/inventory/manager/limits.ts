@@ -33,7 +33,7 @@ export class Limits {
   /** Number of slots by component; `#ofEntry`: by entry UID. */
   readonly #ofComponent = new Map<string, number>();
   readonly #ofEntry = new Map<string, number>();
-  /** Waiting keys, by the component or entry whose limit they reached, then by lane. */
+  /** Waiting keys, by the component or the entry for which they wait, then by lane. */
   readonly #waiting = new Map<string, Set<string>[]>();
 
   constructor(deps: LimitsDeps) {

@@ -22,7 +22,7 @@ interface OutputWriterDeps extends RetryDeps {
   readonly latestEntries: WriteThroughCache<Entry>;
 }
 
-/** Why outputs or a record could not be written or removed. */
+/** Why outputs, a record, or the access of a component could not be written or removed. */
 interface OutputsProblem {
   /** Code of a Violation, or `NotWritten`. */
   readonly code: string;
@@ -50,8 +50,8 @@ export class OutputWriter {
   }
 
   /**
-   * Writes outputs. Resolves to undefined when the entry contains them, otherwise to the problem. Retries like `withRetries`, and rejects
-   * with the reason of `signal` or an error that is not retryable.
+   * Writes outputs. Resolves to undefined when the entry contains them or was deleted, otherwise to the problem. Retries like
+   * `withRetries`, and rejects with the reason of `signal` or an error that is not retryable.
    */
   apply(
     ref: EntryRef,
@@ -111,8 +111,8 @@ export class OutputWriter {
   }
 
   /**
-   * Paths of outputs that no other component with a run record owns. For example, a registration no longer contains the path. Empty if
-   * `status.components` names another component that is not registered.
+   * Paths of outputs that no other component with a run record owns, for example because its registration no longer contains the path.
+   * Empty if `status.components` names another component that is not registered.
    */
   #orphans({ ref, components, content }: Entry, retiring: string): JsonPointer[] {
     const { registrations, runs } = this.#deps;
@@ -147,7 +147,7 @@ export class OutputWriter {
     return this.#withRetries('writing outputs', signal, () => this.#patchStatus(ref, status, signal));
   }
 
-  /** Patches the newest known version or, after a conflict, the live one. Does nothing if the entry was deleted. */
+  /** Patches the newest known version; without one, or after a conflict, the live one. Does nothing if the entry was deleted. */
   async #patchStatus(ref: EntryRef, status: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void> {
     const { entries, latestEntries } = this.#deps;
     const patch = ({ resourceVersion }: Entry): Promise<Entry> =>

@@ -72,9 +72,9 @@ export class RecordWriter {
   }
 
   /**
-   * Stores a record. If the API server rejects the content of the record, stores the record without the component's message and missing
-   * inputs, and with the reason `NotStored`. Resolves to `rejected` after other rejections. Rejects with the reason of `signal`, and with
-   * an error that is not retryable.
+   * Stores a record. If the API server rejects its content, stores it without the message and the missing inputs of the outcome, and with
+   * the reason `NotStored`. Resolves to `rejected` if that is not possible or is rejected, and after other rejections. Rejects with the
+   * reason of `signal`, and with an error that is not retryable.
    */
   async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<StoreResult> {
     const result = await this.#swap(next, base, signal);
@@ -94,7 +94,7 @@ export class RecordWriter {
   }
 }
 
-/** The record without the component's message and missing inputs; undefined if it has none. */
+/** The record without the message and the missing inputs of its last outcome; undefined if it has none. */
 function withoutDetails(record: RunRecord, rejection: ApiError): RunRecord | undefined {
   const { lastOutcome } = record;
   if (!lastOutcome || (lastOutcome.message === undefined && lastOutcome.missing.length === 0)) return undefined;

@@ -62,14 +62,14 @@ function resume(transition: Transition, inputs: Inputs): void {
 
 const progress = ({ phase }: RunRecord): number => ['Running', 'Applying', 'Idle'].indexOf(phase);
 
-/** Whether the record is another version of a later run, or of the same run with at least the same progress. */
+/** Whether the record is of a later run, or another version of the same run with at least the same progress. */
 function isNewer(stored: StoredRecord, current: StoredRecord): boolean {
   if (stored.resourceVersion === current.resourceVersion) return false;
   const { seq } = current.record;
   return stored.record.seq > seq || (stored.record.seq === seq && progress(stored.record) >= progress(current.record));
 }
 
-/** Replaces the state with that of a stored record. `isFirst`: this process knew no record of the key before. */
+/** Replaces the state with that of a stored record. `isFirst`: the state had no record, as after a start or a reload of the key. */
 function adopt(transition: Transition, stored: StoredRecord | undefined, inputs: Inputs, isFirst: boolean): void {
   const { stored: current, deadlineAt } = transition.state;
   // A heartbeat that this process accepted may have extended the deadline beyond the stored one.
@@ -93,7 +93,7 @@ function adopt(transition: Transition, stored: StoredRecord | undefined, inputs:
   }
 }
 
-/** Drops pending triggers that a run of another process made unnecessary. Its record contains the time of the next run. */
+/** Drops pending timers, because a run of another process has ended. Its record contains the time of the next run. */
 function dropTimers(transition: Transition): void {
   const { pending } = transition.state;
   transition.update({ pending: undefined });
@@ -123,8 +123,8 @@ function adoptIdle(transition: Transition, record: RunRecord | undefined, inputs
 const demoteManual = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
 
 /**
- * Adopts an active run that another process started, or that this process stored. On the first record of the key, a run that is synchronous
- * or already reported its outcome ends at once: the process that handled it has ended. Any other run may report until its deadline.
+ * Adopts an active run that another process started, or this process before it lost the state of the key. If `isFirst`, a run that is
+ * synchronous or already reported its outcome ends at once, because no process handles it. Any other run may report until its deadline.
  */
 function adoptRun(
   transition: Transition,

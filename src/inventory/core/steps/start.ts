@@ -31,7 +31,7 @@ export function startIfWanted(transition: Transition, inputs: Inputs): void {
     ({ reason }) => reason !== triggerReasons.inputArrived || mayHaveArrived(inputs, stored?.record),
   );
   if (!triggers.some((candidate) => isWanted(candidate, inputs, stored?.record))) {
-    // The inputs have returned to the inputs of the last run.
+    // For example, the inputs have returned to those of the last run.
     transition.update({ pending: undefined });
     transition.scheduleNext(inputs);
     transition.report(inputs);

@@ -115,7 +115,7 @@ export class Transition {
   }
 }
 
-/** Why no run may start: `heldBy` of a record. The record of an abandoned component is removed. */
+/** Why no run may start: `heldBy` of a record. Undefined for an abandoned component, whose record the server removes. */
 export function heldBy({ mayRun }: Pick<Inputs, 'mayRun'>): RunRecord['heldBy'] {
   return mayRun.may === 'no' && mayRun.why !== 'Abandoned' ? mayRun.why : undefined;
 }

@@ -35,7 +35,7 @@ function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
   return arrived && lastOutcome?.outcome === 'NotReady';
 }
 
-/** False if the last outcome waits for inputs that do not hold. After an outcome without such inputs, the reason of that run may repeat. */
+/** Whether a repeated run may keep the reason `InputArrived`: false if the last outcome waits for inputs that do not hold. */
 export const mayHaveArrived = ({ arrived }: Inputs, record: RunRecord | undefined): boolean =>
   arrived || record?.lastOutcome?.outcome !== 'NotReady';
 
