@@ -54,7 +54,7 @@ export class SelectedObjects {
     return newest;
   }
 
-  /** All keys. A key of an object in both watches comes twice, also in `keysIn` and `keysNamed`. */
+  /** All keys. Yields the key of an object in both watches twice; so do `keysIn` and `keysNamed`. */
   *keys(): Iterable<string> {
     for (const { store } of this.#handles) for (const { key } of store.list()) yield key;
   }

@@ -98,7 +98,7 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
         : 'the provider has not listed its objects yet';
     const remedy =
       provider === 'noSession'
-        ? `correct the Secret ${keyOf(binding.secretRef)} as the condition ${bindConditions.secretValid} says`
+        ? `correct the Secret ${keyOf(binding.secretRef)}; see the condition ${bindConditions.secretValid}`
         : `if that lasts, see the condition ${bindConditions.informersSynced}`;
     return blocked(
       `${why}, so the copies of ${namesOf(toDrain)} there cannot be deleted; ${remedy}; ${orphanHint(binding.name)}`,

@@ -10,7 +10,7 @@ export type Place =
   | { readonly kind: 'at'; readonly key: string; readonly terminating?: boolean }
   /** `namespace` has no service namespace yet. `requested`: its APIServiceNamespace exists. */
   | { readonly kind: 'unmapped'; readonly namespace: string; readonly requested: boolean }
-  /** No copy can exist; `problem` says why, and what to do. */
+  /** No copy can exist. `problem`: why, and what to do. */
   | { readonly kind: 'impossible'; readonly problem: string };
 
 /** Maps keys of consumer objects to keys of provider objects, and back. Keys are `namespace/name` or `name`. */
