@@ -104,9 +104,9 @@ export class CertificateReconciler implements Reconciler {
   }
 
   /**
-   * The material for a missing or unusable Secret. If the certificate in use came from the Secret, other replicas serve it too. Then it stays
-   * until all configurations trust a successor, so an administrator can delete the Secret to replace the certificate. Otherwise, as at the
-   * first start, the material is the certificate that this replica created.
+   * The material for a missing or unusable Secret. If the certificate in use came from the Secret, other replicas serve it too. Then it
+   * stays until all configurations trust a successor, so an administrator can delete the Secret to replace the certificate. Otherwise, as
+   * at the first start, the material is the certificate that this replica created.
    */
   #replacementMaterial(): Material {
     const { certificate, clock, names } = this.#options;

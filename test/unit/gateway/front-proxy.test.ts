@@ -74,7 +74,7 @@ describe('how the API server identifies itself', () => {
   it('is not trusted until it was read', () => {
     assert.match(
       frontProxyProblem(storeWith()) ?? '',
-      /was not read; the ServiceAccount of the gateway must be allowed/,
+      /was not read; check that it exists, and that the ServiceAccount of the gateway may watch it$/,
     );
   });
 });
