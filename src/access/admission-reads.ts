@@ -128,6 +128,7 @@ async function readVotedRequest(
     requester: request.spec.requester,
     emergency: request.spec.emergency === true,
     ...(request.approval?.state === 'Reviewed' ? { reviewed: true } : {}),
+    ...(request.grant ? { isGranted: true } : {}),
     extensions: request.spec.extensions?.length ?? 0,
     decidedExtensions: request.extensions.filter(({ state }) => state !== 'Pending').length,
     ended: request.deleting || request.revoked || isDeniedOrEnded(request),

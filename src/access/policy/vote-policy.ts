@@ -20,6 +20,8 @@ export type VotedRequest =
       readonly emergency: boolean;
       /** True if another person has reviewed the emergency. A later vote about its review would not count. */
       readonly reviewed?: true;
+      /** True if the server has granted the access. A later approval of it would not count. */
+      readonly isGranted?: true;
       /** How many extensions the requester asked for. */
       readonly extensions: number;
       /** How many of them the server granted or refused. */
@@ -151,7 +153,7 @@ const decisionIsAwaited: Check<VoteInput> = (input) => {
 };
 
 /**
- * The values of `spec.about` that the request waits for: its access if the template requires approvals, and for any Deny; each undecided
+ * The values of `spec.about` that the request waits for: its access until it is granted if the template requires approvals, and for any Deny; each undecided
  * extension if the template requires approvals of extensions; the first review of an emergency, also after the end.
  */
 function awaitedDecisions({ spec: { decision }, request, template }: VoteInput): string[] {
@@ -159,7 +161,7 @@ function awaitedDecisions({ spec: { decision }, request, template }: VoteInput):
   const review = request.emergency && !request.reviewed ? ['Review'] : [];
   if (!template.found || request.ended) return review;
   const { approvals, extension } = template.spec.accessConfig;
-  const access = approvals || decision === 'Deny' ? ['Access'] : [];
+  const access = decision === 'Deny' || (approvals && !request.isGranted) ? ['Access'] : [];
   const asked = approvals && extension?.approvals === 'Same' ? request.extensions : 0;
   const extensions = Array.from({ length: asked }, (_, index) => `Extension-${index + 1}`);
   return [...access, ...extensions.slice(request.decidedExtensions), ...review];
@@ -167,9 +169,15 @@ function awaitedDecisions({ spec: { decision }, request, template }: VoteInput):
 
 function decisionRemedy(input: VoteInput): string {
   if (!templateIsKnown(input)) return 'set spec.about to a decision that the request waits for';
+  const { request, template, spec } = input;
   const awaited = awaitedDecisions(input);
-  if (awaited.length > 0) return `set spec.about to ${anyOf.format(awaited)} to decide that instead`;
-  const { request, template } = input;
+  // Any open request can be denied. That is no other decision about the same matter, so say what it does.
+  const others = awaited.filter((about) => spec.decision === 'Approve' || about !== 'Access');
+  const remedies = [
+    ...(others.length > 0 ? [`set spec.about to ${anyOf.format(others)} to decide that instead`] : []),
+    ...(others.length < awaited.length ? ['to deny the request or end its access, set spec.about to Access'] : []),
+  ];
+  if (remedies.length > 0) return remedies.join('; ');
   return request.found && !request.ended && template.found
     ? 'no vote is needed; to deny the request or end its access, set spec.decision to Deny and omit spec.about'
     : 'no vote is needed';

@@ -16,7 +16,7 @@ import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
 import { forEach } from '../for-each.ts';
 import { outputForm } from '../output.ts';
-import { Problem } from '../problem.ts';
+import { Problem, problemOf } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, type State, specOf, stateOf, statusOf } from '../request-state.ts';
 import { votedTemplate } from '../voted-template.ts';
@@ -107,8 +107,11 @@ async function voteProblem(
     );
   }
   // A denial by the webhook says what to do. If a requester lacks the verb create, RBAC denies the vote before the webhook can.
-  if (!isForbidden(error) || (error instanceof ApiError && error.message.includes(' denied the request: ')))
-    return undefined;
+  if (error instanceof ApiError && error.message.includes(' denied the request: ')) {
+    const { exitCode, message } = problemOf(error);
+    return new Problem(exitCode, voteInFlags(message, `${io.program} deny ${target}`));
+  }
+  if (!isForbidden(error)) return undefined;
   const user = await connection.whoAmI().catch(() => undefined);
   if (!user || user.username !== requesterOf(object)) return undefined;
   const template = [specOf(object).templateName ?? '', '-n', connection.namespace, ...connection.quotedFlags].join(' ');
@@ -117,6 +120,13 @@ async function voteProblem(
     `denied: ${object.metadata.name} is your own request, which only others can decide; to see who: ${io.program} approvers ${template}; to withdraw it: ${io.program} drop ${target}`,
   );
 }
+
+/** A message of the server about a vote, with flags of the client in place of fields. `toDeny`: the command that denies the request. */
+const voteInFlags = (message: string, toDeny: string): string =>
+  message
+    .replace('set spec.decision to Deny and omit spec.about', `run: ${toDeny}`)
+    .replace(/\bset spec\.about to\b/g, 'use --about')
+    .replace(/\bspec\.(about|max)\b/g, '--$1');
 
 /** What the vote decided, as the client knows it. The server counts the vote later. */
 function decidedText(request: KubeObject, about: string, decision: 'Approve' | 'Deny'): string {

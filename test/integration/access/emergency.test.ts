@@ -130,7 +130,9 @@ describe('emergency access', () => {
     await stage.requestUntil('is reviewed', request, (now) => stateOf(now) === 'Reviewed');
     const known = async (): Promise<boolean> => {
       const { body } = await review(stage.carol, request, 'Deny', 'Review', '?dryRun=All');
-      return /NothingToDecide: .* has been reviewed already; set spec\.about to Access/.test(JSON.stringify(body));
+      return /NothingToDecide: .* has been reviewed already; to deny .*, set spec\.about to Access/.test(
+        JSON.stringify(body),
+      );
     };
     await until('the webhook to know the review', known, { timeoutMs: 10_000 });
     assert.equal(await dave.mayExec(stage.namespace, request.status?.podName ?? ''), true);

@@ -340,6 +340,7 @@ describe('votes', () => {
       'TemplateChanged',
     ],
     ['that nothing waits for', () => withConfig({}), signedVote(), carol, 'NothingToDecide'],
+    ['that approve access that is granted', change({ isGranted: true }), signedVote(), carol, 'NothingToDecide'],
     [
       'about an extension that was not asked for',
       nothing,
@@ -421,6 +422,7 @@ describe('votes', () => {
       signedVote({ about: 'Extension-2' }),
       carol,
     ],
+    ['that deny granted access', change({ isGranted: true }), signedVote({ decision: 'Deny' }), carol],
     ['about the review of an emergency', change({ emergency: true }), signedVote({ about: 'Review' }), carol],
     [
       'about the review of an emergency that has ended',

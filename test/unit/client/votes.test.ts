@@ -73,6 +73,30 @@ describe('a voter', () => {
     });
   }
 
+  for (const [title, denial, expected] of [
+    [
+      'sees flags in place of fields in a denial',
+      'NothingToDecide: spec.about is "Review", and the request does not wait for that decision; set spec.about to Extension-1 to decide that instead; to deny the request or end its access, set spec.about to Access',
+      'NothingToDecide: --about is "Review", and the request does not wait for that decision; use --about Extension-1 to decide that instead; to deny the request or end its access, use --about Access',
+    ],
+    [
+      'sees the command that denies in a denial',
+      'NothingToDecide: spec.about is "Access", and the request does not wait for that decision; no vote is needed; to deny the request or end its access, set spec.decision to Deny and omit spec.about',
+      'NothingToDecide: --about is "Access", and the request does not wait for that decision; no vote is needed; to deny the request or end its access, run: drawbridge deny pod/a -n payments',
+    ],
+  ] as const) {
+    it(title, async () => {
+      await openTemplate(earlier, ({ method, path }, answer) => {
+        if (method !== 'POST' || !path.endsWith('accessvotes')) return false;
+        answer.json(422, { kind: 'Status', code: 422, message: `admission webhook "x" denied the request: ${denial}` });
+        return true;
+      });
+      const { code, stderr } = await cluster.run(['deny', 'a', '--about', 'Review']);
+      assert.equal(code, 3);
+      assert.ok(stderr.includes(expected), stderr);
+    });
+  }
+
   it('who may not read the template leaves its version to the server', async () => {
     await openTemplate(later, ({ path }, answer) => {
       if (!path.endsWith('podaccesstemplates/shell')) return false;

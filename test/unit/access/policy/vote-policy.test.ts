@@ -177,6 +177,20 @@ describe('the policy for votes', () => {
         'set spec.about to Access or Review to decide that instead',
       ],
       [
+        'nothing but a denial, once access is granted',
+        'Access',
+        { isGranted: true },
+        { approvals },
+        'no vote is needed; to deny the request or end its access, set spec.decision to Deny and omit spec.about',
+      ],
+      [
+        'an open extension, once access is granted',
+        'Access',
+        { isGranted: true, extensions: 1 },
+        { approvals, extension },
+        'set spec.about to Extension-1 to decide that instead',
+      ],
+      [
         'nothing but a denial',
         'Access',
         {},
@@ -195,10 +209,10 @@ describe('the policy for votes', () => {
 
     for (const [what, decision, ended, wanted] of [
       [
-        'a denial of its access after an emergency was reviewed',
+        'the end of its access after an emergency was reviewed',
         'Deny',
         false,
-        'set spec.about to Access to decide that instead',
+        'to deny the request or end its access, set spec.about to Access',
       ],
       ['nothing after an emergency was reviewed and has ended', 'Deny', true, 'no vote is needed'],
       ['nothing more than the first review', 'Approve', true, 'no vote is needed'],
@@ -211,5 +225,14 @@ describe('the policy for votes', () => {
         );
       });
     }
+
+    it('a denial of what waits, or of the whole access, to a voter who denies', () => {
+      const spec = { ...input.spec, about: 'Extension-1', decision: 'Deny' } as const;
+      const over = { isGranted: true, extensions: 2, decidedExtensions: 1 } as const;
+      assert.equal(
+        denial({ spec, request: { ...request, ...over }, template: templateWith({ approvals, extension }) }),
+        'NothingToDecide: spec.about is "Extension-1", and the request does not wait for that decision; set spec.about to Extension-2 to decide that instead; to deny the request or end its access, set spec.about to Access',
+      );
+    });
   });
 });
