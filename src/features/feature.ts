@@ -65,7 +65,7 @@ export interface OpenFeature {
   readonly controllers: readonly Runnable[];
   /**
    * Returns the dependencies of the feature's webhooks, given those that all webhooks share. Absent if the feature has no webhooks. Every
-   * replica serves them.
+   * replica serves the webhooks.
    */
   readonly webhookDeps?: (shared: ReviewPorts) => ServedFeatures;
   /** Checks of `/readyz`, by name. */
@@ -82,7 +82,7 @@ export interface OpenFeature {
 export interface Serving {
   /** A certificate for one server; each server gets every renewed pair. */
   certificate(): ServingCertificate;
-  /** Authorities (PEM) for the client certificates that callers of the webhooks must present. */
+  /** Authorities (PEM) for the client certificates that callers of the webhooks must present. Absent: callers need none. */
   readonly clientAuthorities?: Buffer;
   /**
    * Strips the random path segment of this installation from the path of a call. Returns undefined if the segment is not accepted; the

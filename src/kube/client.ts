@@ -94,9 +94,9 @@ export interface ObjectList {
  * with the reason of `signal`; on an invalid name, with CodedError `InvalidPathSegment`; without a required namespace, with
  * `NamespaceRequired`.
  *
- * A call takes at most four attempts and, by default, 30 s (a list: for each page). Reads and reviews are retried if the server is unreachable, or
- * answers 429 or 5xx. Writes are retried only if the server did not act: it answered 429 or 503, with Retry-After, or there was no
- * connection, or there were no credentials.
+ * A call takes at most four attempts and, by default, 30 s (a list: for each page). Reads and reviews are retried if the server is
+ * unreachable, or answers 429 or 5xx. Writes are retried only if the server did not act: it answered 429 or 503, with Retry-After, or there
+ * was no connection, or there were no credentials.
  */
 export interface Client {
   /** Gets an object, or a subresource of it. */
@@ -140,8 +140,8 @@ export interface Client {
    */
   reviewToken(token: string, options?: CallOptions & { audiences?: string[] }): Promise<TokenUser | undefined>;
   /**
-   * The same client, but its writes and `createToken` call `check` before every attempt, and reject with the error that `check` throws. `check` replaces
-   * that of an earlier `leaderOnly`.
+   * The same client, but its writes and `createToken` call `check` before every attempt, and reject with the error that `check` throws.
+   * `check` replaces that of an earlier `leaderOnly`.
    */
   leaderOnly(check: () => void): Client;
   /**

@@ -52,8 +52,9 @@ export interface WatchSessionOptions {
  * One watch for the reflector, over successive connections. A silent connection may be dead, and an open one does not show whether the
  * server still allows the watch. So after some silence, the session opens a second connection, the successor, from the last resourceVersion
  * seen. Once the server accepts it, the successor replaces the current connection. If the silent connection receives data first, the
- * session closes the successor, unless the permission is in doubt. If opening the successor fails or times out, or if the server answers 401, 403, or 410, the watch ends.
- * After any other answer, the current connection stays, and the session tries again later.
+ * session closes the successor, unless the permission is in doubt. If opening the successor fails or times out, or if the server answers
+ * 401, 403, or 410, the watch ends. After any other answer, the current connection, if it is still open, stays, and the session tries again
+ * later.
  *
  * Resolves when the server closes the watch without an error. Rejects with the error that broke it, or with the reason of `signal`.
  */

@@ -23,7 +23,9 @@ export interface HealthServer extends Listening {
 export interface ThreadData extends Address {
   /** The report at the start, which the thread uses until the main thread sends another one. */
   readonly report: HealthReport;
-  /** One number: when the main thread last set it, by `threadsMonotonic`, milliseconds. In shared memory, so that setting it wakes no thread. */
+  /**
+   * One number: when the main thread last set it, by `threadsMonotonic`, milliseconds. In shared memory, so that setting it wakes no thread.
+   */
   readonly aliveAtMs: Float64Array<SharedArrayBuffer>;
 }
 

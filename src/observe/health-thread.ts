@@ -9,7 +9,10 @@ import { startProbeServer } from './http.ts';
 
 /** `/readyz` asks the main thread for a new report if the last one is older than this, milliseconds. */
 const FRESH_MS = 400;
-/** How long `/readyz` waits for the report that it asked for, milliseconds; then it answers from the last one. A kubelet waits 1 s for the answer by default. */
+/**
+ * How long `/readyz` waits for the report that it asked for, milliseconds; then it answers from the last one. By default, a kubelet waits 1 s
+ * for the answer.
+ */
 const REPORT_WAIT_MS = 600;
 
 const { host, port, report, aliveAtMs } = workerData as ThreadData;
