@@ -310,7 +310,7 @@ export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'del
   if (entry.bytes > maxEntryBytes) {
     return notReady(
       'TooLarge',
-      `the entry has ${entry.bytes} bytes; at most ${maxEntryBytes} are allowed; move large values to a Secret and reference it here`,
+      `the entry has ${entry.bytes} bytes; at most ${maxEntryBytes} are allowed; move large values of its spec or its outputs to a Secret, and reference that`,
     );
   }
   if (applicable.length === 0) return notReady('NoComponents', noComponentsMessage(statuses));

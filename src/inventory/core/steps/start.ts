@@ -174,7 +174,10 @@ function reportLivelock(transition: Transition): void {
 }
 
 function livelockMessage(triggers: readonly Trigger[]): string {
-  const changes = triggers.flatMap(({ detail }) => (detail === undefined ? [] : [detail]));
+  // A watched object is no input, so it did not cause the livelock.
+  const changes = triggers.flatMap(({ reason, detail }) =>
+    detail === undefined || reason === triggerReasons.remote ? [] : [detail],
+  );
   const found = 'the same inputs started more than 5 runs in 10 minutes';
   const remedy = 'check which component or user changes these inputs back and forth';
   if (changes.length === 0) return `${found}; ${remedy}`;

@@ -707,6 +707,19 @@ describe('inputs that keep returning', () => {
     assert.equal(stage.effect('reportStatus').status.livelock, undefined);
   });
 
+  it('do not include the watched objects whose changes arrived with them', () => {
+    const stage = new StepStage().running();
+    let message = '';
+    for (let i = 0; i < 60; i += 1) {
+      stage.outcome({ outcome: 'Done' }).see({ digest: i % 2 ? 'a' : 'b' });
+      stage.trigger('InputChanged', { detail: '/status/outputs/cluster/cidr' });
+      stage.trigger('Remote', { detail: 'managed/services.example.org' });
+      stage.later(stage.effect('enqueue').delayMs).dequeued().started();
+      if (stage.kinds.includes('warn')) message = stage.effect('warn').message;
+    }
+    assert.match(message, /; changes of \/status\/outputs\/cluster\/cidr started the last run; /);
+  });
+
   it('do not include repeated retries and intervals', () => {
     const stage = new StepStage().running();
     for (let i = 0; i < 30; i += 1) {
