@@ -101,7 +101,7 @@ export class Janitor implements Reconciler {
     const record = orphanRecord(child, request);
     onOrphan(resource.kind);
     const object = { kind: resource.kind, object: child.key, request: requestRef.uid };
-    log.warn('deleted an object that belongs to no live request', object);
+    log.warn('deleted an orphaned object of a grant', object);
     journal.append(record).catch((error: unknown) => {
       log.error('audit line lost', { event: record.event, ...object, error: describe(error) });
     });
@@ -138,8 +138,8 @@ function childrenIn(store: Store<PodView> | Store<ChildView>, request: string): 
 }
 
 /**
- * The audit line of an orphan. It names the requester if the request still exists. Otherwise, its message has the uid of the request, and
- * the audit line of the grant with that uid names the requester.
+ * The audit line of an orphan. It names the requester if the namespace of the child has the request. Otherwise, its message has the uid of
+ * the request, and the audit line of the grant with that uid names the requester.
  */
 function orphanRecord({ resource, namespace, name, uid, requestRef }: Child, request?: RequestView): AuditRecord {
   const { requester, templateName } = request?.spec ?? {};
@@ -159,6 +159,6 @@ function orphanRecord({ resource, namespace, name, uid, requestRef }: Child, req
     code: 'Orphaned',
     message: request
       ? `request ${request.name} (uid ${requestRef.uid}) does not list the object, or its access has ended`
-      : `the request of the object (uid ${requestRef.uid}) no longer exists`,
+      : `namespace ${namespace} has no request with the uid ${requestRef.uid}`,
   };
 }

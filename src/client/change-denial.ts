@@ -5,16 +5,17 @@ import { Problem, problemOf } from './problem.ts';
 import { specOf, stateOf } from './request-state.ts';
 
 /**
- * The Problem for a `start` that the API server denied with `NotClaimable`, in words of the client; any other error unchanged. `program`: how
- * users call the client; `target`: the request and the flags that find it again.
+ * The Problem for a `start` that the API server denied with `NotClaimable`, in words of the client; any other error unchanged. `program`:
+ * how users call the client; `target`: the request and the flags that find it again.
  */
 export function startProblem(error: unknown, request: KubeObject, program: string, target: string): unknown {
   if (!(error instanceof ApiError) || !error.message.includes('NotClaimable: ')) return error;
   const { name } = request.metadata;
   const { state, why } = stateOf(request);
   const denied = (text: string): Problem => new Problem(exits.denied, `denied: NotClaimable: ${text}`);
-  if (state === 'Ready' || state === 'Opening')
-    return denied(`the access of ${name} has begun already, without start; to see it: ${program} get ${target}`);
+  const begun = state === 'Ready' ? 'has begun' : state === 'Opening' ? 'is opening' : undefined;
+  if (begun)
+    return denied(`the access of ${name} ${begun} already, without start; to see it: ${program} get ${target}`);
   const toWait = `to wait for access: ${program} watch ${target}`;
   if (error.message.includes('has no approvals.claimWithin'))
     return denied(`access through template ${specOf(request).templateName} begins by itself, without start; ${toWait}`);

@@ -45,7 +45,8 @@ export const who: Command = {
     // Grants and entries are two tables, but one List in JSON and YAML. So for a List, `end` is called once, after the entries.
     const grants = files.length === 0 || isTable ? printer : { add: printer.add.bind(printer), end: () => undefined };
     const count = await printPages(connection, resources, grants, isShown);
-    if (count === 0) io.printError(`no one has access ${await searchedText(connection, resources)}\n`);
+    const nothing = args.has('all') ? 'no requests found' : 'no one has access';
+    if (count === 0) io.printError(`${nothing} ${await searchedText(connection, resources)}\n`);
     if (files.length === 0) return exits.done;
     const entries = await entriesIn(context, files, connection.scope.namespace);
     if (entries.length === 0) io.printError('the journals have no entry into a pod\n');

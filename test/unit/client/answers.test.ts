@@ -26,6 +26,7 @@ describe('the client says what happened:', () => {
     [['list', '--everyone'], 'no requests found'],
     [['pending'], 'no request waits for you'],
     [['who'], 'no one has access'],
+    [['who', '--all'], 'no requests found'],
     [['revoke', '--user', 'alice'], 'no open or waiting request of alice'],
     [['inventory', 'status'], 'no entries found'],
   ];
