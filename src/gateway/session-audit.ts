@@ -91,7 +91,7 @@ export class SessionAudit {
   }
 }
 
-/** The audit line of a session, without its verdict. It has a hash of the command, because commands may contain secrets. */
+/** The audit line of a session, without its verdict. It has the hash of the command, not the command, which may contain secrets. */
 export function sessionRecord(call: AuditedCall, { stream, options }: StreamDecision, { id }: Session): SessionRecord {
   const { command, container, stdin, tty } = options;
   const { grant } = call;

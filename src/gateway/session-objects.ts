@@ -85,8 +85,8 @@ export class SessionObjects {
 
   /**
    * Renews the Lease of this replica if it is due, and creates the AccessSession of the session. Call it before the first byte passes.
-   * Rejects with CodedError `SessionNotStored` if the API server does not do both within 5 s. Call `end` after the session, also if this
-   * call fails.
+   * Rejects with CodedError `SessionNotStored` if the API server does not do both within 5 s. Call `end` after the session, even if this
+   * call has not settled.
    */
   async begin(call: AuditedCall, decision: StreamDecision, record: SessionRecord, session: Session): Promise<void> {
     const { client, clock, replicas, log } = this.#deps;

@@ -73,7 +73,7 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #byGrant = new Map<string, GrantSessions>();
   readonly #unsubscribe: readonly (() => void)[];
-  /** By grant: when `MAX_AT_ONCE` streams may begin again, monotonic milliseconds. Each stream delays this by `PACE_MS`. */
+  /** By grant: when `MAX_AT_ONCE` streams may begin at once again, monotonic milliseconds. Each stream delays this by `PACE_MS`. */
   readonly #budgetFullAtMs = new RecentMap<string, number>(MAX_COUNTED);
   #count = 0;
   #cancelCheck: Cancel = () => {};
