@@ -260,8 +260,11 @@ type FoundRequest = Extract<VotedRequest, { found: true }>;
 const isAbout = ({ about: voted, decision }: VoteView['spec'], about: string): boolean =>
   voted === about || (about === 'Access' && voted === 'Review' && decision === 'Deny');
 
+/** Of the votes of one second, a denial is the last, because it is final. */
 const oldestFirst = (votes: readonly VoteView[]): VoteView[] =>
-  [...votes].sort((a, b) => a.createdAtMs - b.createdAtMs || (a.uid < b.uid ? -1 : 1));
+  [...votes].sort((a, b) => a.createdAtMs - b.createdAtMs || denialsOf(a) - denialsOf(b) || (a.uid < b.uid ? -1 : 1));
+
+const denialsOf = ({ spec }: VoteView): number => (spec.decision === 'Deny' ? 1 : 0);
 
 /** Lists the votes on requests of one namespace. Sets no limit, because forged votes could fill the page and hide a denial. */
 async function listVotes(

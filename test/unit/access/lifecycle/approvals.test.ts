@@ -306,6 +306,22 @@ describe('access that others approve', () => {
     assert.match(shown?.ignored ?? '', /^NotApprover: /);
   });
 
+  it('shows the votes of one second with the denial last, because it is final', async () => {
+    stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 3 }] } });
+    await stage.pass();
+    stage.ask();
+    await stage.pass();
+    stage.vote('dave', { decision: 'Deny' });
+    stage.vote('carol');
+    stage.vote('dave');
+    await stage.pass();
+    const votes = stage.status.approval?.votes ?? [];
+    assert.deepEqual(
+      votes.map(({ decision }) => decision),
+      ['Approve', 'Approve', 'Deny'],
+    );
+  });
+
   it('is decided again from the votes after a restart', async () => {
     stage.ask();
     await stage.pass();
