@@ -46,7 +46,7 @@ export function detailsOf(
     ['Emergency', spec.emergency ? 'yes' : ''],
     ['Requested', timeText(request.metadata.creationTimestamp)],
     ['Duration', durationText(request, template)],
-    ['Starts', timeText(spec.startAt)],
+    ['Not before', timeText(spec.startAt)],
     ['State', stateText(request)],
     [
       isDenied ? 'Denied' : 'Note',

@@ -322,6 +322,7 @@ describe('the client says what happened:', () => {
     const { stdout } = await cluster.run(['get', 'a']);
     assert.match(stdout, new RegExp(`^State: +Scheduled\nTo do: +begin access ${times} with: ${start}\n$`, 'm'));
     assert.ok(!stdout.includes('Begins'), stdout);
+    assert.match(stdout, new RegExp(`^Not before: +${from} \\(in `, 'm'));
     const { stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
     assert.ok(
       stderr.includes(`still waits; ${times}, the requester can begin access with: ${start}. To go on`),
