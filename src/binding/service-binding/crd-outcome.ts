@@ -12,9 +12,10 @@ export type CrdOutcome =
   | { readonly kind: 'inSync' }
   /**
    * The CustomResourceDefinition cannot be created or updated. After a rejected update, the definition and its syncer stay as they were.
-   * Not retried: the next event that enqueues the binding, for example a change of its BoundSchema, tries again.
+   * The next event that enqueues the binding, for example a change of its BoundSchema, tries again. `cause`: error of a failed read, which
+   * the server retries.
    */
-  | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string }
+  | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string; readonly cause?: unknown }
   /** The CustomResourceDefinition does not match the BoundSchema. `cause`: error of a failed write, which the server retries. */
   | { readonly kind: 'outOfSync'; readonly reason: OutOfSyncReason; readonly message: string; readonly cause?: unknown }
   /** Another client changed or deleted the object at the same time. The conditions stay until the next reconcile. */
@@ -95,8 +96,7 @@ export async function missingSchemaOutcome(client: Client, key: ObjectName, sign
   } catch (error) {
     signal.throwIfAborted();
     if (isNotFound(error)) return fetchFailed(missing);
-    return fetchFailed(
-      `${schema} cannot be read: ${describe(error)}; if the provider denies the read, ask it to grant this permission`,
-    );
+    const message = `${schema} cannot be read: ${describe(error)}; the server retries; if the provider denies the read, ask it to grant this permission`;
+    return { kind: 'refused', reason: 'BoundSchemaFetchFailed', message, cause: error };
   }
 }

@@ -401,6 +401,20 @@ describe('the reconciler of bindings', () => {
     });
   }
 
+  it('retries the read of a missing BoundSchema that failed', async () => {
+    stage.bind();
+    stage.provider.put(apiServiceExports, exportManifest());
+    stage.provider.fault = ({ verb, plural }) => {
+      if (verb === 'get' && plural === boundSchemas.plural)
+        throw new ApiError(503, 'ServiceUnavailable', 'shutting down');
+    };
+    assert.equal((await stage.look()).kind, 'retry');
+    assert.match(stage.said()['Connected']?.message ?? '', /kb-acme cannot be read: shutting down/);
+    stage.provider.fault = () => {};
+    assert.equal((await stage.look()).kind, 'done');
+    assert.match(stage.said()['Connected']?.message ?? '', /has no BoundSchema of that name/);
+  });
+
   it('keeps its conditions while an earlier kubeconfig serves, and its CRDs in any case', async () => {
     await stage.bound();
     const { session } = stage;
