@@ -52,7 +52,7 @@ function register(metrics: Metrics): BindingMetrics {
   const watchAge = readerGauge(
     metrics,
     'drawbridge_binding_watch_age_seconds',
-    'Time since the API server of a watch last sent data or answered a check of the watch. Alert above 60.',
+    'Time since the API server of a watch last sent data or answered a check of the watch. Alert above 120.',
     ['session', 'side', 'resource'],
     Math.max,
   );
