@@ -135,7 +135,10 @@ export async function openConnection({
 /** The longest delay of a timer of Node, milliseconds: 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** `--request-timeout` in milliseconds. As for kubectl, a number without a unit is in seconds, and 0 is no limit. Undefined if the flag is absent. @throws Problem */
+/**
+ * `--request-timeout` in milliseconds. As for kubectl, a number without a unit is in seconds, and 0 is no limit. Undefined if the flag is
+ * absent. @throws Problem
+ */
 function timeoutOf(args: Args): number | undefined {
   const text = args.text('request-timeout');
   if (text === undefined) return undefined;

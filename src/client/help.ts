@@ -29,7 +29,10 @@ export function ownHelp(command: CommandSpec, program: string): string[] {
   ];
 }
 
-/** The help of the program: every command with its summary. With `isGroup`, `commands` share their first word, and the help has their usage lines. */
+/**
+ * The help of the program: every command with its summary. With `isGroup`, `commands` share their first word, and the help has their usage
+ * lines.
+ */
 export function programHelp(commands: readonly CommandSpec[], program: string, isGroup = false): string {
   return [
     ...indented('Requests, approves, and ends access to Kubernetes workloads, with your own credentials.', 0),

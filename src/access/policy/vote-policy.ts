@@ -88,7 +88,7 @@ const requestIsOpen: Check<VoteInput> = ({ spec, request }) => {
   if (!request.found || !request.ended || spec.about === 'Review') return undefined;
   return refuse(
     'RequestEnded',
-    `${spec.request.kind} ${showName(spec.request.name)} has ended; a vote needs a request that waits for approval or whose access is open; name another request`,
+    `${spec.request.kind} ${showName(spec.request.name)} has ended; vote on a request that has not ended`,
     'spec.request',
     403,
   );
@@ -153,8 +153,9 @@ const decisionIsAwaited: Check<VoteInput> = (input) => {
 };
 
 /**
- * The values of `spec.about` that the request waits for: its access until it is granted if the template requires approvals, and for any Deny; each undecided
- * extension if the template requires approvals of extensions; the first review of an emergency, also after the end.
+ * The values that `spec.about` may have. Until the request ends: `Access` for any Deny, and for an Approve before the grant if the template
+ * requires approvals; each undecided extension if the template requires approvals of extensions. Also after the end: the first review of an
+ * emergency.
  */
 function awaitedDecisions({ spec: { decision }, request, template }: VoteInput): string[] {
   if (!request.found) return [];

@@ -163,7 +163,7 @@ export class KeySecret implements KeyRing {
     const { client, adopt, usedBefore } = this.#deps;
     const keys = readKeys(secret);
     if (!keys)
-      return `data.current must be at least ${KEY_BYTES} random bytes in base64; restore the Secret from a backup, or delete it to get new keys`;
+      return `data.current must be at least ${KEY_BYTES} random bytes in base64; restore the Secret from a backup, or delete it and restart the server to get new keys`;
     const { uid } = secret.metadata;
     if (adopt || uid === this.#createdUid || (uid === this.#uid && isSame(keys, this.#keys))) return keys;
     const list = await findObject(client, configMaps, this.#name, options);
@@ -220,7 +220,7 @@ export class KeySecret implements KeyRing {
 }
 
 const unprovenSecret =
-  'nothing proves that this installation used the keys in the Secret, so another client may know them; delete the Secret to get new keys, ' +
+  'nothing proves that this installation used the keys in the Secret, so another client may know them; delete the Secret and restart the server to get new keys, ' +
   'or, if you created it, start with --adopt-signing-keys=true (signingKeys.adopt of the chart)';
 
 /** The keys of the Secret; undefined if the current one is missing or too short. An unusable previous key counts as absent. */

@@ -9,7 +9,9 @@ import type { InventoryPorts } from '../ports.ts';
 
 type Ports = Pick<InventoryPorts, 'latestRun' | 'writesOf' | 'recordDeniedWrite' | 'clock'>;
 
-/** Validating webhook of status writes by components: each needs a valid token of the current run, and may change only paths of its component. */
+/**
+ * Validating webhook of status writes by components: each needs the token of the current run, and may change only paths of its component.
+ */
 export function authorizeComponentWrite(ports: Ports): Handler {
   return {
     async decide(review, signal) {

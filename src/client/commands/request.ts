@@ -160,7 +160,10 @@ const nameWithoutType = (template: string): string => template.replace(/^.*\//, 
 export const predictsDenial = (warnings: readonly string[]): boolean => warnings.some(isAboutTemplate);
 const isAboutTemplate = (warning: string): boolean => /^[A-Z][A-Za-z]+: /.test(warning);
 
-/** Whether the server chooses a running pod for a request with these arguments. If the request names a pod, a warning of the server is about that pod. */
+/**
+ * Whether the server chooses a running pod for a request with these arguments. If they name a pod, a warning of the server is about that
+ * pod.
+ */
 export const choosesRunningPod = (args: Args, type: TypeName): boolean =>
   type === 'exec' && args.text('pod') === undefined;
 /** What no dry run checks for a request whose pod the server chooses. */
@@ -213,8 +216,8 @@ async function createProblem(
 }
 
 /**
- * Prints the end of access to standard error. Prints to standard output the command that uses the access or, with `-o json` or `-o yaml`, the
- * object. If the server could not write that command, or knows that it may fail, also prints the reason.
+ * Prints the end of access to standard error. Prints to standard output the command that uses the access or, with `-o json` or `-o yaml`,
+ * the object. If the server could not write that command, or knows that it may fail, also prints the reason.
  */
 export function printAccess({ io, clock }: Context, form: OutputForm, ready: KubeObject): void {
   io.printError(`${openText(ready, clock.now())}\n`);
