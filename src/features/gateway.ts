@@ -49,18 +49,6 @@ async function open(host: Host): Promise<OpenFeature> {
     log,
     onLost: recordingMetrics(metrics),
   });
-  const retention =
-    sink === undefined
-      ? undefined
-      : new RecordingRetention({
-          recordings: sink,
-          retentionMs: config.recordingRetentionMs,
-          isOpen: (session) => recorder.isOpen(session),
-          journal,
-          clock,
-          log,
-        });
-  void retention?.start();
   const queue = new FairQueue({ clock });
   const recordOverload = overloadMetrics(metrics);
   const audit = new SessionAudit(journal, log);
@@ -77,6 +65,22 @@ async function open(host: Host): Promise<OpenFeature> {
     clock,
   });
   const objects = new SessionObjects({ client, store: sessionStore, requests: stores, replicas, clock, log, metrics });
+  const retention =
+    sink === undefined
+      ? undefined
+      : new RecordingRetention({
+          recordings: sink,
+          retentionMs: config.recordingRetentionMs,
+          isOpen: (name) => recorder.isOpen(name.session) || objects.holderOf(name) !== undefined,
+          journal,
+          clock,
+          log,
+        });
+  // Before the store has synced, it does not show the sessions of other replicas. If it closes first, the process stops.
+  void sessionStore.whenSynced().then(
+    () => retention?.start(),
+    () => {},
+  );
   const serving = certificate();
   const identity = new PeerIdentity(serving.current);
   const peers = new Peers({ identity, views, clock });

@@ -13,8 +13,8 @@ interface RetentionDeps {
   readonly recordings: RecordingArchive;
   /** Time since the last byte of a recording after which it is deleted, milliseconds. */
   readonly retentionMs: number;
-  /** Whether this process records the session. The recording of an open session without output can be older than `retentionMs`. */
-  readonly isOpen: (session: string) => boolean;
+  /** Whether the session of the recording is open. The recording of an open session without output can be older than `retentionMs`. */
+  readonly isOpen: (name: RecordingName) => boolean;
   readonly journal: Pick<Journal, 'append'>;
   readonly clock: Clock;
   readonly log: Pick<Log, 'warn'>;
@@ -48,7 +48,7 @@ export class RecordingRetention {
       for await (const { writtenMs, ...name } of recordings.list()) {
         if (this.#closed || deleted >= MAX_DELETIONS) break;
         // `!(… >= …)` also skips recordings whose age is NaN.
-        if (!(clock.now() - writtenMs >= retentionMs) || isOpen(name.session)) continue;
+        if (!(clock.now() - writtenMs >= retentionMs) || isOpen(name)) continue;
         await this.#delete(name);
         deleted += 1;
       }

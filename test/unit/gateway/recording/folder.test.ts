@@ -107,7 +107,7 @@ describe('the folder of recordings', () => {
       retention = new RecordingRetention({
         recordings: new FolderSink(folder),
         retentionMs: 30 * day,
-        isOpen: (name) => open.includes(name),
+        isOpen: (name) => open.includes(`${name.namespace}/${name.session}`),
         journal: { append: async (line) => void lines.push(line) },
         clock,
         log: { warn: (text) => void warnings.push(text) },
@@ -147,7 +147,7 @@ describe('the folder of recordings', () => {
         await put('notes.txt', 60 * day),
         await put('notes.cast', 60 * day),
       ];
-      open = [other];
+      open = [`payments/${other}`];
       await retention.start();
       assert.deepEqual(await Promise.all(paths.map(exists)), [true, true, true, true]);
       assert.deepEqual(lines, []);
