@@ -511,6 +511,10 @@ describe('kubectl and the inventory', function () {
       ),
     );
     assert.match(await wide(), /UNREACHABLE\nnetwork +True +False +\S+ +False +the endpoint accepts no calls; /);
+    const { stdout } = await kubectl('get', 'componentreconciler', 'network', '-o', message);
+    const [, advised = ''] = /; for the latest cause, see MESSAGE of: kubectl (.*)$/.exec(stdout) ?? [];
+    const runs = (await kubectl(...advised.split(' '))).stdout;
+    assert.match(runs, /MESSAGE.*\n.* one\.network .* connect ECONNREFUSED 127\.0\.0\.1:\d+/);
     await stage.patch('one', { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'test' } } });
   });
 
