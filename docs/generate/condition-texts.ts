@@ -153,7 +153,7 @@ export const entryConditionTexts: Readonly<Record<ValueOf<typeof entryConditions
   RemoteWatchHealthy:
     '`NotWatching`: a watch in the managed cluster does not work; the components with that watch run every five minutes.',
   Livelock:
-    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values. The message names the component and the path. The server runs the component less often. The server does not notice values that never return, such as a counter, or that return only after more than ten others.',
+    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values. The message names the component, and the paths if the server knows them. The server runs the component less often. It stays True until a later run starts and the server finds that the inputs no longer return. The server does not notice values that never return, such as a counter, or that return only after more than ten others.',
 };
 
 export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registrationConditions>, string>> = {

@@ -1,4 +1,5 @@
 import { maxHistory, maxReasons } from '../../../api/inventory/reconcile-run.ts';
+import { formatTime } from '../../../kit/clock.ts';
 import type { Inputs } from '../key-state.ts';
 import type { PastRun, RunRecord, StoredRecord } from '../run-record.ts';
 import { callSlackMs, isLivelock, wakeReason, withStart } from '../timing.ts';
@@ -163,9 +164,10 @@ export function rolledBack(
 /** Reports the status and warns if the start began a livelock. Reports the status if a livelock has ended. */
 function reportLivelock(transition: Transition): void {
   const { recentStarts, cause, status } = transition.state;
-  const isLooping = isLivelock(recentStarts, transition.context.monotonicMs);
+  const { nowMs, monotonicMs } = transition.context;
+  const isLooping = isLivelock(recentStarts, monotonicMs);
   if (isLooping === (status?.livelock !== undefined)) return;
-  const livelock = isLooping ? livelockMessage(cause?.triggers ?? []) : undefined;
+  const livelock = isLooping ? livelockMessage(cause?.triggers ?? [], nowMs) : undefined;
   if (status) {
     transition.update({ status: { ...status, livelock } });
     transition.addEffect({ kind: 'reportStatus', status: { ...status, livelock } });
@@ -173,13 +175,14 @@ function reportLivelock(transition: Transition): void {
   if (livelock) transition.addEffect({ kind: 'warn', code: 'Livelock', message: livelock });
 }
 
-function livelockMessage(triggers: readonly Trigger[]): string {
+/** Has the time, because the message stays until a later run starts. */
+function livelockMessage(triggers: readonly Trigger[], nowMs: number): string {
   // A watched object is no input, so it did not cause the livelock.
   const changes = triggers.flatMap(({ reason, detail }) =>
     detail === undefined || reason === triggerReasons.remote ? [] : [detail],
   );
-  const found = 'the same inputs started more than 5 runs in 10 minutes';
+  const found = `the same inputs started more than 5 runs in the 10 minutes before ${formatTime(nowMs)}`;
   const remedy = 'check which component or user changes these inputs back and forth';
   if (changes.length === 0) return `${found}; ${remedy}`;
-  return `${found}; changes of ${changes.join(', ')} started the last run; ${remedy}`;
+  return `${found}; changes of ${changes.join(', ')} started the last of them; ${remedy}`;
 }
