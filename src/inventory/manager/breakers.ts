@@ -66,8 +66,8 @@ export class Breakers {
   }
 
   /**
-   * Removes the breaker of a component, because its endpoint changed, its registration was created or deleted, or leadership starts. If the
-   * breaker was open, calls `onAdmitting`.
+   * Removes the breaker of a component, because its endpoint or CA bundle changed, its registration was created or deleted, or leadership
+   * starts. If the breaker was open, calls `onAdmitting`.
    */
   forget(component: string): void {
     const wasOpen = this.isOpen(component);

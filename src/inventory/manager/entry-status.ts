@@ -34,7 +34,7 @@ interface EntryStatusDeps {
 /** Maximum number of component statuses in one entry. The status omits further components. */
 const maxComponentStatuses = 64;
 
-/** Maximum length of the name of a component, characters. */
+/** Maximum length of `status.components[].name`, characters. */
 const maxNameLength = 253;
 
 /** A merge patch of a status; null removes a field. A type alias, because an interface is not assignable to an index signature. */

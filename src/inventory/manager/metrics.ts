@@ -15,17 +15,17 @@ const reasonName = (reason: string): string => reason.split(':')[0] ?? '';
 export function inventoryMetrics(metrics: Metrics) {
   const runs = metrics.counter({
     name: 'drawbridge_inventory_runs_total',
-    help: 'Runs of components that have ended.',
+    help: 'Runs of components that have ended, including calls that a component did not accept.',
     labels: ['component', 'outcome', 'reason'],
   });
   const triggers = metrics.counter({
     name: 'drawbridge_inventory_triggers_total',
-    help: 'Triggers of runs. Several triggers may start one run.',
+    help: 'Changes that may need a run, and forced runs. Several of them may start one run, or none.',
     labels: ['component', 'reason'],
   });
   const latency = metrics.histogram({
     name: 'drawbridge_inventory_trigger_latency_seconds',
-    help: 'Time from the oldest trigger of a run until the server calls the component. Users wait in lane manual.',
+    help: 'Time from the oldest change that a run handles until the server calls the component. Users wait in lane manual.',
     labels: ['lane'],
     buckets: latencyBuckets,
   });
