@@ -14,15 +14,13 @@ export class FrameError extends Error {
   override readonly name = 'FrameError';
 }
 
-/** Receives the messages of a direction. */
+/** Receives the data messages of one direction. */
 export interface FrameListener {
   /**
    * A part of the payload of a data message, as it was sent: masked if its frame is masked. `first`: the first byte of the message,
    * unmasked; undefined unless the message begins with this part.
    */
   readonly onData?: (part: Buffer, first?: number) => void;
-  /** The data message is complete. */
-  readonly onMessage?: () => void;
 }
 
 /** Reads frames from chunks of any size. */
@@ -153,7 +151,6 @@ export class FrameReader {
     this.#left = undefined;
     if (this.#opcode >= opcodes.close || !this.#isFinal) return;
     this.#isInMessage = false;
-    this.#listener.onMessage?.();
   }
 }
 
@@ -177,9 +174,9 @@ export function frameOf(opcode: number, payload: Buffer): Buffer {
 export const channelMessage = (channel: number, text: string): Buffer =>
   frameOf(opcodes.binary, Buffer.concat([Buffer.of(channel), Buffer.from(text, 'utf8')]));
 
-/** A close frame with a status code of RFC 6455, such as 1000. `reason`: at most 123 bytes; default: no reason. */
-export function closeFrame(code: number, reason = ''): Buffer {
+/** A close frame with a status code of RFC 6455, such as 1000. */
+export function closeFrame(code: number): Buffer {
   const payload = Buffer.alloc(2);
   payload.writeUInt16BE(code, 0);
-  return frameOf(opcodes.close, Buffer.concat([payload, Buffer.from(reason, 'utf8')]));
+  return frameOf(opcodes.close, payload);
 }
