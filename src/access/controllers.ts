@@ -205,7 +205,7 @@ function templateController(
       judge,
       planValidMessage: kind.createsPod
         ? 'the server can build the access pod, and no object of the namespace forbids it'
-        : 'the workload exists, and its pods can be found',
+        : 'the workload exists, and its selector is valid',
       grantable,
       signer,
       client,
@@ -277,8 +277,8 @@ function requestController(
       fromSubscription('pod', pods, (event) => {
         const pod = 'now' in event ? event.now : event.before;
         const keys = requestsOfPod(kind.requests, pod).filter((key) => hasNoEnd(kind.requests.get(key)));
-        // The revoker deletes pods, too. An event in lane 0 aborts a running reconcile, so the event of its own delete could abort the
-        // revocation.
+        // The revoker deletes pods, too. An event in lane 0 aborts a reconcile in the normal lane, so the event of the revoker's own delete
+        // could abort the revocation.
         return keys.map((key) => ({ key, lane: endsAccess(event) ? cleanupLane : normalLane }));
       }),
       ...(kind.createsPod

@@ -54,7 +54,7 @@ function usualRemedy(groups: readonly string[], { allowedGroups, approvals, emer
     return `omit spec.emergency${approvals ? ', and wait for approvals' : ''}`;
   return emergency
     ? 'ask an administrator for membership in one of them, or name another template'
-    : 'name another template, because you are in none of its allowedGroups either';
+    : 'name another template, because you are in none of the allowedGroups of this one either';
 }
 
 /** `ReviewOverdue` if an earlier emergency of the caller through this template was not reviewed in time. */

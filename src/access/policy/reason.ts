@@ -43,9 +43,9 @@ export function reasonViolation(reason: string | undefined, config: ReasonConfig
   );
 }
 
-/** What the template asks for, such as `at least 10 characters that match "^INC-[0-9]+": the ticket`. */
+/** What the template asks for, such as `at least 10 characters, with text that matches "^INC-[0-9]+": the ticket`. */
 export function reasonText(config: ReasonConfig): string {
-  const matching = config.pattern === undefined ? '' : ` that match ${quote(config.pattern)}`;
+  const matching = config.pattern === undefined ? '' : `, with text that matches ${quote(config.pattern)}`;
   return `at least ${characters(config.minLength)}${matching}${promptText(config)}`;
 }
 

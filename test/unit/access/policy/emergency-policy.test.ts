@@ -62,7 +62,7 @@ describe('emergency access', () => {
       'a user whom the template does not allow at all',
       ['qa'],
       usual,
-      'name another template, because you are in none of its allowedGroups either',
+      'name another template, because you are in none of the allowedGroups of this one either',
     ],
   ] as const satisfies readonly (readonly [string, string[], AccessConfig, string])[]) {
     it(`says what to do to ${title}`, () => {

@@ -29,7 +29,7 @@ describe('reasons of requests', () => {
   it('say what was found and what to write', () => {
     assert.equal(
       reasonViolation(undefined, ticket)?.message,
-      'spec.reason is missing; write at least 10 characters that match "^(INC|CHG)-[0-9]+": ticket and why',
+      'spec.reason is missing; write at least 10 characters, with text that matches "^(INC|CHG)-[0-9]+": ticket and why',
     );
     assert.equal(
       reasonViolation('no ticket at all', ticket)?.message,

@@ -27,7 +27,7 @@ describe('a template whose sessions pass through the gateway', () => {
     assert.deepEqual([value, reason], ['False', 'GatewayUnavailable']);
     assert.equal(
       message,
-      'APIService v1alpha1.gateway.drawbridge.dev does not exist, and session.via Gateway needs it; ask an operator to install the ' +
+      'APIService v1alpha1.gateway.drawbridge.dev does not exist, and session.via Gateway needs it; ask an administrator to install the ' +
         'gateway with the chart, or set session.via to Direct; the template becomes ready when the gateway is Available',
     );
     assert.equal(condition('Reconciling')?.reason, 'GatewayUnavailable', 'no edit is needed');
