@@ -163,7 +163,7 @@ export class CertificateReconciler implements Reconciler {
     return this.#endpoints().flatMap(({ path }) => (path === undefined ? [] : splitPath(path).segment));
   }
 
-  /** Whether no path has a segment, so that replicas of a version without segments may still run, which answer only such paths. */
+  /** Whether no path has a segment. Then replicas of a version that answers only paths without a segment may still run. */
   #areUnsegmented(): boolean {
     return this.#segments().every((segment) => segment === '');
   }

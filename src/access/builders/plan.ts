@@ -88,7 +88,7 @@ export type AccessPodMode = 'confined' | 'oz';
 
 /**
  * `TargetNotFound`: the workload of the template does not exist. The template may still be ready, because its status lags behind.
- * `remedy`: what to do, if the server knows more than that.
+ * `remedy`: what to do, as the end of the message.
  */
 export const targetNotFound = (
   { kind, name }: { readonly kind: string; readonly name: string },

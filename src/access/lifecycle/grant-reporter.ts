@@ -159,8 +159,8 @@ export class GrantReporter {
   }
 
   /**
-   * Reports in an Event that a request ended without a grant and without a denial, and why (`text`, a clause). If a user deleted or revoked
-   * it, the webhook has written the audit line.
+   * Reports in an Event that a request ended without a grant and without a denial, and why (`text`, a clause). Writes no audit line: the
+   * webhook writes those of deletions and revocations by users.
    */
   endedWithoutAccess(request: RequestView, text: string): void {
     this.#event(request, 'Normal', 'RequestEnded', `the request ended before access opened: ${text}`, 'Request');

@@ -196,9 +196,8 @@ export class Revoker {
     // Do not use the name in the status: a client that can write the status could choose any object.
     const name = { namespace: request.namespace, name: childNameOf(request) };
     if (kind === 'Pod') {
-      // The Pod already terminates within `deletionGraceS`. If this counted as a deletion, each restart would report the end again while
-      // the
-      // node is down.
+      // The Pod already terminates within `deletionGraceS`. If this counted as a deletion, each restart while the node is down would report
+      // the end again.
       const pod = this.#deps.pods.get(keyOf(name));
       if (pod?.nothingToRevoke && pod.requestRef?.uid === request.uid) return false;
     }

@@ -64,7 +64,7 @@ export function accessCommandRemedy(config: CommandConfig, grantable: readonly R
 /**
  * What can make a valid access command fail for some requesters, with the remedy, one sentence each. Requesters may hold a permission that
  * the template does not hand out, their context may name the namespace, and their kubectl may be old, so none of these is a violation.
- * Empty if requesters go through the gateway, because the server then shows them its command instead.
+ * Empty if requesters go through the gateway, because the server then shows them the command of the gateway instead.
  */
 export function accessCommandNotes(config: AccessConfig, grantable: readonly RbacRule[]): readonly string[] {
   const read = readAccessCommand(config);

@@ -35,8 +35,8 @@ const maxWaitMs = 5000;
 
 /**
  * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists,
- * `TemplateAuthors` finds no violation, the gateway is available if its users need it, and nothing else would deny every request. The
- * TemplateJudge judges the last. Until its first judgement, the template is not ready, but requests are accepted.
+ * `TemplateAuthors` finds no violation, the gateway is available if its users need it, and the TemplateJudge finds nothing that would deny
+ * every request. Until its first judgement, the template is not ready, but requests are accepted.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;

@@ -28,7 +28,7 @@ import { type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
 import type { AdmissionPorts, PresentPlan } from '../ports.ts';
 
 /**
- * Validating webhook of templates. It denies a spec that violates the schema, by which the server could never grant access, or that hands
+ * Validating webhook of templates. It denies a spec that violates the schema, that would make the leader deny every request, or that hands
  * out permissions that the caller does not have. It warns if the leader would deny requests now because of other objects, such as a missing
  * workload. A stored violation of the rule book or of the plan denies no update; the schema and the permissions count for each new spec.
  */
