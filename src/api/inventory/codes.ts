@@ -79,6 +79,7 @@ export const inventoryCodes = {
     audience: 'fleet administrator',
     meaning:
       'Not a denial, but the code of an Event. The same inputs started more than 5 runs in 10 minutes, where consecutive runs with the same inputs count once.',
-    remedy: 'Find the component or user that changes these inputs back and forth; the message names them.',
+    remedy:
+      'Find the component or user that changes these inputs back and forth; the message names the inputs if the server knows them.',
   },
 } as const satisfies CodeTable;
