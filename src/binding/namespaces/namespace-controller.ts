@@ -111,7 +111,7 @@ class NamespaceReconciler implements Reconciler {
       const { log } = this.#options;
       const level = times === 0 ? 'warn' : 'debug';
       log[level](
-        'a call for a namespace was denied; grant the permission that the field message names; the server retries',
+        'a call for a namespace was denied; grant the permission to the user in the field message, or, if it is a user of the provider, ask the provider for it; the server retries',
         {
           namespace: name,
           message: error.message,

@@ -107,7 +107,7 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
   const stuck = toDrain.filter(({ exportState }) => exportState === 'unverified');
   const step = { kind: 'delete' as const, release: toRelease.map(({ name }) => name), blocked: stuck.length > 0 };
   if (step.blocked) {
-    const message = `the provider has no valid APIServiceExport ${binding.name} with a matching BoundSchema for ${namesOf(stuck)}, so the copies there cannot be deleted; ask the provider to restore them; ${orphanHint(binding.name)}`;
+    const message = `the provider has no valid APIServiceExport ${binding.name} with a matching BoundSchema for ${namesOf(stuck)}, so the copies there cannot be deleted; ask the provider to restore or correct this export and its BoundSchema; ${orphanHint(binding.name)}`;
     return { ...step, message };
   }
   const objects =

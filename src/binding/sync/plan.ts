@@ -144,7 +144,8 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
   if (copyDeleteAccepted || isDeleting(copy))
     return [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
   const actions: ObjectAction[] = [];
-  if (inexact !== undefined) actions.push(inexactProblem(inexact, 'the copy keeps its current fields'));
+  if (inexact !== undefined)
+    actions.push(inexactProblem(inexact, 'a change with such a number does not reach the copy'));
   const update = copyPatch(consumer, copy, context);
   // A part of a change may have another meaning than the whole, so there is no partial update.
   if (update && inexactNumber(update) === undefined) actions.push({ do: 'update', key, patch: update });
