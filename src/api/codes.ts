@@ -49,11 +49,11 @@ export const serverCodes = {
   },
 } as const satisfies CodeTable;
 
-/** Codes of denials by the webhooks of the inventory. */
+/** Codes of the inventory: of denials by its webhooks, and of Events. */
 export type InventoryCode = keyof typeof inventoryCodes;
 
 /**
- * Stable codes. Messages of denials begin with them; audit lines and Events contain them. Most are also reasons of conditions; a few
+ * Stable codes of the features access and inventory. Messages of denials begin with them. Many are also reasons of conditions; a few
  * denials of requests have another reason there, such as `NotFound`.
  */
 export type Code =

@@ -96,7 +96,7 @@ export function webhookProblems(configuration: KubeObject, expected: FailurePoli
   const webhooksByName = new Map(listIn(configuration, 'webhooks').map((webhook) => [own(webhook, 'name'), webhook]));
   const problems = Object.entries(expected).flatMap(([name, policy]) => {
     const webhook = webhooksByName.get(name);
-    if (webhook === undefined) return [`has no webhook ${name}`];
+    if (webhook === undefined) return [`has no webhook ${name}; run helm upgrade`];
     const actual = String(own(webhook, 'failurePolicy') ?? 'Fail');
     // `Fail` in place of `Ignore` is no problem: it is stricter.
     return actual === 'Fail' || actual === policy

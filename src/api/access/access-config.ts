@@ -59,7 +59,9 @@ const approvalEntry = Type.Object({
     default: 1,
   }),
   groups: Type.Optional(
-    groups('Only votes of members of these groups count for this entry. They need the verb approve, too.'),
+    groups(
+      'Only votes of members of these groups count for this entry. They need the verb approve, too. If unset, that verb is enough.',
+    ),
   ),
 });
 

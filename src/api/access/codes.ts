@@ -4,7 +4,8 @@ import type { CodeTable } from '../code-table.ts';
 export const requestCodes = {
   NotEligible: {
     audience: 'requester',
-    meaning: 'The requester is in none of the allowed groups of the template, and does not hold its permissions.',
+    meaning:
+      'The requester is in none of the allowed groups of the template, and does not hold the permissions that it hands out.',
     remedy: 'Ask for membership in one of the groups that the message names, or use another template.',
   },
   MissingIdentity: {

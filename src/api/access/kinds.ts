@@ -6,8 +6,8 @@ import type { TemplateKind } from './names.ts';
 import { podAccess } from './pod-access.ts';
 
 /**
- * Every kind of access: its request, its template, and whether a grant creates a Pod. Definitions, stores, webhooks, and controllers
- * follow this list, in its order; `src/access/access-kind.ts` adds the builder of each kind.
+ * Every kind of access: its request, its template, and whether a grant creates a Pod. `src/access/access-kind.ts` adds the builder of each
+ * kind.
  */
 export const accesses = [podAccess, execAccess] as const;
 

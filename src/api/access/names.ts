@@ -13,7 +13,7 @@ export const requestLabel = 'access.drawbridge.dev/request';
 /** Annotation of every child: the hash of its plan. */
 export const planHashAnnotation = 'access.drawbridge.dev/plan-hash';
 
-/** Suffix of the names of all children. The API server calls the webhook that authorizes connects only for pods with this suffix. */
+/** Suffix of the names of all children, by which the webhook `enforce.vpod.kb.io` recognizes access pods. */
 export const childNameSuffix = '-access';
 
 /** Annotation of every child: the MAC that proves that the server created it. */
@@ -53,13 +53,13 @@ export const shortenedCondition = 'AccessShortened';
 /** Condition type of requests with a session whose recording is missing or incomplete. The server sets it to True, and never removes it. */
 export const recordingLostCondition = 'RecordingLost';
 
-/** Every condition type that the server sets on requests. */
+/** Every condition type of requests except `summaryConditions`. */
 export type RequestCondition =
   | (typeof requestConditions)[keyof typeof requestConditions]
   | typeof approvalCondition
   | typeof shortenedCondition
   | typeof recordingLostCondition;
-/** Every condition type that the server sets on templates. */
+/** Every condition type of templates except `summaryConditions`. */
 export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions] | typeof gatewayCondition;
 
 /** Every kind of template, for the schema of grants. */

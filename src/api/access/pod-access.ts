@@ -47,13 +47,19 @@ export const podAccessTemplateKind = defineKind({
         }),
       ),
       maxStorage: Type.Optional(
-        quantity('The cap on ephemeral storage, for each container of the access pod: a quantity such as 10Gi.'),
+        quantity(
+          'The cap on ephemeral storage, for each container of the access pod: a quantity such as 10Gi. If unset, there is no cap.',
+        ),
       ),
       maxCpu: Type.Optional(
-        quantity('The cap on CPU, for each container of the access pod: a quantity such as 500m or 2.'),
+        quantity(
+          'The cap on CPU, for each container of the access pod: a quantity such as 500m or 2. If unset, there is no cap.',
+        ),
       ),
       maxMemory: Type.Optional(
-        quantity('The cap on memory, for each container of the access pod: a quantity such as 2Gi.'),
+        quantity(
+          'The cap on memory, for each container of the access pod: a quantity such as 2Gi. If unset, there is no cap.',
+        ),
       ),
       author: Type.Optional(author),
     },

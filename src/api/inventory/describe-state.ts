@@ -1,6 +1,6 @@
 import type { MissingInput } from './fields.ts';
 
-/** Reason of a NotReady whose missing inputs held both at the start and at the end of the run. */
+/** Reason of a NotReady whose missing inputs were as the component wants them, at the start and at the end of the run. */
 export const alreadySatisfied = 'MissingAlreadySatisfied';
 
 /** Begins the message of each component of a suspended entry. */

@@ -112,7 +112,7 @@ export const entryConditions = {
    * never had remote watches.
    */
   remoteWatchHealthy: 'RemoteWatchHealthy',
-  /** True while a component's inputs keep returning to earlier values. The message names the component and the path. */
+  /** True if the inputs of a component repeatedly returned to earlier values. It stays True until a later run finds that they no longer do. */
   livelock: 'Livelock',
 } as const;
 

@@ -108,7 +108,7 @@ export async function waitUntilReady(
 
 /** For the details of the commands that end access. */
 export const outlivingSessions =
-  'A session that is open in a running pod outlives the access, unless the template lets users reach the pod only through the gateway.';
+  'A session that is open in a pod of a workload (request exec) outlives the access, unless the template lets users reach the pod only through the gateway.';
 
 export const drop: Command = {
   name: 'drop',
