@@ -24,7 +24,8 @@ export const serverCodes = {
   },
   CallerTooLarge: {
     audience: 'anyone',
-    meaning: 'The caller is in more than 1,000 groups, or a name, uid, group, or extra exceeds 1,024 characters.',
+    meaning:
+      'The caller has more than 1,000 groups, or more than 1,000 keys and values in extra, or one of its texts exceeds 1,024 characters.',
     remedy: 'Configure the authentication of the cluster to report less.',
   },
   SigningKeyUnavailable: {
@@ -34,7 +35,8 @@ export const serverCodes = {
   },
   AuditUnavailable: {
     audience: 'operator',
-    meaning: 'The server cannot write its audit journal, so it opens no access. Open access still ends on time.',
+    meaning:
+      'The server or the gateway cannot write its audit journal, so it opens no access, session, or view. Open access still ends on time.',
     remedy: 'Free disk space, or restart with another `--audit-log`.',
   },
   DeadlineExceeded: {

@@ -49,7 +49,7 @@ export const sessionsKill: Command = {
   name: 'sessions kill',
   summary: 'End an open session',
   details:
-    'The user sees that the session was killed. The grant stays open, so the user can open another session; revoke ends the grant. Needs the ClusterRole drawbridge-session-auditor.',
+    'The user of exec or attach sees that the session was killed; a port-forward just closes. The grant stays open, so the user can open another session; revoke ends the grant. Needs the ClusterRole drawbridge-session-auditor.',
   args: [nameArgument],
   examples: ['sessions kill 0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10'],
   async run(context) {
