@@ -30,7 +30,7 @@ interface AuditObject {
 export const connectSubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
 export type ConnectSubresource = (typeof connectSubresources)[number];
 
-/** A vote that approved a grant, ended access, or reviewed an emergency. */
+/** A vote that approved a grant or an extension, ended access, or reviewed an emergency. */
 interface AuditVote {
   readonly uid: string;
   /** Absent if the vote no longer exists. */
@@ -77,11 +77,11 @@ export interface AuditRecord {
   readonly emergency?: boolean;
   /** The reason of a request, an extension, a vote, a revocation, or an abandonment, as the user wrote it. */
   readonly reason?: string;
-  /** The votes that approved a grant, ended access, or reviewed an emergency. */
+  /** The votes that approved the grant or the extension, ended access, or reviewed an emergency. */
   readonly votes?: readonly AuditVote[];
   /**
    * Name of the access request, in the object's namespace, whose grant allowed the user to enter the pod or opened the session. If no grant
-   * allowed it, the request that owns the access pod.
+   * allowed it, the request that owns the access pod. For a vote, the request that it is about.
    */
   readonly request?: string;
   /** The pod that was opened or entered. */

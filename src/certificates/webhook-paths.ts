@@ -6,8 +6,8 @@ import type { CertificateStores, ConfigurationView } from './stores.ts';
 /**
  * Decides which paths a replica answers. It accepts paths with the random segment in the Secret (`PathSegment`). It also accepts segments
  * that webhook configurations have, or had in the last 10 s, so that no call fails while a segment is replaced. It accepts paths without a
- * segment if the configurations have such paths, or had them in the last 10 s, and the Secret has no segment or `unsegmentedUntilMs` has
- * not passed. It also does so while a webhook has a `url`, to which the server appends no segment.
+ * segment on two conditions. The configurations have such paths, or had them in the last 10 s; and the Secret has no segment, or
+ * `unsegmentedUntilMs` has not passed. It also accepts them while a webhook has a `url`, to which the server appends no segment.
  */
 export class WebhookPaths {
   readonly #clock: Clock;

@@ -14,7 +14,7 @@ import { accessEndMs, accessStartMs, type EndSigner } from './request-ends.ts';
 /**
  * How later edits of a template restrict its open grants. An edit never moves an end to a later time or adds subjects to a grant. A new
  * `extension.total` also limits access that was extended before; the other fields of `extension` apply only to extensions that are decided
- * after the edit. If a shorter end is reverted before it comes, it has no effect.
+ * after the edit. A shorter end has no effect if another edit reverts it in time.
  */
 export class TemplateEdits {
   readonly #deps: TemplateEditsDeps;

@@ -74,8 +74,8 @@ export class KeySecret implements KeyRing {
   }
 
   /**
-   * Reads the keys, creates the Secret if it is missing, and reads again every 30 s (every 1 s until there are keys) until `signal` aborts.
-   * Resolves after the first attempt, successful or not. Never rejects.
+   * Reads the keys every 30 s (every 1 s until there are keys) until `signal` aborts. Until there are keys, creates the Secret if it is
+   * missing. Resolves after the first attempt, successful or not. Never rejects.
    */
   async start(signal: AbortSignal): Promise<void> {
     await this.#attempt(signal);
