@@ -84,7 +84,7 @@ export class BundleReconciler implements Reconciler {
       return failed(
         'ListExportsFailed',
         'Error',
-        `the exports of the provider could not be listed: ${describe(error)}; the server retries`,
+        `the exports of the provider could not be listed: ${describe(error)}; the server retries; if the provider denies the list, ask it for a kubeconfig that permits it`,
         done,
       );
     }

@@ -90,7 +90,10 @@ export class ClusterBindingReconciler implements Reconciler {
       if (isConflict(error)) return notReady('the event of a conflicting write');
       // `why` omits the call: reads and writes alternate, so a message with the call would change the condition at every retry.
       const why = error instanceof TransportError ? error.why : describe(error);
-      return this.#failed(`${session.server}: ${why}`, error);
+      return this.#failed(
+        `the heartbeat to ${session.server} failed: ${why}; the server retries; if the provider denies the heartbeat, ask it for a kubeconfig that permits heartbeats`,
+        error,
+      );
     }
     if (plan.status || this.#isAnswerOld()) this.#answeredAtMs = clock.monotonic();
     this.#deps.recordHeartbeat({ ok: true });

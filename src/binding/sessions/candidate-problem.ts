@@ -37,7 +37,7 @@ export async function candidateProblem(
     signal.throwIfAborted();
     return isNotFound(error)
       ? `namespace ${namespace} does not exist at ${server}; ask the provider to create it`
-      : `a read from ${server} failed: ${describe(error)}; the server retries`;
+      : `a read from ${server} failed: ${describe(error)}; the server retries; if the provider denies the read, ask it for a kubeconfig that permits it`;
   }
   const before = serving.clusterNamespaceUid;
   if (uid === undefined || before === undefined || uid === before) return undefined;

@@ -19,6 +19,8 @@ import { settleIo, until } from '../../../support/io.ts';
 
 const place = { namespace: 'kb-acme', name: 'cluster' };
 const consumerSecret = { namespace: 'kube-bind', name: 'kubeconfig-acme' };
+const failedHeartbeat = (why: string) =>
+  `the heartbeat to ${acme} failed: ${why}; the server retries; if the provider denies the heartbeat, ask it for a kubeconfig that permits heartbeats`;
 
 describe('ClusterBinding', () => {
   let stage: SessionStage;
@@ -123,7 +125,7 @@ describe('ClusterBinding', () => {
       if (verb === 'patch') throw new Error('no');
     };
     const session = await start();
-    assert.deepEqual(heartbeat(session), { ok: false, message: `${acme}: no` });
+    assert.deepEqual(heartbeat(session), { ok: false, message: failedHeartbeat('no') });
     stage.acme.cluster.fault = () => {};
     await settle(5000);
     assert.deepEqual(heartbeat(session), { ok: true });
@@ -139,7 +141,7 @@ describe('ClusterBinding', () => {
     );
     stage.acme.down = true;
     await settle(6_000);
-    assert.deepEqual(heartbeat(session), { ok: false, message: `${acme}: connect ECONNREFUSED` });
+    assert.deepEqual(heartbeat(session), { ok: false, message: failedHeartbeat('connect ECONNREFUSED') });
     stage.acme.recover();
     await settle(6_000);
     assert.deepEqual(heartbeat(session), { ok: true });
