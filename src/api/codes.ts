@@ -25,7 +25,7 @@ export const serverCodes = {
   CallerTooLarge: {
     audience: 'anyone',
     meaning:
-      'The caller has more than 1,000 groups, or more than 1,000 keys and values in extra, or one of its texts exceeds 1,024 characters.',
+      'The caller has more than 1,000 groups, or more than 1,000 keys and values in extra, or its name, uid, a group, or a text in extra exceeds 1,024 characters.',
     remedy: 'Configure the authentication of the cluster to report less.',
   },
   SigningKeyUnavailable: {

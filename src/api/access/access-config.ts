@@ -13,8 +13,8 @@ export const maxReasonLength = 1024;
 export const maxExtensions = 10;
 
 /**
- * A Go duration from `least` to `most`, which are Go durations. Only the API server checks the bounds, so a value that the server reads may
- * lie outside of them.
+ * A Go duration from `least` to `most`, which are Go durations. `readBySchema` evaluates no CEL rules, so a value that the server reads may
+ * lie outside of the bounds.
  */
 export const boundedDuration = (description: string, least: string, most: string, options: TSchemaOptions = {}) =>
   Type.String({
