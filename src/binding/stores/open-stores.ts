@@ -62,11 +62,14 @@ export const projection =
     if (result.ok) return view(common, result.value.spec, object);
     const problems = problemsOf(result.errors);
     const consequence = placeholder === undefined ? 'treats it as absent' : 'does not use its spec';
-    log.warn(`an object is not valid; the server ${consequence}; correct the fields in problems`, {
-      kind,
-      object: common.key,
-      problems,
-    });
+    log.warn(
+      `an object is not valid; the server ${consequence}; correct the fields in problems, or ask the provider to, if the object is in its cluster`,
+      {
+        kind,
+        object: common.key,
+        problems,
+      },
+    );
     return placeholder && { ...view(common, placeholder, object), specProblem: problems.join(', ') };
   };
 

@@ -120,7 +120,8 @@ describe('the stores of the consumer', () => {
     assert.equal(opened.stores.bundles.get('acme'), undefined);
     assert.deepEqual(lines, [
       {
-        message: 'an object is not valid; the server treats it as absent; correct the fields in problems',
+        message:
+          'an object is not valid; the server treats it as absent; correct the fields in problems, or ask the provider to, if the object is in its cluster',
         fields: {
           kind: 'APIServiceBindingBundle',
           object: 'acme',
