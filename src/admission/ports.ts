@@ -40,7 +40,7 @@ export interface PodConnectEvent {
 
 /** The result of planning a request through a template. */
 export interface PresentPlan {
-  /** What would deny the request; undefined if nothing would. `notPlanned` as in `ownViolations`. */
+  /** The violation that planning found; undefined if there is none. `notPlanned` as in `ownViolations`. */
   readonly denial?: Violation | typeof notPlanned | undefined;
   /** What the access command names that the planned pod may lack, one sentence each. */
   readonly commandNotes?: readonly string[];

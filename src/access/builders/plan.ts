@@ -33,7 +33,7 @@ export interface Plan {
    * signature). Each child has the hash as the annotation `access.drawbridge.dev/plan-hash`.
    */
   readonly hash: string;
-  /** The resources that the template's caps lowered, one clause each, for the condition; absent if they lowered none. */
+  /** What the template's caps set or lowered, one clause each, for the condition; absent if they changed nothing. */
   readonly notes?: readonly string[];
 }
 

@@ -39,7 +39,7 @@ export interface RequestStatusPatch extends Readonly<Pick<StoredStatus, 'grant' 
 interface GrantDetails {
   /** Why this duration was granted: the message of AccessDurationsValid. */
   readonly duration: string;
-  /** What the caps of the template lowered, one clause each. */
+  /** What the caps of the template set or lowered, one clause each. */
   readonly notes: readonly string[];
   /** The URL for the reason of the request; undefined if the template has no link. */
   readonly reasonLink?: string | undefined;

@@ -172,7 +172,7 @@ function decisionRemedy(input: VoteInput): string {
   if (!templateIsKnown(input)) return 'set spec.about to a decision that the request waits for';
   const { request, template, spec } = input;
   const awaited = awaitedDecisions(input);
-  // Any open request can be denied. That is no other decision about the same matter, so say what it does.
+  // A Deny about `Access` denies the whole request or ends its access. That is more than the voter asked for, so the remedy says so.
   const others = awaited.filter((about) => spec.decision === 'Approve' || about !== 'Access');
   const remedies = [
     ...(others.length > 0 ? [`set spec.about to ${anyOf.format(others)} to decide that instead`] : []),

@@ -42,7 +42,10 @@ interface Verdict {
 
 /** What the judge found for a template. */
 export interface Judgement {
-  /** What denies every request; absent if nothing does. `ResourceRefused` has status 403 if its cause can end without an edit. */
+  /**
+   * What denies every request, or `InvalidAccessCommand` of an ExecAccessTemplate, which denies none; absent if there is neither.
+   * `ResourceRefused` has status 403 if its cause can end without an edit.
+   */
   readonly violation?: Violation;
   /** Fields of the access pod that the API server ignores. */
   readonly unknownFields?: readonly string[];

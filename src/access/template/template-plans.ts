@@ -203,7 +203,7 @@ export interface GrantPlan extends GrantObjects {
   readonly commandNotes: readonly string[];
 }
 
-/** The plan of a request, or what denies the request. */
+/** The plan of a request, or the violation that planning found. */
 export type TemplatePlan = GrantPlan | { readonly violation: Violation };
 
 /** Runs a plan, or returns `notPlanned` without running it if the share of the processor is used up. May drop a plan after an abort. */
