@@ -170,7 +170,7 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
     }),
     depth: metrics.gauge({
       name: 'workqueue_depth',
-      help: 'Keys that are due and wait, usually for a worker. Alert if a request controller stays above 0 for minutes.',
+      help: 'Keys that are due and wait, usually for a worker. Alert if `podaccessrequest` or `execaccessrequest` stays above 0 for minutes.',
       labels: ofQueue,
     }),
     adds: metrics.counter({ name: 'workqueue_adds_total', help: 'Keys added to the queue.', labels: ofQueue }),

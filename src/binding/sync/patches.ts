@@ -51,8 +51,8 @@ export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): 
 
 /**
  * The merge patch that updates the copy: all fields but metadata and status, and the kube-bind annotations. Undefined if nothing differs.
- * If anything differs, the patch also sets {@link copyOfAnnotation}. The absence of only this annotation causes no patch. Only drawbridge
- * sets it; otherwise, after a take-over from another konnector, the server would write all copies at once.
+ * If anything differs, the patch also sets {@link copyOfAnnotation}. The absence of only this annotation causes no patch. If it did, the
+ * server would write all copies at once after a take-over from another konnector, which does not set the annotation.
  */
 export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object | undefined {
   const fields = mergePatch(
