@@ -140,9 +140,8 @@ function settingUser({ username, uid, groups, extra }: UserInfo): KubeconfigSett
 }
 
 /**
- * Validating webhook of entries: denies writes that make an entry larger than 65,536 bytes, or that enlarge one that is larger
- * (`EntryTooLarge`, 413). Warns about new settings of components that do not run for the entry, except on writes of the status, which cannot
- * change settings.
+ * Validating webhook of entries: denies writes that make an entry grow above 65,536 bytes, as `sizeViolation` counts them (`EntryTooLarge`,
+ * 413). Warns about new settings of components that do not run for the entry, except on writes of the status, which cannot change settings.
  */
 export function validateEntry({ registered }: Pick<InventoryPorts, 'registered'>): Handler {
   return {
