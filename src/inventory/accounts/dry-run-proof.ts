@@ -26,14 +26,14 @@ const probeAccount: Grantee = { name: '0-proof', kubeconfig: 'none' };
 /** Interval between checks while there is no entry, milliseconds. */
 const pollMs = 100;
 /**
- * Delay between two attempts, milliseconds: `baseMs`. After all entries were tried, after an accepted write, and while the API server is
- * unreachable: backoff from `baseMs` to `capMs`.
+ * Delay between two attempts, milliseconds: `baseMs`. After all entries were tried, after an accepted write, and after the result
+ * `unreachable`: backoff from `baseMs` to `capMs`.
  */
 const delays = { baseMs: 500, capMs: 30_000 };
 
 /**
  * Result of an attempt. `enforced`: the webhook denied the write. `notEnforced`: the API server accepted it. `unreachable`: the API server
- * did not answer. `inconclusive`: any other error.
+ * did not answer, or answered 429 or 5xx, for example because it cannot reach the webhook. `inconclusive`: any other error.
  */
 type AttemptResult = 'enforced' | 'notEnforced' | 'inconclusive' | 'unreachable';
 

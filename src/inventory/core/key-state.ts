@@ -154,7 +154,7 @@ export type KeyEvent =
     } & WithInputs)
   /** The server made no call, because it got no token for it. */
   | ({ readonly kind: 'notCalled'; readonly retryAfterMs: number | undefined } & WithInputs)
-  /** The store contains another record than the state, or none: at startup, after a reload, or after another process wrote it. */
+  /** The store has this record, or none. The state may have another one, for example after another process wrote the record. */
   | { readonly kind: 'recordChanged'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** A run is due, but the circuit breaker of the component's endpoint admits no call. */
   | ({ readonly kind: 'endpointUnavailable' } & WithInputs)

@@ -27,7 +27,7 @@ export const tokenLifetimeMs = 600_000;
 const hourMs = 3_600_000;
 /** Maximum delay after NotReady, before jitter, milliseconds. */
 const maxNotReadyDelayMs = 600_000;
-/** Maximum Retry-After that the server follows after a call that was not accepted, milliseconds. */
+/** Maximum Retry-After that the server follows after a call that was not accepted or not made, milliseconds. */
 const maxRetryAfterMs = 300_000;
 
 type Random = () => number;

@@ -4,7 +4,7 @@ import { maxReasons } from '../../api/inventory/reconcile-run.ts';
 export const lanes = {
   /** A user waits: creation, configuration, force, suspension, deletion. */
   manual: 0,
-  /** Another component's output, a remote event, the outcome of a run. */
+  /** Another component's output, a remote event, a conflict or a late write of the run record. */
   input: 1,
   /** The interval, retries, new registrations, restarts. */
   time: 2,

@@ -112,7 +112,7 @@ async function answer(
   const isAccountOfRun = account?.entryUid === run.entryUid && account.component === run.component;
   // Users of another namespace may create an account with this name there.
   if (!isAccountOfRun || account.namespace !== namespace) {
-    const message = `the token is of the account ${identity.account}, not of the reported run; send auth.token of the call of this run`;
+    const message = `the token is of the account ${identity.account}, not of the reported run; send the latest token of this run`;
     return errorAnswer(403, 'ForeignCredential', message);
   }
   return (await handling(() => handleReport(reports, run, identity.credentialId, request))) ?? busy;

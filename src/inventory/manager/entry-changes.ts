@@ -50,8 +50,8 @@ export function triggersOf(
 }
 
 /**
- * The paths that the component reads and that changed. If the change adds or removes the settings of the component, `enabled` differs
- * without an effect, because it is true by default; the path of the settings then stands for it, unless `config` changed, too.
+ * The paths that the component reads and that changed. If the change adds or removes `spec.components.NAME`, `enabled` differs, but its
+ * effect does not, because it is true by default. Then returns `/spec/components/NAME` instead, unless `config` changed, too.
  */
 function changedReads(
   before: Entry,

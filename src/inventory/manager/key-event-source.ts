@@ -215,7 +215,7 @@ export class KeyEventSource implements Source {
 
   /**
    * Compares the entry with its records, in case events were lost. Has no effect on an idle key whose record covers the entry. Skips other
-   * keys, except those in phase `gone` whose record they do not know.
+   * keys, but sends the record to a key in phase `gone` that does not have it.
    */
   #resync({ ref }: Entry): void {
     const { entries, registrations, runs, loops, onResync } = this.#deps;

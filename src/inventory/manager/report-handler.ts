@@ -71,7 +71,7 @@ export class ReportHandler implements ReportSink {
       const stored = currentRecord(memory, run);
       if (stored && this.#mayReport(memory, stored, credentialId)) await this.#reject(run, code, handle);
     });
-    // If the key must be reloaded, the report leaves no trace; the component got its answer.
+    // If the key must be reloaded, nothing records the rejection. The component still gets its answer.
     await recorded?.catch(() => undefined);
   }
 
@@ -234,5 +234,5 @@ const notStored: ReportAnswer = {
 const runOver = (run: ReportedRun): ReportAnswer => ({
   status: 409,
   code: 'RunOver',
-  message: `run ${runId(run, run.seq)} is not the current run; stop working on it`,
+  message: `run ${runId(run, run.seq)} has ended, or has reached its maximum duration; stop working on it`,
 });

@@ -12,7 +12,7 @@ import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { CallFailureCode } from '../ports.ts';
 import type { InventoryMetrics } from './metrics.ts';
 
-/** Reasons of Retry that get a Warning: the component gave no valid answer, or the API server rejected a write. */
+/** Reasons whose outcome gets a Warning: the call failed, or the API server rejected a write. An outcome Failed always gets one. */
 const warningReasons: Readonly<Record<CallFailureCode | 'Unreachable' | 'NotWritten' | 'NotStored', true>> = {
   Unreachable: true,
   Timeout: true,

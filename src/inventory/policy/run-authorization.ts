@@ -64,7 +64,7 @@ export function writeAuthorizationViolation(
   if (credentialId === record.credentialID) return undefined;
   if (credentialId !== record.previousCredentialID) {
     return violation(
-      `this token is not the current one of component ${component}; use the token of its latest call, or the newer one in the answer to a heartbeat; if that run has ended, ${stopAdvice}`,
+      `this token is not the current one of component ${component}; a run must use the token of its own call, or the newer one in the answer to a heartbeat; if the run has ended, ${stopAdvice}`,
     );
   }
   const expiresAtMs = parseTime(record.previousCredentialExpiresAt ?? '');

@@ -51,7 +51,7 @@ export function onConflict(transition: Transition, { stored, inputs }: KeyEventO
   }
 }
 
-/** Continues after a conflict that left this process's own run in place. */
+/** Continues after a conflict in which the state of this process counts, not the stored record. */
 function resume(transition: Transition, inputs: Inputs): void {
   const { phase, outcome } = transition.state;
   if (phase === 'applying' && outcome?.outputs) transition.addEffect({ kind: 'apply', outputs: outcome.outputs });

@@ -93,8 +93,8 @@ export function onDeletionOrAbandonment(transition: Transition, inputs: Inputs):
 }
 
 /**
- * Makes the key of an abandoned component idle again, if a user removed the annotation and the record is removed. Returns whether the key
- * became idle.
+ * Makes a retired key idle again once its record is removed and a reconcile may run: a user withdrew the abandonment of its component.
+ * Returns whether the key became idle.
  */
 export function reviveIfWanted(transition: Transition, { mayRun }: Inputs): boolean {
   const { phase, stored } = transition.state;

@@ -115,7 +115,10 @@ function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trig
   transition.report(inputs);
 }
 
-/** Without a run: starts one if it is due. During a run: ends it if its deadline has passed. Repeats an effect that was not attempted. */
+/**
+ * Without a run: starts one if it is due. During a run: ends it if its deadline has passed. Repeats an effect that failed or was not
+ * attempted.
+ */
 function onDequeued(transition: Transition, { inputs }: KeyEventOf<'dequeued'>): void {
   const { phase, stored, cause, outcome, deadlineAt } = transition.state;
   switch (phase) {

@@ -112,7 +112,7 @@ describe('the callback listener', () => {
     const { body } = await post('u-1.network.3', 'foreign', '{}');
     assert.match(
       body.message ?? '',
-      /^the token is of the account \S+, not of the reported run; send auth\.token of the call of this run$/,
+      /^the token is of the account \S+, not of the reported run; send the latest token of this run$/,
     );
   });
 

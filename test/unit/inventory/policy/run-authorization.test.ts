@@ -49,7 +49,7 @@ describe('write authorization', () => {
       'the credential of another run',
       running,
       who('JTI=3'),
-      /use the token of its latest call.* if that run has ended, stop/,
+      /must use the token of its own call.* if the run has ended, stop/,
     ],
     ['no credential', running, who(undefined), /provided no credential ID.*use Kubernetes 1[.]30/],
     ['no credential, and none in the record', draining, who(undefined), /provided no credential ID/],
