@@ -147,7 +147,7 @@ export class InventoryManager {
     return this.#leader !== undefined;
   }
 
-  /** Counts a relist after a watch expired. */
+  /** Counts a repeated list of entries, run records, or registrations. */
   relisted(): void {
     this.#metrics.relisted('gone');
   }

@@ -46,7 +46,7 @@ export function inventoryMetrics(metrics: Metrics) {
   });
   const relists = metrics.counter({
     name: 'drawbridge_inventory_watch_relists_total',
-    help: 'Full comparisons of all entries: at start, every half hour (periodic), or after a watch expired (gone).',
+    help: 'Full comparisons of all entries at start and every half hour (periodic), and repeated lists of one kind, such as after its watch expired (gone).',
     labels: ['cause'],
   });
   return {
