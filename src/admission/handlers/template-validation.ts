@@ -21,7 +21,8 @@ import {
   templateWarnings,
 } from '../../access/policy/template-policy.ts';
 import { accessOfTemplate } from '../../api/access/kinds.ts';
-import type { TemplateKind } from '../../api/access/names.ts';
+import { type TemplateKind, templateConditions } from '../../api/access/names.ts';
+import type { Code } from '../../api/codes.ts';
 import { readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
 import { type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
@@ -30,7 +31,8 @@ import type { AdmissionPorts, PresentPlan } from '../ports.ts';
 /**
  * Validating webhook of templates. It denies a spec that violates the schema, that would make the leader deny every request, or that hands
  * out permissions that the caller does not have. It warns if the leader would deny requests now because of other objects, such as a missing
- * workload. A stored violation of the rule book or of the plan denies no update; the schema and the permissions count for each new spec.
+ * workload. A stored violation of the rule book or of the plan denies no update; the schema and the permissions count for each new spec. An
+ * update that does not change the spec is never denied, and warns about what the stored template violates.
  */
 export function validateTemplate(
   kind: TemplateKind,
@@ -44,31 +46,43 @@ export function validateTemplate(
       const details = { template: name };
       const raw = own(object, 'spec');
       // Metadata of a template that predates a rule can still change, so that it can be labeled, annotated, and deleted.
-      if (operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'))) return { details };
+      const isUnchanged = operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'));
+      if (isUnchanged && own(own(object, 'metadata'), 'deletionTimestamp') !== undefined) return { details };
       const read = readBySchema<TemplateInput['spec']>(accessOfTemplate(kind).template.structural.spec, raw, 'spec');
-      if (!read.ok) return invalidSpec(read.errors);
+      if (!read.ok) {
+        const decision = invalidSpec(read.errors);
+        return isUnchanged && decision.denial ? { details, warnings: [violationWarning(decision.denial)] } : decision;
+      }
       const { grantable, serverNamespace } = ports;
       const input: TemplateInput = { kind, namespace, name, spec: read.value, grantable, serverNamespace };
-      const stored = operation === 'UPDATE' ? storedInput(input, own(oldObject, 'spec')) : undefined;
+      const stored = isUnchanged
+        ? input
+        : operation === 'UPDATE'
+          ? storedInput(input, own(oldObject, 'spec'))
+          : undefined;
       const denied = (violation: Violation, found: Omit<CheckResults, 'gateway'> = {}): Decision => ({
         ...deny(violation, details),
-        warnings: dryRun ? dryRunLines(input, found) : [],
+        warnings: dryRun ? dryRunLines(input, found, isUnchanged) : [],
       });
       const violation = firstViolation(templatePolicy, input, stored);
       if (violation) return denied(violation);
-      const handedOut = permissionsHandedOut(input);
-      const authorViolation =
-        authorCallerViolation(user, read.value) ??
-        authorPermissionsViolation(
-          user.username,
-          namespace,
-          await ports.missingPermissions(user, namespace, handedOut, signal),
-          'to apply it',
-        );
-      if (authorViolation) return denied(authorViolation, { author: authorViolation });
+      let author: CheckResults['author'] = passed;
+      if (isUnchanged) {
+        author = storedAuthorResult(object);
+      } else {
+        const authorViolation =
+          authorCallerViolation(user, read.value) ??
+          authorPermissionsViolation(
+            user.username,
+            namespace,
+            await ports.missingPermissions(user, namespace, permissionsHandedOut(input), signal),
+            'to apply it',
+          );
+        if (authorViolation) return denied(authorViolation, { author: authorViolation });
+      }
       const ownViolations = await ports.ownViolations(input, address, signal);
       if (ownViolations !== notPlanned && ownViolations.length > 0) {
-        const before = stored ? await ports.ownViolations(stored, address, signal) : [];
+        const before = isUnchanged ? ownViolations : stored ? await ports.ownViolations(stored, address, signal) : [];
         // If the stored spec could not be planned, it is unknown whether the update introduced the violation. Allow it: the leader denies
         // requests.
         const introduced = before === notPlanned ? undefined : introducedViolation(ownViolations, before);
@@ -83,12 +97,15 @@ export function validateTemplate(
         sessionOf(read.value.accessConfig) && (ports.gatewayViolation() ?? passed);
       const { selectorNotes = [], commandNotes = [] } = present;
       const warnings = [...templateWarnings(input), ...selectorNotes, ...commandNotes];
-      if (dryRun) return { details, warnings: [...warnings, ...dryRunLines(input, { author: passed, plan, gateway })] };
-      const unusable = [keptViolation ?? plan, gateway].flatMap((found) => {
+      if (dryRun) {
+        return { details, warnings: [...warnings, ...dryRunLines(input, { author, plan, gateway }, isUnchanged)] };
+      }
+      const unusable = [author, keptViolation ?? plan, gateway].flatMap((found) => {
         if (found === undefined || found === passed) return [];
         return [found === notPlanned ? notPlannedWarning : violationWarning(found)];
       });
-      return { details, warnings: [...unusable, ...warnings] };
+      // For invalid rules, the author and the rule book have the same violation.
+      return { details, warnings: [...new Set([...unusable, ...warnings])] };
     },
   };
 }
@@ -108,7 +125,7 @@ interface CheckResults {
 }
 
 /** The warnings of a dry run: a line for each rule of `templatePolicy`, and for each check of `validateTemplate` after it. */
-function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResults): string[] {
+function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResults, isUnchanged: boolean): string[] {
   const objects = accessOfTemplate(input.kind).createsPod ? 'the Pod and the Role' : 'the Role';
   const rule = (name: string, found: CheckResults['plan'], requirement: string, remedy: string): Explanation => {
     if (found === passed) return { rule: name, verdict: 'pass', requirement };
@@ -116,17 +133,34 @@ function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResul
     return { rule: name, verdict: 'fail', requirement, violation: found };
   };
   const correct = 'correct what fails, and check again';
+  const holds = 'holds the permissions that the template hands out';
   const planRemedy =
     plan === notPlanned ? 'store the template; its condition AccessPlanValid shows the result' : correct;
   const storeIt =
     'store the template, because this dry run does not ask the API server; its condition AccessPlanValid shows the result';
   return explanationLines([
     ...explain(templatePolicy, input),
-    rule('author', author, 'the author is the caller, and holds the permissions that the template hands out', correct),
+    isUnchanged
+      ? rule('author', author, `the author ${holds}`, 'read the condition AuthorHoldsRights of the stored template')
+      : rule('author', author, `the author is the caller, and ${holds}`, correct),
     rule('plan', plan, `the server can plan ${objects} of a grant`, planRemedy),
     ...(gateway ? [rule('gateway', gateway, 'the API server forwards calls to the gateway', correct)] : []),
     rule('api-server', undefined, `the API server accepts ${objects} of a grant`, storeIt),
   ]);
+}
+
+/** What the leader found about the author of this generation; undefined if it has not checked yet. */
+function storedAuthorResult(object: unknown): CheckResults['author'] {
+  const conditions = own(own(object, 'status'), 'conditions');
+  const generation = own(own(object, 'metadata'), 'generation');
+  const found: unknown = (Array.isArray(conditions) ? conditions : []).find(
+    (condition) =>
+      own(condition, 'type') === templateConditions.authorHoldsRights &&
+      own(condition, 'observedGeneration') === generation,
+  );
+  const status = own(found, 'status');
+  if (status !== 'False') return status === 'True' ? passed : undefined;
+  return { code: own(found, 'reason') as Code, message: String(own(found, 'message')), status: 403 };
 }
 
 /** The input for the spec before an update; undefined if that spec violates its schema. */

@@ -26,15 +26,17 @@ describe('kubectl apply of a template', () => {
     controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name },
   });
   const patch = (...patchSpecOperations: object[]) => ({ controllerTargetMutationConfig: { patchSpecOperations } });
-  /** What kubectl prints on standard error. */
-  const apply = async (manifest: Manifest): Promise<{ code: number; stderr: string }> => {
+  /** What kubectl prints on standard error, and its exit code. */
+  const printed = async (verb: string, manifest: Manifest, ...flags: string[]) => {
     const input = JSON.stringify(manifest);
-    const { code, stderr } = await stage.plane.kubectl(['apply', '-n', stage.namespace, '-f', '-'], {
+    const { code, stderr } = await stage.plane.kubectl([verb, '-n', stage.namespace, '-f', '-', ...flags], {
       input,
       reject: false,
     });
     return { code, stderr };
   };
+  const apply = (manifest: Manifest) => printed('apply', manifest);
+  const replace = (manifest: Manifest, ...flags: string[]) => printed('replace', manifest, ...flags);
 
   const refused: [title: string, manifest: Manifest, message: RegExp][] = [
     [
@@ -181,6 +183,19 @@ describe('kubectl apply of a template', () => {
     const { code, stderr } = await apply(template('early', workload('later')));
     assert.equal(code, 0, stderr);
     assert.match(stderr, /^Warning: TargetNotFound: Deployment "later" does not exist in namespace access-/m);
+  });
+
+  it('prints the same warning about a stored template that it does not change, also in a dry run', async () => {
+    const missing = template('missing', workload('later'));
+    assert.equal((await apply(missing)).code, 0);
+    await stage.templateReady('PodAccessTemplate', 'missing', false);
+    const stored = await replace(missing);
+    assert.equal(stored.code, 0, stored.stderr);
+    assert.match(stored.stderr, /^Warning: TargetNotFound: Deployment "later" does not exist /m);
+    const tried = await replace(missing, '--dry-run=server');
+    assert.equal(tried.code, 0, tried.stderr);
+    assert.match(tried.stderr, /^Warning: FAIL plan: TargetNotFound: Deployment "later" does not exist /m);
+    assert.doesNotMatch(tried.stderr, /author/);
   });
 
   it('prints a warning about what another object denies now, and none once that object allows it', async () => {

@@ -118,6 +118,80 @@ describe('validation of templates', () => {
     assert.equal(corrected.warnings, undefined);
   });
 
+  it('warns about the violations of a stored template if an update does not change its spec, and denies none', async () => {
+    const violation = { code: 'PodReachesTooFar', message: 'hostNetwork is set', status: 403 } as const;
+    const invalid = config({ allowedGroups: ['devs '] });
+    const byRule = await update(invalid, invalid);
+    world.ownViolations = () => [violation];
+    const byItself = await update(good, good);
+    world.ownViolations = () => [];
+    world.presentPlan = { denial: { code: 'TargetNotFound', message: 'no Deployment; create it', status: 404 } };
+    const byAnotherObject = await update(good, good);
+    world.presentPlan = {};
+    const bySchema = await update({ accessConfig: {} }, { accessConfig: {} });
+    for (const [response, warning] of [
+      [byRule, /^InvalidGroup: spec\.accessConfig\.allowedGroups\[0\] is "devs "/],
+      [byItself, /^PodReachesTooFar: hostNetwork is set$/],
+      [byAnotherObject, /^TargetNotFound: no Deployment; create it$/],
+      [bySchema, /^InvalidSpec: spec\.accessConfig\.allowedGroups is required/],
+    ] as const) {
+      assert.equal(response.allowed, true, response.status?.message);
+      assert.match(response.warnings?.[0] ?? '', warning);
+    }
+    assert.equal((await update(good, good)).warnings, undefined);
+  });
+
+  it('warns about the stored author, not about the caller, if an update does not change the spec', async () => {
+    world.lacks = () => true;
+    const condition = (status: string, observedGeneration: number) => ({
+      type: 'AuthorHoldsRights',
+      status,
+      reason: 'AuthorLacksRights',
+      message: 'author "erin" may not create pods/exec',
+      observedGeneration,
+    });
+    const stored = (...conditions: object[]) => {
+      const object = template({ ...good, author: { ...author, username: 'erin' } });
+      return { ...object, metadata: { ...object.metadata, generation: 3 }, status: { conditions } };
+    };
+    const again = (object: unknown, dryRun = false) =>
+      world.review(
+        paths.podTemplate,
+        reviewOf('podaccesstemplates', 'UPDATE', {
+          name: 'payments-shell',
+          object,
+          oldObject: object,
+          userInfo: alice,
+          dryRun,
+        }),
+      );
+    const lacking = await again(stored(condition('False', 3)));
+    const outdated = await again(stored(condition('False', 2)));
+    const tried = await again(stored(condition('False', 3)), true);
+    const holding = await again(stored(condition('True', 3)), true);
+    const unknown = await again(stored(), true);
+    world.lacks = () => false;
+    assert.deepEqual(lacking.warnings, ['AuthorLacksRights: author "erin" may not create pods/exec']);
+    assert.equal(outdated.warnings, undefined);
+    assert.equal(tried.warnings?.[0], 'FAIL author: AuthorLacksRights: author "erin" may not create pods/exec');
+    assert.deepEqual(
+      holding.warnings?.filter((line) => line.includes('author')),
+      [],
+    );
+    assert.match(
+      unknown.warnings?.[0] ?? '',
+      /^not checked author: .*; to pass: read the condition AuthorHoldsRights /,
+    );
+  });
+
+  it('does not check a template that is being deleted', async () => {
+    const stored = template(config({ allowedGroups: ['devs '] }));
+    const deleted = { ...stored, metadata: { ...stored.metadata, deletionTimestamp: '2026-11-21T09:00:00Z' } };
+    const response = await ask(paths.podTemplate, 'podaccesstemplates', 'UPDATE', deleted, deleted);
+    assert.equal(response.allowed, true);
+    assert.equal(response.warnings, undefined);
+  });
+
   it('denies an update that adds a violation to a spec that violated its schema', async () => {
     const response = await update(config({ allowedGroups: ['devs '] }), { accessConfig: {} });
     assert.match(response.status?.message ?? '', /^InvalidGroup: /);
