@@ -171,8 +171,8 @@ function withCause(status: KeyStatus, { mode }: Entry, { modes, name }: Registra
 const selectorMismatch = 'its selector does not match the labels of the entry';
 
 /**
- * The status; if the suspension of the entry keeps its teardown from starting, with a message that says so, because the message of a
- * suspended entry invites the user to resume it.
+ * The status; if the suspension of the entry keeps its teardown from starting, with a message that says so. The usual message of a
+ * suspended entry does not say that resuming starts the teardown.
  */
 function withSuspendedTeardown(status: KeyStatus, { deleting, suspended }: Entry): KeyStatus {
   const waits = status.state === 'Done' || status.reason === 'Suspended';

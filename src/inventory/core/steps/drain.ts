@@ -61,7 +61,7 @@ export function onDeletionOrAbandonment(transition: Transition, inputs: Inputs):
     case 'queued':
       if (retireIfUnneeded(transition, inputs)) return;
       if (stored) {
-        // Other triggers of the entry follow as events that name their causes.
+        // Adds no `entryTriggers`: other changes of the entry arrive as triggers that name their causes.
         if (needsTeardown(inputs, stored.record)) transition.addTriggers(deletion);
         transition.scheduleNext(inputs);
       } else {

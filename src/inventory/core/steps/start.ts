@@ -175,7 +175,7 @@ function reportLivelock(transition: Transition): void {
   if (livelock) transition.addEffect({ kind: 'warn', code: 'Livelock', message: livelock });
 }
 
-/** Has the time, because the message stays until a later run starts. */
+/** Contains the time, because the message stays until a later run starts. */
 function livelockMessage(triggers: readonly Trigger[], nowMs: number): string {
   // A watched object is no input, so it did not cause the livelock.
   const changes = triggers.flatMap(({ reason, detail }) =>

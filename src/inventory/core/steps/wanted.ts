@@ -4,8 +4,8 @@ import { type Trigger, trigger, triggerReasons } from '../triggers.ts';
 
 /**
  * Whether a trigger needs a run. It does if the key has no record, or if the entry itself needs a run. Otherwise the reason of the trigger
- * decides. `InputArrived` needs one only if the awaited inputs hold: it would be untrue for a run for other inputs, and these have a
- * trigger of their own.
+ * decides. `InputArrived` needs one only if the awaited inputs hold. If other inputs changed, their own trigger starts the run, so that
+ * its reason is true.
  */
 export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord | undefined): boolean {
   if (!record) return true;
