@@ -28,7 +28,7 @@ export interface VoteCount<Vote extends CountedVote> {
 
 /** The fewest votes that can meet all entries. */
 export const votesNeeded = (entries: readonly ApprovalEntry[]): number =>
-  entries.reduce((sum, { count }) => sum + count, 0);
+  entries.reduce((sum, { count = 1 }) => sum + count, 0);
 
 /**
  * Counts approvals: every entry needs `count` people who are in one of its groups, if it has any, and one person counts for one entry only.
@@ -40,7 +40,7 @@ export function countVotes<Vote extends CountedVote>(
   votes: readonly Vote[],
 ): VoteCount<Vote> {
   /** One place for each person that an entry needs. */
-  const places = entries.flatMap((entry) => Array.from({ length: entry.count }, () => entry));
+  const places = entries.flatMap((entry) => Array.from({ length: entry.count ?? 1 }, () => entry));
   /** By place: the vote that fills it. */
   const filled = new Map<number, Vote>();
   for (const vote of onePerPerson(votes)) {
@@ -107,6 +107,6 @@ function countsOf(
   return entries.map((entry) => ({
     name: entry.name,
     have: places.filter((place, index) => place === entry && filled.has(index)).length,
-    need: entry.count,
+    need: entry.count ?? 1,
   }));
 }

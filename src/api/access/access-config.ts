@@ -52,12 +52,15 @@ const approvalEntry = Type.Object({
     pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
     maxLength: 63,
   }),
-  count: Type.Integer({
-    description: 'How many people must approve for this entry. A person counts for one entry only.',
-    minimum: 1,
-    maximum: 10,
-    default: 1,
-  }),
+  // Not a default of the schema: kubectl apply replaces the list on each call if the API server adds a field to its entries.
+  count: Type.Optional(
+    Type.Integer({
+      description:
+        'How many people must approve for this entry. If unset, one person. A person counts for one entry only.',
+      minimum: 1,
+      maximum: 10,
+    }),
+  ),
   groups: Type.Optional(
     groups(
       'Only votes of members of these groups count for this entry. They need the verb approve, too. If unset, that verb is enough.',

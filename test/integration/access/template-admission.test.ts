@@ -26,14 +26,14 @@ describe('kubectl apply of a template', () => {
     controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name },
   });
   const patch = (...patchSpecOperations: object[]) => ({ controllerTargetMutationConfig: { patchSpecOperations } });
-  /** What kubectl prints on standard error, and its exit code. */
+  /** What kubectl prints, and its exit code. */
   const printed = async (verb: string, manifest: Manifest, ...flags: string[]) => {
     const input = JSON.stringify(manifest);
-    const { code, stderr } = await stage.plane.kubectl([verb, '-n', stage.namespace, '-f', '-', ...flags], {
+    const { code, stdout, stderr } = await stage.plane.kubectl([verb, '-n', stage.namespace, '-f', '-', ...flags], {
       input,
       reject: false,
     });
-    return { code, stderr };
+    return { code, stdout, stderr };
   };
   const apply = (manifest: Manifest) => printed('apply', manifest);
   const replace = (manifest: Manifest, ...flags: string[]) => printed('replace', manifest, ...flags);
@@ -196,6 +196,14 @@ describe('kubectl apply of a template', () => {
     assert.equal(tried.code, 0, tried.stderr);
     assert.match(tried.stderr, /^Warning: FAIL plan: TargetNotFound: Deployment "later" does not exist /m);
     assert.doesNotMatch(tried.stderr, /author/);
+  });
+
+  it('is unchanged the second time, also with approvals', async () => {
+    const approved = template('approved', workload('payments'), { approvals: { all: [{ name: 'peer' }] } });
+    const outputs = [(await apply(approved)).stdout.trim(), (await apply(approved)).stdout.trim()];
+    const name = 'podaccesstemplate.crds.wizardofoz.co/approved';
+    assert.deepEqual(outputs, [`${name} created`, `${name} unchanged`]);
+    assert.equal((await stage.templateReady('PodAccessTemplate', 'approved')).status?.ready, true);
   });
 
   it('prints a warning about what another object denies now, and none once that object allows it', async () => {

@@ -463,7 +463,7 @@ class History {
     });
     assert.equal(new Set(people).size, people.length);
     const places = (this.#current().approvals?.all ?? []).flatMap((entry) =>
-      Array.from({ length: entry.count }, () => entry),
+      Array.from({ length: entry.count ?? 1 }, () => entry),
     );
     assert.equal(people.length, places.length);
     assert.ok(canFill(places, people), `${people} fill ${JSON.stringify(places)}`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type CountedVote, countVotes } from '../../../../src/access/policy/vote-count.ts';
+import { type CountedVote, countVotes, votesNeeded } from '../../../../src/access/policy/vote-count.ts';
 import type { ApprovalEntry } from '../../../../src/api/access/access-config.ts';
 
 let made = 0;
@@ -29,6 +29,13 @@ describe('counting votes', () => {
     const entries = [entry('security', 1, ['secops'])];
     assert.equal(haves(entries, [vote('carol', ['devs'])]), 'security 0/1');
     assert.equal(haves(entries, [vote('carol', ['devs', 'secops'])]), 'security 1/1');
+  });
+
+  it('needs one vote for an entry without a count', () => {
+    const entries: ApprovalEntry[] = [{ name: 'peer' }, entry('security', 2)];
+    assert.equal(votesNeeded(entries), 3);
+    assert.equal(haves(entries, [vote('carol')]), 'peer 1/1, security 0/2');
+    assert.ok(countVotes([{ name: 'peer' }], [vote('carol')]).met);
   });
 
   it('counts one person for one entry only', () => {
@@ -81,7 +88,7 @@ describe('counting votes', () => {
         (specs, voters) => {
           const entries = specs.map((spec, index) => entry(`e${index}`, spec.count, spec.groups ?? undefined));
           const votes = voters.map((voter) => vote(voter.name, voter.groups));
-          const places = entries.flatMap((one) => Array.from({ length: one.count }, () => one));
+          const places = entries.flatMap((one) => Array.from({ length: one.count ?? 1 }, () => one));
           assert.equal(countVotes(entries, votes).met !== undefined, canFill(places, votes));
         },
       ),
