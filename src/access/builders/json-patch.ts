@@ -176,7 +176,11 @@ function missingRemedy(parent: unknown, path: readonly string[], depth: number, 
     return `set spec.controllerTargetMutationConfig.${field} instead, or ${patched}`;
   }
   if (depth < path.length - 1) {
-    const first = op === 'add' ? `, or add ${quoted(path.slice(0, depth + 1))} first` : '';
+    const [spec, template, part] = path;
+    if (spec === 'spec' && template === 'template' && (part === 'spec' || part === 'metadata')) {
+      return `paths are those of a pod: write ${quoted(path.slice(2))}`;
+    }
+    const first = op === 'add' && isOfPod(path, depth) ? `, or add ${quoted(path.slice(0, depth + 1))} first` : '';
     return `paths are those of a pod, such as /spec/containers/0/image: correct the path${first}`;
   }
   switch (op) {
@@ -188,6 +192,24 @@ function missingRemedy(parent: unknown, path: readonly string[], depth: number, 
     default:
       return 'correct from';
   }
+}
+
+/** Objects and lists that a Pod may lack, by the place of their parent. */
+const podFields = {
+  spec: 'affinity dnsConfig hostAliases imagePullSecrets initContainers nodeSelector overhead readinessGates resourceClaims resources schedulingGates securityContext tolerations topologySpreadConstraints volumes',
+  container:
+    'args command env envFrom lifecycle livenessProbe ports readinessProbe resizePolicy resources securityContext startupProbe volumeDevices volumeMounts',
+  deeper:
+    'accessModes add appArmorProfile capabilities claims configMap configMapKeyRef csi downwardAPI drop emptyDir ephemeral exec fieldRef grpc hostnames httpGet httpHeaders items labelSelector limits matchExpressions matchFields matchLabelKeys matchLabels nameservers nodeAffinity nodeSelectorTerms options persistentVolumeClaim podAffinity podAntiAffinity postStart preStop preferredDuringSchedulingIgnoredDuringExecution projected requests requiredDuringSchedulingIgnoredDuringExecution resourceFieldRef seLinuxOptions searches seccompProfile secret secretKeyRef sources supplementalGroups sysctls tcpSocket values valueFrom windowsOptions',
+};
+
+/** Whether a Pod can have the object or list at the first `depth + 1` parts of the path. */
+function isOfPod(path: readonly string[], depth: number): boolean {
+  const [root, list] = path;
+  if (root !== 'spec' || depth === 0) return false;
+  const inContainer = depth === 3 && /^(c|initC|ephemeralC)ontainers$/.test(list ?? '');
+  const fields = depth === 1 ? podFields.spec : inContainer ? podFields.container : podFields.deeper;
+  return fields.split(' ').includes(path[depth] ?? '');
 }
 
 const widthOf = (value: unknown): number =>

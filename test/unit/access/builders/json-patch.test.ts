@@ -99,9 +99,29 @@ describe('JSON patch', () => {
       /set \S+\.podLabels instead, or add \/metadata\/labels first, and write \/ in a key as ~1, such as \/metadata\/labels\/example\.com~1team$/,
     ],
     [
-      'a missing parent',
+      'a missing parent that a pod can have',
+      { op: 'add', path: '/spec/volumes/-', value: { name: 'a' } },
+      /nothing at "\/spec\/volumes"; paths are those of a pod, .*: correct the path, or add "\/spec\/volumes" first$/,
+    ],
+    [
+      'a missing parent that no pod has',
       { op: 'add', path: '/spec/a/b', value: 1 },
-      /nothing at "\/spec\/a"; paths are those of a pod, .*: correct the path, or add "\/spec\/a" first$/,
+      /nothing at "\/spec\/a"; paths are those of a pod, such as \/spec\/containers\/0\/image: correct the path$/,
+    ],
+    [
+      'a deeper path below a missing parent that a pod can have',
+      { op: 'add', path: '/spec/securityContext/capabilities/drop', value: ['ALL'] },
+      /nothing at "\/spec\/securityContext"; .*: correct the path, or add "\/spec\/securityContext" first$/,
+    ],
+    [
+      'the path of a workload',
+      { op: 'add', path: '/spec/template/spec/containers/0/securityContext', value: {} },
+      /nothing at "\/spec\/template"; paths are those of a pod: write "\/spec\/containers\/0\/securityContext"$/,
+    ],
+    [
+      'the path of a workload in the place from which it copies',
+      { op: 'copy', from: '/spec/template/metadata/labels/a', path: '/metadata/labels/b' },
+      /nothing at "\/spec\/template"; paths are those of a pod: write "\/metadata\/labels\/a"$/,
     ],
     ['an inherited member', { op: 'remove', path: '/spec/toString' }, /nothing at "\/spec\/toString"/],
     ['a parent that is a number', { op: 'add', path: '/spec/replicas/x', value: 1 }, /: "\/spec\/replicas" is neither/],
@@ -134,6 +154,23 @@ describe('JSON patch', () => {
       const document = { metadata: { labels: { a: 'b' } }, spec: { a: [1, 2], b: [] } };
       const message = messageOf([operation], document);
       assert.ok(message.endsWith(remedy), message);
+    });
+  }
+
+  for (const [path, offers] of [
+    ['/spec/containers/0/securityContext/privileged', true],
+    ['/spec/containers/0/env/-', true],
+    ['/spec/containers/0/volumes/-', false],
+    ['/spec/initContainers/0/resources/limits', true],
+    ['/spec/env/-', false],
+    ['/spec/securityContext/seccompProfile/type', true],
+    ['/spec/securityContext/seccomp/type', false],
+    ['/status/conditions/-', false],
+  ] as const) {
+    it(`${offers ? 'offers' : 'does not offer'} to add the parent of ${path} first`, () => {
+      const document = { spec: { containers: [{ name: 'a' }], initContainers: [{ name: 'b' }], securityContext: {} } };
+      const message = messageOf([{ op: 'add', path, value: 1 }], document);
+      assert.equal(/, or add "\S+" first$/.test(message), offers, message);
     });
   }
 
