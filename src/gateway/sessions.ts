@@ -43,7 +43,7 @@ export const tooManySessions: Refusal = {
   status: 429,
   code: 'TooManySessions',
   message:
-    'the grant has 64 open sessions, or this replica 1,000, or the grant began 200 at once and then more than 10 a second; close some, or try again later',
+    'the grant has 64 open sessions in this replica, or this replica has 1,000, or the grant began more sessions than allowed (200 at once, then 10 a second); close some, or try again later',
 };
 
 /** When the gateway warns users at a terminal, milliseconds before the end. */

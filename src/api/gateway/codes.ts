@@ -33,7 +33,7 @@ export const gatewayCodes = {
   TooManySessions: {
     audience: 'requester',
     meaning:
-      'The grant has 64 open sessions, or the replica has 1,000, or the grant began more sessions than allowed: 200 at once, then 10 a second.',
+      'The grant has 64 open sessions in the replica, or the replica has 1,000, or the grant began more sessions than allowed: 200 at once, then 10 a second.',
     remedy: 'Close some sessions, or try again later.',
   },
   WebSocketRequired: {
