@@ -151,6 +151,8 @@ export type KeyEvent =
       readonly code: NotAcceptedCode;
       readonly message: string;
       readonly retryAfterMs: number | undefined;
+      /** Delay until the circuit breaker admits a call, milliseconds; undefined if this failed call leaves it closed. */
+      readonly probeDelayMs: number | undefined;
     } & WithInputs)
   /** The server made no call, because it got no token for it. */
   | ({ readonly kind: 'notCalled'; readonly retryAfterMs: number | undefined } & WithInputs)

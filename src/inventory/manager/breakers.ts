@@ -56,6 +56,13 @@ export class Breakers {
     if (after.state === 'closed') onAdmitting(component, 'closed');
   }
 
+  /** Delay until the next probe if a call fails now, milliseconds; undefined if the breaker stays closed. */
+  probeDelayMs(component: string, retryAfterMs: number | undefined): number | undefined {
+    const now = this.#deps.clock.monotonic();
+    const after = afterCall(this.#breakers.get(component) ?? closedBreaker, 'failed', now, retryAfterMs);
+    return after.state === 'open' ? after.probeAt - now : undefined;
+  }
+
   /** The call that opened the breaker; undefined while the breaker is closed. Stays until then, so that later failures cost no write. */
   problem(component: string): OpenedBreaker | undefined {
     return this.#problems.get(component);

@@ -57,7 +57,8 @@ export function replyEvent(
     }
     case 'notAccepted': {
       const { code, message, retryAfterMs } = reply;
-      return ({ inputs }) => ({ kind: 'notAccepted', code, message, retryAfterMs, inputs });
+      const probeDelayMs = deps.probeDelayMs(memory.key.component, retryAfterMs);
+      return ({ inputs }) => ({ kind: 'notAccepted', code, message, retryAfterMs, probeDelayMs, inputs });
     }
     case 'notCalled': {
       reporter.startFailed(memory.key, reply.message);

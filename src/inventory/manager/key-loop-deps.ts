@@ -47,6 +47,8 @@ export interface KeyLoopDeps {
     retryAfterMs: number | undefined,
     problem: EndpointProblem | undefined,
   ): void;
+  /** Delay until the circuit breaker admits a call after one that fails now, milliseconds; undefined if that call leaves it closed. */
+  probeDelayMs(component: string, retryAfterMs: number | undefined): number | undefined;
   /** Called after the outputs and the record of a key were removed. */
   retired(key: ComponentKey, entry: Entry, how: { readonly abandoned: boolean }): void;
 }

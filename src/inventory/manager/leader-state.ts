@@ -98,6 +98,7 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     enqueue: (keyText, reason, lane, delayMs) => void queue.hint(keyText, reason, { lane, delayMs }),
     recordCallResult: (component, verdict, retryAfterMs, problem) =>
       breakers.record(component, verdict, retryAfterMs, problem),
+    probeDelayMs: (component, retryAfterMs) => breakers.probeDelayMs(component, retryAfterMs),
     retired: (key, entry, { abandoned }) => {
       statusHints.hint(key.entryUid);
       if (abandoned) abandonments.report(entry, key.component);

@@ -165,7 +165,7 @@ const heldTexts: Readonly<Record<NonNullable<RunRecord['heldBy']>, string>> = {
   NotApplicable: 'none: the component does not apply to the entry',
   TooLarge: 'none: the entry is too large',
   RegistrationRefused: 'none: the registration is refused',
-  Unreachable: 'once the endpoint accepts calls',
+  Unreachable: 'once the endpoint accepts calls; probed again within 30 s',
 };
 
 const pastRun = (past: PastRun) => ({

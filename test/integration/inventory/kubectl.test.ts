@@ -648,7 +648,7 @@ describe('kubectl and the inventory', function () {
 
     away = { status: 503 };
     await stage.patch('one', { spec: { cluster: { region: 'there' } } });
-    await becomes('network', 'once the endpoint accepts calls');
+    await becomes('network', 'once the endpoint accepts calls; probed again within 30 s');
     assert.equal((await stage.records()).find(({ component }) => component === 'network')?.heldBy, 'Unreachable');
     away = undefined;
     await becomes('network', time);

@@ -166,35 +166,38 @@ const isRunning = ({ state: { phase, stored } }: Transition): boolean =>
 /** Handles a call that the component did not accept: ends the run as Retry, and queues the key again with the same triggers. */
 export function onNotAccepted(
   transition: Transition,
-  { code, message, retryAfterMs, inputs }: KeyEventOf<'notAccepted'>,
+  { code, message, retryAfterMs, probeDelayMs = 0, inputs }: KeyEventOf<'notAccepted'>,
 ): void {
   const { stored } = transition.state;
   if (!stored || !isRunning(transition)) return;
   transition.addEffect({ kind: 'recordCallResult', verdict: 'failed', retryAfterMs, problem: { code, message } });
   const ended = endedRecord(transition, stored.record, { outcome: 'Retry', reason: code, message });
-  // With Retry-After, the next run waits for that time and not for the endpoint, so `heldBy` is not Unreachable.
-  const isTimed = code === 'Busy' && retryAfterMs !== undefined;
-  runAgain(transition, isTimed ? ended : { ...ended, heldBy: 'Unreachable' }, retryAfterMs, inputs);
+  const delayMs = notAcceptedDelayMs(retryAfterMs, transition.context.random);
+  // With Retry-After, the next run waits for that time and not for the endpoint, unless the circuit breaker admits no call then.
+  const isTimed = code === 'Busy' && retryAfterMs !== undefined && probeDelayMs <= delayMs;
+  runAgain(transition, isTimed ? ended : { ...ended, heldBy: 'Unreachable' }, delayMs, inputs);
 }
 
 /** Handles a call that the server could not make: rolls the record back and queues the key again. The run number stays used. */
 export function onNotCalled(transition: Transition, { retryAfterMs, inputs }: KeyEventOf<'notCalled'>): void {
   const { stored, cause } = transition.state;
   if (!stored || !isRunning(transition)) return;
-  runAgain(transition, rolledBack(stored.record, cause?.before, 0), retryAfterMs, inputs);
+  const delayMs = notAcceptedDelayMs(retryAfterMs, transition.context.random);
+  runAgain(transition, rolledBack(stored.record, cause?.before, 0), delayMs, inputs);
 }
 
-/** Stores the record of a run that did not happen, and queues the key again. Retires the key if the component was abandoned. */
-function runAgain(transition: Transition, record: RunRecord, retryAfterMs: number | undefined, inputs: Inputs): void {
+/**
+ * Stores the record of a run that did not happen, and queues the key again after `delayMs`. Retires the key if the component was abandoned.
+ */
+function runAgain(transition: Transition, record: RunRecord, delayMs: number, inputs: Inputs): void {
   const { stored, cause, pending } = transition.state;
-  const { nowMs, monotonicMs, random } = transition.context;
+  const { nowMs, monotonicMs } = transition.context;
   if (!stored) return;
   if (isComponentAbandoned(inputs)) {
     retire(transition);
     transition.report(inputs);
     return;
   }
-  const delayMs = notAcceptedDelayMs(retryAfterMs, random);
   const atMs = nowMs + delayMs;
   transition.store({ ...record, nextAtMs: atMs, heldBy: heldBy(inputs) ?? record.heldBy }, stored);
   const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };

@@ -10,6 +10,8 @@ import { runs } from '../../../support/runs.ts';
 
 const walks = runs(1000);
 const steps = 60;
+/** The latest instant that a record can have. */
+const latest = Date.parse('9999-12-31T23:59:59Z');
 /** Fixed seed unless DRAWBRIDGE_SEED is set. */
 const seed = chooseSeed(20261122);
 
@@ -86,8 +88,8 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
       lastOutcome: phase === 'Idle' || record.lastOutcome?.seq !== seq ? record.lastOutcome : undefined,
       ...credentialsOf(random, phase),
       asynchronous: random() < 0.5,
-      nextAtMs: oneOf(undefined, 0, stage.nowMs, Number.MAX_SAFE_INTEGER),
-      deadlineMs: oneOf(undefined, 0, stage.nowMs + 5000, Number.MAX_SAFE_INTEGER),
+      nextAtMs: oneOf(undefined, 0, stage.nowMs, latest),
+      deadlineMs: oneOf(undefined, 0, stage.nowMs + 5000, latest),
     },
     resourceVersion: `r${random()}`,
   };
@@ -111,7 +113,14 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
     { kind: 'outcome', seq: (record?.seq ?? 1) + oneOf(0, 0, 0, -1, 1), outcome, inputs, missing },
     { kind: 'applied', problem: oneOf(undefined, { code: 'ForeignPath', message: 'no' }), inputs },
     { kind: 'callFailed', code: 'NotJson', message: 'x', inputs },
-    { kind: 'notAccepted', code: 'Busy', message: 'x', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
+    {
+      kind: 'notAccepted',
+      code: 'Busy',
+      message: 'x',
+      retryAfterMs: oneOf(undefined, -5, 1e12),
+      probeDelayMs: oneOf(undefined, 0, 30_000),
+      inputs,
+    },
     { kind: 'notCalled', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
     { kind: 'deleting', inputs },
     { kind: 'dequeued', inputs },

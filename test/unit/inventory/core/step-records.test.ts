@@ -83,6 +83,7 @@ describe('a record from the store', () => {
       code: 'Unreachable',
       message: 'refused',
       retryAfterMs: 60_000,
+      probeDelayMs: undefined,
       inputs: stage.inputs,
     });
     const { record: released } = stage;

@@ -243,6 +243,7 @@ describe('a running key', () => {
       code: 'Unreachable',
       message: 'refused',
       retryAfterMs: 7000,
+      probeDelayMs: undefined,
       inputs: stage.inputs,
     });
     assert.equal(seen(stage), 'queued recordCallResult store enqueue reportStatus');
@@ -258,21 +259,38 @@ describe('a running key', () => {
     assert.deepEqual([next.seq, next.reasons[0]], [3, 'InputChanged:/spec/mode']);
   });
 
-  for (const [what, code, retryAfterMs, heldBy, next] of [
-    ['the endpoint, if it is unreachable', 'Unreachable', undefined, 'Unreachable', 'once the endpoint accepts calls'],
-    ['the endpoint, if the component is busy', 'Busy', undefined, 'Unreachable', 'once the endpoint accepts calls'],
-    ['the time in Retry-After', 'Busy', 90_000, undefined, 'at 2026-11-21T09:01:30Z or earlier'],
+  const untilAccepted = 'once the endpoint accepts calls; probed again within 30 s';
+  for (const [what, code, retryAfterMs, probeDelayMs, heldBy, next] of [
+    ['the endpoint, if it is unreachable', 'Unreachable', undefined, undefined, 'Unreachable', untilAccepted],
+    ['the endpoint, if the component is busy', 'Busy', undefined, undefined, 'Unreachable', untilAccepted],
+    ['the time in Retry-After', 'Busy', 90_000, undefined, undefined, 'at 2026-11-21T09:01:30Z or earlier'],
+    [
+      'a time in Retry-After after the next probe',
+      'Busy',
+      90_000,
+      30_000,
+      undefined,
+      'at 2026-11-21T09:01:30Z or earlier',
+    ],
+    [
+      'the endpoint, if the next probe is after the time in Retry-After',
+      'Busy',
+      1000,
+      4000,
+      'Unreachable',
+      untilAccepted,
+    ],
   ] as const) {
     it(`waits for ${what}, which the write of its end records`, () => {
       const stage = new StepStage().running();
       const nextText = () => valueAt(runObject(stage.record), '/spec/next');
-      stage.handle({ kind: 'notAccepted', code, message: 'found', retryAfterMs, inputs: stage.inputs });
+      stage.handle({ kind: 'notAccepted', code, message: 'found', retryAfterMs, probeDelayMs, inputs: stage.inputs });
       assert.equal(stage.kinds.filter((kind) => kind === 'store').length, 1);
       assert.deepEqual([stage.record.heldBy, nextText()], [heldBy, next]);
       stage.trigger('Remote');
       assert.deepEqual([stage.kinds.includes('store'), nextText()], [false, next]);
       stage.later(retryAfterMs ?? 1000).handle({ kind: 'endpointUnavailable', inputs: stage.inputs });
-      assert.deepEqual([stage.record.heldBy, nextText()], ['Unreachable', 'once the endpoint accepts calls']);
+      assert.deepEqual([stage.record.heldBy, nextText()], ['Unreachable', untilAccepted]);
       assert.equal(stage.kinds.includes('store'), heldBy === undefined);
       stage.dequeued();
       assert.equal(stage.effect('start').next.heldBy, undefined);
@@ -287,6 +305,7 @@ describe('a running key', () => {
         code: 'Unreachable',
         message: 'refused',
         retryAfterMs: undefined,
+        probeDelayMs: undefined,
         inputs: stage.inputs,
       });
       assert.equal(stage.record.attempt, attempt);
@@ -309,6 +328,7 @@ describe('a running key', () => {
       code: 'Unreachable',
       message: 'refused',
       retryAfterMs: undefined,
+      probeDelayMs: undefined,
       inputs: stage.inputs,
     });
     assert.equal(stage.record.attempt, 1);
@@ -659,6 +679,7 @@ describe('the status of a teardown', () => {
           code: 'Unreachable',
           message: 'found',
           retryAfterMs: undefined,
+          probeDelayMs: undefined,
           inputs: stage.inputs,
         }),
     ],

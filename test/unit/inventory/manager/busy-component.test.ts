@@ -103,6 +103,26 @@ describe('a component that answers 429 or 503', () => {
   });
 });
 
+describe('the next run of a component that answers 503 with Retry-After', () => {
+  it('has no time before the next probe, with two writes of the record for each probe', async () => {
+    const { clock, manager, ref, force } = await doneThen(...Array(100).fill(busy(1000)));
+    const record = () => manager.stores.runs.find({ entryUid: ref.uid, component: 'network' });
+    force();
+    await clock.advance(120_000);
+    const versions = new Set<string>();
+    const callsBefore = manager.calls.length;
+    for (let elapsedMs = 0; elapsedMs < 120_000; elapsedMs += 50) {
+      await clock.advance(50);
+      const found = record();
+      versions.add(`${found?.resourceVersion}`);
+      if (found?.record.phase === 'Idle') assert.equal(found.record.heldBy, 'Unreachable');
+    }
+    assert.equal(manager.calls.length - callsBefore, 4);
+    assert.ok(versions.size <= 9, `${versions.size} versions`);
+    await manager.stop();
+  });
+});
+
 type OutageStage = Pick<Awaited<ReturnType<typeof memoryStage>>, 'inventory'> & { readonly ref: Entry['ref'] };
 
 describe('an outage of an endpoint', () => {
