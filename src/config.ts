@@ -48,7 +48,7 @@ export interface Config {
   readonly recordingRetentionMs: number;
   /** How often the server lists exports that it cannot watch, milliseconds. */
   readonly pollingMs: number;
-  /** Resources that providers may bind into this cluster, as `<resource>.<group>`; undefined: any. */
+  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined: any. */
   readonly bindable: readonly string[] | undefined;
   /** Whether the binding feature changes nothing, and logs what it would write. */
   readonly dryRun: boolean;

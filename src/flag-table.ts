@@ -211,7 +211,7 @@ const binding = {
   bindable: {
     type: optional(names),
     defaultInWords: 'any resource',
-    help: 'Resources that providers may bind, as RESOURCE.GROUP, separated by commas.',
+    help: 'Exported resources that bindings may bind into this cluster, as RESOURCE.GROUP, separated by commas.',
   },
   'bindable-namespaces': {
     type: optional(names),

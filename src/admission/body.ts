@@ -30,8 +30,9 @@ export interface BodyLimits {
 }
 
 /**
- * Reads the bytes of a JSON body. Acquires memory for them before the first byte, and releases it when the response closes. If the memory
- * is used up, and an address that holds less of it needs some, the server destroys this connection. Rejects with BodyError:
+ * Reads the bytes of a JSON body. Acquires memory for them before the first byte, and releases it when the response closes. While the
+ * memory is used up, the server may destroy this connection to make room: for a body of an address that holds less, or for a smaller body
+ * of the same address. Rejects with BodyError:
  * `UnsupportedMediaType`, `UnsupportedEncoding`, `BodyTooLarge` (above 4 MiB, whatever the headers claim), or `Overloaded` (no memory).
  * Also rejects as `collectBody` does, and with CodedError `Overloaded` if the queue is full.
  */
@@ -53,7 +54,7 @@ export async function readBody(
   return body;
 }
 
-/** The source that the server charges a call to. */
+/** The client address, by which the server shares memory and processor time fairly. */
 export const addressOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? '';
 
 function expectJson(request: IncomingMessage): void {

@@ -36,7 +36,7 @@ export interface BindingControllersDeps extends BindingDeps {
   readonly version: string;
   /** Interval between reconciles of each bundle, milliseconds. While the watch of the exports is broken, a reconcile lists them. */
   readonly pollingMs: number;
-  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any resource. */
+  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable: readonly string[] | undefined;
   /** Consumer namespaces that the server may create for providers; undefined means any namespace. */
   readonly bindableNamespaces: readonly string[] | undefined;

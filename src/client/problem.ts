@@ -41,7 +41,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof TypeError)
     return new Problem(
       exits.failed,
-      `the API server sent an object that this client cannot read (${describe(error)}); its CRDs may be of another version: ask an administrator to run: kubectl apply -f charts/drawbridge/crds`,
+      `the API server sent an object that this client cannot read (${describe(error)}); the CRDs of the cluster and this client may be of different versions: use the client of the server's version, or ask an administrator to apply the CRDs of that version`,
     );
   return new Problem(exits.failed, describe(error));
 }
@@ -78,7 +78,7 @@ function problemOfApiError(error: ApiError): Problem {
   if (isNotServed(error)) {
     return new Problem(
       exits.failed,
-      'this cluster does not serve the kinds of drawbridge that this command needs; ask an administrator to install that feature (access, binding, or inventory) or to apply its CRDs, or choose another --context',
+      'this cluster does not serve the kinds of drawbridge that this command needs; ask an administrator to install the feature of the command (inventory, binding, or for all others access) or to apply its CRDs, or choose another --context',
     );
   }
   if (error.code === 403) return denialOf(error.message);
@@ -86,7 +86,8 @@ function problemOfApiError(error: ApiError): Problem {
 }
 
 /**
- * The API server denied a call: by RBAC, by a policy, or by a webhook. The message of a policy or webhook of drawbridge begins with a code.
+ * The Problem for a call that the API server denied by RBAC, a policy, or a webhook. The message of a policy or webhook of drawbridge
+ * begins with a code.
  */
 function denialOf(message: string): Problem {
   const denial = plainMessage(message);
@@ -102,11 +103,13 @@ function denialOf(message: string): Problem {
   return new Problem(exits.denied, `denied: ${denial}${remedy}`);
 }
 
-/** Which ClusterRole of the chart gives the permission that a denial by RBAC names; empty if none does. */
+/** Which ClusterRole of the chart gives the permission that a denial by RBAC names; empty if none does, or for sessions, which `sessions` names. */
 function roleText(denial: string): string {
   const [, verb = '', resource = ''] = /cannot (\w+) resource "(\w+)"/.exec(denial) ?? [];
   if (resource === 'accessvotes' || verb === 'approve')
     return ', which the ClusterRole drawbridge-approver of the chart gives';
+  if (['clusterinventories', 'reconcileruns'].includes(resource) && readVerbs.includes(verb))
+    return ', which the ClusterRole drawbridge-inventory-viewer of the chart gives';
   if (!/^(pod|exec)access(requests|templates)$/.test(resource)) return '';
   if (readVerbs.includes(verb))
     return ', which the ClusterRoles drawbridge-requester (to request access) and drawbridge-approver (to approve it) of the chart give';
@@ -115,7 +118,7 @@ function roleText(denial: string): string {
 
 const readVerbs: readonly string[] = ['get', 'list', 'watch'];
 
-/** The message of a denial without the status code and the name of the webhook or policy. */
+/** The message of an API error without the status code and the name of the webhook or policy. */
 export const plainMessage = (message: string): string =>
   message
     .replace(/^\d{3}: /, '')

@@ -7,7 +7,7 @@ import { own } from '../kit/json-value.ts';
 export interface Refusal {
   /** HTTP status. */
   readonly status: 400 | 401 | 403 | 404 | 405 | 429 | 502 | 503;
-  /** Stable code, such as `NoLiveGrant`. */
+  /** Stable code, such as `NoLiveGrant`, for the audit journal. */
   readonly code: string;
   /** What was found; what is allowed; what to do. */
   readonly message: string;
@@ -86,8 +86,8 @@ export function relay(message: IncomingMessage, response: ServerResponse): void 
   message.pipe(response);
 }
 
-/** Maximum number of bytes that the gateway keeps of the API server's answer to a refused upgrade, which is a Status. */
-const MAX_STATUS = 64 * 1024;
+/** Maximum size of the Status with which the API server refuses an upgrade, bytes. */
+const MAX_STATUS_BYTES = 64 * 1024;
 
 /**
  * The refusal of an upgrade by the API server, for the client. It has the message of the API server's Status; without a message, the HTTP
@@ -98,7 +98,7 @@ export async function refusalIn(message: IncomingMessage): Promise<Refusal> {
   let size = 0;
   for await (const part of message as AsyncIterable<Buffer>) {
     size += part.length;
-    if (size <= MAX_STATUS) parts.push(part);
+    if (size <= MAX_STATUS_BYTES) parts.push(part);
   }
   const { statusCode = 502 } = message;
   const status = statusCode === 400 || statusCode === 403 || statusCode === 404 ? statusCode : 502;

@@ -41,7 +41,7 @@ export class LiveSession {
 }
 
 /** A place among the viewers of an open session. */
-interface View {
+interface ReservedPlace {
   readonly session: LiveSession;
   readonly cast: SessionCast;
   /** Frees the place. Later calls have no effect. */
@@ -73,7 +73,7 @@ export class LiveViews {
    * Reserves a place for a viewer of the open session. The caller must release the place. Returns a refusal if this replica has no open
    * session of that name, if the session has no output for a terminal, or if no place is free.
    */
-  admit(name: RecordingName): View | Refusal {
+  admit(name: RecordingName): ReservedPlace | Refusal {
     const session = this.#sessions.get(keyOf(name));
     if (!session) return notOpen(name);
     const { cast } = session;
@@ -103,7 +103,7 @@ export class LiveViews {
    * Writes the output of the session to the answer, from now until the session ends. Returns false, and writes nothing, if the session has
    * ended.
    */
-  show({ session, cast }: Pick<View, 'session' | 'cast'>, answer: ViewAnswer): boolean {
+  show({ session, cast }: Pick<ReservedPlace, 'session' | 'cast'>, answer: ViewAnswer): boolean {
     if (!session.isOpen) return false;
     session.viewers.add(new Viewer(session, cast, answer, this.#clock));
     return true;
@@ -112,7 +112,7 @@ export class LiveViews {
 
 const keyOf = ({ namespace, session }: RecordingName): string => `${namespace}/${session}`;
 
-/** One view of a session. */
+/** Writes the events of a session to one viewer. */
 class Viewer implements CastReader {
   readonly #answer: ViewAnswer;
   readonly #cast: SessionCast;
@@ -176,12 +176,12 @@ export const notOpen = ({ namespace, session }: RecordingName): Refusal => ({
 export const nothingToShow = ({ namespace, session }: RecordingName): Refusal => ({
   status: 400,
   code: 'NoTerminal',
-  message: `session ${session} forwards ports, and has no terminal to watch; to end it: drawbridge sessions kill ${session} -n ${namespace}`,
+  message: `session ${session} forwards ports, so it has no output to watch; only sessions of exec and attach can be watched; to end it: drawbridge sessions kill ${session} -n ${namespace}`,
 });
 
 /** The refusal if no place for a viewer is free. */
 export const tooManyViewers: Refusal = {
   status: 429,
   code: 'TooManyViewers',
-  message: `the session has ${MAX_PER_SESSION} viewers, or this replica ${MAX_VIEWERS}; end another view, or try again later`,
+  message: `too many viewers; allowed are ${MAX_PER_SESSION} for a session, and ${MAX_VIEWERS} for a replica of the gateway; end another view, or try again later`,
 };

@@ -19,7 +19,7 @@ import { Unbinder } from './unbinder.ts';
 export interface BindingOptions {
   /** Shared with the controllers of exports. */
   readonly syncers: RunningSyncers;
-  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any resource. */
+  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable?: readonly string[] | undefined;
 }
 

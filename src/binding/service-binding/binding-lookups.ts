@@ -18,7 +18,7 @@ import type { RunningSyncers } from './running-syncers.ts';
 export interface BindingReconcilerDeps extends BindingDeps {
   readonly sessions: Sessions;
   readonly syncers: RunningSyncers;
-  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any resource. */
+  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable?: readonly string[] | undefined;
   readonly writer: BindingWriter;
   readonly crdWriter: CrdWriter;

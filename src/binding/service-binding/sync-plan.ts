@@ -21,7 +21,7 @@ export interface SyncFacts {
   readonly schema: (name: string) => BoundSchemaView | undefined;
   /** The CustomResourceDefinition of that name; undefined if the store has none. */
   readonly crd: (name: string) => CrdView | undefined;
-  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any resource. */
+  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable: readonly string[] | undefined;
 }
 
@@ -50,7 +50,7 @@ export function syncFacts({ exported, binding, session, crds, bindable }: SyncFa
 export interface PlannedSyncer {
   readonly schema: BoundSchemaView;
   readonly mode: SyncMode;
-  /** Digest of its inputs. When it changes, the export controller restarts the syncer. */
+  /** Its inputs as canonical JSON. When they change, the export controller restarts the syncer. */
   readonly fingerprint: string;
 }
 
@@ -97,7 +97,7 @@ function canSync(
   return mayBeServed(crd) && crd.scope === scope && isOwnedBy(crd.ownerReferences, binding);
 }
 
-/** Digest of all inputs of a syncer except the OpenAPI schemas, which may change while the syncer runs. */
+/** All inputs of a syncer as canonical JSON, except the OpenAPI schemas, which may change while the syncer runs. */
 function fingerprintOf(
   { uid, isolation, informerScope }: ExportView,
   schema: BoundSchemaView,
@@ -124,7 +124,7 @@ export interface PlannedClaims {
   /** The export with only the accepted claims. */
   readonly exported: ExportView;
   readonly mode: SyncMode;
-  /** Digest of its inputs. When it changes, the export controller restarts the syncer. */
+  /** Its inputs as canonical JSON. When they change, the export controller restarts the syncer. */
   readonly fingerprint: string;
 }
 
@@ -178,6 +178,6 @@ export function judgeClaims({ permissionClaims }: ExportView, { annotations }: B
   const accepted = permissionClaims.filter((claim) => allowedNames.includes(claimable(claim)?.plural ?? ''));
   const refused = permissionClaims.filter((claim) => !claimable(claim)).map(boundSchemaName);
   if (unknownName === undefined) return { accepted, refused };
-  const problem = `the annotation ${claimableAnnotation} names ${quote(unknownName)}, so no claim of the provider is accepted; allowed is a comma-separated list, which may be empty, of ${claimableNames.join(', ')}`;
+  const problem = `the annotation ${claimableAnnotation} names ${quote(unknownName)}, so no claim of the provider is accepted; allowed is a comma-separated list, which may be empty, of ${claimableNames.join(', ')}; correct or remove the annotation`;
   return { accepted: [], refused, problem };
 }

@@ -40,7 +40,7 @@ export interface BoundCrdState {
 
 /** What a binding that is being deleted waits for. */
 export interface UnbindProgress {
-  /** Whether a user or the provider may have to correct something. The condition then has severity Warning. */
+  /** Whether a user or the provider may have to correct something. Condition Connected then has severity Warning. */
   readonly blocked: boolean;
   /** What the unbinding waits for, and, if it is blocked, what to correct. */
   readonly message: string;
@@ -75,7 +75,7 @@ export function unbindPolicy({ annotations }: BindingView): UnbindPolicy | undef
 export function planUnbind({ binding, crds, provider, remaining, drainSyncersRunning }: UnbindFacts): UnbindStep {
   const policy = unbindPolicy(binding);
   if (crds.length === 0) {
-    if (policy !== 'Orphan' && !drainSyncersRunning) return waiting('waiting for the syncers to list copies');
+    if (policy !== 'Orphan' && !drainSyncersRunning) return waiting('waiting for the syncers to start');
     return remaining > 0
       ? waiting(
           `waiting for the provider to delete the copies of ${count(remaining)}${orOrphan(remaining, binding.name)}`,
@@ -85,7 +85,7 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
   if (policy === undefined) {
     const found = quote(binding.annotations[unbindPolicyAnnotation] ?? '');
     return blocked(
-      `the annotation ${unbindPolicyAnnotation} is ${found}; allowed are Delete and Orphan; set one of them`,
+      `the annotation ${unbindPolicyAnnotation} is ${found}; allowed are Delete and Orphan; set one of them, for example: kubectl annotate apiservicebinding ${binding.name} --overwrite ${unbindPolicyAnnotation}=Delete`,
     );
   }
   const toRelease = crds.filter(({ exportState }) => policy === 'Orphan' || exportState === 'notExported');
@@ -95,7 +95,7 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
     const why =
       provider === 'noSession'
         ? 'there is no valid kubeconfig for the provider'
-        : 'the provider has not listed its objects yet';
+        : 'the server has not listed the objects of the provider yet';
     const remedy =
       provider === 'noSession'
         ? `correct the Secret ${keyOf(binding.secretRef)}; see the condition ${bindConditions.secretValid}`

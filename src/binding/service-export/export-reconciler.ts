@@ -154,7 +154,7 @@ export interface ExportOptions {
   readonly openClaims: (options: ClaimOptions, deps: BindingDeps) => ObjectSyncer;
   /** Shared by the export controllers of all sessions and the binding controller. */
   readonly syncers: RunningSyncers;
-  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any resource. */
+  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable?: readonly string[] | undefined;
 }
 

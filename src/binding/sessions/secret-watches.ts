@@ -57,7 +57,10 @@ export class SecretWatches {
     for (const secret of [...this.#named.keys()]) this.drop(secret);
   }
 
-  /** The Secret; undefined if it does not exist, or is neither watched nor labeled; `pending` while its watch has not synced. */
+  /**
+   * The Secret, from its own watch or, until that has synced, from `labeled`. `pending`: its watch has not synced, and `labeled` does not
+   * have it. Undefined: it does not exist, or it is not watched and `labeled` does not have it.
+   */
   get(secret: string): SecretView | undefined | 'pending' {
     const store = this.#named.get(secret)?.handle.store;
     if (store?.synced) return store.get(secret);

@@ -14,7 +14,7 @@ import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { type BindingIdentity, copyOfValue } from './ownership.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
-// Each merge patch contains the uid of its object. If another object has that name, the API server answers 422 (`isReplaced`), or 409 if
+// Each merge patch contains the uid of its object. If the object was deleted and another one has its name now, the API server answers 422 (`isReplaced`), or 409 if
 // the patch also has a resourceVersion. `StatusPatch` is an exception.
 
 interface NewCopy {
@@ -41,8 +41,8 @@ export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): 
       ...(labels ? { labels } : {}),
       annotations: {
         ...Object.fromEntries(others),
-        ...copyAnnotations(consumer, identity),
-        ...copyOfAnnotations(consumer, identity),
+        ...identityAnnotations(consumer, identity),
+        ...originAnnotations(consumer, identity),
       },
       ...(owner ? { ownerReferences: [owner] } : {}),
     },
@@ -50,18 +50,18 @@ export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): 
 }
 
 /**
- * The merge patch that updates the copy: all fields but metadata and status, and the kube-bind annotations. Undefined if nothing differs.
- * If anything differs, the patch also sets {@link copyOfAnnotation}. The absence of only this annotation causes no patch. If it did, the
- * server would write all copies at once after a take-over from another konnector, which does not set the annotation.
+ * The merge patch that updates the copy. It sets the kube-bind annotations, and all fields except metadata and status. Undefined if nothing
+ * differs. If anything differs, the patch also sets {@link copyOfAnnotation}. If only this annotation is missing, there is no patch.
+ * Otherwise, the server would write all copies at once after a take-over from another konnector, which does not set the annotation.
  */
 export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object | undefined {
   const fields = mergePatch(
     Object.fromEntries(syncedFields(copy.object)),
     Object.fromEntries(syncedFields(consumer.object)),
   );
-  const annotations = copyAnnotations(consumer, identity);
+  const annotations = identityAnnotations(consumer, identity);
   if (fields === undefined && annotationPatch(copy, annotations) === undefined) return undefined;
-  const metadata = annotationPatch(copy, { ...annotations, ...copyOfAnnotations(consumer, identity) });
+  const metadata = annotationPatch(copy, { ...annotations, ...originAnnotations(consumer, identity) });
   return { ...(fields ?? {}), metadata: { uid: copy.uid, ...metadata } };
 }
 
@@ -69,13 +69,17 @@ export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: 
  * The merge patch that lets a stale copy name this consumer object, so that the server can then delete it as the copy of this object. The
  * patch sets only the kube-bind annotations, without {@link copyOfAnnotation}. If they are current, the patch contains only the uid.
  */
-export function copyAnnotationsPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object {
-  return { metadata: { uid: copy.uid, ...annotationPatch(copy, copyAnnotations(consumer, identity)) } };
+export function identityAnnotationsPatch(
+  consumer: SyncedObject,
+  copy: SyncedObject,
+  identity: BindingIdentity,
+): object {
+  return { metadata: { uid: copy.uid, ...annotationPatch(copy, identityAnnotations(consumer, identity)) } };
 }
 
 /**
- * The merge patch that adds the finalizer `kubebind.io/syncer` and both `provider-*` annotations. Undefined if all are present. To a patch
- * that adds the finalizer, the API server answers 409 if another client has changed the object meanwhile.
+ * The merge patch that adds the finalizer `kubebind.io/syncer` and both `provider-*` annotations. Undefined if all are current. If
+ * another client has changed the object meanwhile, the API server answers a patch that adds the finalizer with 409.
  */
 export function addFinalizerPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
   const { finalizers = [] } = consumer.object.metadata;
@@ -128,7 +132,7 @@ function finalizersPatch({ uid, resourceVersion }: SyncedObject, finalizers: rea
   return { uid, resourceVersion, finalizers };
 }
 
-function copyAnnotations(consumer: SyncedObject, { clusterNamespace }: BindingIdentity): Record<string, string> {
+function identityAnnotations(consumer: SyncedObject, { clusterNamespace }: BindingIdentity): Record<string, string> {
   return {
     [clusterNamespaceAnnotation]: clusterNamespace,
     [consumerNamespaceAnnotation]: consumer.object.metadata.namespace ?? '',
@@ -136,7 +140,7 @@ function copyAnnotations(consumer: SyncedObject, { clusterNamespace }: BindingId
   };
 }
 
-function copyOfAnnotations(consumer: SyncedObject, { bindingUid }: BindingIdentity): Record<string, string> {
+function originAnnotations(consumer: SyncedObject, { bindingUid }: BindingIdentity): Record<string, string> {
   const value = copyOfValue(bindingUid, consumer.key);
   return value === undefined ? {} : { [copyOfAnnotation]: value };
 }
@@ -156,8 +160,8 @@ export const syncedFields = (object: KubeObject): [string, unknown][] =>
   Object.entries(object).filter(([field]) => !notSynced.has(field));
 
 /**
- * The JSON merge patch (RFC 7396) that turns `from` into `to`; undefined if they are equal. A member that is null counts as absent:
- * merge patches cannot distinguish the two, and API servers drop such members.
+ * The JSON merge patch (RFC 7396) that turns `from` into `to`; undefined if they are equal. A member that is null counts as absent,
+ * because a merge patch cannot set null. So the server does not sync the null of a field with `nullable: true`.
  */
 export function mergePatch(from: unknown, to: unknown): unknown {
   if (isAbsent(to)) return isAbsent(from) ? undefined : null;

@@ -7,8 +7,8 @@ import type { Place } from './isolation.ts';
 import { type BindingIdentity, hasOtherOrigin, type Ownership, ownershipOf } from './ownership.ts';
 import {
   addFinalizerPatch,
-  copyAnnotationsPatch,
   copyPatch,
+  identityAnnotationsPatch,
   newCopy,
   removeFinalizerPatch,
   type StatusPatch,
@@ -118,7 +118,7 @@ function planDeletion(facts: ObjectFacts, consumer: SyncedObject, context: SyncC
   // another binding or object.
   if (ownership !== 'stale' || finalizerRemoval.length === 0 || hasOtherOrigin(copy, context, facts.key))
     return finalizerRemoval;
-  return [{ do: 'update', key, patch: copyAnnotationsPatch(consumer, copy, context) }];
+  return [{ do: 'update', key, patch: identityAnnotationsPatch(consumer, copy, context) }];
 }
 
 function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncContext): readonly ObjectAction[] {

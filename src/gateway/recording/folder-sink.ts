@@ -3,7 +3,14 @@ import { type FileHandle, lstat, mkdir, open, opendir, rm } from 'node:fs/promis
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { isRecordingFolder, isRecordingName } from '../../audit/verify/recordings.ts';
-import type { RecordingArchive, RecordingFile, RecordingName, RecordingSink, StoredRecording } from './sink.ts';
+import {
+  invalidName,
+  type RecordingArchive,
+  type RecordingFile,
+  type RecordingName,
+  type RecordingSink,
+  type StoredRecording,
+} from './sink.ts';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
@@ -18,14 +25,14 @@ export class FolderSink implements RecordingSink, RecordingArchive {
 
   async create(name: RecordingName, first: Buffer): Promise<RecordingFile> {
     const { namespace, session } = name;
-    if (!isRecordingName(namespace, session)) throw new Error('the namespace or the session has an unexpected name');
+    if (!isRecordingName(namespace, session)) throw invalidName(name);
     const folder = join(this.#folder, namespace);
     const isNew = await makeFolder(folder);
     const file = await open(join(folder, `${session}.cast`), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     try {
       await writeAll(file, first);
       await file.sync();
-      // After a crash of the machine, a file exists only if the folder with its name was synced, too.
+      // A new file survives a crash of the machine only if its folder is synced, too.
       await syncFolder(folder);
       if (isNew) await syncFolder(this.#folder);
     } catch (error) {

@@ -2,7 +2,14 @@ import { Readable } from 'node:stream';
 import { isRecordingName, partName, partNumber } from '../../audit/verify/recordings.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { S3Bucket, type S3Location, type StoredObject } from './s3-bucket.ts';
-import type { RecordingArchive, RecordingFile, RecordingName, RecordingSink, StoredRecording } from './sink.ts';
+import {
+  invalidName,
+  type RecordingArchive,
+  type RecordingFile,
+  type RecordingName,
+  type RecordingSink,
+  type StoredRecording,
+} from './sink.ts';
 
 /** Maximum number of pages of a list, each of up to 1,000 parts, so that no server can answer forever. */
 const MAX_PAGES = 10_000;
@@ -98,7 +105,7 @@ export class S3Sink implements RecordingSink, RecordingArchive {
   }
 
   #folder({ namespace, session }: RecordingName): string {
-    if (!isRecordingName(namespace, session)) throw new Error('the namespace or the session has an unexpected name');
+    if (!isRecordingName(namespace, session)) throw invalidName({ namespace, session });
     return `${this.#prefix}${namespace}/${session}/`;
   }
 }

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { quote } from '../../kit/errors.ts';
 
 /** The name of a recording. */
 export interface RecordingName {
@@ -45,3 +46,9 @@ export interface RecordingArchive {
   /** Deletes the recording. Also resolves if it does not exist. */
   delete(name: RecordingName): Promise<void>;
 }
+
+/** The error of a sink for a name that `isRecordingName` denies. */
+export const invalidName = ({ namespace, session }: RecordingName): Error =>
+  new Error(
+    `cannot store recording ${quote(`${namespace}/${session}`)}; the namespace must be a DNS label, and the session a UUID`,
+  );

@@ -137,7 +137,7 @@ describe('drawbridge says what to do in one line', () => {
     assertLine(
       await client.run(client.admin, 'inventory', 'status'),
       1,
-      /install that feature \(access, binding, or inventory\)/,
+      /install the feature of the command \(inventory, binding, or for all others access\)/,
     );
   });
 });

@@ -233,7 +233,7 @@ describe('the client', () => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /^drawbridge: the API server sent an object that this client cannot read \(.*\); .*: kubectl apply -f charts\/drawbridge\/crds\n$/,
+      /^drawbridge: the API server sent an object that this client cannot read \(.*\); the CRDs of the cluster and this client may be of different versions: use the client of the server's version, or ask an administrator to apply the CRDs of that version\n$/,
     );
   });
 

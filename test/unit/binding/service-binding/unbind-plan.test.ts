@@ -51,7 +51,7 @@ describe('the plan of an unbind', () => {
       'waits for the syncers that list copies',
       { crds: [], drainSyncersRunning: false },
       { kind: 'wait', blocked: false },
-      /waiting for the syncers to list copies/,
+      /waiting for the syncers to start/,
     ],
     [
       'does not wait for copies with policy Orphan',
@@ -69,7 +69,7 @@ describe('the plan of an unbind', () => {
       'waits for the provider',
       { provider: 'connecting' },
       { kind: 'wait', blocked: true },
-      /has not listed its objects yet.*a, b/,
+      /the server has not listed the objects of the provider yet, .*a, b/,
     ],
     ['waits for a kubeconfig', { provider: 'noSession' }, { kind: 'wait', blocked: true }, /no valid kubeconfig/],
     [

@@ -106,7 +106,7 @@ describe('the unbinding', () => {
       assert.deepEqual(stage.consumer.writes, writes);
       dropCrd();
       await stage.look();
-      assert.match(stage.said()['Connected']?.message ?? '', /waiting for the syncers to list copies/);
+      assert.match(stage.said()['Connected']?.message ?? '', /waiting for the syncers to start/);
       let held = Number.POSITIVE_INFINITY;
       const syncer = working({ remaining: () => held });
       stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'drain', syncer });
@@ -171,7 +171,10 @@ describe('the unbinding', () => {
       assert.deepEqual(stage.said()['Connected'], before);
       stage.session.state = { kind: 'connecting', problem: 'ECONNREFUSED' };
       await stage.look();
-      assert.match(stage.said()['Connected']?.message ?? '', /the provider has not listed its objects yet/);
+      assert.match(
+        stage.said()['Connected']?.message ?? '',
+        /the server has not listed the objects of the provider yet/,
+      );
     });
 
     it('rejects an unknown unbind policy', async () => {

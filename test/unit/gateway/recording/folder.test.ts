@@ -37,7 +37,10 @@ describe('the folder of recordings', () => {
     { namespace: 'payments', session: `${session}\0` },
   ]) {
     it(`refuses the name ${JSON.stringify(name)}`, () =>
-      assert.rejects(new FolderSink(folder).create(name, header), /unexpected name/));
+      assert.rejects(
+        new FolderSink(folder).create(name, header),
+        /cannot store recording ".*"; the namespace must be a DNS label, and the session a UUID/,
+      ));
   }
 
   it('never writes into a file that exists', async () => {

@@ -114,7 +114,7 @@ describe('recordings in a bucket whose server misbehaves', () => {
     { namespace: 'payments', session: '../../x' },
   ]) {
     it(`refuses the name ${JSON.stringify(wrong)}`, async () => {
-      await assert.rejects(sink.create(wrong, header), /unexpected name/);
+      await assert.rejects(sink.create(wrong, header), /cannot store recording/);
       assert.equal(await sink.read(wrong), undefined);
       assert.deepEqual(calls, []);
     });
