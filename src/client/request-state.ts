@@ -1,6 +1,13 @@
+import { ignoredFieldsText } from '../access/policy/refusal-text.ts';
 import { requestCodes } from '../api/access/codes.ts';
 import type { RequestSpec } from '../api/access/kinds.ts';
-import { approvalCondition, requestConditions, shortenedCondition, summaryConditions } from '../api/access/names.ts';
+import {
+  approvalCondition,
+  requestConditions,
+  shortenedCondition,
+  summaryConditions,
+  templateConditions,
+} from '../api/access/names.ts';
 import type { RequestStatus } from '../api/access/status.ts';
 import { templateCodes } from '../api/access/template-codes.ts';
 import type { CodeTable } from '../api/code-table.ts';
@@ -53,6 +60,13 @@ export const conditionsOf = (object: KubeObject): ReadCondition[] =>
     reason: text(own(condition, 'reason')),
     message: text(own(condition, 'message')),
   }));
+
+/** Which fields of the template the API server ignores, as the leader found; empty if there are none. */
+export function ignoredFieldsIn(template: KubeObject): string {
+  const { accessPlanValid } = templateConditions;
+  const plan = conditionsOf(template).find(({ type, status }) => type === accessPlanValid && status === 'True');
+  return plan ? ignoredFieldsText(plan.message) : '';
+}
 
 /** Conditions that can be False while access opens. Any other condition that is False is final. */
 const temporary: readonly string[] = [

@@ -10,7 +10,7 @@ import type { RbacRule } from '../../rbac/rule-cover.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import { accessCommandNotes, accessCommandViolation } from '../policy/kubectl-command.ts';
-import { ignoredFieldsNote } from '../policy/refusal-text.ts';
+import { ignoredFieldsNote, ignoredFieldsText } from '../policy/refusal-text.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import { notPlanned } from '../policy/template-policy.ts';
 import type { Signer } from '../signing/signer.ts';
@@ -259,7 +259,11 @@ function summaryOf(updates: readonly AccessConditionUpdate<TemplateCondition>[])
   const failing = updates.filter(({ status }) => status !== 'True');
   const stalled = failing.find((update) => !canEnd(update));
   const shown = stalled ?? failing[0];
-  if (!shown) return { state: 'ready', message: 'the server can open access for the users that accessConfig allows' };
+  if (!shown) {
+    const ignored = updates.map(({ message }) => ignoredFieldsText(message)).find((text) => text !== '');
+    const message = 'the server can open access for the users that accessConfig allows';
+    return { state: 'ready', message: ignored === undefined ? message : `${message}; ${ignored}` };
+  }
   const { reason, message } = shown;
   return { state: stalled ? 'stalled' : 'reconciling', reason, message };
 }

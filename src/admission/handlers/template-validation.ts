@@ -8,6 +8,7 @@ import {
   type Violation,
   violationWarning,
 } from '../../access/policy/policy.ts';
+import { ignoredFieldsText } from '../../access/policy/refusal-text.ts';
 import { sessionOf } from '../../access/policy/session-policy.ts';
 import {
   authorCallerViolation,
@@ -21,7 +22,7 @@ import {
   templateWarnings,
 } from '../../access/policy/template-policy.ts';
 import { accessOfTemplate } from '../../api/access/kinds.ts';
-import { type TemplateKind, templateConditions } from '../../api/access/names.ts';
+import { type TemplateCondition, type TemplateKind, templateConditions } from '../../api/access/names.ts';
 import type { Code } from '../../api/codes.ts';
 import { readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
@@ -96,7 +97,8 @@ export function validateTemplate(
       const gateway: CheckResults['gateway'] =
         sessionOf(read.value.accessConfig) && (ports.gatewayViolation() ?? passed);
       const { selectorNotes = [], commandNotes = [] } = present;
-      const warnings = [...templateWarnings(input), ...selectorNotes, ...commandNotes];
+      const ignored = isUnchanged ? ignoredFieldsWarnings(object) : [];
+      const warnings = [...ignored, ...templateWarnings(input), ...selectorNotes, ...commandNotes];
       if (dryRun) {
         return { details, warnings: [...warnings, ...dryRunLines(input, { author, plan, gateway }, isUnchanged)] };
       }
@@ -151,16 +153,25 @@ function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResul
 
 /** What the leader found about the author of this generation; undefined if it has not checked yet. */
 function storedAuthorResult(object: unknown): CheckResults['author'] {
-  const conditions = own(own(object, 'status'), 'conditions');
-  const generation = own(own(object, 'metadata'), 'generation');
-  const found: unknown = (Array.isArray(conditions) ? conditions : []).find(
-    (condition) =>
-      own(condition, 'type') === templateConditions.authorHoldsRights &&
-      own(condition, 'observedGeneration') === generation,
-  );
+  const found = storedCondition(object, templateConditions.authorHoldsRights);
   const status = own(found, 'status');
   if (status !== 'False') return status === 'True' ? passed : undefined;
   return { code: own(found, 'reason') as Code, message: String(own(found, 'message')), status: 403 };
+}
+
+/** The fields that the API server ignores in this generation, a clause in a list; empty if the leader knows of none. */
+function ignoredFieldsWarnings(object: unknown): string[] {
+  const text = ignoredFieldsText(String(own(storedCondition(object, templateConditions.accessPlanValid), 'message')));
+  return text === '' ? [] : [text];
+}
+
+/** The condition that the leader wrote for this generation of the template. */
+function storedCondition(object: unknown, type: TemplateCondition): unknown {
+  const conditions = own(own(object, 'status'), 'conditions');
+  const generation = own(own(object, 'metadata'), 'generation');
+  return (Array.isArray(conditions) ? conditions : []).find(
+    (condition) => own(condition, 'type') === type && own(condition, 'observedGeneration') === generation,
+  );
 }
 
 /** The input for the spec before an update; undefined if that spec violates its schema. */

@@ -1,6 +1,4 @@
-import { ignoredFieldsText } from '../../access/policy/refusal-text.ts';
-import { templateConditions } from '../../api/access/names.ts';
-import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import { apiVersionOf } from '../../api/object.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { findTemplate, requestResource, type TypedObject } from '../access-requests.ts';
 import { approversText } from '../approver-text.ts';
@@ -11,7 +9,7 @@ import { exits } from '../command-spec.ts';
 import { optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
-import { conditionsOf } from '../request-state.ts';
+import { ignoredFieldsIn } from '../request-state.ts';
 import {
   choosesRunningPod,
   podFlag,
@@ -94,13 +92,6 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
   notes.push(...optionsOf(object).map(([field, text]) => note('note', field, text)));
   if (choosesRunningPod(args, type)) notes.push(note('not checked', 'running-pod', runningPodText));
   return notes;
-}
-
-/** Which fields of the template the API server ignores, as the leader found; empty if there are none. */
-function ignoredFieldsIn(template: KubeObject): string {
-  const { accessPlanValid } = templateConditions;
-  const plan = conditionsOf(template).find(({ type, status }) => type === accessPlanValid && status === 'True');
-  return plan ? ignoredFieldsText(plan.message) : '';
 }
 
 /**

@@ -10,13 +10,13 @@ import { exits } from '../command-spec.ts';
 import { optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { conditionsOf, statusOf } from '../request-state.ts';
+import { conditionsOf, ignoredFieldsIn, statusOf } from '../request-state.ts';
 
 export const templates: Command = {
   name: 'templates',
   summary: 'List the templates, and who can request access through them',
   details:
-    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. TYPE says no shell if access permits no exec. DURATION is the default and the maximum duration of a request. READY is false if the server cannot open access through the template; -o wide shows why, and which options the template sets, such as extension or emergency; explain TEMPLATE describes them.',
+    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. TYPE says no shell if access permits no exec. DURATION is the default and the maximum duration of a request. READY is false if the server cannot open access through the template; -o wide shows why, which fields of the template the API server ignores, and which options it sets, such as extension or emergency; explain TEMPLATE describes them.',
   examples: ['templates', 'templates -A -o wide'],
   async run({ args, io, connect }) {
     const form = outputForm(args);
@@ -59,14 +59,14 @@ function templateTable(namespaces: boolean): Presentation<KubeObject> {
           .map(([field]) => field)
           .join(', '),
     },
-    { title: 'NOT READY BECAUSE', wide: true, long: true, text: notReadyBecause },
+    { title: 'PROBLEM', wide: true, long: true, text: problemIn },
   ];
   return { columns: namespaces ? columns : columns.slice(1), object: (template) => template, name: fullName };
 }
 
-/** Why a template is not ready; empty if it is. */
-function notReadyBecause(template: KubeObject): string {
-  if (statusOf(template).ready) return '';
+/** Why a template is not ready, or which of its fields the API server ignores; empty if there is neither. */
+function problemIn(template: KubeObject): string {
+  if (statusOf(template).ready) return ignoredFieldsIn(template);
   return conditionsOf(template).find(({ type }) => type === summaryConditions.ready)?.message ?? '';
 }
 

@@ -281,10 +281,15 @@ describe('a template whose objects the API server would reject', () => {
   it('names the fields that a Pod does not have, and is ready', async () => {
     await stage.apply(withPod('typo', { imagePulPolicy: 'Always' }, { restartpolicy: 'Never' }));
     const found = await judged('typo', 'Success');
-    assert.match(
-      message(found),
-      /; the API server ignores fields that a Pod does not have: spec\.containers\[0\]\.imagePulPolicy, spec\.restartpolicy; correct or remove them$/,
-    );
+    const ignored =
+      'the API server ignores fields that a Pod does not have: spec.containers[0].imagePulPolicy, spec.restartpolicy';
+    assert.ok(message(found).endsWith(`; ${ignored}; correct or remove them`), message(found));
+    assert.ok(message(found, 'Ready').endsWith(`; ${ignored}`), message(found, 'Ready'));
     assert.equal(found.status?.ready, true);
+    const { stderr } = await stage.plane.kubectl(
+      ['label', 'podaccesstemplate', 'typo', 'seen=true', '-n', stage.namespace],
+      {},
+    );
+    assert.ok(stderr.includes(`Warning: ${ignored}`), stderr);
   });
 });

@@ -92,6 +92,10 @@ describe('a person who asks drawbridge', () => {
       await client.ok(stage.alice, 'explain', 'typo'),
       /^note +ignored-fields +the API server ignores fields that a Pod does not have: spec\.containers\[0\]\.imagePulPolicy\. Ask the author/m,
     );
+    assert.match(
+      await client.ok(stage.alice, 'templates', '-o', 'wide'),
+      /^typo +pod +true .* the API server ignores fields that a Pod does not have: spec\.containers\[0\]\.imagePulPolicy$/m,
+    );
   });
 
   it('that access opens without the command of a template whose Pods lack a label', async () => {

@@ -160,7 +160,7 @@ describe('after a mistake, the client prints what to type instead', () => {
       /^drawbridge: the server would accept it, and probably deny it then: see what fails above$/m,
     );
     const templates = await client.ok(stage.alice, 'templates', '-o', 'wide');
-    assert.match(templates.split('\n')[0] ?? '', / REASON TO GIVE +OPTIONS +NOT READY BECAUSE$/);
+    assert.match(templates.split('\n')[0] ?? '', / REASON TO GIVE +OPTIONS +PROBLEM$/);
     assert.match(templates, /^payments-shell +pod +false .* optional +- +\S+ names the container "main"/m);
   });
 

@@ -184,6 +184,21 @@ describe('validation of templates', () => {
     );
   });
 
+  it('warns about fields that the API server ignores, if an update does not change the spec', async () => {
+    const message =
+      'planned; the API server ignores fields that a Pod does not have: spec.restartpolicy; correct or remove them';
+    const condition = { type: 'AccessPlanValid', status: 'True', reason: 'Success', message, observedGeneration: 1 };
+    const object = template(good);
+    const stored = {
+      ...object,
+      metadata: { ...object.metadata, generation: 1 },
+      status: { conditions: [condition] },
+    };
+    const { allowed, warnings } = await ask(paths.podTemplate, 'podaccesstemplates', 'UPDATE', stored, stored);
+    assert.equal(allowed, true);
+    assert.deepEqual(warnings, ['the API server ignores fields that a Pod does not have: spec.restartpolicy']);
+  });
+
   it('does not check a template that is being deleted', async () => {
     const stored = template(config({ allowedGroups: ['devs '] }));
     const deleted = { ...stored, metadata: { ...stored.metadata, deletionTimestamp: '2026-11-21T09:00:00Z' } };
