@@ -1,5 +1,6 @@
 import { maxReasonLength } from '../api/access/access-config.ts';
 import { recordingLostCondition, shortenedCondition } from '../api/access/names.ts';
+import type { RequestStatus } from '../api/access/status.ts';
 import type { KubeObject } from '../api/object.ts';
 import { parseTime } from '../kit/clock.ts';
 import { quote } from '../kit/errors.ts';
@@ -58,7 +59,9 @@ export function detailsOf(
     ],
     ['To do', isDenied ? remedyOf(code) : nextStep(request, state, times, program)],
     // The votes about extensions are on the lines of the extensions.
-    [spec.extensions?.length ? 'Approvals of access' : 'Approvals', approvalLines(request)],
+    status.approval?.state.startsWith('Review')
+      ? ['Review', reviewLines(request, timeText)]
+      : [spec.extensions?.length ? 'Approvals of access' : 'Approvals', approvalLines(request)],
     [
       'Begins',
       state === 'Scheduled' && times === undefined ? `${timeText(status.approval?.until)}, at the earliest` : '',
@@ -91,17 +94,29 @@ function approvalLines(request: KubeObject): string[] {
   const { all = [], votes = [] } = statusOf(request).approval ?? {};
   return [
     ...all.map(({ name, have, need }) => `${name}: ${have} of ${need}`),
-    ...votes.map(({ voter, decision, max, reason = '', onBehalfOf, ignored }) =>
-      joined(
-        [
-          `${voter}: ${decision}`,
-          max === undefined ? '' : `at most ${max}`,
-          onBehalfOf === undefined ? '' : `for ${onBehalfOf}`,
-          reason === '' ? '' : `because ${quote(reason, maxReasonLength)}`,
-          ignored === undefined ? '' : `(not counted: ${ignored})`,
-        ],
-        ' ',
-      ),
-    ),
+    ...votes.map((vote) => voteLine(vote, vote.decision)),
   ];
 }
+
+/** How people reviewed the emergency, or by when another person must. */
+function reviewLines(request: KubeObject, timeText: (time: string | undefined) => string): string[] {
+  const { state, until, votes = [] } = statusOf(request).approval ?? {};
+  if (state === 'ReviewOwed') return [`another person must make it by ${timeText(until)}`];
+  if (state === 'ReviewOverdue') return [`overdue since ${timeText(until)}`];
+  if (votes.length === 0) return ['none is owed any more'];
+  return votes.map((vote) => voteLine(vote, vote.decision === 'Deny' ? 'not justified' : 'justified'));
+}
+
+type ShownVote = NonNullable<NonNullable<RequestStatus['approval']>['votes']>[number];
+
+const voteLine = ({ voter, max, reason = '', onBehalfOf, ignored }: ShownVote, verdict: string): string =>
+  joined(
+    [
+      `${voter}: ${verdict}`,
+      max === undefined ? '' : `at most ${max}`,
+      onBehalfOf === undefined ? '' : `for ${onBehalfOf}`,
+      reason === '' ? '' : `because ${quote(reason, maxReasonLength)}`,
+      ignored === undefined ? '' : `(not counted: ${ignored})`,
+    ],
+    ' ',
+  );

@@ -179,7 +179,12 @@ export function changedReviews(event: StoreEvent<ReviewsView>): string[] {
 }
 
 /** The request of an owed review, as input of `votePolicy`. It has no extensions and has ended; the object itself may be deleted. */
-export const votedReview = ({ requestUid, template, user, userUid }: OwedReview) =>
+export const votedReview = ({
+  requestUid,
+  template,
+  user,
+  userUid,
+}: Pick<OwedReview, 'requestUid' | 'template' | 'user' | 'userUid'>) =>
   ({
     found: true,
     uid: requestUid,

@@ -11,7 +11,7 @@ import type { ApprovalUpdate } from './request-status.ts';
 import type { JudgedVote } from './votes.ts';
 
 /** Maximum number of votes in the status. The newest stay. */
-const maxShownVotes = 50;
+export const maxShownVotes = 50;
 
 const states = {
   pending: 'Pending',
@@ -48,7 +48,8 @@ export function approvalOf(
   };
 }
 
-function shownVote({ vote, violation }: JudgedVote): NonNullable<RequestApproval['votes']>[number] {
+/** A vote as `status.approval.votes` lists it. */
+export function shownVote({ vote, violation }: JudgedVote): NonNullable<RequestApproval['votes']>[number] {
   const { voter, decision, max, reason, onBehalfOf } = vote.spec;
   return {
     uid: vote.uid,

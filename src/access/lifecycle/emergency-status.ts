@@ -5,7 +5,9 @@ import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { OwedReview } from '../emergency/owed-reviews.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import { maxShownVotes, shownVote } from './approval-status.ts';
 import type { ApprovalUpdate } from './request-status.ts';
+import type { JudgedVote } from './votes.ts';
 
 /** The review that is owed for emergency access that opens at `nowMs` (epoch ms). */
 export function reviewOf(
@@ -41,16 +43,45 @@ export const openedByEmergency = ({ reviewBy }: OwedReview): ApprovalUpdate => (
   },
 });
 
-/**
- * `status.approval` of emergency access. `owed` is its review; undefined if the ConfigMap has none, after the review or because a user
- * removed it. `nowMs` is epoch ms.
- */
-export function reviewApproval(
+/** `status.approval` of emergency access whose review is `owed`. `nowMs` is epoch ms. */
+export function owedApproval(
   { approval }: Pick<RequestView, 'approval'>,
-  owed: OwedReview | undefined,
+  owed: OwedReview,
   nowMs: number,
 ): RequestApproval {
-  if (!owed) return { ...approval, state: 'Reviewed' };
   const isOverdue = (parseTime(owed.reviewBy) ?? 0) <= nowMs;
   return { ...approval, state: isOverdue ? 'ReviewOverdue' : 'ReviewOwed', until: owed.reviewBy };
+}
+
+/**
+ * The status of emergency access whose review is no longer owed, with the votes about it. If none of them counts, a user removed the entry
+ * from the ConfigMap.
+ */
+export function reviewedApproval(
+  { approval }: Pick<RequestView, 'approval'>,
+  judged: readonly JudgedVote[],
+): ApprovalUpdate {
+  const votes = judged.slice(-maxShownVotes).map(shownVote);
+  const reviewed = { ...approval, state: 'Reviewed', votes } as const;
+  return {
+    approval: reviewed,
+    condition: {
+      type: approvalCondition,
+      status: 'True',
+      reason: 'Emergency',
+      message: `emergency access without approvals; ${verdictText(reviewed)}`,
+    },
+  };
+}
+
+/** The end of the message of access that ended before its review. */
+export const awaitsReviewText = '; the request stays until its emergency is reviewed';
+
+/** The verdict of the review, as a clause. A denial prevails over approvals, as in the audit journal. */
+export function verdictText({ votes = [] }: RequestApproval): string {
+  const counted = votes.filter(({ ignored }) => ignored === undefined);
+  const vote = counted.find(({ decision }) => decision === 'Deny') ?? counted[0];
+  if (!vote) return 'no review of the emergency is owed any more';
+  const verdict = vote.decision === 'Deny' ? 'did not find the emergency justified' : 'found the emergency justified';
+  return `${vote.voter} ${verdict}${vote.reason === undefined ? '' : `: ${vote.reason}`}`;
 }

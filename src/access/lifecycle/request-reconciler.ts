@@ -7,6 +7,7 @@ import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import { isRefused } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
+import { failure } from '../conditions.ts';
 import type { OwedReview, OwedReviews } from '../emergency/owed-reviews.ts';
 import type { Signer } from '../signing/signer.ts';
 import { byRequest } from '../stores/access-stores.ts';
@@ -15,7 +16,7 @@ import type { LostRecordingView } from '../stores/lost-recording-view.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import { deniedBy } from './approval-status.ts';
 import type { Decider } from './decider.ts';
-import { reviewApproval } from './emergency-status.ts';
+import { awaitsReviewText, owedApproval, reviewedApproval, verdictText } from './emergency-status.ts';
 import { endedStatus } from './ended-status.ts';
 import { type Ending, endingTexts, outcomeOf } from './ending.ts';
 import type { Extender } from './extender.ts';
@@ -177,9 +178,13 @@ export class RequestReconciler implements Reconciler {
     const by = denial?.spec.voter?.username;
     const how = outcomeOf(ending);
     const ended = history.end(request, { how, reason: ending, ...(by === undefined ? {} : { by }) }, atMs);
-    const approval = owed && reviewApproval(request, owed, nowMs);
-    const awaitsReview = owed && denial?.spec.about !== 'Review';
-    const text = `${endText(request, ending, denial)}${awaitsReview ? '; the request stays until its emergency is reviewed' : ''}`;
+    const approval = owed && owedApproval(request, owed, nowMs);
+    const reviewText = owed
+      ? awaitsReviewText
+      : request.approval?.state === 'Reviewed'
+        ? `; ${verdictText(request.approval)}`
+        : '';
+    const text = `${endText(request, ending, denial)}${denial?.spec.about === 'Review' ? '' : reviewText}`;
     try {
       return await status.write(request, endedStatus(request, { ending, text, ended, approval }, nowMs), signal);
     } catch (error) {
@@ -240,17 +245,41 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Writes to the status whether the review of emergency access is owed, overdue, or no longer owed. Resolves to the latest version of the
-   * request.
+   * Writes to the status whether the review of emergency access is owed or overdue, or how people reviewed it. Resolves to the latest
+   * version of the request.
    */
   async #showReview(request: RequestView, signal: AbortSignal): Promise<RequestView> {
     const { reviews, status, reporter, clock } = this.#deps;
     if (!request.spec.emergency || !request.grant || request.deleting) return request;
-    const approval = reviewApproval(request, reviews.of(request.uid), clock.now());
+    const owed = reviews.of(request.uid);
+    if (!owed) return this.#showVerdict(request, signal);
+    const approval = owedApproval(request, owed, clock.now());
     if (approval.state === request.approval?.state) return request;
     const written = await status.write(request, approvalStatus(request, approval, clock.now()), signal);
     if (approval.state === 'ReviewOverdue') reporter.reviewOverdue(request);
     return written;
+  }
+
+  /** Writes to the status once how people reviewed the emergency. Resolves as `#showReview`. */
+  async #showVerdict(request: RequestView, signal: AbortSignal): Promise<RequestView> {
+    const { votes, status, clock } = this.#deps;
+    if (request.approval?.state === 'Reviewed') return request;
+    const { namespace, uid: requestUid, spec } = request;
+    const { username: user = '', uid: userUid = '' } = spec.requester ?? {};
+    const judged = await votes.judgeReview(
+      { namespace, requestUid, template: spec.templateName, user, userUid },
+      signal,
+    );
+    const { approval, condition } = reviewedApproval(request, judged);
+    const end = request.conditions.find(
+      ({ type, message }) => type === 'AccessStillValid' && message.endsWith(awaitsReviewText),
+    );
+    const updates = [condition];
+    if (end) {
+      const message = `${end.message.slice(0, -awaitsReviewText.length)}; ${verdictText(approval)}`;
+      updates.push(failure('AccessStillValid', end.reason, message));
+    }
+    return status.write(request, approvalStatus(request, approval, clock.now(), updates), signal);
   }
 
   /**

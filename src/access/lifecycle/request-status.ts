@@ -112,10 +112,15 @@ export function extensionStatus(
   };
 }
 
-/** The status with another `approval`. */
-export const approvalStatus = (request: RequestView, approval: RequestApproval, nowMs: number): RequestStatusPatch => ({
+/** The status with another `approval`, and with `updates` of conditions. */
+export const approvalStatus = (
+  request: RequestView,
+  approval: RequestApproval,
+  nowMs: number,
+  updates: readonly AccessConditionUpdate<RequestCondition>[] = [],
+): RequestStatusPatch => ({
   approval,
-  ...withConditions(request, nowMs, []),
+  ...withConditions(request, nowMs, updates),
 });
 
 /** The status with the condition that the recording of a session was lost. */

@@ -130,7 +130,7 @@ export class Votes {
   }
 
   /** All votes about the review of an emergency, as `judge` returns them. The request and the template may have been deleted. */
-  async judgeReview(review: OwedReview, signal: AbortSignal): Promise<JudgedVote[]> {
+  async judgeReview(review: VotedReview, signal: AbortSignal): Promise<JudgedVote[]> {
     const { namespace, template: templateName, requestUid: uid } = review;
     const template = this.#deps.templates.get(keyOf({ namespace, name: templateName }));
     const state = template ? templateState(template) : ({ found: false } as const);
@@ -233,6 +233,9 @@ export class Votes {
     return attested.filter((_, index) => areOurs[index]);
   }
 }
+
+/** The emergency that votes about a review name. */
+type VotedReview = Pick<OwedReview, 'namespace' | 'template' | 'requestUid' | 'user' | 'userUid'>;
 
 interface SignedVote {
   readonly vote: VoteView;

@@ -64,7 +64,7 @@ const approval = Type.Object(
       ],
       {
         description:
-          'What the request waits for, or how the decision ended. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed. Reviewed: the ConfigMap drawbridge-emergency-reviews no longer lists the access, because a person reviewed it or because a user removed the entry. If a person reviewed it, the audit journal has the vote.',
+          'What the request waits for, or how the decision ended. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed. Reviewed: the ConfigMap drawbridge-emergency-reviews no longer lists the access, because a person reviewed it, and votes has the verdict, or because a user removed the entry.',
       },
     ),
     until: Type.Optional(

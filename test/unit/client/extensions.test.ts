@@ -120,6 +120,36 @@ describe('an approver', () => {
     });
   }
 
+  const until = '2099-01-04T00:10:00Z';
+  const vote = { voter: 'carol', decision: 'Deny', reason: 'no emergency' };
+  const reviews: readonly (readonly [title: string, approval: object, line: RegExp])[] = [
+    ['is owed', { state: 'ReviewOwed', until }, /^Review: +another person must make it by 2099-01-04T00:10:00Z \(/m],
+    ['is overdue', { state: 'ReviewOverdue', until }, /^Review: +overdue since 2099-01-04T00:10:00Z \(/m],
+    [
+      'found no emergency',
+      { state: 'Reviewed', votes: [vote] },
+      /^Review: +carol: not justified because "no emergency"$/m,
+    ],
+    [
+      'found an emergency',
+      { state: 'Reviewed', votes: [{ voter: 'carol', decision: 'Approve' }] },
+      /^Review: +carol: justified$/m,
+    ],
+    ['has no vote', { state: 'Reviewed' }, /^Review: +none is owed any more$/m],
+  ];
+  for (const [title, reviewed, line] of reviews) {
+    it(`and the requester see that the review of an emergency ${title}`, async () => {
+      await cluster?.close();
+      const owedRequest = request({ emergency: true }, { grant: open, approval: reviewed });
+      cluster = await ScriptedCluster.open({ podaccessrequests: [owedRequest], podaccesstemplates: [template] });
+      for (const command of ['get', 'show']) {
+        const { stdout } = await cluster.run([command, 'a']);
+        assert.match(stdout, line);
+        assert.doesNotMatch(stdout, /^Approvals/m);
+      }
+    });
+  }
+
   for (const [title, over, spec] of [
     ['the emergency maximum instead of a longer default', {}, { emergency: true }],
     ['the time after which the kubelet ends the pod', { podSpec: { activeDeadlineSeconds: 1800 } }, {}],

@@ -33,6 +33,7 @@ describe('emergency access', () => {
   const ask = (name = requestName.name): void => stage.ask({ emergency: true, reason }, { ...oncall, name });
   const statusOf = (name = requestName.name): RequestStatus =>
     (stage.cluster.find(podAccessRequests, { ...requestName, name })?.status ?? {}) as RequestStatus;
+  const messageOf = (type: string): string => statusOf().conditions?.find((one) => one.type === type)?.message ?? '';
   const exists = (name = requestName.name): boolean =>
     stage.cluster.find(podAccessRequests, { ...requestName, name }) !== undefined;
   const codes = (): (string | undefined)[] => stage.lines.map(({ code }) => code);
@@ -629,12 +630,43 @@ describe('emergency access', () => {
     await stage.pass(6 * minute);
     assert.equal(statusOf().approval?.state, 'ReviewOwed');
     assert.equal(statusOf().ended?.how, 'Expired');
-    review('carol');
+    assert.match(messageOf('Ready'), /; the request stays until its emergency is reviewed$/);
+    review('carol', 'Deny');
     await stage.pass(minute);
     assert.equal(statusOf().approval?.state, 'Reviewed');
+    const verdict = 'carol did not find the emergency justified: read the journal';
+    assert.match(messageOf('Ready'), /^access ended at [^ ]+: the granted time has passed; carol did not /);
+    for (const type of ['AccessStillValid', 'Ready', 'Stalled'])
+      assert.ok(messageOf(type).endsWith(`; ${verdict}`), type);
+    assert.equal(messageOf('AccessApproved'), `emergency access without approvals; ${verdict}`);
+    assert.deepEqual(
+      statusOf().approval?.votes?.map(({ voter, decision }) => `${voter} ${decision}`),
+      ['carol Deny'],
+    );
     await stage.pass(23 * hour);
     assert.ok(exists());
     await stage.pass(hour);
     assert.equal(exists(), false);
+  });
+
+  it('says at its end how it was reviewed while it was open', async () => {
+    stage.ask({ emergency: true, reason }, { ...oncall, generated: true });
+    await stage.pass();
+    review('carol');
+    await stage.pass(1000);
+    const verdict = 'carol found the emergency justified: read the journal';
+    assert.equal(messageOf('AccessApproved'), `emergency access without approvals; ${verdict}`);
+    await stage.pass(6 * minute);
+    assert.ok(messageOf('Ready').endsWith(`: the granted time has passed; ${verdict}`), messageOf('Ready'));
+  });
+
+  it('says that its review is no longer owed if a user removed the entry', async () => {
+    stage.ask({ emergency: true, reason }, { ...oncall, generated: true });
+    await stage.pass();
+    await stage.pass(6 * minute);
+    stage.cluster.drop(configMaps, { namespace: 'drawbridge-system', name: 'drawbridge-emergency-reviews' });
+    await stage.pass(minute);
+    assert.equal(statusOf().approval?.state, 'Reviewed');
+    assert.match(messageOf('Ready'), /; no review of the emergency is owed any more$/);
   });
 });
