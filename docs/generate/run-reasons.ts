@@ -62,7 +62,7 @@ const callFailureTexts: Readonly<Record<CallFailureCode | NotAcceptedCode, strin
 
 const otherTexts: Readonly<Record<string, string>> = {
   LeaseOver:
-    'The component reported no valid outcome before the deadline of the run, within its heartbeat timeout after an answer 202, or within `maxRunSeconds`; the message says which of them, with its value. Or a restart or a change of the leader interrupted the run. The server runs it again.',
+    'The component reported no valid outcome before the deadline of the run, within its heartbeat timeout after an answer 202, or within `maxRunSeconds`; the message says which of them, with its value. A report that was answered 401 or 403 does not count, and only the log of the server shows it, in at most one line a minute: anyone may send it. Or a restart or a change of the leader interrupted the run. The server runs it again.',
   MissingAlreadySatisfied:
     'The component reported NotReady, but its missing inputs held when it was called. Check how it reads the entry. If it waits for `noReaders`, no component reads that output: while other objects use what the component created, it must answer `Retry`.',
   NotWritten:

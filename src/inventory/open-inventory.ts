@@ -137,6 +137,7 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
       namespaceOf: (uid) => entries.find(uid)?.ref.namespace,
       leads: () => manager.leads,
       log,
+      clock,
     }),
     stores: [entryStore, runStore, registrationStore],
     close: async () => {

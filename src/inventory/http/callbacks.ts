@@ -1,10 +1,11 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { callbackPath } from '../../api/inventory/contract/request.ts';
 import type { ReportCode } from '../../api/inventory/http-codes.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { collectBody, parseBody } from '../../kit/request-body.ts';
 import type { Log } from '../../observe/log.ts';
-import { parseRunId } from '../key.ts';
+import { parseRunId, runId } from '../key.ts';
 import { parseComponentAccount } from '../policy/run-authorization.ts';
 import type { ReportSink, TokenReader } from '../ports.ts';
 import { bearerToken, sendJson } from './messages.ts';
@@ -17,6 +18,7 @@ interface CallbacksDeps {
   /** Whether this replica is the leader and accepts reports. */
   readonly leads: () => boolean;
   readonly log: Log;
+  readonly clock: Pick<Clock, 'monotonic'>;
 }
 
 /** An HTTP answer. */
@@ -25,10 +27,15 @@ interface HttpAnswer {
   readonly body: object;
 }
 
+type ReportedRun = Parameters<ReportSink['report']>[0];
+
 /** Maximum size of a report, bytes. */
 const maxReportBytes = 131_072;
 /** Maximum number of concurrent TokenReviews, and of concurrent reports with a valid token. Further reports get 503. */
 const maxConcurrent = 256;
+
+/** Minimum time between two lines about refused reports, milliseconds. */
+const refusalIntervalMs = 60_000;
 
 const errorAnswer = (status: number, code: ReportCode, message: string): HttpAnswer => ({
   status,
@@ -59,10 +66,11 @@ function limitTo(max: number): Limit {
 export function callbackListener(deps: CallbacksDeps): RequestListener {
   // Separate limits, so that slow reports do not block TokenReviews, and TokenReviews do not block reports whose tokens were reviewed.
   const limits = { reviewing: limitTo(maxConcurrent), handling: limitTo(maxConcurrent) };
+  const logRefusal = refusalLog(deps);
   return (request, response) => {
     const abort = new AbortController();
     response.once('close', () => abort.abort());
-    answer(deps, limits, request, abort.signal)
+    answer(deps, limits, logRefusal, request, abort.signal)
       .catch((error: unknown) => {
         if (!abort.signal.aborted) deps.log.warn('report failed', { error: describe(error) });
         return errorAnswer(503, 'Unavailable', 'the server could not handle the report; report again');
@@ -72,9 +80,35 @@ export function callbackListener(deps: CallbacksDeps): RequestListener {
   };
 }
 
+/**
+ * Returns a function that logs a report with a missing, invalid, or foreign token, because nothing else on the server shows it. Anyone may
+ * send such reports, so it limits the lines, and counts the reports that it omitted.
+ */
+function refusalLog({ log, clock }: Pick<CallbacksDeps, 'log' | 'clock'>): (run: ReportedRun, code: string) => void {
+  let nextAt = Number.NEGATIVE_INFINITY;
+  let omitted = 0;
+  return (run, code) => {
+    const now = clock.monotonic();
+    if (now < nextAt) {
+      omitted += 1;
+      return;
+    }
+    const message = 'a report was answered 401 or 403; its sender, which need not be the component, named this run';
+    log.warn(message, { run: runId(run, run.seq), code, omitted });
+    nextAt = now + refusalIntervalMs;
+    omitted = 0;
+  };
+}
+
+interface Limits {
+  readonly reviewing: Limit;
+  readonly handling: Limit;
+}
+
 async function answer(
-  { reports, tokens, namespaceOf, leads }: CallbacksDeps,
-  { reviewing, handling }: { readonly reviewing: Limit; readonly handling: Limit },
+  deps: CallbacksDeps,
+  limits: Limits,
+  logRefusal: ReturnType<typeof refusalLog>,
   request: IncomingMessage,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
@@ -89,12 +123,27 @@ async function answer(
     );
   if (method !== 'POST')
     return errorAnswer(405, 'MethodNotAllowed', 'the method is not POST, the only one allowed; use POST');
-  if (!leads())
+  if (!deps.leads())
     return errorAnswer(
       503,
       'NotLeading',
       'this replica is not the leader; only the leader accepts reports; report again',
     );
+  const found = await answerReport(deps, limits, run, request, signal);
+  const isRefused = found.status === 401 || found.status === 403;
+  // A caller that does not know the UID of an entry causes no line.
+  if (isRefused && 'code' in found.body && deps.namespaceOf(run.entryUid) !== undefined)
+    logRefusal(run, String(found.body.code));
+  return found;
+}
+
+async function answerReport(
+  { reports, tokens, namespaceOf }: CallbacksDeps,
+  { reviewing, handling }: Limits,
+  run: ReportedRun,
+  request: IncomingMessage,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
   const token = bearerToken(request);
   const namespace = namespaceOf(run.entryUid);
   const unauthorized = errorAnswer(
@@ -120,7 +169,7 @@ async function answer(
 
 async function handleReport(
   reports: ReportSink,
-  run: Parameters<ReportSink['report']>[0],
+  run: ReportedRun,
   credentialId: string,
   request: IncomingMessage,
 ): Promise<HttpAnswer> {

@@ -141,11 +141,15 @@ export function expireRun(transition: Transition, inputs: Inputs): void {
   const lastedMaximum = deadlineAt !== undefined && lastStart !== undefined && deadlineAt - lastStart > maxRunMs - 1;
   const rejected = rejectedReport?.last ? `; its last report was rejected (${rejectedReport.last})` : '';
   const found = 'the component reported no valid outcome';
+  // The server cannot attribute an answer 401 or 403 to a run: its receiver need not be the component.
+  const check = rejected
+    ? 'check its log'
+    : 'a report that was answered 401 or 403 does not count: check the answers in the log of the component';
   const timeout = heartbeatTimeoutMs === undefined ? '' : `, ${heartbeatTimeoutMs / 1000} s`;
   const message = lastedMaximum
-    ? `${found} within ${limit}${rejected}; check its log; if its work takes longer, increase the field`
+    ? `${found} within ${limit}${rejected}; ${check}; if its work takes longer, increase the field`
     : stored?.record.asynchronous
-      ? `${found} or heartbeat within its heartbeat timeout (leaseSeconds${timeout})${rejected}; check its log; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to ${limit}`
+      ? `${found} or heartbeat within its heartbeat timeout (leaseSeconds${timeout})${rejected}; ${check}; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to ${limit}`
       : `${found} before the deadline of the run${rejected}; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`;
   finish(transition, { outcome: 'Retry', reason: 'LeaseOver', message }, inputs, undefined);
 }

@@ -503,7 +503,7 @@ describe('an asynchronous run', () => {
     assert.deepEqual([stage.state.phase, stage.record.lastOutcome?.reason], ['idle', 'LeaseOver']);
     assert.equal(
       stage.record.lastOutcome?.message,
-      'the component reported no valid outcome within spec.maxRunSeconds of ComponentReconciler network, 90 s; check its log; if its work takes longer, increase the field',
+      'the component reported no valid outcome within spec.maxRunSeconds of ComponentReconciler network, 90 s; a report that was answered 401 or 403 does not count: check the answers in the log of the component; if its work takes longer, increase the field',
     );
   });
 
@@ -519,7 +519,7 @@ describe('an asynchronous run', () => {
 
   it('ends at its heartbeat timeout without a report, which it names, and says how to extend it', () => {
     const text = (seconds: number) =>
-      `the component reported no valid outcome or heartbeat within its heartbeat timeout (leaseSeconds, ${seconds} s); check its log; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to spec.maxRunSeconds of ComponentReconciler network, 90 s`;
+      `the component reported no valid outcome or heartbeat within its heartbeat timeout (leaseSeconds, ${seconds} s); a report that was answered 401 or 403 does not count: check the answers in the log of the component; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to spec.maxRunSeconds of ComponentReconciler network, 90 s`;
     const stage = accepted().later(60_000).dequeued();
     assert.equal(stage.record.lastOutcome?.message, text(60));
     stage.later(nextInMs(stage)).dequeued().started();

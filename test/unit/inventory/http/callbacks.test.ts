@@ -6,7 +6,8 @@ import { callbackListener } from '../../../../src/inventory/http/callbacks.ts';
 import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
 import { listen } from '../../../../src/kit/listen.ts';
 import { deferred } from '../../../../src/kit/promises.ts';
-import { noLog } from '../../../../src/observe/log.ts';
+import { type LogFields, noLog } from '../../../../src/observe/log.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const waiting = { timeoutMs: 30_000, everyMs: 5 };
 const account = 'system:serviceaccount:fleet:inventory-u-1.network';
@@ -20,6 +21,8 @@ describe('the callback listener', () => {
   let blocked = deferred();
   const reports: unknown[] = [];
   const rejected: unknown[] = [];
+  const clock = new SimulatedClock();
+  const warnings: LogFields[] = [];
 
   before(async () => {
     server = createServer(
@@ -44,7 +47,8 @@ describe('the callback listener', () => {
         },
         namespaceOf: (uid) => (uid === 'u-9' ? undefined : 'fleet'),
         leads: () => leads,
-        log: noLog,
+        log: { ...noLog, warn: (_message, fields = {}) => void warnings.push(fields) },
+        clock,
       }),
     );
     await listen(server, '127.0.0.1', 0);
@@ -55,6 +59,7 @@ describe('the callback listener', () => {
     answer = { status: 200, extension: undefined };
     reports.length = 0;
     rejected.length = 0;
+    warnings.length = 0;
     reviews = 0;
     blocked = deferred();
   });
@@ -139,6 +144,23 @@ describe('the callback listener', () => {
       assert.deepEqual(rejected, isFaulty ? [read] : []);
     });
   }
+
+  it('logs refused reports of known entries, at most one line a minute', async () => {
+    const run = 'u-1.network.3';
+    await clock.advance(60_000);
+    // The other tests caused refusals, too.
+    await post(run, 'forged', '{}');
+    await clock.advance(60_000);
+    warnings.length = 0;
+    for (const token of ['forged', 'foreign', undefined]) await post(run, token, '{}');
+    await post('u-9.network.3', 'forged', '{}');
+    answer = { status: 403, code: 'ForeignCredential', message: 'of another run' };
+    await post(run, 'good', '{}');
+    assert.deepEqual(warnings, [{ run, code: 'Unauthorized', omitted: 0 }]);
+    await clock.advance(60_000);
+    await post(run, 'good', '{}');
+    assert.deepEqual(warnings.slice(1), [{ run, code: 'ForeignCredential', omitted: 3 }]);
+  });
 
   it('answers 405 to other methods than POST', async () => {
     assert.equal((await post('u-1.network.3', 'good', '', 'GET')).status, 405);
