@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import ssl
+import sys
 import threading
 import time
 import urllib.error
@@ -68,6 +69,7 @@ class Run:
                 return
             except urllib.error.HTTPError as error:
                 if error.code != 503:
+                    print("report refused:", error.code, error.read().decode(), file=sys.stderr)
                     return
             except urllib.error.URLError:
                 pass
