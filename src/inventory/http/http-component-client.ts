@@ -101,7 +101,7 @@ export class HttpComponentClient implements ComponentClient {
       );
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
-      return replyTo(error);
+      return replyTo(error, endpoint.url);
     }
   }
 
@@ -150,7 +150,7 @@ export class HttpComponentClient implements ComponentClient {
 }
 
 /** The reply for a call without a complete answer. */
-function replyTo({ failure, timedOut, why: detail, cause }: CallError): Reply {
+function replyTo({ failure, timedOut, why: detail, cause }: CallError, url: URL): Reply {
   const why = timedOut ? detail : (connectionProblem(cause) ?? oneLine(detail));
   if (failure === 'unsent') return { kind: 'notAccepted', code: 'Unreachable', message: why };
   if (timedOut) {
@@ -165,8 +165,12 @@ function replyTo({ failure, timedOut, why: detail, cause }: CallError): Reply {
       code: 'NotJson',
       message: `the answer is not HTTP: ${why}; check the endpoint of the registration and its port`,
     };
-  return { kind: 'failed', code: 'Cut', message: `${why}; check the log of the component` };
+  return { kind: 'failed', code: 'Cut', message: `${why}; check the log of the component${orTls(url)}` };
 }
+
+/** A remedy for plain HTTP: some HTTPS servers close such a connection, and others, such as those in Go, answer 400. */
+const orTls = ({ protocol }: URL): string =>
+  protocol === 'http:' ? '; if it serves HTTPS, start endpoint.url with https' : '';
 
 const connectionClosed = 'the connection closed before the whole answer arrived';
 
@@ -203,12 +207,7 @@ function connectionProblem(cause: unknown): string | undefined {
   return Object.hasOwn(connectionProblems, code) ? connectionProblems[code] : undefined;
 }
 
-function readAnswer(
-  { status, headers, body }: JsonAnswer,
-  { protocol }: URL,
-  request: ReconcileRequest,
-  clock: Clock,
-): Reply {
+function readAnswer({ status, headers, body }: JsonAnswer, url: URL, request: ReconcileRequest, clock: Clock): Reply {
   if (status === 429 || status === 503) {
     const delayMs = retryAfterMs(headers['retry-after'], clock.now());
     // The message omits the time in Retry-After, which changes with each answer: each new text costs a write of the entry's status. The
@@ -220,12 +219,10 @@ function readAnswer(
   if (status === 200) return fromJson(body, (answer) => outcomeReply(answer, request));
   const rejectedPart = rejectedParts[status];
   if (rejectedPart !== undefined) {
-    // Some HTTPS servers, such as those in Go, answer 400 to plain HTTP.
-    const orTls = status === 400 && protocol === 'http:' ? '; if it serves HTTPS, start endpoint.url with https' : '';
     return {
       kind: 'failed',
       code: 'Refused',
-      message: `the component rejected the call (${status})${bodyExcerpt(body)}; check how it validates ${rejectedPart}${orTls}`,
+      message: `the component rejected the call (${status})${bodyExcerpt(body)}; check how it validates ${rejectedPart}${status === 400 ? orTls(url) : ''}`,
     };
   }
   const message = `the component answered ${status}${bodyExcerpt(body)}; allowed are 200, 202, 400, 401, 403, 429, and 503; check the log of the component`;

@@ -214,7 +214,7 @@ describe('the HTTP client of components', () => {
     const reply = await call(await serve((socket) => socket.end()));
     assert.equal(
       'message' in reply && reply.message,
-      'the connection closed before the whole answer arrived; check the log of the component',
+      'the connection closed before the whole answer arrived; check the log of the component; if it serves HTTPS, start endpoint.url with https',
     );
   });
 
@@ -340,6 +340,13 @@ describe('the HTTP client of components', () => {
         assert.deepEqual(reply, { kind: 'notAccepted', code: 'Unreachable', message });
       });
     }
+
+    it('names the scheme if an HTTPS server closes a connection without TLS', async () => {
+      const reply = await call((await serveTls()).replace('https:', 'http:'));
+      const message =
+        'the connection closed before the whole answer arrived; check the log of the component; if it serves HTTPS, start endpoint.url with https';
+      assert.deepEqual(reply, { kind: 'failed', code: 'Cut', message });
+    });
 
     it('says that an endpoint does not speak TLS', async () => {
       const server = createServer((socket) => {
