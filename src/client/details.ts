@@ -2,16 +2,31 @@ import { maxReasonLength } from '../api/access/access-config.ts';
 import { recordingLostCondition, shortenedCondition } from '../api/access/names.ts';
 import type { RequestStatus } from '../api/access/status.ts';
 import type { KubeObject } from '../api/object.ts';
+import { pods } from '../api/resources.ts';
 import { parseTime } from '../kit/clock.ts';
 import { quote } from '../kit/errors.ts';
+import { own } from '../kit/json-value.ts';
+import { findObject } from '../kube/client.ts';
 import { requesterOf, typeOf } from './access-requests.ts';
 import { claimTimes } from './claim-text.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import { durationText } from './duration-text.ts';
 import { type ExtensionVote, extensionLines } from './extension-text.ts';
 import { fields } from './output.ts';
-import { codeOf, conditionsOf, remedyOf, type State, specOf, stateOf, stateText, statusOf } from './request-state.ts';
+import {
+  cannotOpen,
+  codeOf,
+  conditionsOf,
+  remedyOf,
+  type State,
+  specOf,
+  stateOf,
+  stateText,
+  statusOf,
+} from './request-state.ts';
 import { timeFrom } from './times.ts';
 import { commandNote, useText } from './use-text.ts';
+import { unlessForbidden } from './voted-template.ts';
 
 /** What `detailsOf` shows besides the request. */
 interface DetailsOptions {
@@ -19,6 +34,8 @@ interface DetailsOptions {
   readonly program?: string;
   /** The template of the request; absent if it does not exist, or the user may not read it. */
   readonly template?: KubeObject | undefined;
+  /** The result of `askedPodText`. Default: empty. */
+  readonly askedPod?: string;
   /** The result of `extensionVotes`. Default: none. */
   readonly votes?: ReadonlyMap<string, ExtensionVote>;
 }
@@ -27,7 +44,7 @@ interface DetailsOptions {
 export function detailsOf(
   request: KubeObject,
   nowMs: number,
-  { program = 'drawbridge', template, votes = new Map() }: DetailsOptions = {},
+  { program = 'drawbridge', template, askedPod = '', votes = new Map() }: DetailsOptions = {},
 ): string {
   const [spec, status] = [specOf(request), statusOf(request)];
   const { state, why, code, endsMs, pod } = stateOf(request);
@@ -48,6 +65,7 @@ export function detailsOf(
     ['Requested', timeText(request.metadata.creationTimestamp)],
     ['Duration', durationText(request, template)],
     ['Not before', timeText(spec.startAt)],
+    ['Asked pod', askedPod],
     ['State', stateText(request)],
     [
       isDenied ? 'Denied' : 'Note',
@@ -77,6 +95,25 @@ export function detailsOf(
     ['Pod', pod],
     ['Use', state === 'Ready' ? useText(request).split('\n') : ''],
   ]);
+}
+
+/** The pod that the request names; empty if it names none. */
+export const askedPodOf = ({ spec }: KubeObject): string => String(own(spec, 'targetPod') ?? '');
+
+/**
+ * The pod that the request names; if its access is not granted yet, and the user may read the pod, also why access cannot open in it now.
+ * Empty if the request names none. Rejects as the client does.
+ */
+export async function askedPodText({ cluster }: ClusterConnection, request: KubeObject): Promise<string> {
+  const name = askedPodOf(request);
+  if (name === '' || statusOf(request).grant || cannotOpen(stateOf(request).state)) return name;
+  const { namespace = '' } = request.metadata;
+  const pod = await unlessForbidden(findObject(cluster.client, pods, { namespace, name }, {}));
+  if (pod instanceof Error) return name;
+  const phase = own(pod?.status, 'phase');
+  if (phase === 'Running') return name;
+  const found = pod ? `is ${String(phase)} now` : 'does not exist now';
+  return `${name}, which ${found}; access opens only in a running pod of the workload`;
 }
 
 /** What the requester must do to begin access; empty if nothing. `times`: the result of `claimTimes`. */

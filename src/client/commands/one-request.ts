@@ -15,7 +15,7 @@ import { extendProblem, extensionInFlags, startProblem } from '../change-denial.
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
-import { detailsOf } from '../details.ts';
+import { askedPodText, detailsOf } from '../details.ts';
 import { extensionVotes } from '../extension-text.ts';
 import { forEach } from '../for-each.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
@@ -46,8 +46,12 @@ export const get: Command = {
     const found = await findRequest(connection, args.positionals[0] ?? '');
     const { object } = found;
     if (printObject(io, form, object)) return exits.done;
-    const [template, votes] = await Promise.all([templateOf(connection, found), extensionVotes(connection, object)]);
-    io.print(detailsOf(object, clock.now(), { program: io.program, template, votes }));
+    const [template, askedPod, votes] = await Promise.all([
+      templateOf(connection, found),
+      askedPodText(connection, object),
+      extensionVotes(connection, object),
+    ]);
+    io.print(detailsOf(object, clock.now(), { program: io.program, template, askedPod, votes }));
     return exits.done;
   },
 };

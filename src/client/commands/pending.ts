@@ -6,6 +6,7 @@ import { awaitedDecision, choicesOf, type Decision } from '../choices.ts';
 import { searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
+import { askedPodOf } from '../details.ts';
 import { shortDurationText } from '../duration-text.ts';
 import { awaitedExtension, extensionOutlook } from '../extension-text.ts';
 import { outputForm, Printer } from '../output.ts';
@@ -17,7 +18,7 @@ export const pending: Command = {
   name: 'pending',
   summary: 'List the requests that wait for your decision',
   details:
-    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. For an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. For a review, FOR is what was granted, and UNTIL is when access ends or has ended. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the pod and the start time, if the request has them. For an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. For a review, FOR is what was granted, and UNTIL is when access ends or has ended. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
@@ -55,6 +56,11 @@ export const pending: Command = {
 
 const aboutText = (request: KubeObject): string => {
   const about = awaitedDecision(request) ?? '';
+  if (about === 'Access') {
+    const [pod, { startAt = '' }] = [askedPodOf(request), specOf(request)];
+    const asked = [...(pod === '' ? [] : [`pod ${pod}`]), ...(startAt === '' ? [] : [`from ${startAt}`])];
+    return asked.length === 0 ? about : `${about} (${asked.join(', ')})`;
+  }
   const isLost = conditionsOf(request).some(({ type }) => type === recordingLostCondition);
   return about === 'Review' && isLost ? `${about} (${recordingLostCondition})` : about;
 };

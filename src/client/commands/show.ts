@@ -10,7 +10,7 @@ import { awaitedDecision, choicesOf } from '../choices.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
-import { detailsOf } from '../details.ts';
+import { askedPodOf, askedPodText, detailsOf } from '../details.ts';
 import { awaitedExtension, extensionOutlook, extensionsText, extensionVotes } from '../extension-text.ts';
 import { fields, outputForm, printObject } from '../output.ts';
 import { plainMessage } from '../problem.ts';
@@ -31,11 +31,12 @@ export const show: Command = {
     const found = await findRequest(connection, args.positionals[0] ?? '');
     if (printObject(io, form, found.object)) return exits.done;
     const template = await templateOf(connection, found);
+    const askedPod = await askedPodText(connection, found.object);
     const votes = await extensionVotes(connection, found.object);
-    io.print(detailsOf(found.object, clock.now(), { program: io.program, template, votes }));
+    io.print(detailsOf(found.object, clock.now(), { program: io.program, template, askedPod, votes }));
     if (!template)
       io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
-    else io.print(`\nWhat it opens\n${opensText(template, specOf(found.object).emergency === true)}`);
+    else io.print(`\nWhat it opens\n${opensText(template, found.object)}`);
     const about = awaitedDecision(found.object);
     if (template && about !== undefined && about !== 'Review') {
       const extension = awaitedExtension(found.object);
@@ -78,8 +79,10 @@ async function decisionField(
   }
 }
 
-/** What access through the template opens, how long, and who must approve it. */
-function opensText(template: KubeObject, emergency: boolean): string {
+/** What access of the request through the template opens, how long, and who must approve it. */
+function opensText(template: KubeObject, request: KubeObject): string {
+  const emergency = specOf(request).emergency === true;
+  const askedPod = askedPodOf(request);
   const spec = templateSpecOf(template);
   const { accessConfig: config, controllerTargetRef: target } = spec;
   const rules = [
@@ -92,7 +95,12 @@ function opensText(template: KubeObject, emergency: boolean): string {
     ['Workload', target ? `${target.kind} ${target.name}` : ''],
     ['Permissions', [...rules, 'on the one pod only']],
     ['Granted to', config?.grantTo === 'AllowedGroups' ? `all of ${config.allowedGroups.join(', ')}` : 'the requester'],
-    ['Pod', template.kind === 'PodAccessTemplate' ? podText(spec) : 'a running pod of the workload, unchanged'],
+    [
+      'Pod',
+      template.kind === 'PodAccessTemplate'
+        ? podText(spec)
+        : `${askedPod === '' ? '' : `${askedPod}, `}a running pod of the workload, unchanged`,
+    ],
     ['Longest', longestText(template, emergency)],
     ['Extensions', emergency ? 'none, because it is emergency access' : extensionsText(template)],
     [

@@ -120,6 +120,49 @@ describe('an approver', () => {
     });
   }
 
+  const namesPod = {
+    ...request({ targetPod: 'web-0', startAt: '2099-01-02T00:00:00Z' }, waits),
+    kind: 'ExecAccessRequest',
+  };
+  const execTemplate = { ...template, kind: 'ExecAccessTemplate' };
+  const noPod = 'access opens only in a running pod of the workload';
+  const pod = (phase: string) => ({
+    kind: 'Pod',
+    metadata: { name: 'web-0', namespace: 'payments' },
+    status: { phase },
+  });
+  const asked: readonly (readonly [title: string, pods: readonly object[], text: string])[] = [
+    ['runs', [pod('Running')], 'web-0'],
+    ['does not run', [pod('Pending')], `web-0, which is Pending now; ${noPod}`],
+    ['does not exist', [], `web-0, which does not exist now; ${noPod}`],
+  ];
+  for (const [title, pods, text] of asked) {
+    it(`and the requester see which pod was asked for, and that it ${title}`, async () => {
+      await cluster?.close();
+      const objects = { execaccessrequests: [namesPod], execaccesstemplates: [execTemplate], pods };
+      cluster = await ScriptedCluster.open(objects);
+      for (const command of ['get', 'show'])
+        assert.match((await cluster.run([command, 'a'])).stdout, new RegExp(`^Asked pod: +${text}$`, 'm'));
+      assert.match(
+        (await cluster.run(['show', 'a'])).stdout,
+        /^Pod: +web-0, a running pod of the workload, unchanged$/m,
+      );
+      const listed = / Access \(pod web-0, from 2099-01-02T00:00:00Z\) +1h +- +approve, deny /;
+      assert.match((await cluster.run(['pending'])).stdout, listed);
+    });
+  }
+
+  it('who may not read the pod sees which one was asked for', async () => {
+    await cluster?.close();
+    const objects = { execaccessrequests: [namesPod], execaccesstemplates: [execTemplate] };
+    cluster = await ScriptedCluster.open(objects, ({ path }, answer) => {
+      if (!path.includes('/pods/')) return false;
+      answer.json(403, { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'Forbidden', code: 403 });
+      return true;
+    });
+    assert.match((await cluster.run(['show', 'a'])).stdout, /^Asked pod: +web-0$/m);
+  });
+
   const until = '2099-01-04T00:10:00Z';
   const vote = { voter: 'carol', decision: 'Deny', reason: 'no emergency' };
   const reviews: readonly (readonly [title: string, approval: object, line: RegExp])[] = [
