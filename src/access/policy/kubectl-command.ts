@@ -23,15 +23,17 @@ type CommandConfig = Pick<AccessConfig, 'accessCommand' | 'exec' | 'rules'>;
 /**
  * Parses the access command of a template. Requesters paste it into their own shells, so it must call kubectl or oc for the granted pod,
  * and contain nothing else that a shell executes. Checks the name of the pod, but neither its namespace nor `--context`. Everything after
- * `--` of `exec` runs in the pod. Code `InvalidAccessCommand`.
+ * `--` of `exec` runs in the pod. Code `InvalidAccessCommand`. `grantable`: as in TemplateInput, for the examples in the message. Default:
+ * all rules of the template.
  */
 export function readAccessCommand(
   config: CommandConfig,
+  grantable: readonly RbacRule[] = rulesOf(config),
 ): ({ readonly command: AccessCommand } & KubectlCall) | Refused {
   const parsed = parseAccessCommand(config.accessCommand);
   if ('violation' in parsed) return parsed;
   const split = wordsOf(parsed.command);
-  const read = 'problem' in split ? split : callOf(split.words, offerOf(config));
+  const read = 'problem' in split ? split : callOf(split.words, offerOf(config, grantable));
   return 'problem' in read ? refuse(read.problem, read.key) : { ...parsed, ...read };
 }
 
@@ -44,7 +46,7 @@ export function accessCommandViolation(
   namespace: string,
   grantable: readonly RbacRule[],
 ): Violation | undefined {
-  const read = readAccessCommand(config);
+  const read = readAccessCommand(config, grantable);
   if ('violation' in read) return read.violation;
   const foreign = namespaceViolation(read.namespace, namespace);
   if (foreign) return foreign;
@@ -55,9 +57,9 @@ export function accessCommandViolation(
 
 /** What to do about an invalid access command, a clause in the imperative. */
 export function accessCommandRemedy(config: CommandConfig, grantable: readonly RbacRule[]): string {
-  const possible = commandExample(config);
+  const possible = commandExample(config, grantable);
   if (possible !== undefined) return `write, for example, ${possible}`;
-  const read = readAccessCommand(config);
+  const read = readAccessCommand(config, grantable);
   return addedRule(grantable, 'violation' in read ? 'exec' : read.verb);
 }
 
@@ -67,7 +69,7 @@ export function accessCommandRemedy(config: CommandConfig, grantable: readonly R
  * Empty if requesters go through the gateway, because the server then shows them the command of the gateway instead.
  */
 export function accessCommandNotes(config: AccessConfig, grantable: readonly RbacRule[]): readonly string[] {
-  const read = readAccessCommand(config);
+  const read = readAccessCommand(config, grantable);
   return 'violation' in read || sessionOf(config) ? [] : notesOf(doubtsForRequesters(config, read, grantable));
 }
 
@@ -175,7 +177,7 @@ function ungrantedCommand(
 ): { readonly found: string; readonly remedy: string } | undefined {
   const [needed] = uncovered(rulesOf(config), [ruleFor[verb]]);
   if (!needed) return undefined;
-  const possible = commandExample(config);
+  const possible = commandExample(config, grantable);
   const ways = [
     // A template without exec must not have a rule for it.
     ...(verb !== 'exec' && isGrantable(verb, grantable) ? [addRule(verb)] : []),
@@ -211,9 +213,9 @@ function addedRule(grantable: readonly RbacRule[], preferred: Verb): string {
 
 type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;
 
-/** The verbs that the template hands out. Without exec, a rule for it is invalid. */
-const handedOut = (config: RuleConfig): readonly Verb[] =>
-  verbsOf(rulesOf(config)).filter((verb) => verb !== 'exec' || config.exec !== false);
+/** The verbs that the template hands out, of those that templates may. Without exec, a rule for it is invalid. */
+const handedOut = (config: RuleConfig, grantable: readonly RbacRule[]): readonly Verb[] =>
+  verbsOf(rulesOf(config)).filter((verb) => (verb !== 'exec' || config.exec !== false) && isGrantable(verb, grantable));
 
 const verbsOf = (rules: readonly TemplateRule[]): readonly Verb[] =>
   verbs.filter((verb) => uncovered(rules, [ruleFor[verb]]).length === 0);
@@ -221,8 +223,8 @@ const verbsOf = (rules: readonly TemplateRule[]): readonly Verb[] =>
 const exampleOf = ([first]: readonly Verb[]): string | undefined => first && examples[first];
 
 /** An access command that the template allows, of the preferred verb if allowed; undefined if it allows none. */
-const commandExample = (config: RuleConfig, preferred?: Verb): string | undefined => {
-  const possible = handedOut(config);
+const commandExample = (config: RuleConfig, grantable: readonly RbacRule[], preferred?: Verb): string | undefined => {
+  const possible = handedOut(config, grantable);
   return exampleOf(possible.filter((verb) => verb === preferred)) ?? exampleOf(possible);
 };
 
@@ -230,12 +232,12 @@ const commandExample = (config: RuleConfig, preferred?: Verb): string | undefine
 export const grantExample = (rules: readonly TemplateRule[]): string | undefined => exampleOf(verbsOf(rules));
 
 /** What an invalid command can be instead. A template with exec may name any verb: requesters may hold the permission without its grant. */
-function offerOf(config: RuleConfig): Offer {
-  const possible = handedOut(config);
+function offerOf(config: RuleConfig, grantable: readonly RbacRule[]): Offer {
+  const possible = handedOut(config, grantable);
   const withoutExec = possible.length === 0 ? verbs.filter((verb) => verb !== 'exec') : possible;
   return {
     verbs: config.exec === false ? withoutExec : verbs,
-    example: (preferred) => commandExample(config, preferred),
+    example: (preferred) => commandExample(config, grantable, preferred),
     exampleOf: (verb) => (possible.includes(verb) ? examples[verb] : undefined),
   };
 }

@@ -142,12 +142,12 @@ const quantitiesAreValid: CheckAll = ({ spec }) => {
   return [...caps, ...quantities].filter((violation) => violation !== undefined);
 };
 
-const rulesAreOnThePod: CheckAll = ({ spec: { accessConfig } }) => [
-  ...rulesViolations(accessConfig.rules),
-  ...withoutExecViolations(accessConfig),
-];
+const rulesAreOnThePod: CheckAll = ({ spec }) => rulesViolations(spec.accessConfig.rules);
 
-const hasInvalidRules = (input: TemplateInput): boolean => rulesAreOnThePod(input).length > 0;
+const rulesReplaceExec: CheckAll = ({ spec }) => withoutExecViolations(spec.accessConfig);
+
+const hasInvalidRules = (input: TemplateInput): boolean =>
+  rulesAreOnThePod(input).length > 0 || rulesReplaceExec(input).length > 0;
 
 /** Skips invalid names: the rule `rules` reports them, and no administrator can allow them. */
 const rulesAreGrantable: CheckAll = ({ spec, grantable }) =>
@@ -202,11 +202,6 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     check: windowsAreValid,
     remedy: () => 'write IANA names, such as Europe/Berlin',
   },
-  'access-command': {
-    requirement: 'the access command is kubectl or oc to the granted pod, with known placeholders, and fits the rules',
-    check: accessCommandIsValid,
-    remedy: ({ spec, grantable }) => accessCommandRemedy(spec.accessConfig, grantable),
-  },
   target: {
     requirement: 'the template names a target, by a name that an object can have',
     check: hasTarget,
@@ -231,10 +226,9 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     remedy: () => 'write quantities such as 500m or 2Gi',
   },
   rules: {
-    requirement: 'the rules name verbs on pods or their subresources, at most 64; if exec is false, at least one',
+    requirement: 'the rules name verbs on pods or their subresources, at most 64',
     check: rulesAreOnThePod,
-    remedy: (input) =>
-      `correct ${rulesAreOnThePod(input)[0]?.field ?? 'the rules'}; if exec is false, write a rule, and none for pods/exec`,
+    remedy: (input) => `correct ${rulesAreOnThePod(input)[0]?.field ?? 'the rules'}`,
   },
   grantable: {
     requirement: 'the rules are grantable in this installation',
@@ -246,6 +240,18 @@ export const templatePolicy: RuleBook<TemplateInput> = {
         : 'ask an administrator to add them to the chart value grantable';
     },
     applies: (input) => !hasInvalidRules(input) || rulesAreGrantable(input).length > 0,
+  },
+  // After the two rules above: a command that does not fit invalid rules is a symptom.
+  'access-command': {
+    requirement: 'the access command is kubectl or oc to the granted pod, with known placeholders, and fits the rules',
+    check: accessCommandIsValid,
+    remedy: ({ spec, grantable }) => accessCommandRemedy(spec.accessConfig, grantable),
+  },
+  // After the command, whose violation names the rule that is missing.
+  'without-exec': {
+    requirement: 'if exec is false, there is a rule, and none for pods/exec',
+    check: rulesReplaceExec,
+    remedy: () => 'if exec is false, write a rule, and none for pods/exec',
   },
   'session-rules': {
     requirement: 'the gateway, if sessions pass through it, passes the calls that the rules allow',

@@ -76,16 +76,21 @@ describe('kubectl apply of a template', () => {
     ],
     [
       'a verb that access commands do not have, with an example that fits the rules',
+      template('debug', { podSpec }, { accessCommand: 'kubectl debug {{ .Metadata.Name }} --image=busybox' }),
+      /denied the request: InvalidAccessCommand: .*accessCommand has kubectl "debug"; allowed are exec, attach, logs, port-forward, for example: kubectl exec -ti/,
+    ],
+    [
+      'a rule that this installation does not allow, before the command that needs it',
       template(
-        'debug',
+        'ungrantable',
         { podSpec },
         {
           exec: false,
-          rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }],
-          accessCommand: 'kubectl debug {{ .Metadata.Name }} --image=busybox',
+          rules: [{ apiGroups: [''], resources: ['pods/attach'], verbs: ['create'] }],
+          accessCommand: 'kubectl logs {{ .Metadata.Name }}',
         },
       ),
-      /denied the request: InvalidAccessCommand: .*accessCommand has kubectl "debug"; allowed are logs, for example: kubectl logs -f/,
+      /denied the request: NotGrantable: .* hands out create pods\/attach, which this installation does not allow; /,
     ],
     [
       'a trailing space in a group',
@@ -147,14 +152,14 @@ describe('kubectl apply of a template', () => {
         'FAIL group-names … remove the spaces around the name in spec.accessConfig.allowedGroups[0]',
         'FAIL reason-pattern … write, for example, ^(INC|CHG)-[0-9]+',
         'FAIL windows … write IANA names, such as Europe/Berlin',
-        'FAIL access-command … write, for example, kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}',
         'FAIL patch … correct spec.controllerTargetMutationConfig.patchSpecOperations[0].value',
-        'FAIL rules … correct spec.accessConfig.rules[0].apiGroups; if exec is false, write a rule, and none for pods/exec',
+        'FAIL rules … correct spec.accessConfig.rules[0].apiGroups',
+        "FAIL access-command … ask an administrator to add {apiGroups: [''], resources: [pods/log], verbs: [get]} to the chart value grantable, then add it to spec.accessConfig.rules, and write: kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}",
         'not checked grantable: the rules are grantable in this installation',
         'not checked author … correct what fails, and check again',
         'not checked plan … correct what fails, and check again',
         'not checked api-server … store the template, because this dry run does not ask the API server; its condition AccessPlanValid shows the result',
-        '8 rules passed',
+        '9 rules passed',
       ],
     );
   });

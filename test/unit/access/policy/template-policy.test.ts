@@ -403,7 +403,13 @@ describe('template policy', () => {
     ],
     [
       'kubectl logs with a rule for port-forward only, whose advice is port-forward',
-      template({ podSpec }, { exec: false, rules: [rule('pods/portforward', 'create')], accessCommand: logsCommand }),
+      {
+        ...template(
+          { podSpec },
+          { exec: false, rules: [rule('pods/portforward', 'create')], accessCommand: logsCommand },
+        ),
+        grantable: [rule('pods/log', 'get'), rule('pods/portforward', 'create')],
+      },
       'InvalidAccessCommand',
       'spec.accessConfig.accessCommand',
       /for example: kubectl port-forward -n/,
@@ -437,13 +443,44 @@ describe('template policy', () => {
     ],
     [
       'exec by a rule and another command, whose advice is not exec',
-      template(
-        { podSpec },
-        { exec: false, accessCommand: logsCommand, rules: [rule('pods/exec', 'create'), rule('pods/status', 'get')] },
-      ),
+      {
+        ...template(
+          { podSpec },
+          { exec: false, accessCommand: logsCommand, rules: [rule('pods/exec', 'create'), rule('pods/status', 'get')] },
+        ),
+        grantable: [rule('pods/log', 'get'), rule('pods/status', 'get')],
+      },
       'InvalidAccessCommand',
       'spec.accessConfig.accessCommand',
       /the template does not hand that out; add \{apiGroups: \[''\], resources: \[pods\/log\], verbs: \[get\]\} to spec\.accessConfig\.rules$/,
+    ],
+    [
+      'a rule that is not grantable, before the command that does not fit it',
+      template({ podSpec }, { exec: false, rules: [rule('pods/attach', 'create')], accessCommand: logsCommand }),
+      'NotGrantable',
+      'spec.accessConfig.rules',
+      /hands out create pods\/attach, which this installation does not allow; for pods\/attach it allows nothing/,
+    ],
+    [
+      'a subresource that Pods do not have, before the command that does not fit it',
+      template({ podSpec }, { exec: false, rules: [rule('pods/logs', 'get')], accessCommand: logsCommand }),
+      'NotGrantable',
+      'spec.accessConfig.rules',
+      /Pods have no subresource "logs"/,
+    ],
+    [
+      'a rule with another API group, before the command that does not fit it',
+      template(
+        { podSpec },
+        {
+          exec: false,
+          rules: [{ apiGroups: ['v1'], resources: ['pods/log'], verbs: ['get'] }],
+          accessCommand: logsCommand,
+        },
+      ),
+      'InvalidRules',
+      'spec.accessConfig.rules[0].apiGroups',
+      /has "v1"; only resources of the core group, "", are allowed/,
     ],
     [
       'a command whose rule is not grantable here, with a command that the rules allow',
@@ -779,6 +816,12 @@ describe('template policy', () => {
       template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')] }),
       'access-command',
       /^write, for example, kubectl logs -f /,
+    ],
+    [
+      'the rule and the command if exec is false and the template has only a rule that is not grantable',
+      template({ podSpec }, { exec: false, rules: [rule('pods/attach', 'create')] }),
+      'access-command',
+      /^add \{.*pods\/log.*\} to spec\.accessConfig\.rules, and write: kubectl logs -f /,
     ],
     [
       'the rule and the command if neither exec nor a rule allows one',
