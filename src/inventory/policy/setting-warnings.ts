@@ -59,12 +59,13 @@ export function settingWarnings(
   const forced = annotationsOf(addedAnnotations, forceAnnotation).flatMap(({ key, component }) =>
     withoutEffect(`annotation ${key}`, component),
   );
-  const abandoned = annotationsOf(addedAnnotations, abandonAnnotation).flatMap(({ key, component }) => [
-    ...(inStatus.has(component) || byName.has(component) ? [] : withoutEffect(`annotation ${key}`, component)),
-    ...(isBlank(annotations[key])
-      ? [`annotation ${key} has no reason; set one, because the entry and the audit journal show it`]
-      : []),
-  ]);
+  const abandoned = annotationsOf(addedAnnotations, abandonAnnotation).flatMap(({ key, component }) => {
+    if (!inStatus.has(component) && !byName.has(component)) return withoutEffect(`annotation ${key}`, component);
+    if (!isBlank(annotations[key])) return [];
+    return [
+      `annotation ${key} abandons the component although it has no reason; set one, so that the entry and the audit journal show why`,
+    ];
+  });
   const withdrawn = isDeleting ? annotationsOf(removedAnnotations, abandonAnnotation) : [];
   const stillAbandoned = withdrawn.map(
     ({ component }) =>

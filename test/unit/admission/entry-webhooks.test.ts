@@ -257,7 +257,7 @@ describe('annotations about components', () => {
   for (const reason of ['', ' ']) {
     it(`are warned about if the reason of an abandonment is ${JSON.stringify(reason)}`, async () => {
       assert.deepEqual(await warnings(entryWith({ [abandon('network')]: reason }), entryWith({})), [
-        `annotation ${abandon('network')} has no reason; set one, because the entry and the audit journal show it`,
+        `annotation ${abandon('network')} abandons the component although it has no reason; set one, so that the entry and the audit journal show why`,
       ]);
     });
   }
