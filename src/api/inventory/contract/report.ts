@@ -59,7 +59,15 @@ export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
   return read.ok ? { ok: true, value: { kind: 'heartbeat', leaseSeconds: read.value.heartbeat.leaseSeconds } } : read;
 }
 
-/** Reads the parsed body of a 202. `leaseSeconds` is undefined if the component uses the default of its registration. */
+/**
+ * Reads the parsed body of a 202. `leaseSeconds` is undefined if the component uses the default of its registration. Rejects an outcome, which
+ * otherwise would have no effect.
+ */
 export function readAccepted(body: unknown): Read<Static<typeof accepted>> {
+  if (own(body, 'outcome') !== undefined) {
+    const message =
+      'must not be in an answer 202, after which the component reports later; answer 200 with the outcome';
+    return { ok: false, errors: [{ field: 'outcome', message }] };
+  }
   return readBySchema(structuralSchemas.accepted, body, '');
 }

@@ -179,6 +179,11 @@ describe('the HTTP client of components', () => {
       `HTTP/1.1 418 No\r\n${body('')}`,
       'the component answered 418; allowed are 200, 202, 400, 401, 403, 429, and 503; check the log of the component',
     ],
+    [
+      'a 202 with an outcome',
+      `HTTP/1.1 202 Accepted\r\n${body({ outcome: 'Done' })}`,
+      'outcome must not be in an answer 202, after which the component reports later; answer 200 with the outcome',
+    ],
     ['a 503', `HTTP/1.1 503 Busy\r\n${body('')}`, 'the component answered 503'],
     [
       'a 503 with a body',
