@@ -87,7 +87,7 @@ export async function follow<T>(
         const refused = failing && refusal(connection.watchRefusals.slice(refusalsBefore));
         if (!failing) refusalsBefore = connection.watchRefusals.length;
         if (refused !== undefined) reject(new ApiError(refused, '', failing?.reason ?? ''));
-        else if (failing && failing.forMs > MAX_FAILING_MS) reject(connectionLost(failing.reason, toContinue));
+        else if (failing && failing.forMs > MAX_FAILING_MS) reject(watchLost(failing.reason, toContinue));
         try {
           tick?.();
         } catch (error) {
@@ -128,8 +128,8 @@ function subscribe(
 const refusal = (codes: readonly number[]): number | undefined =>
   codes.find((code) => code === 403) ?? (codes.length > 1 ? codes[0] : undefined);
 
-const connectionLost = (reason: string, toContinue: string): Problem =>
+const watchLost = (reason: string, toContinue: string): Problem =>
   new Problem(
     exits.failed,
-    `lost the connection while watching: ${reason}; this does not affect the requests; check the network. ${toContinue}`,
+    `lost the watch: ${reason}; this does not affect the requests; check the network and the API server. ${toContinue}`,
   );

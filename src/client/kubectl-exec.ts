@@ -9,7 +9,7 @@ import type { ClusterConnection } from './cluster-connection.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
-import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
+import { isFinal, specOf, stateOf, statusOf } from './request-state.ts';
 import { useText } from './use-text.ts';
 
 /** The value of `--server` with which kubectl calls the gateway; undefined if the grant of the request does not need the gateway. */
@@ -70,14 +70,15 @@ export async function kubectlExec(
   return code;
 }
 
-/** That access has ended, and why if the request still exists; empty if access is open, or if the client cannot read the request now. */
+/** That access has ended or ends, and why if the request still exists; empty if it is open, or if the client cannot read the request now. */
 async function endText(connection: ClusterConnection, request: KubeObject): Promise<string> {
   const resource = requestResource(typeOf(request));
   const now = await findObject(connection.cluster.client, resource, nameIn(request), {}).catch(() => request);
   const { name, uid } = request.metadata;
   if (now?.metadata.uid !== uid) return `the access of ${name} has ended`;
   const { state, why } = stateOf(now ?? request);
-  return cannotOpen(state) ? `the access of ${name} has ended: ${why}` : '';
+  if (state === 'Ending') return `the access of ${name} ends: ${why}; the server has not closed it yet`;
+  return isFinal(state) ? `the access of ${name} has ended: ${why}` : '';
 }
 
 /** If a signal ends a program, its exit code is this number plus the number of the signal. */

@@ -200,7 +200,7 @@ export const json = (value: unknown, indent = 2): string =>
       .join(''),
   );
 
-/** YAML. If a string has control or invisible characters, JSON instead, which is valid YAML and escapes them. */
+/** YAML; JSON instead, which is valid YAML, if the text would have one of the characters of `invisible`. */
 export function yaml(value: unknown): string {
   const text = dumpYaml(JSON.parse(JSON.stringify(value)));
   return /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/u.test(text) ? `${json(value)}\n` : text;

@@ -121,8 +121,8 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
   }
   if (violationIfIneligible && violationIfEligible)
     return wasAllowed ? [{ change: 'loses', what: `access: ${violationText(violationIfIneligible)}` }] : [];
-  // The result depends on groups or permissions that the line does not record. A person who held the permissions needed no grant, so only a
-  // loss counts.
+  // The result depends on groups or permissions that the line may not record. If it records all groups, and the person held no permissions,
+  // the request is denied with the changed template, so the person can only lose access.
   const heldPermissions = textIn(record, 'message').includes('already held');
   const groupsAreCut = own(own(record, 'who'), 'groupCount') !== undefined;
   if (groupsAreCut) return undecidable('the line records only the first groups of the person');

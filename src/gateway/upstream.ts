@@ -85,7 +85,10 @@ export class Upstream {
     });
   }
 
-  /** Closes idle connections. A stream ends when its `signal` is aborted or its socket is destroyed. */
+  /**
+   * Closes all connections, also those of calls without an answer, except those of streams. A stream ends when its `signal` is aborted or its
+   * socket is destroyed.
+   */
   close(): void {
     this.#agent.destroy();
   }

@@ -27,7 +27,7 @@ export interface ClaimedView extends Projected {
   /** From the owner label; undefined without a valid label. */
   readonly owner: Owner | undefined;
   readonly origin: OriginAnnotations;
-  /** Digest of all fields but metadata. */
+  /** Digest of `contentOf`. */
   readonly contentDigest: string;
   /** Digest of the labels and annotations that copies share with their original. */
   readonly metadataDigest: string;

@@ -98,7 +98,7 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
       ? {
           actions: [],
           problem:
-            'this cluster already has a copy from another provider under this name; ask one of the two providers to rename its object',
+            'this cluster already has a copy under this name, from another provider or another namespace of this provider; rename one of the two originals, or delete the copy if its original no longer exists',
         }
       : nothing;
   }
@@ -245,7 +245,8 @@ function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan
 }
 
 /**
- * Who created the provider object as a copy. `thisServer`: this server, which may delete it. `unsure`: perhaps another konnector.
+ * Who created the provider object as a copy. `thisServer`: this server, or an earlier konnector of this cluster; the server may delete it.
+ * `unsure`: perhaps another konnector that still runs.
  * Undefined: the object is no copy from this cluster, or it is being deleted.
  */
 function creatorOf(

@@ -41,7 +41,7 @@ export interface BoundObjectStrategyOptions {
   readonly clock: Clock;
 }
 
-/** Requeue delay after the delete of a copy whose namespace is not listed, so that no event shows the deletion, milliseconds. */
+/** Requeue delay after the delete of a copy whose namespace is not listed, milliseconds. No event shows this deletion. */
 const UNLISTED_MS = 1_000;
 
 /** Syncs bound objects: copies the consumer's object to the provider and the copy's status back. Updates are merge patches. */

@@ -93,10 +93,12 @@ export const auditReport: Command = {
     }
     if (rows.length === 0)
       io.printError(
-        `the journals have no grant of this time${namespace === undefined ? '' : ` in namespace ${namespace}`}\n`,
+        `the journals have no grant${namespace === undefined ? '' : ` in namespace ${namespace}`}${sinceMs === Number.NEGATIVE_INFINITY ? '' : ' in the time of --since'}\n`,
       );
     if (unmatched > 0)
-      io.printError(`${unmatched} lines are about grants that these journals do not contain; add the older files\n`);
+      io.printError(
+        `${unmatched} lines are about grants that these journals do not contain; add older files, and the files of all replicas\n`,
+      );
     return exits.done;
   },
 };

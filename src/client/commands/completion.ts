@@ -4,7 +4,7 @@ import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 
 const scripts = {
-  bash: `# bash completion of drawbridge; needs bash 4 (macOS has 3.2). To load it: source <(drawbridge completion bash)
+  bash: `# bash completion of drawbridge; needs bash 4.3 (macOS has 3.2). To load it: source <(drawbridge completion bash)
 _drawbridge() {
   local line word words=() flag=''
   # Bash splits --flag=value into three words.
@@ -71,7 +71,7 @@ export const completion: Command = {
   name: 'completion',
   summary: 'Print the completion script of a shell',
   details:
-    'For bash, zsh, and fish, the script completes the program drawbridge. For kubectl, it is the program kubectl_complete-drawbridge, which kubectl runs to complete kubectl drawbridge; it must be executable and in PATH. The script for bash needs bash 4, the one for zsh needs compinit before it.',
+    'For bash, zsh, and fish, the script completes the program drawbridge. For kubectl, it is the program kubectl_complete-drawbridge, which kubectl runs to complete kubectl drawbridge; it must be executable and in PATH. The script for bash needs bash 4.3, the one for zsh needs compinit before it.',
   args: [{ name: 'SHELL', complete: shells }],
   examples: ['completion bash', 'completion kubectl'],
   run({ args, io }) {

@@ -76,7 +76,7 @@ export const review: Command = {
     const count = `${requests.length} ${requests.length === 1 ? 'request' : 'requests'}`;
     io.printError(
       requests.length === 0
-        ? `the journals have no request through ${template.kind} ${template.namespace}/${template.name} in this time\n`
+        ? `the journals have no request through ${template.kind} ${template.namespace}/${template.name}${sinceMs === Number.NEGATIVE_INFINITY ? '' : ' in the time of --since'}\n`
         : `${count}; ${requests.length - differing} of them without a difference\n`,
     );
     return exits.done;

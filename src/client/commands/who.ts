@@ -26,7 +26,7 @@ export const who: Command = {
     {
       name: 'since',
       value: 'DURATION',
-      help: 'With --journal: only entries in this time before now, such as 12h or 90d.',
+      help: 'With --journal: only entries in this time before now, such as 12h or 90d. Default: all.',
     },
   ],
   examples: ['who -n payments', 'who -A --journal audit.jsonl --since 24h'],

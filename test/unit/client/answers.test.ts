@@ -174,9 +174,17 @@ describe('the client says what happened:', () => {
     [
       'stays',
       request('a', { conditions: [{ type: 'Ready', ...ended }] }),
-      ': the request was given back or revoked: incident closed',
+      'has ended: the request was given back or revoked: incident closed',
     ],
-    ['is gone', undefined, ''],
+    [
+      'is revoked, and its access not closed yet',
+      {
+        ...request('a', { ready: true, podName: 'p', grant }),
+        spec: { revoked: true, revokedReason: 'incident closed' },
+      },
+      'ends: incident closed; the server has not closed it yet',
+    ],
+    ['is gone', undefined, 'has ended'],
   ];
   for (const [what, later, note] of endings) {
     it(`why a shell ended whose access ended, if the request ${what}`, async () => {
@@ -188,7 +196,7 @@ describe('the client says what happened:', () => {
         return true;
       });
       const { code, stderr } = await cluster.run(['exec', 'pod/a']);
-      assert.deepEqual([code, stderr], [0, `note: the access of a has ended${note}\n`]);
+      assert.deepEqual([code, stderr], [0, `note: the access of a ${note}\n`]);
     });
   }
 
