@@ -44,7 +44,7 @@ describe('the chart with binding', () => {
   });
 
   const refused: [string, object, RegExp][] = [
-    ['an empty list', { bindable: [] }, /binding\.bindable: .*needs the kinds that providers may bind/],
+    ['an empty list', { bindable: [] }, /binding\.bindable: .*needs the kinds of providers that this cluster may bind/],
     ['every kind', { bindable: ['*'] }, /bindable\/0.*does not match/],
     ['every kind of a group', { bindable: ['*.acme.example'] }, /bindable\/0.*does not match/],
     ['Secrets', { bindable: ['secrets'] }, /bindable\/0.*does not match/],
