@@ -1,5 +1,5 @@
 import { type Access, accesses } from '../api/access/kinds.ts';
-import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
+import { apiVersionOf, type KubeObject, type ObjectName, type Resource } from '../api/object.ts';
 import { quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { usageProblem } from './args.ts';
@@ -37,7 +37,7 @@ export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectNam
  * exists, or if the user named no type and a request of each type has this name. Rejects with ApiError if a call fails.
  */
 export const findRequest = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
-  find(connection, text, requestResource, 'request', ({ namespace, program, quotedFlags }, name) => {
+  findExisting(connection, text, requestResource, 'request', ({ namespace, program, quotedFlags }, name) => {
     const where = ['-n', namespace, ...quotedFlags].join(' ');
     const events = `kubectl get events ${where} --field-selector involvedObject.name=${name}`;
     return `if it has ended, its Events say why: ${events}; to list requests: ${program} list -n ${namespace}`;
@@ -45,7 +45,7 @@ export const findRequest = (connection: ClusterConnection, text: string): Promis
 
 /** Finds a template. Arguments and errors are those of `findRequest`. */
 export const findTemplate = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
-  find(
+  findExisting(
     connection,
     text,
     templateResource,
@@ -53,14 +53,43 @@ export const findTemplate = (connection: ClusterConnection, text: string): Promi
     ({ namespace, program }) => `to list templates: ${program} templates -n ${namespace}`,
   );
 
-async function find(
+/**
+ * The request that the user named or, if it does not exist, for each type that the text permits an object with only its kind and its name,
+ * because the emergency access of a deleted request may still need a review. Errors are those of `findRequest`, except for that one.
+ */
+export async function findRequestOrNames(connection: ClusterConnection, text: string): Promise<readonly TypedObject[]> {
+  const found = await find(connection, text, requestResource, 'request');
+  if (found) return [found];
+  const { types, name } = readName(text, requestResource);
+  return types.map((type) => {
+    const resource = requestResource(type);
+    const metadata = { name, namespace: connection.namespace };
+    return { type, object: { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata } };
+  });
+}
+
+async function findExisting(
   connection: ClusterConnection,
   text: string,
   resourceOf: (type: TypeName) => Resource,
   what: string,
   remedy: (connection: ClusterConnection, name: string) => string,
 ): Promise<TypedObject> {
-  const { cluster, namespace } = connection;
+  const found = await find(connection, text, resourceOf, what);
+  if (found) return found;
+  const { name } = readName(text, resourceOf);
+  throw new Problem(
+    exits.failed,
+    `no ${what} ${text} in namespace ${connection.namespace}; ${remedy(connection, name)}`,
+  );
+}
+
+async function find(
+  { cluster, namespace }: ClusterConnection,
+  text: string,
+  resourceOf: (type: TypeName) => Resource,
+  what: string,
+): Promise<TypedObject | undefined> {
   const { types, name } = readName(text, resourceOf);
   const objects = await Promise.all(
     types.map((type) => findServed(cluster.client, resourceOf(type), { namespace, name })),
@@ -72,8 +101,7 @@ async function find(
   const [first, second] = found;
   if (second)
     throw usageProblem(`namespace ${namespace} has a ${what} ${name} of each type; write pod/${name} or exec/${name}`);
-  if (first) return first;
-  throw new Problem(exits.failed, `no ${what} ${text} in namespace ${namespace}; ${remedy(connection, name)}`);
+  return first;
 }
 
 /**

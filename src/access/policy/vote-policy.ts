@@ -71,13 +71,17 @@ const requestExists = ({ namespace, spec, request }: NamedObjects): Violation | 
   const { kind, name, uid } = spec.request;
   if (request.found && (uid === undefined || uid === request.uid)) return undefined;
   const other = request.found ? `with uid ${quote(uid ?? '')} ` : '';
+  const settled =
+    spec.about === 'Review'
+      ? ', and no review of its emergency is owed: there was none, or it has been made already'
+      : '';
   const remedy =
     !request.found && request.otherKind
       ? `the request of this name is of kind ${request.otherKind}; set spec.request.kind to ${request.otherKind}`
       : `to list those that do: kubectl get ${kind.toLowerCase()}s -n ${namespace}`;
   return {
     code: 'RequestNotFound',
-    message: `${kind} ${quote(name)} ${other}does not exist in namespace ${quote(namespace)}; ${remedy}`,
+    message: `${kind} ${quote(name)} ${other}does not exist in namespace ${quote(namespace)}${settled}; ${remedy}`,
     field: 'spec.request',
     status: 404,
   };

@@ -3,6 +3,7 @@ import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
 import {
   findRequest,
+  findRequestOrNames,
   requesterOf,
   requestResource,
   requestWithFlags,
@@ -14,7 +15,7 @@ import { awaitedDecision } from '../choices.ts';
 import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
-import { forEach } from '../for-each.ts';
+import { forEach, type Outcome } from '../for-each.ts';
 import { outputForm } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
@@ -27,7 +28,7 @@ const reasonFlag: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for th
 const aboutFlag: FlagSpec = {
   name: 'about',
   value: 'WHAT',
-  help: 'Access, Extension-1 for the first extension, or Review of an emergency. Default: what the request waits for.',
+  help: 'Access, Extension-1 for the first extension, or Review of an emergency, also if its request was deleted. Default: what the request waits for.',
   complete: ['Access', 'Extension-1', 'Review'],
 };
 
@@ -70,6 +71,7 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
   const form = outputForm(args);
   const connection = await connect();
   return forEach(context, form, args.positionals, async (text) => {
+    if (args.text('about') === 'Review') return review(context, connection, text, decision);
     const found = await findRequest(connection, text);
     const about = args.text('about') ?? awaitedDecision(found.object) ?? 'Access';
     if (about !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
@@ -78,11 +80,50 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
       throw new Problem(exits.denied, `${found.object.metadata.name} waits for no approval: its state is ${state}`);
     const approves = decision === 'Approve' && about !== 'Review';
     const template = approves ? await votedTemplate(connection, found, args.text('template-version')) : undefined;
-    const manifest = voteManifest(found, args, decision, about, template);
-    const object = await connection.cluster.client.create(accessVotes, manifest).catch(async (error: unknown) => {
-      throw (await voteProblem(context, connection, found, about, decision, error)) ?? error;
-    });
+    const object = await createVote(context, connection, found, { about, decision, template });
     return { object, subject: found.object, result: decidedText(found.object, about, decision) };
+  });
+}
+
+/** Reviews the emergency of a request, which may be deleted: the server then finds the owed review by the kind and the name. */
+async function review(
+  context: Context,
+  connection: ClusterConnection,
+  text: string,
+  decision: 'Approve' | 'Deny',
+): Promise<Outcome> {
+  const candidates = await findRequestOrNames(connection, text);
+  const problems: unknown[] = [];
+  for (const found of candidates) {
+    try {
+      const object = await createVote(context, connection, found, { about: 'Review', decision });
+      return { object, subject: found.object, result: decidedText(found.object, 'Review', decision) };
+    } catch (error) {
+      problems.push(error);
+      if (!isMissingRequest(error)) break;
+    }
+  }
+  throw problems.find((error) => !isMissingRequest(error)) ?? problems[0];
+}
+
+const isMissingRequest = (error: unknown): boolean => problemOf(error).message.includes('RequestNotFound: ');
+
+interface NewVote {
+  readonly about: string;
+  readonly decision: 'Approve' | 'Deny';
+  /** The version that an approval names. */
+  readonly template?: KubeObject | undefined;
+}
+
+async function createVote(
+  context: Context,
+  connection: ClusterConnection,
+  found: TypedObject,
+  { about, decision, template }: NewVote,
+): Promise<KubeObject> {
+  const manifest = voteManifest(found, context.args, decision, about, template);
+  return connection.cluster.client.create(accessVotes, manifest).catch(async (error: unknown) => {
+    throw (await voteProblem(context, connection, found, about, decision, error)) ?? error;
   });
 }
 
@@ -151,7 +192,7 @@ function voteManifest(
     kind: accessVotes.kind,
     metadata: { generateName: 'vote-', namespace } as KubeObject['metadata'],
     spec: {
-      request: { kind: object.kind, name, uid },
+      request: { kind: object.kind, name, ...(uid === undefined ? {} : { uid }) },
       ...(template === undefined ? {} : { template: templateReference(template) }),
       about,
       decision,

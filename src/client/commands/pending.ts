@@ -18,7 +18,7 @@ export const pending: Command = {
   name: 'pending',
   summary: 'List the requests that wait for your decision',
   details:
-    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the pod and the start time, if the request has them. For an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. For a review, FOR is what was granted, and UNTIL is when access ends or has ended. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the pod and the start time, if the request has them. For an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. For a review, FOR is what was granted, and UNTIL is when access ends or has ended. If a request was deleted before the review of its emergency, it is not listed: review it by its name, with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);

@@ -163,6 +163,14 @@ describe('votes', () => {
         /^RequestNotFound: spec\.request: PodAccessRequest "debug" does not exist in namespace "payments"; to list those that do: kubectl get podaccessrequests -n payments$/,
       ],
       [
+        'about a review that is no longer owed',
+        () => {
+          world.request = { found: false };
+        },
+        { about: 'Review' },
+        /^RequestNotFound: spec\.request: PodAccessRequest "debug" does not exist in namespace "payments", and no review of its emergency is owed: there was none, or it has been made already; to list/,
+      ],
+      [
         'on a request of the other kind',
         () => {
           world.request = { found: false, otherKind: 'ExecAccessRequest' };

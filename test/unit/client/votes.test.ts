@@ -97,6 +97,44 @@ describe('a voter', () => {
     });
   }
 
+  const notFound = (kind: string) =>
+    `admission webhook "x" denied the request: RequestNotFound: spec.request: ${kind} "gone" does not exist in namespace "payments"; no review is owed`;
+  for (const [title, argv, owedKind, asked] of [
+    ['in the first kind', ['approve', 'gone'], 'PodAccessRequest', ['PodAccessRequest']],
+    ['in the other kind', ['deny', 'gone'], 'ExecAccessRequest', ['PodAccessRequest', 'ExecAccessRequest']],
+    ['in the named kind', ['approve', 'exec/gone'], 'ExecAccessRequest', ['ExecAccessRequest']],
+    ['in no kind', ['approve', 'gone'], '', ['PodAccessRequest', 'ExecAccessRequest']],
+  ] as const) {
+    it(`reviews the emergency of a deleted request by its name: ${title}`, async () => {
+      await open({}, ({ method, path, body }, answer) => {
+        if (method !== 'POST' || !path.endsWith('accessvotes')) return false;
+        const { kind } = (body as { spec: { request: { kind: string } } }).spec.request;
+        if (kind === owedKind) return false;
+        answer.json(404, { kind: 'Status', code: 404, message: notFound(kind) });
+        return true;
+      });
+      const { code, stdout, stderr } = await cluster.run([...argv, '--about', 'Review']);
+      const requests = cluster.writes.map(({ body }) => (body as { spec: { request: object } }).spec.request);
+      assert.deepEqual(
+        requests,
+        asked.map((kind) => ({ kind, name: 'gone' })),
+      );
+      if (owedKind === '') {
+        assert.equal(code, 3);
+        assert.match(stderr, /RequestNotFound: .*PodAccessRequest "gone"/);
+      } else {
+        const decided = argv[0] === 'deny' ? 'denied' : 'approved';
+        assert.equal(stdout, `${owedKind.toLowerCase()}.crds.wizardofoz.co/gone Review ${decided}\n`, stderr);
+      }
+    });
+  }
+
+  it('is told that a request is missing without --about Review', async () => {
+    await open({});
+    assert.match((await cluster.run(['approve', 'gone'])).stderr, /no request gone in namespace payments; /);
+    assert.deepEqual(cluster.writes, []);
+  });
+
   it('who may not read the template leaves its version to the server', async () => {
     await openTemplate(later, ({ path }, answer) => {
       if (!path.endsWith('podaccesstemplates/shell')) return false;
