@@ -151,15 +151,24 @@ export class AuthorPermissions {
       const answer = this.#answers.get(keyOf(permission));
       return answer && answer.monotonicMs > oldestMs ? answer : undefined;
     };
-    const uncached = permissions.filter((permission) => cached(permission) === undefined);
-    // The age of an answer counts from before the call.
-    const monotonicMs = this.#deps.clock.monotonic();
-    const denied = new Set(
-      await lackingPermissions(this.#deps.client, { username, uid, groups }, namespace, uncached, signal),
+    const ask = async (asked: readonly Permission[]): Promise<Permission[]> => {
+      // The age of an answer counts from before the call.
+      const monotonicMs = this.#deps.clock.monotonic();
+      const denied = await lackingPermissions(this.#deps.client, { username, uid, groups }, namespace, asked, signal);
+      for (const permission of asked) {
+        this.#cache(keyOf(permission), { isHeld: !denied.includes(permission), monotonicMs });
+      }
+      return denied;
+    };
+    const known = new Map(permissions.map((permission) => [permission, cached(permission)]));
+    const denied = await ask(permissions.filter((permission) => known.get(permission) === undefined));
+    const held = permissions.filter((permission) => known.get(permission)?.isHeld);
+    // What took one permission from the author probably took others, which older answers would hide.
+    const deniedSince = denied.length > 0 && held.length > 0 ? await ask(held) : [];
+    return permissions.filter(
+      (permission) =>
+        denied.includes(permission) || deniedSince.includes(permission) || known.get(permission)?.isHeld === false,
     );
-    const lacking = permissions.filter((permission) => denied.has(permission) || cached(permission)?.isHeld === false);
-    for (const permission of uncached) this.#cache(keyOf(permission), { isHeld: !denied.has(permission), monotonicMs });
-    return lacking;
   }
 
   #cache(key: string, answer: Answer): void {

@@ -56,6 +56,15 @@ describe('the permissions of authors', () => {
     assert.equal(asked.length, 6);
   });
 
+  it('are all checked again if one is denied, so that older answers hide none', async () => {
+    await rights.missing(erin, 'payments', [see], 60_000, signal);
+    may = () => false;
+    await clock.advance(10_000);
+    assert.deepEqual(await lacking(), [see, exec]);
+    assert.deepEqual(await lacking(), [see, exec]);
+    assert.equal(asked.length, 3);
+  });
+
   it('are checked for each author and namespace separately', async () => {
     await lacking();
     await lacking(60_000, { ...erin, groups: [] });
