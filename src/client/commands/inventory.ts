@@ -194,7 +194,12 @@ function missingIn(input: unknown): MissingInput {
 
 function nextOf(run: KubeObject): string {
   if (textIn(run, 'spec.phase') === 'Idle') return textIn(run, 'spec.next');
-  return `running since ${textIn(run, 'spec.startedAt').replace(/\.\d+/, '')}`;
+  const time = (field: string): string => textIn(run, field).replace(/\.\d+/, '');
+  const found = `running since ${time('spec.startedAt')}`;
+  // True after an answer 202.
+  const isAsynchronous = own(own(run, 'spec'), 'asynchronous') === true;
+  if (textIn(run, 'spec.phase') !== 'Running' || !isAsynchronous) return found;
+  return `${found}; ends without a report at about ${time('spec.leaseUntil')}`;
 }
 
 const componentTable: Presentation<ComponentLine> = {

@@ -152,7 +152,11 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
  * When the next run starts, in words. Contains a time only if the run waits for nothing else. A trigger, such as a change of the inputs,
  * starts the run earlier; triggers are not stored.
  */
-function nextText({ phase, heldBy, lastOutcome, nextAtMs }: RunRecord): string {
+function nextText({ phase, asynchronous, deadlineMs, heldBy, lastOutcome, nextAtMs }: RunRecord): string {
+  if (phase === 'Running' && asynchronous && deadlineMs !== undefined) {
+    // The stored deadline may be a little early: small changes are not stored.
+    return `once the current run ends; without a report, at about ${formatTime(deadlineMs)}`;
+  }
   if (phase !== 'Idle') return 'once the current run ends';
   if (heldBy !== undefined) return heldTexts[heldBy];
   if (nextAtMs === undefined || nextAtMs <= (lastOutcome?.endedAtMs ?? 0)) return 'at once';

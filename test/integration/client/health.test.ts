@@ -124,8 +124,9 @@ describe('drawbridge tells administrators', () => {
       const patch = JSON.stringify({ status });
       await stage.kubectl('patch', 'clusterinventory', 'prod', '--subresource=status', '--type=merge', '-p', patch);
       const { metadata } = JSON.parse(await stage.kubectl('get', 'clusterinventory', 'prod', '-o', 'json'));
+      const running = { phase: 'Running', startedAt: since, why: 'retry', attempt: 2 };
       for (const [component, spec] of [
-        ['runs', { phase: 'Running', startedAt: since, why: 'retry', attempt: 2 }],
+        ['runs', { ...running, asynchronous: true, leaseUntil: '2026-11-21T09:01:00.000000Z' }],
         ['next', { phase: 'Idle', next: 'at 2026-11-21T10:00:00Z or earlier', why: 'interval passed' }],
       ] as const)
         await stage.apply({
@@ -143,7 +144,7 @@ describe('drawbridge tells administrators', () => {
       for (const line of [
         /^shoot +NotReady +2026-11-21T09:00:00Z +- +- +waits for \/status\/outputs\/network\/vnet$/m,
         /^waits +NotReady +\S+ +- +- +waits for \/status\/outputs\/dns to be absent$/m,
-        /^runs +Progressing +\S+ +running since 2026-11-21T09:00:00Z +retry +running since 9; last outcome: Done$/m,
+        /^runs +Progressing +\S+ +running since 2026-11-21T09:00:00Z; ends without a report at about 2026-11-21T09:01:00Z +retry +running since 9; last outcome: Done$/m,
         /^next +Progressing +\S+ +at 2026-11-21T10:00:00Z or earlier +interval passed +InputsChanged: inputs or registration changed; a run is due or in progress$/m,
       ])
         assert.match(why, line);
@@ -159,7 +160,7 @@ describe('drawbridge tells administrators', () => {
         [
           ['shoot', 'none: suspended by spec.suspend of the entry', 0, true],
           ['waits', 'none: suspended by spec.suspend of the entry', 0, true],
-          ['runs', 'running since 2026-11-21T09:00:00Z', 2, true],
+          ['runs', 'running since 2026-11-21T09:00:00Z; ends without a report at about 2026-11-21T09:01:00Z', 2, true],
           ['next', 'at 2026-11-21T10:00:00Z or earlier', 0, true],
           ['byoc', '', 0, true],
         ],

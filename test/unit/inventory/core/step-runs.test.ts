@@ -392,6 +392,15 @@ describe('an asynchronous run', () => {
     );
   });
 
+  it('shows as its next run when it ends without a report', () => {
+    const stage = accepted();
+    const nextText = () => valueAt(runObject(stage.record), '/spec/next');
+    assert.equal(nextText(), 'once the current run ends; without a report, at about 2026-11-21T09:01:00Z');
+    const inputs = stage.see({ digest: 'b' }).inputs;
+    stage.later(20_000).handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined, inputs });
+    assert.equal(nextText(), 'once the current run ends; without a report, at about 2026-11-21T09:01:20Z');
+  });
+
   /** A second run, which answers 202, after the outcome. The inputs may differ from those of the first run. */
   const acceptedAfter = (outcome: Outcome, digest = 'b'): StepStage => {
     const stage = new StepStage().running().outcome(outcome).later(1000).see({ digest }).trigger('Forced');
