@@ -342,6 +342,12 @@ describe('the chart with the gateway', () => {
       assert.equal(named(manifests, 'ServiceAccount', 'drawbridge').metadata.annotations, undefined);
     });
 
+    it('replaces a volume, which the value null removes', async () => {
+      const recordings = { s3: minio, volume: null };
+      const moved = podOf(await helm.template(namespace, { ...on, gateway: { recordings } }));
+      assert.deepEqual(moved, podOf(await helm.template(namespace, inBucket(minio))));
+    });
+
     it('takes the credentials and the authority of another server from objects', async () => {
       const manifests = await helm.template(namespace, inBucket(minio));
       assert.deepEqual(flagsOf(manifests), [
