@@ -232,7 +232,7 @@ const leader: Check = {
     if (!lease)
       return [
         fault(
-          `Lease ${serverNamespace}/${name} does not exist; check that the server runs in this namespace, with --leader-elect`,
+          `Lease ${serverNamespace}/${name} does not exist; name the namespace of the server with -n, or check that the server runs there, without --leader-elect=false`,
         ),
       ];
     const holder = String(own(lease.spec, 'holderIdentity') ?? '');
@@ -251,7 +251,7 @@ const leader: Check = {
   },
 };
 
-/** Maximum accepted difference of the clocks, milliseconds: half of the 10 s for which the signature of a requester is valid. */
+/** Maximum accepted difference of the local clock, which computes `--at` and remaining times, and that of the API server, milliseconds. */
 const MAX_SKEW_MS = 5000;
 const clocks: Check = {
   name: 'clocks',

@@ -103,16 +103,21 @@ function denialOf(message: string): Problem {
   return new Problem(exits.denied, `denied: ${denial}${remedy}`);
 }
 
-/** Which ClusterRole of the chart gives the permission that a denial by RBAC names; empty if none does, or for sessions, which `sessions` names. */
+/**
+ * Which ClusterRoles of the chart give the permission that a denial by RBAC names, as the end of a sentence. Empty if none does, and for
+ * sessions: the commands of sessions name their ClusterRole.
+ */
 function roleText(denial: string): string {
   const [, verb = '', resource = ''] = /cannot (\w+) resource "(\w+)"/.exec(denial) ?? [];
+  if (resource === 'accessvotes' && readVerbs.includes(verb))
+    return ', which the ClusterRoles drawbridge-approver and drawbridge-viewer of the chart give';
   if (resource === 'accessvotes' || verb === 'approve')
     return ', which the ClusterRole drawbridge-approver of the chart gives';
   if (['clusterinventories', 'reconcileruns'].includes(resource) && readVerbs.includes(verb))
     return ', which the ClusterRole drawbridge-inventory-viewer of the chart gives';
   if (!/^(pod|exec)access(requests|templates)$/.test(resource)) return '';
   if (readVerbs.includes(verb))
-    return ', which the ClusterRoles drawbridge-requester (to request access) and drawbridge-approver (to approve it) of the chart give';
+    return ', which the ClusterRoles drawbridge-requester (to request access), drawbridge-approver (to approve it), and drawbridge-viewer (to see it) of the chart give';
   return resource.endsWith('requests') ? ', which the ClusterRole drawbridge-requester of the chart gives' : '';
 }
 

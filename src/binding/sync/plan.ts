@@ -77,7 +77,7 @@ export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): str
 }
 
 /**
- * The actions that sync both sides, in order. The engine plans again after `create`, `checkCopy`, and the `update` that precedes the
+ * The actions that sync both sides, in order. The reconciler plans again after `create`, `checkCopy`, and the `update` that precedes the
  * deletion of a stale copy. It also plans again if a call shows that the consumer object has been deleted or exists after all.
  */
 export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {

@@ -28,7 +28,7 @@ const reasonFlag: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for th
 const aboutFlag: FlagSpec = {
   name: 'about',
   value: 'WHAT',
-  help: 'Access, Extension-1 for the first extension, or Review of an emergency, also if its request was deleted. Default: what the request waits for.',
+  help: 'Access, Extension-1 for the first extension, or Review of an emergency, also if its request was deleted. Default: what the request waits for, otherwise Access.',
   complete: ['Access', 'Extension-1', 'Review'],
 };
 

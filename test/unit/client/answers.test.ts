@@ -586,7 +586,7 @@ describe('the client says what happened:', () => {
     assert.equal(code, 3);
     assert.match(
       stderr,
-      /in the namespace "default"; name another namespace with -n, or ask an administrator for this permission, which the ClusterRoles drawbridge-requester \(to request access\) and drawbridge-approver \(to approve it\) of the chart give$/m,
+      /in the namespace "default"; name another namespace with -n, or ask an administrator for this permission, which the ClusterRoles drawbridge-requester \(to request access\), drawbridge-approver \(to approve it\), and drawbridge-viewer \(to see it\) of the chart give$/m,
     );
     await open({}, forbid('payments'));
     assert.match(
@@ -597,6 +597,7 @@ describe('the client says what happened:', () => {
 
   const roles: readonly (readonly [verb: string, resource: string, end: string])[] = [
     ['create', 'accessvotes', ', which the ClusterRole drawbridge-approver of the chart gives'],
+    ['list', 'accessvotes', ', which the ClusterRoles drawbridge-approver and drawbridge-viewer of the chart give'],
     ['create', 'podaccessrequests', ', which the ClusterRole drawbridge-requester of the chart gives'],
     ['create', 'execaccesstemplates', ''],
     ['get', 'secrets', ''],
