@@ -101,7 +101,8 @@ function refuse(field: string, why: string): Violation {
     code: 'PodReachesTooFar',
     message:
       `${field} of the access pod ${why}; remove it, or ask an administrator with the verb ` +
-      'allow-privileged on the template to set spec.allowPrivilegedPod',
+      'allow-privileged on the template to set spec.allowPrivilegedPod; the Namespace then needs the label ' +
+      'access.drawbridge.dev/allow-privileged=true',
     field,
     status: 403,
   };

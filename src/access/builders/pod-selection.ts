@@ -99,7 +99,7 @@ function podIsSelected({ kind, name, keys }: CompiledSelector, { labels, baseLab
     code: 'PodIsSelected',
     message:
       `${kind} ${name} selects the access pod by its labels (${selected}), as one of its own pods; ` +
-      `change podLabels or patchSpecOperations, or list ${kind} ${name} in spec.allowedSelectors`,
+      `change podLabels or patchSpecOperations, or add ${entryOf({ kind, name })} to spec.allowedSelectors`,
     field: 'spec.controllerTargetMutationConfig.podLabels',
     status: 403,
   };
@@ -179,9 +179,12 @@ function remedyFor(conflicting: readonly CompiledSelector[]): string {
       ? 'podLabels or patchSpecOperations set other values'
       : `with them, ${list(conflicting.map(nameOf))} would select it`;
   const allowable = conflicting.filter(({ kind }) => !workloadKinds.has(kind));
-  const allow = allowable.length === 0 ? '' : `, and list ${list(allowable.map(nameOf))} in spec.allowedSelectors`;
+  const allow = allowable.length === 0 ? '' : `, and add ${list(allowable.map(entryOf))} to spec.allowedSelectors`;
   return `${why}; add these labels to podLabels${allow}`;
 }
+
+/** The entry of `spec.allowedSelectors` for the object, as YAML in flow style. */
+const entryOf = ({ kind, name }: Pick<CompiledSelector, 'kind' | 'name'>): string => `{kind: ${kind}, name: ${name}}`;
 
 const workloadKinds: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet', 'Rollout']);
 

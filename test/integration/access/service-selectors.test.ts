@@ -182,7 +182,10 @@ describe('M15: an access pod', () => {
         message,
         /with them, Service ledger, Deployment ledger would select it; add these labels to podLabels/,
       );
-      assert.match(message, /list Service ledger in spec\.allowedSelectors, or set the chart value accessPods to oz/);
+      assert.match(
+        message,
+        /add \{kind: Service, name: ledger\} to spec\.allowedSelectors, or set the chart value accessPods to oz/,
+      );
       assert.deepEqual(await stage.children(denied.metadata.uid), []);
     });
 

@@ -72,7 +72,10 @@ describe('the reach of an access pod', () => {
   });
 
   it('names the way to allow more', () =>
-    assert.match(check({ hostPID: true }) ?? '', /allow-privileged on the template to set spec\.allowPrivilegedPod$/));
+    assert.match(
+      check({ hostPID: true }) ?? '',
+      /allow-privileged on the template to set spec\.allowPrivilegedPod; the Namespace then needs the label access\.drawbridge\.dev\/allow-privileged=true$/,
+    ));
 
   const near: [string, object][] = [
     ['a pod without these fields', {}],

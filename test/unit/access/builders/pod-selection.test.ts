@@ -31,7 +31,7 @@ describe('the selectors that match an access pod', () => {
       assert.equal(violation?.code, 'PodIsSelected');
       assert.equal(
         violation?.message,
-        `${kind} web selects the access pod by its labels (app=web), as one of its own pods; change podLabels or patchSpecOperations, or list ${kind} web in spec.allowedSelectors`,
+        `${kind} web selects the access pod by its labels (app=web), as one of its own pods; change podLabels or patchSpecOperations, or add {kind: ${kind}, name: web} to spec.allowedSelectors`,
       );
     });
 
@@ -160,7 +160,7 @@ describe('the labels of a workload that its access pod keeps', () => {
     [
       'by a Service',
       outcome([egress('deny', byLabels({ tier: 'backend' })), view('Service', 'web', byLabels({ tier: 'backend' }))]),
-      /^ConfinementLost: NetworkPolicy deny isolates the egress of the pods of Deployment web by their labels \(tier=backend\), which the access pod does not get: with them, Service web would select it; add these labels to podLabels, and list Service web in spec\.allowedSelectors, or set the chart value accessPods to oz/,
+      /^ConfinementLost: NetworkPolicy deny isolates the egress of the pods of Deployment web by their labels \(tier=backend\), which the access pod does not get: with them, Service web would select it; add these labels to podLabels, and add \{kind: Service, name: web\} to spec\.allowedSelectors, or set the chart value accessPods to oz/,
     ],
     [
       'by a PodDisruptionBudget',
