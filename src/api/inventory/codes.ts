@@ -61,7 +61,8 @@ export const inventoryCodes = {
     audience: 'fleet administrator',
     meaning:
       'Not a denial, but the code of an Event and of a line of the journal, which name the user. A user abandoned a component of the entry: the server no longer runs the component for the entry, and what the component created stays.',
-    remedy: 'Delete what the component created, by hand. To undo the abandonment, remove the annotation.',
+    remedy:
+      'Delete what the component created, by hand. To undo the abandonment, remove the annotation, unless the entry is being deleted.',
   },
   MissingAlreadySatisfied: {
     audience: 'component',

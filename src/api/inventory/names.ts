@@ -39,8 +39,8 @@ export const maxComponents = 64;
  */
 export const forceAnnotation = (component: string): string => `force.inventory.drawbridge.dev/${component}`;
 /**
- * Annotation on entries. If it is present, the server no longer runs the component, and does not wait for its teardown. The value is the
- * reason.
+ * Annotation on entries. If the webhook recorded its user (`abandonedByAnnotation`), or the entry is being deleted, the server no longer
+ * runs the component, and does not wait for its teardown. The value is the reason.
  */
 export const abandonAnnotation = (component: string): string => `abandon.inventory.drawbridge.dev/${component}`;
 /**

@@ -121,8 +121,18 @@ export const reconcileRunKind = defineKind({
           {
             seq: count('Number of the run.'),
             outcome: outcomeName,
-            reason: Type.Optional(Type.String({ description: 'Machine-readable reason.', maxLength: 64 })),
-            message: Type.Optional(Type.String({ description: 'Message of the component.', maxLength: 1024 })),
+            reason: Type.Optional(
+              Type.String({
+                description: 'Code that the server gave the outcome; absent if it gave none. Components give no code.',
+                maxLength: 64,
+              }),
+            ),
+            message: Type.Optional(
+              Type.String({
+                description: 'Message of the component, or of the server if the server chose the outcome.',
+                maxLength: 1024,
+              }),
+            ),
             missing: Type.Optional(
               Type.Array(missingInput, {
                 description: 'The inputs that the component waits for.',
@@ -143,7 +153,7 @@ export const reconcileRunKind = defineKind({
           operation,
           reasons,
           outcome: outcomeName,
-          reason: Type.Optional(Type.String({ description: 'Machine-readable reason of the outcome.', maxLength: 64 })),
+          reason: Type.Optional(Type.String({ description: 'Code that the server gave the outcome.', maxLength: 64 })),
           startedAt: time('Time at which the run was started.'),
           durationMillis: millis,
         }),

@@ -58,8 +58,8 @@ function exactDelayMs(
 }
 
 /**
- * The longest delay that the last outcome allows, milliseconds. Callers limit the stored delay to it: a longer delay means that the clock
- * of the replica that stored it was ahead.
+ * The longest delay that the last outcome allows, milliseconds. Callers limit the stored delay to it. A longer one was stored with a clock
+ * that was ahead, or with a longer interval or backoff of the registration.
  */
 export function maxDelayMs(
   { seq, attempt, lastOutcome }: Pick<RunRecord, 'seq' | 'attempt' | 'lastOutcome'>,

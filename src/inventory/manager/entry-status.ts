@@ -120,7 +120,7 @@ export class EntryStatus {
   }
 }
 
-/** The status of a component without a state in memory: it has not run yet, or the loop of a component that may not run was dropped. */
+/** The status of a component that never reported one: its key has handled no event yet, or the component does not apply to the entry. */
 function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
   if (mayRun.may !== 'no') return plainStatus('Progressing', 'Pending');
   return mayRun.why === 'Suspended'

@@ -224,11 +224,12 @@ const drainingRun: ReportAnswer = {
     'the entry is being deleted, so the run can no longer be extended; stop working on it, and report its outcome',
 };
 
-/** Answer while the outcome or the heartbeat is only in memory. The server keeps retrying to store the record. */
+/** Answer while the server retries a write that the API server rejected: of the record, or the removal of the record, outputs, or access. */
 const notStored: ReportAnswer = {
   status: 503,
   code: 'Unavailable',
-  message: 'the API server rejects the record of the run; report again',
+  message:
+    'the server could not store the report, because the API server rejected a write; the server retries; report again',
 };
 
 const runOver = (run: ReportedRun): ReportAnswer => ({

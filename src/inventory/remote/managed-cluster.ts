@@ -18,7 +18,7 @@ interface ManagedClusterOptions {
 
 /** A watch is unhealthy if it fails for longer than this, milliseconds. */
 const MAX_FAILING_MS = 10_000;
-/** A watch is unhealthy if it has no complete list this long after the server connected to the cluster, milliseconds. */
+/** A watch is unhealthy if it has no complete list this long after `#openedAtMs`, milliseconds. */
 const MAX_FIRST_LIST_MS = 45_000;
 /** A watch is unhealthy if its age (`Store.ageMs`) exceeds this, milliseconds. While the cluster answers, the age stays below 30 s. */
 const MAX_SILENCE_MS = 60_000;
@@ -34,7 +34,7 @@ export class ManagedClusterWatches {
   #cluster: Cluster | undefined;
   /** Why the last attempt to connect failed; undefined after a success. */
   #openProblem: string | undefined;
-  /** Time of the last successful connect, monotonic milliseconds. */
+  /** Time of the last successful connect, or of the creation before the first one, monotonic milliseconds. */
   #openedAtMs: number;
   /** Failed attempts to connect since the last success. */
   #failedAttempts = 0;

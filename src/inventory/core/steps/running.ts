@@ -134,7 +134,7 @@ export function onCallFailed(transition: Transition, { code, message, inputs }: 
 
 /** Ends the current run as Retry with the reason LeaseOver, at its deadline. */
 export function expireRun(transition: Transition, inputs: Inputs): void {
-  const { stored, deadlineAt, heartbeatTimeoutMs, lastStart, rejectedReport } = transition.state;
+  const { phase, stored, deadlineAt, heartbeatTimeoutMs, lastStart, rejectedReport } = transition.state;
   const { name, maxRunMs } = transition.context.registration;
   const limit = `spec.maxRunSeconds of ComponentReconciler ${name}, ${maxRunMs / 1000} s`;
   // The sum in `extendDeadline` is rounded.
@@ -148,9 +148,11 @@ export function expireRun(transition: Transition, inputs: Inputs): void {
   const timeout = heartbeatTimeoutMs === undefined ? '' : `, ${heartbeatTimeoutMs / 1000} s`;
   const message = lastedMaximum
     ? `${found} within ${limit}${rejected}; ${check}; if its work takes longer, increase the field`
-    : stored?.record.asynchronous
-      ? `${found} or heartbeat within its heartbeat timeout (leaseSeconds${timeout})${rejected}; ${check}; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to ${limit}`
-      : `${found} before the deadline of the run${rejected}; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`;
+    : stored?.record.asynchronous && phase === 'draining'
+      ? `${found} before the deadline of the run${rejected}; the entry is being deleted, so no heartbeat extends the run; ${check}; once a heartbeat is answered 403, the component must stop, and report its outcome`
+      : stored?.record.asynchronous
+        ? `${found} or heartbeat within its heartbeat timeout (leaseSeconds${timeout})${rejected}; ${check}; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to ${limit}`
+        : `${found} before the deadline of the run${rejected}; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`;
   finish(transition, { outcome: 'Retry', reason: 'LeaseOver', message }, inputs, undefined);
 }
 

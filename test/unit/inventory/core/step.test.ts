@@ -244,6 +244,16 @@ describe('the deletion of an entry', () => {
     assert.equal(stage.effect('reportStatus').status.message, undefined);
   });
 
+  it('does not ask for heartbeats when a run passes its deadline after the deletion', () => {
+    const stage = new StepStage().running();
+    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
+    deleting(stage).later(60_000).dequeued();
+    assert.equal(
+      stage.record.lastOutcome?.message,
+      'the component reported no valid outcome before the deadline of the run; the entry is being deleted, so no heartbeat extends the run; a report that was answered 401 or 403 does not count: check the answers in the log of the component; once a heartbeat is answered 403, the component must stop, and report its outcome',
+    );
+  });
+
   it('says since when a component tears down that answered 202', () => {
     const stage = deleting(new StepStage().done()).dequeued().started();
     stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs });

@@ -177,7 +177,7 @@ describe('the HTTP client of components', () => {
     [
       'a 418',
       `HTTP/1.1 418 No\r\n${body('')}`,
-      'the component answered 418; allowed are 200, 202, 400, 401, 403, 429, and 503; check the log of the component',
+      'the component answered 418; allowed are 200, 202, 400, 401, 403, 429, and 503; check the endpoint of the registration, to which the server appends /v1/reconcile, and the log of the component',
     ],
     [
       'a 202 with an outcome',
