@@ -40,7 +40,7 @@ export const versionOf = ({ metadata: { uid = '', generation = 0 } }: KubeObject
 /**
  * Reads the template that an approval names, so that the approval counts only for its version. Undefined if the template does not exist, or
  * the user may not read it. `seenVersion`: the version that the user saw, if given. Rejects with a Problem if that is not the current
- * version. Without it, rejects with a Problem if the template was changed after the request was created, because the user may have seen an
+ * version. Without it, rejects with a Problem if the template was changed in a later second than that in which the request was created, because the user may have seen an
  * older one.
  */
 export async function votedTemplate(
@@ -58,14 +58,20 @@ export async function votedTemplate(
       exits.failed,
       `template ${name} has changed: --template-version is ${quote(seenVersion)}, and it is now ${versionOf(template)}; ${remedy}`,
     );
-  const authorTime = own(own(template.spec, 'author'), 'time');
-  const [changedMs, askedMs] = [authorTime, found.object.metadata.creationTimestamp].map((time) =>
-    parseTime(String(time)),
-  );
-  if (seenVersion === undefined && changedMs !== undefined && askedMs !== undefined && changedMs > askedMs)
+  if (seenVersion === undefined && changedAfterMs(template, found.object) > 0)
     throw new Problem(
       exits.failed,
-      `template ${name} was changed at ${authorTime}, after the request was created; ${remedy}`,
+      `template ${name} was changed at ${authorTime(template)}, after the request was created; ${remedy}`,
     );
   return template;
+}
+
+const authorTime = (template: KubeObject): string => String(own(own(template.spec, 'author'), 'time'));
+
+/**
+ * How long after the creation of the request the template was last changed, milliseconds: a multiple of 1,000, because both times have whole
+ * seconds. With 0, the order of the two is unknown. NaN if a time is missing.
+ */
+export function changedAfterMs(template: KubeObject, { metadata: { creationTimestamp = '' } }: KubeObject): number {
+  return (parseTime(authorTime(template)) ?? Number.NaN) - (parseTime(creationTimestamp) ?? Number.NaN);
 }

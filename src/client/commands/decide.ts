@@ -20,7 +20,7 @@ import { outputForm } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, type State, specOf, stateOf, statusOf } from '../request-state.ts';
-import { votedTemplate } from '../voted-template.ts';
+import { changedAfterMs, versionOf, votedTemplate } from '../voted-template.ts';
 import { endedProblem } from '../wait.ts';
 import { endRequest, openSessionsText, outlivingSessions } from './one-request.ts';
 
@@ -36,7 +36,7 @@ export const approve: Command = {
   name: 'approve',
   summary: 'Approve a request, an extension, or the review of an emergency',
   details:
-    'An approval of access or of an extension counts for this request, and for one version of its template: the version of --template-version, which show prints. Default: the current version; if the template was changed after the request was created, the flag is required. A vote cannot be changed; to take back an approval, deny the request.',
+    'An approval of access or of an extension counts for this request, and for one version of its template: the version of --template-version, which show prints. Default: the current version; if the template was changed in a later second than that in which the request was created, the flag is required. A vote cannot be changed; to take back an approval, deny the request.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [
     { name: 'max', value: 'DURATION', help: 'The longest duration that you approve.' },
@@ -81,6 +81,10 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     const approves = decision === 'Approve' && about !== 'Review';
     const template = approves ? await votedTemplate(connection, found, args.text('template-version')) : undefined;
     const object = await createVote(context, connection, found, { about, decision, template });
+    if (template && args.text('template-version') === undefined && changedAfterMs(template, found.object) === 0)
+      context.io.printError(
+        `note: template ${template.metadata.name} was changed in the second in which the request was created, so it may differ from what the requester saw; you approved version ${versionOf(template)}; to read it: ${context.io.program} show ${requestWithFlags(connection, found.type, found.object.metadata.name)}\n`,
+      );
     return { object, subject: found.object, result: decidedText(found.object, about, decision) };
   });
 }

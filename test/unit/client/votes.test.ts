@@ -97,6 +97,18 @@ describe('a voter', () => {
     });
   }
 
+  it('is told if the template was changed in the second in which the request was created', async () => {
+    const note =
+      /^note: template shell was changed in the second in which the request was created, so it may differ from what the requester saw; you approved version 3\.5f2c9a1b; to read it: drawbridge show pod\/a -n payments$/m;
+    await openTemplate(created);
+    const { code, stderr } = await cluster.run(['approve', 'a']);
+    assert.equal(code, 0);
+    assert.match(stderr, note);
+    assert.equal((await cluster.run(['approve', 'a', '--template-version', '3.5f2c9a1b'])).stderr, '');
+    await openTemplate(earlier);
+    assert.equal((await cluster.run(['approve', 'a'])).stderr, '');
+  });
+
   const notFound = (kind: string) =>
     `admission webhook "x" denied the request: RequestNotFound: spec.request: ${kind} "gone" does not exist in namespace "payments"; no review is owed`;
   for (const [title, argv, owedKind, asked] of [
