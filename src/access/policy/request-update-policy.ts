@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { mutableFields } from '../../api/access/request-spec.ts';
+import { extendText, mutableFields, mutableText } from '../../api/access/request-spec.ts';
 import { quote } from '../../kit/errors.ts';
 import { copyJson, isRecord, own } from '../../kit/json-value.ts';
 import { showName } from './names.ts';
@@ -88,16 +88,19 @@ export const updateRequestPolicy: RuleBook<RequestInput> = {
   'spec-kept': {
     requirement: 'the other fields of the spec stay as they are',
     check: specIsUnchanged,
-    remedy: () => 'delete the request and create another',
+    remedy: () => 'to extend open access, use spec.extensions; for all else, create another request',
   },
 };
+
+function remedyFor(field: string): string {
+  if (field === 'revoked') return 'a revoked request stays revoked; create another request';
+  return `${mutableText}; ${field === 'duration' ? `${extendText}, or ` : ''}create another request`;
+}
 
 function specImmutable(field: string, before: unknown, now: unknown): Violation {
   return {
     code: 'SpecImmutable',
-    message:
-      `spec.${showName(field)} was ${brief(before)} and cannot become ${brief(now)}: the spec of a request is immutable; ` +
-      'delete the request and create another',
+    message: `spec.${showName(field)} was ${brief(before)} and cannot become ${brief(now)}: ${remedyFor(field)}`,
     field: `spec.${field}`,
     status: 422,
   };

@@ -82,7 +82,7 @@ export const requestCodes = {
     audience: 'requester',
     meaning:
       'The spec of a request cannot change, except that a user who can update the request may revoke the access, and the requester may claim and extend it.',
-    remedy: 'Delete the request and create a new one.',
+    remedy: 'To extend open access: `drawbridge extend`. For all else, create a new request.',
   },
   VoteDenied: {
     audience: 'requester',

@@ -123,6 +123,11 @@ export const requestSpec = {
 /** The fields of a spec that may change. Each has its own rules. */
 export const mutableFields = ['claimed', 'claimSignature', 'extensions', 'revoked', 'revokedReason'] as const;
 
+/** Which fields may change, for messages about others. */
+export const mutableText = 'only claimed, extensions, and revoked with its reason can change';
+/** How to extend open access, instead of a change of `spec.duration`. */
+export const extendText = 'to extend open access, add an entry to spec.extensions (drawbridge extend)';
+
 /**
  * Rules that forbid all changes of the spec except to revoke, claim, or extend access. They apply to the whole spec, so that they also
  * cover adding and removing optional fields. The API server evaluates them before it calls the validating webhooks, so their messages begin
@@ -134,7 +139,7 @@ export function specIsFinal(fields: Readonly<Record<string, unknown>>): CelRule[
   return [
     {
       rule: immutable.map(isUnchanged).join(' && '),
-      message: 'SpecImmutable: the spec of a request is immutable; delete the request and create another',
+      message: `SpecImmutable: ${mutableText}; ${extendText}; for all else, create another request`,
       reason: 'FieldValueForbidden',
     },
     {

@@ -195,7 +195,7 @@ describe('the CRDs on a real apiserver', () => {
       it(`cannot get ${title}`, async () => {
         const changed = { ...stored, spec: { ...stored.spec, ...change } };
         const answer = await plane.call('PUT', `${urlOf(execRequestManifest())}/final`, changed);
-        assertRefused(answer, /the spec of a request is immutable; delete the request and create another/);
+        assertRefused(answer, /SpecImmutable: only claimed, extensions, and revoked with its reason can change; /);
       });
     }
 
