@@ -1,6 +1,8 @@
+import { isIP } from 'node:net';
 import { type ReconcileRequest, reconcilePath } from '../../api/inventory/contract/request.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe, quote } from '../../kit/errors.ts';
+import { own } from '../../kit/json-value.ts';
 import { JsonError, parseJson } from '../../kit/safe-json.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { CallError, type JsonAnswer, JsonCaller, type JsonRequest } from '../../kube/json-call.ts';
@@ -151,7 +153,7 @@ export class HttpComponentClient implements ComponentClient {
 
 /** The reply for a call without a complete answer. */
 function replyTo({ failure, timedOut, why: detail, cause }: CallError, url: URL): Reply {
-  const why = timedOut ? detail : (connectionProblem(cause) ?? oneLine(detail));
+  const why = timedOut ? detail : (connectionProblem(cause, url) ?? oneLine(detail));
   if (failure === 'unsent') return { kind: 'notAccepted', code: 'Unreachable', message: why };
   if (timedOut) {
     const remedy = 'for longer work, answer 202 and report later, or increase timeoutSeconds of the registration';
@@ -202,8 +204,14 @@ const connectionProblems: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: connectionClosed,
 };
 
-function connectionProblem(cause: unknown): string | undefined {
+function connectionProblem(cause: unknown, { hostname }: URL): string | undefined {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    const host = hostname.replace(/^\[|\]$/g, '');
+    const names = oneLine(String(own(own(cause, 'cert'), 'subjectaltname') ?? 'no host')).slice(0, 256);
+    const name = `${isIP(host) ? 'IP' : 'DNS'}:${host}`;
+    return `the certificate of the endpoint is for ${names}, not for ${host}; issue it with the subject alternative name ${name}`;
+  }
   return Object.hasOwn(connectionProblems, code) ? connectionProblems[code] : undefined;
 }
 

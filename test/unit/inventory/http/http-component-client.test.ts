@@ -301,8 +301,7 @@ describe('the HTTP client of components', () => {
     const trusted = newSignedPair(['localhost', '127.0.0.1'], Date.now());
     const other = newSignedPair(['localhost', '127.0.0.1'], Date.now());
 
-    async function serveTls(): Promise<string> {
-      const { cert, key } = trusted.pair;
+    async function serveTls({ cert, key } = trusted.pair): Promise<string> {
       const server = createHttps({ cert, key }, (_request, response) => response.end('{"outcome":"Done"}'));
       server.on('connection', (socket: Socket) => sockets.add(socket));
       servers.push(server);
@@ -342,6 +341,18 @@ describe('the HTTP client of components', () => {
         const reply = await call(await serveTls(), { caBundle });
         const message =
           'no CA of spec.caBundle signed the certificate of the endpoint; set spec.caBundle to the CA that signed it';
+        assert.deepEqual(reply, { kind: 'notAccepted', code: 'Unreachable', message });
+      });
+    }
+
+    for (const [valid, host, type] of [
+      ['localhost', '127.0.0.1', 'IP'],
+      ['other', 'localhost', 'DNS'],
+    ] as const) {
+      it(`names the ${type} host that the certificate of an endpoint lacks, and those that it has`, async () => {
+        const { pair, authority } = newSignedPair([valid], Date.now());
+        const reply = await call((await serveTls(pair)).replace('127.0.0.1', host), { caBundle: authority });
+        const message = `the certificate of the endpoint is for DNS:${valid}, not for ${host}; issue it with the subject alternative name ${type}:${host}`;
         assert.deepEqual(reply, { kind: 'notAccepted', code: 'Unreachable', message });
       });
     }
