@@ -40,7 +40,7 @@ export const findRequest = (connection: ClusterConnection, text: string): Promis
   findExisting(connection, text, requestResource, 'request', ({ namespace, program, quotedFlags }, name) => {
     const where = ['-n', namespace, ...quotedFlags].join(' ');
     const events = `kubectl get events ${where} --field-selector involvedObject.name=${name}`;
-    return `if it has ended, its Events say why: ${events}; to list requests: ${program} list -n ${namespace}`;
+    return `if it has ended, its Events say why: ${events}; to list requests: ${program} list ${where}`;
   });
 
 /** Finds a template. Arguments and errors are those of `findRequest`. */
@@ -50,7 +50,8 @@ export const findTemplate = (connection: ClusterConnection, text: string): Promi
     text,
     templateResource,
     'template',
-    ({ namespace, program }) => `to list templates: ${program} templates -n ${namespace}`,
+    ({ namespace, program, quotedFlags }) =>
+      `to list templates: ${program} templates ${['-n', namespace, ...quotedFlags].join(' ')}`,
   );
 
 /**

@@ -190,5 +190,5 @@ const notReady: Refusal = {
   status: 503,
   code: 'GatewayNotReady',
   message:
-    'the gateway has not read the grants or their keys, or lost contact with the API server for over a minute; try again in a few seconds',
+    'the gateway has not read the grants or their keys, or lost contact with the API server for over a minute; try again in a few seconds, or tell an administrator: /readyz of the gateway names the cause',
 };

@@ -77,9 +77,7 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
   if (crds.length === 0) {
     if (policy !== 'Orphan' && !drainSyncersRunning) return waiting('waiting for the syncers to start');
     return remaining > 0
-      ? waiting(
-          `waiting for the provider to delete the copies of ${count(remaining)}${orOrphan(remaining, binding.name)}`,
-        )
+      ? waiting(`waiting for the deletion of the copies of ${count(remaining)}${orOrphan(remaining, binding.name)}`)
       : { kind: 'finish' };
   }
   if (policy === undefined) {
@@ -112,7 +110,7 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
   }
   const objects =
     remaining > 0
-      ? `; the provider must delete the copies of ${count(remaining)}${orOrphan(remaining, binding.name)}`
+      ? `; that waits for the deletion of the copies of ${count(remaining)}${orOrphan(remaining, binding.name)}`
       : '';
   return { ...step, message: `waiting for CustomResourceDefinitions to be deleted: ${namesOf(crds)}${objects}` };
 }

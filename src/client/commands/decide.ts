@@ -77,7 +77,10 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     if (about !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
     const { state } = stateOf(found.object);
     if (decision === 'Approve' && args.text('about') === undefined && isOpen(state) && !awaitedDecision(found.object))
-      throw new Problem(exits.denied, `${found.object.metadata.name} waits for no approval: its state is ${state}`);
+      throw new Problem(
+        exits.denied,
+        `${found.object.metadata.name} waits for no approval: its state is ${state}; to see it: ${context.io.program} get ${requestWithFlags(connection, found.type, found.object.metadata.name)}`,
+      );
     const approves = decision === 'Approve' && about !== 'Review';
     const template = approves ? await votedTemplate(connection, found, args.text('template-version')) : undefined;
     const object = await createVote(context, connection, found, { about, decision, template });

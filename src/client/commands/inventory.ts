@@ -141,7 +141,7 @@ export const inventoryWhy: Command = {
     if (!entry)
       throw new Problem(
         exits.failed,
-        `no entry ${name} in namespace ${namespace}; list entries with: ${io.program} inventory status -n ${namespace}`,
+        `no entry ${name} in namespace ${namespace}; list entries with: ${io.program} inventory status ${['-n', namespace, ...connection.quotedFlags].join(' ')}`,
       );
     const { items } = await cluster.client.list(reconcileRunKind.resource, { namespace });
     const runs = new Map(

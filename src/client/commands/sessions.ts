@@ -93,7 +93,7 @@ export const sessionsTail: Command = {
       await play(chunks, { ...playOptions(context), speed: undefined });
     } catch (error) {
       if (!(error instanceof TransportError)) throw error;
-      const again = `${connection.program} sessions tail ${name} -n ${connection.namespace}`;
+      const again = `${connection.program} sessions tail ${[name, '-n', connection.namespace, ...connection.quotedFlags].join(' ')}`;
       throw new Problem(
         exits.failed,
         `lost the view: ${error.why}; the session may still be open; watch it again: ${again}`,

@@ -33,7 +33,7 @@ export const use: Command = {
     const { pod, endsMs } = stateOf(request);
     const server = gatewayUrl(request, connection);
     if (server === undefined) {
-      const direct = `kubectl -n ${namespace} get pod ${pod}`;
+      const direct = ['kubectl', '-n', namespace, 'get', 'pod', pod, ...connection.quotedFlags].join(' ');
       throw new Problem(exits.failed, `${name} lets you call the API server directly, without a context: ${direct}`);
     }
     // The names become parts of a file path.

@@ -96,7 +96,10 @@ describe('after a mistake, the client prints what to type instead', () => {
   it('a vote on open access', async () => {
     const { metadata } = JSON.parse(await client.ok(stage.alice, 'request', 'exec', 'payments-exec', '-o', 'json'));
     const text = await fails(client.admin, 3, 'approve', metadata.name);
-    assert.equal(text, `drawbridge: ${metadata.name} waits for no approval: its state is Ready\n`);
+    assert.match(
+      text,
+      /^drawbridge: \S+ waits for no approval: its state is Ready; to see it: drawbridge get exec\/\S+ -n \S+/,
+    );
     await client.ok(stage.alice, 'drop', metadata.name);
     const row = new RegExp(`^${metadata.name} .* Ended `, 'm');
     const isShown = async (): Promise<boolean> => row.test(await client.ok(stage.alice, 'list'));

@@ -63,7 +63,7 @@ describe('the plan of an unbind', () => {
       'counts the remaining objects',
       { remaining: 3 },
       { kind: 'delete', release: [], blocked: false },
-      /; the provider must delete the copies of 3 objects; to leave the copies there: kubectl annotate apiservicebinding \S+ --overwrite \S+=Orphan$/,
+      /; that waits for the deletion of the copies of 3 objects; to leave the copies there: kubectl annotate apiservicebinding \S+ --overwrite \S+=Orphan$/,
     ],
     [
       'waits for the provider',

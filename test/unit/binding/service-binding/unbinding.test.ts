@@ -113,14 +113,11 @@ describe('the unbinding', () => {
       await stage.look();
       assert.match(
         stage.said()['Connected']?.message ?? '',
-        /waiting for the provider to delete the copies of objects \(not counted yet\)/,
+        /waiting for the deletion of the copies of objects \(not counted yet\)/,
       );
       held = 2;
       await stage.look();
-      assert.match(
-        stage.said()['Connected']?.message ?? '',
-        /waiting for the provider to delete the copies of 2 objects/,
-      );
+      assert.match(stage.said()['Connected']?.message ?? '', /waiting for the deletion of the copies of 2 objects/);
       held = 0;
       await stage.look();
       assert.equal(stage.binding(), undefined);
