@@ -25,7 +25,7 @@ export const requestConditionTexts: Readonly<Record<RequestCondition, string>> =
     '`NotFound`: the namespace has no such template. `TemplateNotReady`: a condition of the template other than `AccessPlanValid` is False. Final.',
   AccessDurationsValid: '`NotAcceptable`: the duration is malformed or too short. Final.',
   AccessStillValid:
-    'What ended the request, for example `Expired`, `Revoked`, or `TargetPodGone`; the message has the time. `Timeout`: the requested time passed before the server could open access. `Denied`: access was denied while it opened; another condition has the code. Final.',
+    'What ended the request, for example `Expired`, `Revoked`, or `TargetPodGone`; the message has the time. `Timeout`: the granted time passed before the server could open access. `Denied`: access was denied while it opened; another condition has the code. Final.',
   AccessResourcesCreated:
     'Any [code](codes.md): the server could not open access. Final. True with `AccessEnded`: access has ended, and the server deleted the objects.',
   AccessResourcesReady:

@@ -53,7 +53,7 @@ export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateM
   metrics.collected(
     {
       name: 'drawbridge_drift_objects',
-      help: 'Objects of grants that do not match the requests. orphaned: the request of the object does not exist, and the object is not being deleted or still gives access. missing: a request lists an object that was deleted or replaced, or a Role or RoleBinding whose label, plan hash, or owner was changed. If it stays above 0 for minutes, another client changes these objects.',
+      help: 'Objects of grants that do not match the requests. orphaned: the request of the object does not exist, and the object is not being deleted or still gives access. missing: a request lists an object that was deleted or replaced, or a Role or RoleBinding whose label or owner was changed, or whose plan hash was removed. If it stays above 0 for minutes, another client changes these objects.',
       labels: ['kind', 'drift'],
     },
     (set) => {

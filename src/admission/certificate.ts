@@ -7,7 +7,7 @@ import { CodedError, describe } from '../kit/errors.ts';
 import { expiryProblem, type KeyPair, readKeyPair } from '../kit/key-pair.ts';
 import type { Log } from '../observe/log.ts';
 
-/** The certificate and key that the webhook port presents. */
+/** The certificate and key that an HTTPS server presents: that of the webhooks, of the gateway, or of the inventory's callbacks. */
 export interface ServingCertificate {
   readonly current: KeyPair;
   /**

@@ -190,7 +190,7 @@ function missingRemedy(parent: unknown, path: readonly string[], depth: number, 
     case 'test':
       return 'omit the operation, or correct the path';
     default:
-      return 'correct from';
+      return 'correct the field from';
   }
 }
 

@@ -113,9 +113,11 @@ function defaultContainer(template: PodTemplate, configured: unknown): ResolvedC
   const container = containers.find((candidate) => own(candidate, 'name') === name);
   if (container) return { container };
   const names = containers.map((candidate) => String(own(candidate, 'name'))).join(', ');
-  const source = byConfig ? `${CONFIG}.defaultContainerName` : `the annotation ${DEFAULT_CONTAINER} of the workload`;
-  const message = `${source} names the container ${quote(name)}; the pod template has ${quote(names, 256)}: name one of these`;
-  return { violation: { code: 'ContainerNotFound', message, field: `${CONFIG}.defaultContainerName`, status: 422 } };
+  const field = `${CONFIG}.defaultContainerName`;
+  const source = byConfig ? field : `the annotation ${DEFAULT_CONTAINER} of the workload`;
+  const remedy = byConfig ? 'name one of these' : `name one of these in ${field}`;
+  const message = `${source} names the container ${quote(name)}; the pod template has ${quote(names, 256)}: ${remedy}`;
+  return { violation: { code: 'ContainerNotFound', message, field, status: 422 } };
 }
 
 /** Adds entries to the map at `field`. Creates the map if it is absent, and replaces a value that is not a map. */

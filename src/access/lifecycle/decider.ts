@@ -69,7 +69,7 @@ const noRequester = { username: '', uid: '', groups: [] };
 
 const tooLate: Violation = {
   code: 'TooLate',
-  message: 'the requested time passed before access could be opened; create a new request',
+  message: 'the granted time passed before access could open; create a new request',
   status: 422,
 };
 

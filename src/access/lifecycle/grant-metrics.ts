@@ -44,7 +44,7 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   });
   const emergencies = metrics.counter({
     name: 'drawbridge_emergencies_total',
-    help: 'Emergency access that opened without approvals.',
+    help: 'Grants of emergency access, which needs no approvals.',
     labels: ['kind'],
   });
   const oz = ozMetrics(metrics);
@@ -111,7 +111,7 @@ function ozMetrics(metrics: Metrics) {
     }),
     terminated: metrics.counter({
       name: 'oz_access_request_terminated_total',
-      help: 'Requests that ended, by reason: expired, duration_invalid, or a code.',
+      help: 'Requests that the leader denied after admission, and grants that ended, by reason: expired, duration_invalid, the code of another denial, or another ending.',
       labels: [...labels, 'reason'],
     }),
     conditionErrors: metrics.counter({

@@ -12,7 +12,7 @@ import { type AccessConditionUpdate, allTrue, isSummary, type Summary, summarize
 import type { RequestView } from '../stores/access-views.ts';
 import { outcomeOf } from './ending.ts';
 
-/** The reason of `AccessStillValid` if the requested time passes before access opens, as in Oz. */
+/** The reason of `AccessStillValid` if the granted time passes before access opens, as in Oz. */
 const tooLateReason = 'Timeout';
 
 /** Condition type and reason by denial code. `AccessResourcesCreated` shows all other codes. */

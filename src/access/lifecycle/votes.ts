@@ -305,7 +305,7 @@ function maxOf(max: string | undefined): number | undefined {
 const unsigned: Violation = {
   code: 'StampInvalid',
   message:
-    'the webhook of drawbridge did not sign this vote for this request when it was created; vote again; if the new vote is ignored too, ask an administrator to apply the webhook configurations, and to synchronize the clocks of the API server and of drawbridge',
+    'the webhook of drawbridge did not sign this vote for this request when it was created; it never counts, and its voter cannot repeat it; ask another approver to vote, or the requester to create a new request; if those votes are ignored too, ask an administrator to apply the webhook configurations, and to synchronize the clocks of the API server and of drawbridge',
   field: 'spec.voter',
   status: 403,
 };

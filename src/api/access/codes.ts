@@ -27,7 +27,7 @@ export const requestCodes = {
     meaning:
       'The signature of a request, vote, or extension does not match: another client wrote, copied, or changed it, or the server no longer has its key. For a vote, also: it was signed more than 10 s before, or 2 s after, its creation.',
     remedy:
-      'Find out which client wrote it. Create a new request, vote, or extension. If a new vote is ignored too, synchronize the clocks.',
+      'Find out which client wrote it. Create a new request or extension. A voter cannot repeat a vote: another approver votes, or the requester creates a new request. If those votes are ignored too, synchronize the clocks.',
   },
   StampExpired: {
     audience: 'operator',
@@ -198,7 +198,7 @@ export const requestCodes = {
   },
   TooLate: {
     audience: 'requester',
-    meaning: 'The requested time passed before the server could open access.',
+    meaning: 'The granted time passed before the server could open access.',
     remedy: 'Create a new request. An operator finds the cause of the delay in the log.',
   },
   PlanChanged: {

@@ -86,7 +86,7 @@ describe('JSON patch', () => {
     [
       'nothing to move',
       { op: 'move', from: '/spec/volumes', path: '/spec/x' },
-      /nothing at "\/spec\/volumes"; correct from$/,
+      /nothing at "\/spec\/volumes"; correct the field from$/,
     ],
     [
       'an annotation of a pod without annotations',

@@ -161,7 +161,7 @@ describe('pod template mutation', () => {
       'an annotation that names no container',
       {},
       { ...source, metadata: { annotations: { 'kubectl.kubernetes.io/default-container': 'x' } } },
-      /ContainerNotFound: the annotation .* "x"/,
+      /ContainerNotFound: the annotation .* "x"; .*: name one of these in spec\.controllerTargetMutationConfig\.defaultContainerName/,
     ],
     ['a template without spec', {}, { metadata: {} }, /InvalidPodTemplate: the pod template has no spec/],
     ['no template', undefined, null, /InvalidPodTemplate/],
