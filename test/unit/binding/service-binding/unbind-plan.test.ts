@@ -45,7 +45,7 @@ describe('the plan of an unbind', () => {
       'waits for the remaining objects',
       { crds: [], remaining: 1 },
       { kind: 'wait', blocked: false },
-      /delete the copies of 1 object; to leave the copies there: kubectl annotate apiservicebinding \S+ --overwrite \S+=Orphan$/,
+      /deletion of the copies of 1 object; to leave the copies there: kubectl annotate apiservicebinding \S+ --overwrite \S+=Orphan$/,
     ],
     [
       'waits for the syncers that list copies',
