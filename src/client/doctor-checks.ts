@@ -15,6 +15,9 @@ import { ApiError } from '../kube/errors.ts';
 import { type Check, type CheckResult, fault, ok } from './check.ts';
 import { bypassChecks } from './doctor-bypasses.ts';
 
+/** The label that the API server sets on each Namespace: its name. */
+const namespaceLabel = 'kubernetes.io/metadata.name';
+
 const requests = accesses.map(({ request }) => request.resource.plural);
 
 const kinds: Check = {
@@ -117,7 +120,9 @@ const reachable: Check = {
   name: 'webhooks answer',
   async run({ cluster, namespace }) {
     const { resource } = accesses[0].request;
-    const metadata = { name: 'drawbridge-doctor', namespace };
+    const name = `drawbridge-${resource.plural}`;
+    const configuration = await findObject(cluster.client, validatingWebhookConfigurations, { name }, {});
+    const metadata = { name: 'drawbridge-doctor', namespace: selectedNamespace(configuration) ?? namespace };
     const probe = {
       apiVersion: apiVersionOf(resource),
       kind: resource.kind,
@@ -146,6 +151,18 @@ const reachable: Check = {
     }
   },
 };
+
+/** The first namespace that the chart value `namespaces` lists; undefined if it lists none, so that the webhooks serve all namespaces. */
+function selectedNamespace(configuration: KubeObject | undefined): string | undefined {
+  const [webhook] = listIn(configuration, 'webhooks');
+  const expressions = listIn(own(webhook, 'namespaceSelector'), 'matchExpressions');
+  return strings(
+    own(
+      expressions.find((expression) => own(expression, 'key') === namespaceLabel),
+      'values',
+    ),
+  )[0];
+}
 
 /**
  * The admission policies of the access feature that are always installed. This excludes `drawbridge-webhooks`, which exists only with

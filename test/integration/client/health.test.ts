@@ -67,6 +67,31 @@ describe('drawbridge tells administrators', () => {
     assert.doesNotMatch((await client.run(client.admin, ...doctor)).stdout, /mallory/);
   });
 
+  it('that the webhooks answer, if they serve only the namespaces that the chart value names', async () => {
+    const names = ['mutatingwebhookconfiguration', 'validatingwebhookconfiguration'].map(
+      (kind) => `${kind}/drawbridge-podaccessrequests`,
+    );
+    const select = async (selector: object): Promise<void> => {
+      for (const name of names) {
+        const { stdout } = await stage.plane.kubectl(['get', name, '-o', 'json']);
+        const configuration = JSON.parse(stdout);
+        for (const webhook of configuration.webhooks) webhook.namespaceSelector = selector;
+        await stage.plane.kubectl(['replace', '-f', '-'], { input: JSON.stringify(configuration) });
+      }
+    };
+    const here = { key: 'kubernetes.io/metadata.name', operator: 'In', values: [stage.namespace] };
+    await select({ matchExpressions: [here] });
+    try {
+      await until(
+        'the API server to apply the selector',
+        async () => /^webhooks answer +ok +/m.test((await client.run(client.admin, ...doctor)).stdout),
+        { timeoutMs: 30_000 },
+      );
+    } finally {
+      await select({});
+    }
+  });
+
   it('what it could not check, and which permission is missing', async () => {
     const { code, stdout } = await client.run(stage.alice, ...doctor);
     assert.equal(code, 1);
