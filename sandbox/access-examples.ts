@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { approverRole } from './installation.ts';
+import { userRoles } from './installation.ts';
 import type { PlaneClient } from './plane-client.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -25,7 +25,8 @@ export interface People {
 export async function applyAccessExamples(plane: PlaneClient): Promise<People> {
   for (const file of accessExamples) await plane.kubectl(['apply', '-f', `${root}${file}`]);
   await plane.kubectl(['rollout', 'status', '-n', namespace, 'deployment/payments', '--timeout=60s']);
-  await plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify(await approverRole(plane)) });
+  const roles = { apiVersion: 'v1', kind: 'List', items: await userRoles(plane) };
+  await plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify(roles) });
   await plane.kubectl(['apply', '-f', '-'], { input: permissions });
   const ready = ['--for=jsonpath={.status.ready}=true', '--timeout=30s'];
   await plane.kubectl(['wait', '-n', namespace, 'podaccesstemplates,execaccesstemplates', '--all', ...ready]);

@@ -57,18 +57,26 @@ export async function install(
 const rightsOfTheChart = (plane: PlaneClient): Promise<Manifest[]> =>
   chartManifests(plane, 'rbac.yaml', 'policies.yaml', 'vote-policies.yaml');
 
-/** The chart's ClusterRole for approvers, as users get it. `install` does not apply it. */
-export async function approverRole(plane: PlaneClient): Promise<Manifest> {
-  const name = 'drawbridge-approver';
-  const found = (await chartManifests(plane, 'aggregated-roles.yaml')).find(({ metadata }) => metadata.name === name);
-  if (!found) throw new Error(`templates/aggregated-roles.yaml of the chart has no ClusterRole ${name}`);
-  return found;
+/**
+ * The chart's ClusterRoles for people, as users get them with all features, so that the ones that messages name exist. `install` does not
+ * apply them.
+ */
+export async function userRoles(plane: Pick<PlaneClient, 'binaries' | 'directory'>): Promise<Manifest[]> {
+  const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
+  const values = { features: { inventory: true, gateway: true }, inventory: { namespaces: ['fleet'] } };
+  const files = ['aggregated-roles.yaml', 'inventory.yaml'];
+  const manifests = await helm.template(namespace, values, ...showOnly(files));
+  return manifests.filter(({ kind, metadata }) => kind === 'ClusterRole' && forPeople.test(metadata.name));
 }
+
+const forPeople = /^drawbridge-(requester|viewer|approver|session-auditor|inventory-viewer)$/;
 
 function chartManifests(plane: PlaneClient, ...files: readonly string[]): Promise<Manifest[]> {
   const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
-  return helm.template(namespace, {}, ...files.flatMap((file) => ['--show-only', `templates/${file}`]));
+  return helm.template(namespace, {}, ...showOnly(files));
 }
+
+const showOnly = (files: readonly string[]): string[] => files.flatMap((file) => ['--show-only', `templates/${file}`]);
 
 const systemNamespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };
 
