@@ -86,7 +86,7 @@ export const runIdOf = (entryUid: string, component: string, seq: number): strin
 
 /** Name of the ServiceAccount of a component for one entry: `inventory-UID.COMPONENT`. */
 export const accountName = (entryUid: string, component: string): string => `${accountPrefix}${entryUid}.${component}`;
-/** Name prefix of the ServiceAccounts of components. The server gives it to no other ServiceAccount. */
+/** Name prefix of the ServiceAccounts of components. Besides these, only the account with which the server proves write authorization has it. */
 export const accountPrefix = 'inventory-';
 
 /** ServiceAccount, in the namespace of the leader election Lease, whose tokens authenticate calls to components. */

@@ -88,7 +88,7 @@ const timeoutBounds = { minMs: 1_000, maxMs: 20_000 };
 /**
  * Connects to the cluster of a kubeconfig while `work` runs. Aborts the signal of `work` with CodedError `ClusterAway` after 70 % of the
  * time until the deadline of the call, but within 1 to 20 s, so that the component can usually still answer. Rejects as `work` does, and as
- * `inlineCredentials` does for an invalid kubeconfig.
+ * `inlineCredentials` does for an invalid kubeconfig. The message of `NotOurs` then names the managed cluster.
  */
 export async function withCluster<T>(
   { connect, clock }: Pick<ComponentsDeps, 'connect' | 'clock'>,
@@ -107,6 +107,9 @@ export async function withCluster<T>(
   });
   try {
     return await work(cluster.client, aborter.signal);
+  } catch (error) {
+    if (!(error instanceof CodedError && error.code === 'NotOurs')) throw error;
+    throw new CodedError(error.code, `in the managed cluster, ${error.message}`);
   } finally {
     cancel();
     run.signal.removeEventListener('abort', onAbort);

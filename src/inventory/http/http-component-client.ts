@@ -154,7 +154,8 @@ export class HttpComponentClient implements ComponentClient {
 /** The reply for a call without a complete answer. */
 function replyTo({ failure, timedOut, why: detail, cause }: CallError, url: URL): Reply {
   const why = timedOut ? detail : (connectionProblem(cause, url) ?? oneLine(detail));
-  if (failure === 'unsent') return { kind: 'notAccepted', code: 'Unreachable', message: why };
+  if (failure === 'unsent')
+    return { kind: 'notAccepted', code: 'Unreachable', message: why === connectionClosed ? closedUnsent : why };
   if (timedOut) {
     const remedy = 'for longer work, answer 202 and report later, or increase timeoutSeconds of the registration';
     return { kind: 'failed', code: 'Timeout', message: `${why}; ${remedy}` };
@@ -175,6 +176,9 @@ const orTls = ({ protocol }: URL): string =>
   protocol === 'http:' ? '; if it serves HTTPS, start endpoint.url with https' : '';
 
 const connectionClosed = 'the connection closed before the whole answer arrived';
+/** The same before the call was sent, such as by a load balancer without a backend. */
+const closedUnsent =
+  'the endpoint closed the connection before the server sent the call; check that it serves HTTPS, and the log of the component';
 
 /** Errors of Node.js and OpenSSL by code, in words. */
 const connectionProblems: Readonly<Record<string, string>> = {

@@ -10,7 +10,7 @@ interface LimitsDeps {
   readonly registrations: RegistrationLister;
   /** Whether write authorization is proved. Until then, no key is admitted. */
   readonly authorizationProved: () => boolean;
-  /** Whether runs of the entry may start: it has its finalizer and its first access objects, or it is being deleted. */
+  /** `EntryReconciler.isPrepared`: whether runs of the entry may start. */
   readonly isPrepared: (entryUid: string) => boolean;
   /** Whether the circuit breaker admits a call to the component now. If the breaker is open, it counts an admitted call as its probe. */
   readonly breakerAdmits: (component: string) => boolean;

@@ -250,6 +250,15 @@ describe('components of a managed cluster', () => {
     }
   });
 
+  it('say that an object of another owner is in the managed cluster', async () => {
+    const world = await whole();
+    instance(world, 'orders');
+    world.managed.put(deployments, { apiVersion: 'apps/v1', kind: 'Deployment', metadata: proxy, spec: {} });
+    const { outcome, message } = await world.run('connectivity-proxy');
+    assert.equal(outcome, 'Retry');
+    assert.match(message ?? '', /in the managed cluster, deployments .+ does not belong to this entry; delete it, /);
+  });
+
   it('restore a removed proxy', async () => {
     const world = await whole();
     instance(world, 'orders');

@@ -364,6 +364,19 @@ describe('the HTTP client of components', () => {
       assert.deepEqual(reply, { kind: 'failed', code: 'Cut', message });
     });
 
+    it('says that an endpoint closed the connection before the call was sent', async () => {
+      const server = createServer((socket) => {
+        socket.on('error', () => undefined);
+        socket.once('data', () => socket.end());
+      });
+      servers.push(server);
+      await listen(server, '127.0.0.1', 0);
+      const reply = await call(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+      const message =
+        'the endpoint closed the connection before the server sent the call; check that it serves HTTPS, and the log of the component';
+      assert.deepEqual(reply, { kind: 'notAccepted', code: 'Unreachable', message });
+    });
+
     it('says that an endpoint does not speak TLS', async () => {
       const server = createServer((socket) => {
         sockets.add(socket);
