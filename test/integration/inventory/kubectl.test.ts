@@ -131,7 +131,9 @@ describe('kubectl and the inventory', function () {
     await stage.entry('one');
     const message = () => column('MESSAGE', 'clusterinventories', '-o', 'wide');
     const becomes = (expected: string) => stage.until(expected, async () => (await message()) === expected);
-    await becomes('network: Failed: no such region');
+    await becomes(
+      'network: Failed: no such region; annotate the entry with force.inventory.drawbridge.dev/network=NEW-VALUE to repeat the run',
+    );
     await stage.patch('one', { spec: { suspend: true } });
     await becomes(
       'suspended by spec.suspend: set it to false to resume; network: last outcome: Failed: no such region',

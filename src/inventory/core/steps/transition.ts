@@ -155,8 +155,9 @@ function statusOf(
         return statusWith('Progressing', { reason: outdatedReason });
       case 'NotReady':
       case 'Progressing':
-      case 'Failed':
         return statusWith(last.outcome, last);
+      case 'Failed':
+        return statusWith('Failed', withRemedy(last, `${repeatHint(record?.component ?? '')} to repeat the run`));
       case 'Retry':
         return statusWith('Retrying', last);
       default:
@@ -240,14 +241,21 @@ function teardownDetail({ component, seq, lastOutcome: last }: RunRecord): Statu
   if (last?.seq !== seq) return noDetail;
   const reason = last.reason ?? last.outcome;
   const remedy = teardownRemedy(last, component);
-  if (remedy === undefined) return { ...last, reason };
-  return { ...last, reason, message: last.message ? `${last.message}; ${remedy}` : remedy };
+  return remedy === undefined ? { ...last, reason } : { ...withRemedy(last, remedy), reason };
 }
+
+const withRemedy = (last: LastOutcome, remedy: string): LastOutcome => ({
+  ...last,
+  message: last.message ? `${last.message}; ${remedy}` : remedy,
+});
+
+/** How a user repeats a Failed run. */
+const repeatHint = (component: string): string => `annotate the entry with ${forceAnnotation(component)}=NEW-VALUE`;
 
 /** What a user can do about a teardown that failed; undefined if the component itself waits or retries. */
 function teardownRemedy({ outcome, reason }: LastOutcome, component: string): string | undefined {
   if (outcome === 'Failed')
-    return `annotate the entry with ${forceAnnotation(component)}=NEW-VALUE to repeat the teardown, or with ${abandonAnnotation(component)}=REASON to finish without it`;
+    return `${repeatHint(component)} to repeat the teardown, or with ${abandonAnnotation(component)}=REASON to finish without it`;
   return outcome === 'Retry' && reason !== undefined ? abandonHint(component) : undefined;
 }
 

@@ -342,6 +342,19 @@ describe('a running key', () => {
     assert.equal(stage.trigger('Forced').state.phase, 'queued');
   });
 
+  for (const [what, outcome, found] of [
+    ['a message', { outcome: 'Failed', message: 'no such region' }, 'no such region; '],
+    ['no message', { outcome: 'Failed' }, ''],
+  ] as const) {
+    it(`says how to repeat a Failed run with ${what}`, () => {
+      const { status } = new StepStage().running().outcome(outcome).effect('reportStatus');
+      assert.equal(
+        status.message,
+        `${found}annotate the entry with force.inventory.drawbridge.dev/network=NEW-VALUE to repeat the run`,
+      );
+    });
+  }
+
   it('runs immediately after Failed if the inputs change', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Failed' }).later(500).see({ digest: 'b' });
     assert.equal(stage.trigger('ConfigChanged').state.phase, 'queued');

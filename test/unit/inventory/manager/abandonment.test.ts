@@ -120,12 +120,13 @@ describe('an abandon annotation without a recorded user, on an entry that is not
     const { ref } = inventory.create({ name: 'one', annotations: abandon });
     await clock.advance(1000);
     const message = () => inventory.entry(ref)?.components[0]?.message;
-    assert.equal(message(), `${notice}; no quota`);
+    const expected = `${notice}; no quota; annotate the entry with force.inventory.drawbridge.dev/network=NEW-VALUE to repeat the run`;
+    assert.equal(message(), expected);
     registrations.remove('network');
     await clock.advance(3000);
     registrations.put({ name: 'network' });
     await clock.advance(3000);
-    assert.equal(message(), `${notice}; no quota`);
+    assert.equal(message(), expected);
     await manager.stop();
   });
 });
