@@ -32,6 +32,8 @@ import { unlessForbidden } from './voted-template.ts';
 interface DetailsOptions {
   /** How users call the client. Default: `drawbridge`. */
   readonly program?: string;
+  /** The connection flags of commands, each quoted for a shell. Default: none. */
+  readonly flags?: readonly string[];
   /** The template of the request; absent if it does not exist, or the user may not read it. */
   readonly template?: KubeObject | undefined;
   /** The result of `askedPodText`. Default: empty. */
@@ -44,7 +46,7 @@ interface DetailsOptions {
 export function detailsOf(
   request: KubeObject,
   nowMs: number,
-  { program = 'drawbridge', template, askedPod = '', votes = new Map() }: DetailsOptions = {},
+  { program = 'drawbridge', flags = [], template, askedPod = '', votes = new Map() }: DetailsOptions = {},
 ): string {
   const [spec, status] = [specOf(request), statusOf(request)];
   const { state, why, code, endsMs, pod } = stateOf(request);
@@ -75,7 +77,7 @@ export function detailsOf(
           ? why || (state === 'Ready' ? commandNote(request) : '')
           : '',
     ],
-    ['To do', isDenied ? remedyOf(code) : nextStep(request, state, times, program)],
+    ['To do', isDenied ? remedyOf(code) : nextStep(request, state, times, { program, flags })],
     // The votes about extensions are on the lines of the extensions.
     status.approval?.state.startsWith('Review')
       ? ['Review', reviewLines(request, timeText)]
@@ -117,10 +119,17 @@ export async function askedPodText({ cluster }: ClusterConnection, request: Kube
 }
 
 /** What the requester must do to begin access; empty if nothing. `times`: the result of `claimTimes`. */
-function nextStep(request: KubeObject, state: State, times: string | undefined, program: string): string {
+function nextStep(
+  request: KubeObject,
+  state: State,
+  times: string | undefined,
+  { program, flags }: Required<Pick<DetailsOptions, 'program' | 'flags'>>,
+): string {
   if (state !== 'Claimable' && times === undefined) return '';
   const { name, namespace } = request.metadata;
-  const target = `${typeOf(request)}/${name}${namespace === undefined ? '' : ` -n ${namespace}`}`;
+  const target = [`${typeOf(request)}/${name}`, ...(namespace === undefined ? [] : ['-n', namespace]), ...flags].join(
+    ' ',
+  );
   return `begin access${times === undefined ? '' : ` ${times}`} with: ${program} start ${target}`;
 }
 

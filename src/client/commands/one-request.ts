@@ -51,7 +51,9 @@ export const get: Command = {
       askedPodText(connection, object),
       extensionVotes(connection, object),
     ]);
-    io.print(detailsOf(object, clock.now(), { program: io.program, template, askedPod, votes }));
+    io.print(
+      detailsOf(object, clock.now(), { program: io.program, flags: connection.quotedFlags, template, askedPod, votes }),
+    );
     return exits.done;
   },
 };
@@ -71,7 +73,7 @@ export const watch: Command = {
     const form = outputForm(args);
     const timeoutMs = args.durationMs('timeout');
     const connection = await context.connect();
-    printAccess(context, form, await waitUntilReady(context, connection, name, timeoutMs));
+    printAccess(context, connection, form, await waitUntilReady(context, connection, name, timeoutMs));
     return exits.done;
   },
 };
@@ -191,7 +193,7 @@ export const start: Command = {
       throw startProblem(error, found.object, context.io.program, target);
     });
     const claimed = { ...found, object };
-    printAccess(context, form, await waitFor(context, connection, claimed, { timeoutMs, done: ifReady }));
+    printAccess(context, connection, form, await waitFor(context, connection, claimed, { timeoutMs, done: ifReady }));
     return exits.done;
   },
 };

@@ -127,7 +127,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     io.printError(`${openText(ready, clock.now())}\n`);
     return kubectlExec(context, connection, ready, args.rest);
   }
-  printAccess(context, form, ready);
+  printAccess(context, connection, form, ready);
   return exits.done;
 }
 
@@ -219,14 +219,18 @@ async function createProblem(
  * Prints the end of access to standard error. Prints to standard output the command that uses the access or, with `-o json` or `-o yaml`,
  * the object. If the server could not write that command, or knows that it may fail, also prints the reason.
  */
-export function printAccess({ io, clock }: Context, form: OutputForm, ready: KubeObject): void {
+export function printAccess(
+  { io, clock }: Context,
+  connection: ClusterConnection,
+  form: OutputForm,
+  ready: KubeObject,
+): void {
   io.printError(`${openText(ready, clock.now())}\n`);
   const why = stateOf(ready).why || commandNote(ready);
   if (why !== '') io.printError(`note: ${why}\n`);
   if (printObject(io, form, ready)) return;
   const command = useText(ready);
-  const { name, namespace = '' } = ready.metadata;
-  const request = `${typeOf(ready)}/${name} -n ${namespace}`;
+  const request = requestWithFlags(connection, typeOf(ready), ready.metadata.name);
   if (command !== '') io.print(`${command}\n`);
   else io.printError(`note: to see what the access permits: ${io.program} get ${request} -o yaml\n`);
 }

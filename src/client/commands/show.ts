@@ -33,7 +33,15 @@ export const show: Command = {
     const template = await templateOf(connection, found);
     const askedPod = await askedPodText(connection, found.object);
     const votes = await extensionVotes(connection, found.object);
-    io.print(detailsOf(found.object, clock.now(), { program: io.program, template, askedPod, votes }));
+    io.print(
+      detailsOf(found.object, clock.now(), {
+        program: io.program,
+        flags: connection.quotedFlags,
+        template,
+        askedPod,
+        votes,
+      }),
+    );
     if (!template)
       io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
     else io.print(`\nWhat it opens\n${opensText(template, found.object)}`);
