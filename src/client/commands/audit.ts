@@ -1,3 +1,4 @@
+import { accesses } from '../../api/access/kinds.ts';
 import { auditCommand } from '../../cli/audit.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { listIn, own } from '../../kit/json-value.ts';
@@ -62,7 +63,7 @@ export const auditReport: Command = {
   name: 'audit report',
   summary: 'Report who had access to what, why, and approved by whom',
   details:
-    'Reads audit journals of any version: one row for each grant, with its end; with -n, only of that namespace. Give the files of all replicas, in any order. It does not verify the journals; audit verify does. With -o csv, an apostrophe precedes what a spreadsheet would read as a formula.',
+    'Reads audit journals of any version: one row for each grant, with its end, the user who ended it, and the review of an emergency; with -n, only of that namespace. Give the files of all replicas, in any order. It does not verify the journals; audit verify does. With -o csv, an apostrophe precedes what a spreadsheet would read as a formula.',
   args: [{ name: 'FILE', repeated: true, complete: 'files' }],
   flags: [
     {
@@ -79,7 +80,7 @@ export const auditReport: Command = {
     const namespace = args.text('namespace');
     const lines: JournalLine[] = [];
     for await (const line of journalLines(args.positionals, io, Number.NEGATIVE_INFINITY)) {
-      if (reportedEvents.includes(textIn(line.record, 'event'))) lines.push(line);
+      if (isReported(line.record)) lines.push(line);
     }
     const { grants, unmatched } = grantsIn(lines);
     const rows = grants.filter(
@@ -119,10 +120,23 @@ interface GrantRow {
   readonly end: string;
   readonly approvedBy: string;
   readonly why: string;
+  /** The user who revoked or deleted the request, or whose vote denied it; empty for other ends. */
+  readonly endedBy: string;
+  /** Who reviewed the emergency, and the verdict; empty for other access. */
+  readonly review: string;
 }
 
-/** The audit events that the report reads. */
-const reportedEvents: readonly string[] = ['grant', 'revocation'];
+/** Whether the report reads the line. */
+const isReported = (record: object): boolean =>
+  ['grant', 'revocation', 'review'].includes(textIn(record, 'event')) || endsByUser(record);
+
+/** Whether the line records that a user revoked or deleted a request. */
+const endsByUser = (record: object): boolean =>
+  textIn(record, 'event') === 'admission' &&
+  textIn(record, 'verdict') === 'allowed' &&
+  own(record, 'dryRun') !== true &&
+  accesses.some(({ request }) => request.resource.kind === textIn(record, 'what.kind')) &&
+  (textIn(record, 'message') === 'revokes the access' || textIn(record, 'what.operation') === 'DELETE');
 
 /**
  * The grants in the order of time, each with its extensions and its end, which may be in the file of another replica. `unmatched`: the
@@ -131,10 +145,12 @@ const reportedEvents: readonly string[] = ['grant', 'revocation'];
 function grantsIn(lines: readonly JournalLine[]): { readonly grants: GrantRow[]; readonly unmatched: number } {
   const grants = new Map<string, GrantRow>();
   const later: object[] = [];
+  const endedByUser: object[] = [];
   for (const { record } of [...lines].sort((a, b) => a.atMs - b.atMs)) {
     const isGrant = textIn(record, 'event') === 'grant';
     const verdict = textIn(record, 'verdict');
-    if (!isGrant || verdict === 'extended') later.push(record);
+    if (textIn(record, 'event') === 'admission') endedByUser.push(record);
+    else if (!isGrant || verdict === 'extended') later.push(record);
     // Other verdicts are denials, which change nothing. A second line of the same grant was written by a retry.
     else if (verdict === 'granted' && !grants.has(grantKeyOf(record))) grants.set(grantKeyOf(record), grantOf(record));
   }
@@ -144,6 +160,13 @@ function grantsIn(lines: readonly JournalLine[]): { readonly grants: GrantRow[];
     const grant = grants.get(grantKeyOf(record));
     if (grant) grants.set(grantKeyOf(record), withChange(grant, record));
     else unmatched += 1;
+  }
+  for (const record of endedByUser) {
+    const grant = grants.get(grantKeyOf(record));
+    const operation = textIn(record, 'what.operation');
+    // The server itself deletes a request after another end.
+    if (grant?.endedBy === '' && grant.end === (operation === 'DELETE' ? 'Deleted' : 'Revoked'))
+      grants.set(grantKeyOf(record), { ...grant, endedBy: textIn(record, 'who.user') });
   }
   return { grants: [...grants.values()], unmatched };
 }
@@ -164,9 +187,11 @@ const grantOf = (record: object): GrantRow => ({
   end: '',
   approvedBy: textIn(record, 'code') === 'Emergency' ? 'emergency' : votersOf(record),
   why: textIn(record, 'reason'),
+  endedBy: '',
+  review: textIn(record, 'code') === 'Emergency' ? 'not in these journals' : '',
 });
 
-/** The grant with the change that a line of an extension or of its end records. If there are several ends, the first one counts. */
+/** The grant with the change that a line of an extension, of its end, or of its review records. If there are several ends, the first one counts. */
 function withChange(grant: GrantRow, record: object): GrantRow {
   if (textIn(record, 'event') === 'grant')
     return {
@@ -174,8 +199,16 @@ function withChange(grant: GrantRow, record: object): GrantRow {
       until: textIn(record, 'expiresAt'),
       approvedBy: joinNames(grant.approvedBy, votersOf(record)),
     };
-  return grant.ended === '' ? { ...grant, ended: textIn(record, 'time'), end: textIn(record, 'code') } : grant;
+  if (textIn(record, 'event') === 'review') return { ...grant, review: verdictOf(record) };
+  return grant.ended === ''
+    ? { ...grant, ended: textIn(record, 'time'), end: textIn(record, 'code'), endedBy: votersOf(record) }
+    : grant;
 }
+
+const verdictOf = (record: object): string => {
+  const [vote] = listIn(record, 'votes');
+  return `${votersOf(record)}: ${textIn(vote, 'decision') === 'Deny' ? 'not justified' : 'justified'}`;
+};
 
 /** When access ended or was to end, epoch ms; NaN if the journals do not contain it, so that every `--since` includes the grant. */
 const endMsOf = ({ ended, until }: GrantRow): number => parseTime(ended || until) ?? Number.NaN;
@@ -205,10 +238,13 @@ const columnsOfReport = [
   'why',
   'until',
   'request',
+  'endedBy',
+  'review',
 ] as const;
+const titles: Readonly<Record<string, string>> = { approvedBy: 'APPROVED BY', endedBy: 'ENDED BY' };
 const reportTable: Presentation<GrantRow> = {
   columns: columnsOfReport.map((field) => ({
-    title: field === 'approvedBy' ? 'APPROVED BY' : field.toUpperCase(),
+    title: titles[field] ?? field.toUpperCase(),
     text: (row: GrantRow) => (field === 'granted' || field === 'ended' ? row[field].replace(/\.\d+/, '') : row[field]),
     wide: field === 'until' || field === 'request',
     long: field === 'granted' || field === 'ended',

@@ -121,10 +121,10 @@ describe('a person who asks drawbridge', () => {
     await stage.auditLine('the end', ({ event, what }) => event === 'revocation' && what.name === 'debugs');
     const file = stage.server.auditFile;
     const report = await client.ok(client.admin, 'audit', 'report', file, '--since', '1h');
-    assert.match(report, /^GRANTED +ENDED +END +WHO +NAMESPACE +TEMPLATE +POD +APPROVED BY +WHY$/m);
+    assert.match(report, /^GRANTED +ENDED +END +WHO +NAMESPACE +TEMPLATE +POD +APPROVED BY +WHY +ENDED BY +REVIEW$/m);
     assert.match(report, /^\S+Z +\S+Z +Revoked +carol +\S+ +payments-shell +debugs-\S+-access +- +-$/m);
     const csv = await client.ok(client.admin, 'audit', 'report', file, '-o', 'csv');
-    assert.match(csv, /^granted,ended,end,who,namespace,template,pod,approvedBy,why,until,request\r$/m);
+    assert.match(csv, /^granted,ended,end,who,namespace,template,pod,approvedBy,why,until,request,endedBy,review\r$/m);
     assert.match(csv, /,alice,[^,]+,payments-exec,[^,]+,,INC-42,/);
     // Other servers of this plane signed heads, too, so the verdict is about more than this file.
     const isSigned = async (): Promise<boolean> => {

@@ -66,13 +66,56 @@ describe('drawbridge audit report', () => {
     assert.deepEqual([second.who, second.approvedBy, second.ended, more], ['bob', 'emergency', '', []]);
   });
 
+  const admission = (user: string, uid: string, operation: string, fields: object = {}): string =>
+    line('admission', {
+      verdict: 'allowed',
+      who: { user },
+      what: { operation, kind: 'PodAccessRequest', namespace: 'payments', name: 'debug', uid },
+      dryRun: false,
+      ...fields,
+    });
+  const revokes = { message: 'revokes the access' };
+  const server = 'system:serviceaccount:drawbridge-system:drawbridge';
+  const endings: readonly (readonly [code: string, lines: readonly string[], fields: object, endedBy: string])[] = [
+    ['Revoked', [admission('carol', 'u1', 'UPDATE', revokes), admission(server, 'u1', 'DELETE')], {}, 'carol'],
+    ['Revoked', [admission('eve', 'u1', 'UPDATE', { ...revokes, verdict: 'denied' })], {}, ''],
+    ['Revoked', [admission('eve', 'u1', 'UPDATE', { ...revokes, dryRun: true })], {}, ''],
+    ['Revoked', [admission('carol', 'u2', 'UPDATE', revokes)], {}, ''],
+    ['Deleted', [admission('alice', 'u1', 'DELETE')], {}, 'alice'],
+    ['VoteDenied', [], { votes: [{ voter: 'carol', decision: 'Deny' }] }, 'carol'],
+    ['Expired', [admission(server, 'u1', 'DELETE')], {}, ''],
+  ];
+  for (const [code, lines, fields, endedBy] of endings) {
+    it(`says who ended access: ${code} by ${endedBy || 'no user'} with ${lines.length} lines`, async () => {
+      const end = line('revocation', { what: { uid: 'u1' }, code, time: '2026-11-21T09:30:00.5Z', ...fields });
+      const { stdout, stderr } = await report([...lines, end, granted('alice', 'u1')], '-o', 'json');
+      assert.deepEqual(
+        JSON.parse(stdout).items.map((row: { end: string; endedBy: string }) => [row.end, row.endedBy]),
+        [[code, endedBy]],
+      );
+      assert.equal(stderr, '');
+    });
+  }
+
+  it('has the review of an emergency', async () => {
+    const reviewed = (uid: string, decision: string) =>
+      line('review', { verdict: 'reviewed', what: { uid }, votes: [{ voter: 'carol', decision }] });
+    const emergencies = ['u1', 'u2', 'u3'].map((uid) => granted('alice', uid, { code: 'Emergency' }));
+    const lines = [reviewed('u1', 'Deny'), reviewed('u2', 'Approve'), ...emergencies, granted('bob', 'u4')];
+    const { stdout } = await report(lines, '-o', 'json');
+    assert.deepEqual(
+      JSON.parse(stdout).items.map(({ review }: { review: string }) => review),
+      ['carol: not justified', 'carol: justified', 'not in these journals', ''],
+    );
+  });
+
   it('is CSV that no spreadsheet runs and no terminal obeys', async () => {
     const reason = '=HYPERLINK("x"), \u001b[2J\n';
     const { stdout } = await report([granted('a,b', 'u1', { reason })], '-o', 'csv');
     const [, row] = stdout.split('\r\n');
     assert.equal(
       row,
-      '2026-11-21T09:00:00.000000Z,,,"a,b",payments,shell,debug-access,,"\'=HYPERLINK(""x""), \\u001b[2J\\n",2026-11-21T10:00:00Z,debug',
+      '2026-11-21T09:00:00.000000Z,,,"a,b",payments,shell,debug-access,,"\'=HYPERLINK(""x""), \\u001b[2J\\n",2026-11-21T10:00:00Z,debug,,',
     );
   });
 
