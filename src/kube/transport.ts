@@ -124,8 +124,8 @@ export class Transport {
   }
 
   /**
-   * The body of a 200 answer in chunks, over a connection for this stream alone. `signal`, `update`, and `close` end the stream. Rejects
-   * with ApiError on any other answer. Never retries.
+   * The body of a 200 answer in chunks, over a connection for this stream alone. `signal`, `update`, `close`, and new certificates end the
+   * stream. Rejects with ApiError on any other answer. Never retries.
    */
   async stream(spec: StreamSpec): Promise<AsyncIterable<Uint8Array>> {
     const limit = this.#limit(spec.signal, spec.headTimeoutMs);
@@ -140,7 +140,7 @@ export class Transport {
       });
       if (answer.statusCode === 200) {
         limit.cancelTimeout();
-        return this.#chunks(answer.body, spec.signal, limit);
+        return this.#chunks(answer.body, spec, limit);
       }
       throw toApiError(answer.statusCode, answer.headers['retry-after'], await answer.body.text());
     } catch (error) {
@@ -198,11 +198,15 @@ export class Transport {
     }
   }
 
-  async *#chunks(body: AsyncIterable<Uint8Array>, signal: AbortSignal, limit: CallLimit): AsyncIterable<Uint8Array> {
+  async *#chunks(
+    body: AsyncIterable<Uint8Array>,
+    { path, signal }: StreamSpec,
+    limit: CallLimit,
+  ): AsyncIterable<Uint8Array> {
     try {
       yield* body;
     } catch (error) {
-      throw this.#rejection(error, 'watch', signal, limit);
+      throw this.#rejection(error, path, signal, limit);
     } finally {
       limit.release();
     }

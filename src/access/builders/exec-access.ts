@@ -54,7 +54,8 @@ export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | 
   const pod = candidates[indexFor(requestUid, candidates.length)];
   if (pod) return { pod };
   const { kind, name } = workload;
-  return refuse('NoRunningPod', `${kind} ${name} has no running pod; wait for its rollout, or scale it up`, 404);
+  const scale = kind === 'DaemonSet' ? '' : ', or scale it up';
+  return refuse('NoRunningPod', `${kind} ${name} has no running pod; wait for its rollout${scale}`, 404);
 }
 
 /** The pods whose labels match the workload's selector, or the named pod if its labels match; never an access pod. */

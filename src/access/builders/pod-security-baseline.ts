@@ -17,7 +17,8 @@ export function podReachViolations(
     ...checkPodContext(metadata, spec),
     ...checkContainers(spec),
   ];
-  return found.map(({ field, why }) => refuse(field, why));
+  const remove = workloadPodSpec === undefined ? 'remove it' : 'remove it in patchSpecOperations';
+  return found.map(({ field, why }) => refuse(field, why, remove));
 }
 
 /** A forbidden field, and a clause that describes the violation. */
@@ -96,11 +97,11 @@ const isSet = (value: unknown): boolean => isPresent(value) && value !== false &
 const shown = (value: unknown): string =>
   typeof value === 'string' ? quote(value) : isRecord(value) ? 'an object' : String(value);
 
-function refuse(field: string, why: string): Violation {
+function refuse(field: string, why: string, remove: string): Violation {
   return {
     code: 'PodReachesTooFar',
     message:
-      `${field} of the access pod ${why}; remove it, or ask an administrator with the verb ` +
+      `${field} of the access pod ${why}; ${remove}, or ask an administrator with the verb ` +
       'allow-privileged on the template to set spec.allowPrivilegedPod; the Namespace then needs the label ' +
       'access.drawbridge.dev/allow-privileged=true',
     field,

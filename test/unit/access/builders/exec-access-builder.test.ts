@@ -89,7 +89,12 @@ describe('choice of the pod for exec', () => {
   });
 
   for (const [title, over, expected] of [
-    ['no pod runs', { pods: pods.slice(3) }, /NoRunningPod: Deployment web has no running pod/],
+    ['no pod runs', { pods: pods.slice(3) }, /NoRunningPod: Deployment web has no running pod; .* scale it up$/],
+    [
+      'no pod of a DaemonSet runs',
+      { pods: [], workload: { ...deployment(), kind: 'DaemonSet' } },
+      /NoRunningPod: .*; wait for its rollout$/,
+    ],
     ['the workload controls no running pod', { controllers: new Set(['other']) }, /NoRunningPod/],
     ['the selector is absent', { workload: { ...deployment(), selector: undefined } }, /InvalidSelector/],
     ['the selector is empty and would match every pod', { workload: deployment({}) }, /InvalidSelector/],

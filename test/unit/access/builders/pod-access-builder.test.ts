@@ -394,7 +394,7 @@ describe('pod access builder', () => {
         controllerTargetRef: undefined,
       },
       {},
-      /PodReachesTooFar/,
+      /PodReachesTooFar: .*; remove it, or/,
     ],
     [
       'labels that are no strings',
