@@ -46,7 +46,7 @@ const notRunTexts: Readonly<Record<NotRunReason, string>> = {
 
 const callFailureTexts: Readonly<Record<CallFailureCode | NotAcceptedCode, string>> = {
   Unreachable:
-    'The server could not connect to the endpoint. It retries; see the condition `Reachable` of the registration. If the message begins with `the endpoint accepts no calls`, it has the call that opened the circuit breaker, which may have been for another entry.',
+    'The server could not connect to the endpoint, or cannot use `spec.endpoint`. It retries; see the condition `Reachable` of the registration. If the message begins with `the endpoint accepts no calls`, it has the call that opened the circuit breaker, which may have been for another entry.',
   Busy: 'The component answered 429 or 503. The server retries, not before the time in `Retry-After`, but a change of the inputs or the force annotation starts a run before that. While the circuit breaker of the endpoint is open, no change starts a run: one run starts as the next probe, within 30 s, and the others after a probe that the component accepts. A component that has run with the current inputs keeps its state and reason until five such answers in a row, or until one asks for more than a minute. If the message begins with `the endpoint accepts no calls`, it has the answer that opened the circuit breaker, which may have been for another entry.',
   Timeout: 'The component did not answer within `timeoutSeconds`. Answer 202 for longer work.',
   Cut: 'The connection broke after the request was sent.',
@@ -55,8 +55,9 @@ const callFailureTexts: Readonly<Record<CallFailureCode | NotAcceptedCode, strin
   InvalidOutcome:
     'The answer violates the [contract](component-contract.md), or the outcome does not fit the operation.',
   WrongRun: 'The answer names another run.',
-  Refused: 'The component answered 400, 401, or 403. Check how it authenticates the server.',
-  UnexpectedStatus: 'The component answered with a status that is not in the contract.',
+  Refused: 'The component answered 400, 401, or 403. The message says what to check.',
+  UnexpectedStatus:
+    'The component answered with a status that is not in the contract, such as 404 because `spec.endpoint` leads elsewhere.',
   Crashed: 'The call failed by an error in the server. See its log.',
 };
 

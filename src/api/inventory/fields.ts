@@ -19,8 +19,8 @@ export const mode = (options: TSchemaOptions = {}) =>
 export type Mode = Static<ReturnType<typeof mode>>;
 
 /**
- * A condition on an entry. The server runs the component again once all conditions of its last outcome hold, or when another trigger starts
- * a run.
+ * What a component waits for in an entry. The server runs the component again once all missing inputs of its last outcome are as wanted, or
+ * when another trigger starts a run.
  */
 export const missingInput = Type.Object(
   {

@@ -124,10 +124,10 @@ export class RunReporter {
     this.#deps.metrics.conflict();
   }
 
-  /** Logs a failed key and returns its status. */
+  /** Logs that handling an event of the key failed, and returns the status to show. */
   keyFailed(key: ComponentKey, error: unknown): KeyStatus {
     const message = describe(error);
-    this.#deps.log.error('failed to handle the events of a key; the server retries', {
+    this.#deps.log.error('failed to handle the events of a component; the server retries', {
       key: keyText(key),
       error: message,
     });

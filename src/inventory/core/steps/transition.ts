@@ -305,7 +305,7 @@ function observedInputsOf(record: RunRecord, cause: KeyState['cause']): string |
     : cause?.before.inputsDigest;
 }
 
-/** By the reason why a component may not run: the state in its status. `reason` of the status has the reason itself. */
+/** State of a component that may not run, by the reason. Its status has that reason, too. */
 export const stateWithoutRun: Readonly<Record<Exclude<NotRunReason, 'Suspended'>, KeyStatus['state']>> = {
   NotApplicable: 'NotApplicable',
   Disabled: 'NotApplicable',
