@@ -174,6 +174,7 @@ function expectRoute({ path, resource, subresources = [''], operations }: Route,
     subresources.includes(review.subResource) &&
     operations.includes(review.operation);
   if (isServed) return;
-  const allowed = `${operations.join(', ')} of ${resource.plural}${subresources.map((name) => name && `/${name}`).join(', ')}`;
+  const names = subresources.map((name) => (name === '' ? resource.plural : `${resource.plural}/${name}`));
+  const allowed = `${operations.join(', ')} of ${names.join(', ')}`;
   throw new CodedError('InvalidReview', `found ${found}; ${path} allows ${allowed}; correct the webhook configuration`);
 }

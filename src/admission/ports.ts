@@ -120,8 +120,8 @@ export interface AccessReviews {
   readonly serverNamespace: string;
   /**
    * What would deny every request through the template even in an empty namespace. Empty if nothing would. `notPlanned` if planning takes
-   * too much work for a webhook, or if too many plans wait. The plan uses the processor time of the client at `address`, which the
-   * namespaces of its templates share.
+   * too much work for a webhook, or if too many plans wait. `address`: of the client that sent the review, by which `AdmissionPlanQueue`
+   * shares the processor time.
    */
   ownViolations(
     template: PlannedTemplate,

@@ -61,7 +61,7 @@ interface Webhook {
   readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
   /** For mutating webhooks only. */
   readonly reinvocationPolicy?: 'Never' | 'IfNeeded';
-  /** True if its reviews come in bursts. The server then handles them without express, which takes more time than the decision. */
+  /** True if its reviews come in bursts. The server then handles them without express, because express takes longer than the decision. */
   readonly hot?: true;
   /** True if the webhook never denies, even if it fails. */
   readonly observeOnly?: true;

@@ -19,8 +19,8 @@ import { accessEndMs, accessStartMs, type EndSigner } from './request-ends.ts';
 export class TemplateEdits {
   readonly #deps: TemplateEditsDeps;
   /**
-   * By request uid: the generation of the template at which the requester, in none of the allowed groups, already held all of its
-   * permissions. Saves repeated SubjectAccessReviews.
+   * By request uid of a requester in no allowed group: the generation of the template whose permissions the requester already held. Saves
+   * repeated SubjectAccessReviews.
    */
   readonly #heldAtGeneration = new Map<string, number>();
 

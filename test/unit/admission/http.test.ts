@@ -57,6 +57,12 @@ describe('the webhook endpoint', () => {
     });
   }
 
+  it('names each subresource of a path with its resource', async () => {
+    const answer = await supertest(world.app).post('/watch-v1-pod').set('content-type', json).send(review(create));
+    assert.equal(answer.status, 400);
+    assert.match(answer.text, /allows CONNECT, UPDATE of pods\/exec, pods\/attach, /);
+  });
+
   it('answers 400 to invalid UTF-8', async () => {
     const answer = await supertest(world.app)
       .post(paths.validatePod)
