@@ -185,6 +185,7 @@ export const reconcileRunKind = defineKind({
     column('Phase', '.spec.phase', 'Phase of the current run.'),
     column('Seq', '.spec.seq', 'Number of the last run.', { type: 'integer' }),
     column('Last Outcome', '.spec.lastOutcome.outcome', 'Outcome of the last run that ended.'),
+    column('Last Reason', '.spec.lastOutcome.reason', 'Machine-readable reason of the last outcome.', { priority: 1 }),
     column('Why', '.spec.why', 'Reasons for the last run, in words.'),
     column('Reasons', '.spec.reasons', 'Reasons for the last run.', { priority: 1 }),
     column('Next', '.spec.next', 'When the next run starts, or why none does.', { priority: 1 }),

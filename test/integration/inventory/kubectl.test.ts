@@ -662,6 +662,7 @@ describe('kubectl and the inventory', function () {
     away = { status: 429, retryAfter: '600' };
     await stage.patch('one', { spec: { cluster: { region: 'elsewhere' } } });
     await stage.until('the outcome', async () => (await column('LAST OUTCOME', 'reconcileruns')) === 'Retry');
+    assert.equal(await column('LAST REASON', 'reconcileruns', '-o', 'wide'), 'Busy');
     const busy = (await stage.records()).find(({ component }) => component === 'network');
     const endedAtMs = busy?.lastOutcome?.endedAtMs ?? 0;
     assert.equal(await next('network'), `at ${formatTime(endedAtMs + 300_000)} or earlier`);
