@@ -216,6 +216,10 @@ describe('the client', () => {
   it('prints commands that can be typed as they are', async () => {
     assert.match((await cluster.run(['get', 'c'])).stdout, /begin access with: drawbridge start pod\/c -n payments$/m);
     assert.match((await cluster.run(['get', 'none'])).stderr, /to list requests: drawbridge list -n payments$/m);
+    const started = await cluster.run(['get', 'c', '--as=bob']);
+    assert.match(started.stdout, /begin access with: drawbridge start pod\/c -n payments --as=bob$/m);
+    const asBob = await cluster.run(['get', 'none', '--as=bob']);
+    assert.match(asBob.stderr, /to list requests: drawbridge list -n payments --as=bob$/m);
   });
 
   it('completes namespaces and contexts, of which the flag has no value yet', async () => {
