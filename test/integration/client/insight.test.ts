@@ -122,7 +122,10 @@ describe('a person who asks drawbridge', () => {
     const file = stage.server.auditFile;
     const report = await client.ok(client.admin, 'audit', 'report', file, '--since', '1h');
     assert.match(report, /^GRANTED +ENDED +END +WHO +NAMESPACE +TEMPLATE +POD +APPROVED BY +WHY +ENDED BY +REVIEW$/m);
-    assert.match(report, /^\S+Z +\S+Z +Revoked +carol +\S+ +payments-shell +debugs-\S+-access +- +-$/m);
+    assert.match(
+      report,
+      /^\S+Z +\S+Z +Revoked +carol +\S+ +payments-shell +debugs-\S+-access +- +- +sandbox-admin +-$/m,
+    );
     const csv = await client.ok(client.admin, 'audit', 'report', file, '-o', 'csv');
     assert.match(csv, /^granted,ended,end,who,namespace,template,pod,approvedBy,why,until,request,endedBy,review\r$/m);
     assert.match(csv, /,alice,[^,]+,payments-exec,[^,]+,,INC-42,/);
