@@ -13,7 +13,7 @@ export const who: Command = {
   name: 'who',
   summary: 'Show who has access now; with --journal, who entered',
   details:
-    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. REQUEST is the argument of show and revoke. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. --all adds requests that wait, and those that are kept after their end. A journal is a file of the server, or - for standard input; audit verify says whether it is unchanged.',
+    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. REQUEST is the argument of show and revoke. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. HOW is allowed if the server decided on the entry, and observed if it only recorded it. --all adds requests that wait, and those that are kept after their end. A journal is a file of the server, or - for standard input; audit verify says whether it is unchanged.',
   flags: [
     { name: 'all', help: 'Also requests that wait, were denied, or have ended.' },
     {
