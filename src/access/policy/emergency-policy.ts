@@ -53,7 +53,7 @@ function usualRemedy(groups: readonly string[], { allowedGroups, approvals, emer
   if (groups.some((group) => allowedGroups.includes(group)))
     return `omit spec.emergency${approvals ? ', and wait for approvals' : ''}`;
   return emergency
-    ? 'ask an administrator for membership in one of them, or name another template'
+    ? `ask an administrator for membership in one of the groups ${listNames(emergency.groups)}, or name another template`
     : 'name another template, because you are in none of the allowedGroups of this one either';
 }
 

@@ -55,7 +55,7 @@ describe('emergency access', () => {
       'a user who could not request usual access either',
       ['qa'],
       config,
-      'ask an administrator for membership in one of them, or name another template',
+      'ask an administrator for membership in one of the groups [oncall, sre], or name another template',
     ],
     ['a member of the allowed groups of a template without it', ['devs'], usual, 'omit spec.emergency'],
     [
