@@ -43,7 +43,7 @@ const unreadable: Ended = { at: '', how: 'Revoked', reason: '', until: '' };
 
 /**
  * Reads only `status.ended`, so that a request with other invalid fields stays ended. Undefined if the field is absent. If the field
- * violates its schema, returns an end with `how: Revoked`, with empty times and without a MAC, which no signer verifies. Never throws.
+ * violates its schema, returns an end with `how: Revoked`, empty times, and no MAC, so `Signer.isOurEnd` is false. Never throws.
  */
 export function readEnded(request: unknown): Ended | undefined {
   const value = own(own(request, 'status'), 'ended');

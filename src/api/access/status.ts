@@ -64,7 +64,7 @@ const approval = Type.Object(
       ],
       {
         description:
-          'What the request waits for, or how the decision ended. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed. Reviewed: the ConfigMap drawbridge-emergency-reviews no longer lists the access, because a person reviewed it, and votes has the verdict, or because a user removed the entry.',
+          'What the request waits for, or how the decision ended. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed. Reviewed: a person reviewed the access, and votes has the verdict, or a user removed its entry from the ConfigMap drawbridge-emergency-reviews.',
       },
     ),
     until: Type.Optional(
@@ -91,7 +91,7 @@ const approval = Type.Object(
           decision: Type.Union([Type.Literal('Approve'), Type.Literal('Deny')], { description: 'Approve or Deny.' }),
           at: time('When the vote was created.'),
           max: Type.Optional(
-            Type.String({ description: 'The longest duration that the vote approves.', maxLength: 64 }),
+            Type.String({ description: 'The longest duration that the vote approves, a Go duration.', maxLength: 64 }),
           ),
           reason: Type.Optional(Type.String({ description: 'Why the voter decided so.', maxLength: maxReasonLength })),
           onBehalfOf: Type.Optional(
@@ -108,7 +108,7 @@ const approval = Type.Object(
 );
 
 const extension = Type.Object({
-  by: Type.String({ description: 'How much longer the requester asked for.', maxLength: 64 }),
+  by: Type.String({ description: 'How much longer the requester asked for, a Go duration.', maxLength: 64 }),
   state: Type.Union([Type.Literal('Pending'), Type.Literal('Granted'), Type.Literal('Refused')], {
     description: 'Whether the server granted the extension, refused it for good, or waits for approvals.',
   }),

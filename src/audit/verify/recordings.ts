@@ -55,12 +55,11 @@ export class RecordingsVerifier {
   readonly #expected = new Map<string, Expected>();
   readonly #findings: Finding[] = [];
 
-  /** Reads one line of a log, which another program may have written. */
+  /** Reads one line of a log, which another program may have written. `text`: each character is a byte (latin1). */
   line(text: string): void {
     if (!text.includes('"event":"session"')) return;
     let record: unknown;
     try {
-      // Each character is a byte.
       record = JSON.parse(Buffer.from(text.slice(text.indexOf('{')), 'latin1').toString('utf8'));
     } catch {
       return;
@@ -104,7 +103,11 @@ export class RecordingsVerifier {
       if (!files) {
         // A recording may be lost before its file exists.
         if (expected.chunks.size > 0)
-          this.#addFinding('RecordingMissing', name, 'the journal has its chunks, and no line about its deletion');
+          this.#addFinding(
+            'RecordingMissing',
+            name,
+            'it is not in the folder, although the journal has lines about its chunks and none about its deletion; if it is stored elsewhere, copy it to the folder; otherwise it was removed without the gateway',
+          );
         continue;
       }
       if (partial && !expected.chunks.has(1)) continue;
@@ -157,7 +160,8 @@ async function compare(files: readonly string[], { chunks, total }: Expected): P
   for await (const part of bytesOf(files)) {
     rest = rest.length === 0 ? part : Buffer.concat([rest, part]);
     for (let chunk = chunks.get(number); number <= last; chunk = chunks.get(number)) {
-      if (!chunk) return `the journal has no line about its chunk ${number}`;
+      if (!chunk)
+        return `the journal has no line about its chunk ${number}; if older files have this line, give these files, too${number === 1 ? ', or use --partial' : ''}`;
       if (rest.length < chunk.bytes) break;
       const isEqual = hash('sha256', rest.subarray(0, chunk.bytes), 'hex') === chunk.sha256;
       if (!isEqual) return `chunk ${number} was changed, removed, or moved`;
@@ -176,7 +180,7 @@ async function* bytesOf(files: readonly string[]): AsyncIterable<Buffer> {
   for (const file of files) yield* createReadStream(file) as AsyncIterable<Buffer>;
 }
 
-/** The files of each recording in the folder, by `NAMESPACE/SESSION`: one, or, copied from a bucket, its parts in order. */
+/** The files of each recording in the folder, by `NAMESPACE/SESSION`: one or, if it was copied from a bucket, its parts in order. */
 async function recordingsIn(folder: string): Promise<Map<string, readonly string[]>> {
   const found = new Map<string, readonly string[]>();
   for (const namespace of await entriesOf(folder)) {

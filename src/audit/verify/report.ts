@@ -16,7 +16,7 @@ type FindingCode =
   | 'BadHead'
   /** A recording differs from its chunks in the journal, or two lines about a chunk differ. */
   | 'RecordingChanged'
-  /** The journal has chunks of a recording that is absent, and no line says that it was deleted. */
+  /** The journal has lines about chunks of a recording that is not in the folder, and no line about its deletion. */
   | 'RecordingMissing'
   /** The journal has no line about a recording. */
   | 'RecordingUnknown';

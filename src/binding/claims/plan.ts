@@ -116,7 +116,7 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
     ? {
         actions: [],
         problem:
-          'it exists on both sides without an owner label; label the original kube-bind.io/owner=consumer or =provider, or delete one of the two',
+          "it exists on both sides without an owner label; delete one of the two, or label the one to overwrite: yours with kube-bind.io/owner=provider, or the provider's with kube-bind.io/owner=consumer",
       }
     : nothing;
 }
@@ -247,7 +247,7 @@ function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan
 /**
  * Who created the provider object as a copy. `thisServer`: this server, or an earlier konnector of this cluster; the server may delete it.
  * `unsure`: perhaps another konnector that still runs.
- * Undefined: the object is no copy from this cluster, or it is being deleted.
+ * Undefined: nothing proves that the object is a copy from this cluster, the service namespace is not ready, or the object is being deleted.
  */
 function creatorOf(
   { name, owner, origin, deleting }: ClaimedView,
@@ -283,7 +283,7 @@ function isCopyFromProvider({ owner, origin, deleting }: ClaimedView, facts: Cla
   return isIdentified || origin.providerUid === (provider ?? deleted.provider)?.uid;
 }
 
-/** Plans one key while its binding is being deleted: deletes copies on both sides and keeps originals. */
+/** Plans one key while its binding is being deleted: deletes the copies on both sides that the server may delete, and keeps all other objects. */
 export function planUnclaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider } = facts;
   const actions: ClaimAction[] = [];

@@ -49,7 +49,10 @@ export class ProviderObjects {
     });
   }
 
-  /** Sources that enqueue consumer keys. They do not wait for the lists of service namespaces. */
+  /**
+   * Sources that enqueue consumer keys. They do not wait for the lists of service namespaces. `onEvent`: called with each key that an event
+   * of a provider object enqueues.
+   */
   sources(onEvent: (key: string) => void): Source[] {
     const { consumerKeys, session } = this.#options;
     const { serviceNamespaces } = session.stores;
@@ -108,7 +111,7 @@ export class ProviderObjects {
   }
 
   /** Number of copies of consumer objects. */
-  get size(): number {
+  get copies(): number {
     return [...this.#store.list()].filter(({ owner }) => owner === 'consumer').length;
   }
 

@@ -26,7 +26,7 @@ export interface ComponentSnapshot extends EntrySnapshot {
   readonly inputs: Inputs;
 }
 
-/** Creates an event from the snapshot at the time of its handling. */
+/** Creates an event from the snapshot, when the key handles the event. */
 export type EventFactory = (snapshot: ComponentSnapshot) => KeyEvent;
 
 /** Reads snapshots from the watches, and run records also from writes of this process. */

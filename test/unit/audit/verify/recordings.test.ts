@@ -66,7 +66,7 @@ describe('the verification of recordings', () => {
 
   it('finds a missing file', async () => {
     assert.deepEqual(await findings(journal), [
-      `RecordingMissing: ${name}: the journal has its chunks, and no line about its deletion`,
+      `RecordingMissing: ${name}: it is not in the folder, although the journal has lines about its chunks and none about its deletion; if it is stored elsewhere, copy it to the folder; otherwise it was removed without the gateway`,
     ]);
   });
 
@@ -101,7 +101,7 @@ describe('the verification of recordings', () => {
   it('finds chunks without a line', async () => {
     await put(chunks.join(''));
     assert.deepEqual(await findings(journal.toSpliced(1, 1)), [
-      `RecordingChanged: ${name}: the journal has no line about its chunk 2`,
+      `RecordingChanged: ${name}: the journal has no line about its chunk 2; if older files have this line, give these files, too`,
     ]);
   });
 

@@ -393,7 +393,7 @@ describe('the plan for a claimed object', () => {
       {
         what: 'skips it and reports a problem',
         facts: { consumer: consumer(), provider: provider({ contentDigest: 'other' }) },
-        problem: /it exists on both sides without an owner label; label the original/,
+        problem: /it exists on both sides without an owner label; delete one of the two, or label the one to overwrite/,
       },
       {
         what: 'reports no problem if no claim selects it',
