@@ -9,8 +9,8 @@ export interface Caller {
 }
 
 /**
- * The names of the headers in which the API server names the user of a call, in lower case. Of each list, only the first header that a call
- * has counts.
+ * The names of the headers in which the API server names the user of a call, in lower case. Of each list, the server reads only the
+ * first header that is present in the call.
  */
 export interface IdentityHeaders {
   readonly username: readonly string[];

@@ -11,7 +11,7 @@ export interface Projected {
 export type StoreEvent<T> =
   | { readonly type: 'added'; readonly key: string; readonly now: T }
   | { readonly type: 'updated'; readonly key: string; readonly before: T; readonly now: T }
-  /** `inferred`: the object was missing from a list, as after a reconnect; no delete event arrived. */
+  /** `inferred`: no watch event showed the deletion, for example because the object was missing from a list after a reconnect. */
   | { readonly type: 'deleted'; readonly key: string; readonly before: T; readonly inferred?: true };
 
 /** What a store lists and watches, and what it keeps of each object. */

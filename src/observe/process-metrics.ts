@@ -21,7 +21,7 @@ export const certificateExpiryMetric = (metrics: Pick<MetricFactory, 'gauge'>): 
 export const watchRefusalsMetric = (metrics: Pick<MetricFactory, 'counter'>): CounterMetric =>
   metrics.counter({
     name: 'drawbridge_watch_refusals_total',
-    help: 'Lists and watches that an API server answered with 401, 403, 429, or a 5xx. `cluster`: `own`, or `provider` for those of bindings. Alert if it grows for minutes.',
+    help: 'Lists and watches that an API server answered with 401, 403, 429, or a 5xx. `cluster`: `own` for the cluster of the server, `provider` for the clusters of providers. Alert if it grows for minutes.',
     labels: ['cluster', 'resource', 'code'],
   });
 

@@ -21,7 +21,9 @@ export const ended = Type.Object(
         maxLength: 1024,
       }),
     ),
-    until: time('When the server deletes this request.'),
+    until: time(
+      'Until when the server keeps this request. It keeps the request longer while a review of its emergency is owed, and deletes it earlier if there are too many ended requests.',
+    ),
     mac: Type.Optional(
       Type.String({
         description:

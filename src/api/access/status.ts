@@ -36,11 +36,12 @@ export const templateStatus = Type.Object(
   {
     ...common,
     accessMessage: Type.Optional(
-      Type.String({ description: 'Not used. Stored statuses of Oz may have it.', maxLength: 32_768 }),
+      Type.String({ description: 'Not used. Templates that Oz stored may have it.', maxLength: 32_768 }),
     ),
     authorSignature: Type.Optional(
       Type.String({
-        description: 'The signature of spec.author under the current key, so that it survives a key rotation.',
+        description:
+          'The server signs spec.author again with its current key, so that the template stays valid after a key rotation. Absent while spec.author.signature has that key.',
         maxLength: 128,
       }),
     ),
@@ -64,7 +65,7 @@ const approval = Type.Object(
       ],
       {
         description:
-          'What the request waits for, or how the decision ended. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed. Reviewed: a person reviewed the access, and votes has the verdict, or a user removed its entry from the ConfigMap drawbridge-emergency-reviews.',
+          'What the request waits for, or how it was decided. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed. Reviewed: a person reviewed the access, and votes has the verdict, or a user removed its entry from the ConfigMap drawbridge-emergency-reviews.',
       },
     ),
     until: Type.Optional(
@@ -129,7 +130,7 @@ const extension = Type.Object({
   signature: Type.Optional(
     Type.String({
       description:
-        'Ed25519 signature in base64url, with which anyone can verify the decision, by the keys that sign grants. Absent while the extension waits.',
+        'Ed25519 signature in base64url. Anyone can verify the decision with it and the public keys of grants. Absent while the extension waits.',
       maxLength: 128,
     }),
   ),

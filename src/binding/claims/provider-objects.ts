@@ -104,13 +104,16 @@ export class ProviderObjects {
     return service.kind === 'ready' && this.#store.isListed(keyOf({ namespace: service.name, name: '' }));
   }
 
-  /** The provider's object for a consumer namespace and name; undefined if the object or the service namespace does not exist yet. */
+  /**
+   * The provider's object for a consumer namespace and name; undefined if the store has none. Only if `isListed(namespace)`, that means that
+   * the object does not exist.
+   */
   get(namespace: string, name: string): ClaimedView | undefined {
     const service = this.serviceNamespace(namespace);
     return service.kind === 'ready' ? this.#store.get(keyOf({ namespace: service.name, name })) : undefined;
   }
 
-  /** Number of copies of consumer objects. */
+  /** Number of objects of the provider with the owner label `consumer`. */
   get copies(): number {
     return [...this.#store.list()].filter(({ owner }) => owner === 'consumer').length;
   }
