@@ -28,10 +28,10 @@ export interface ClaimFacts {
   readonly deleted: Readonly<Record<Side, KnownDeletion | undefined>>;
 }
 
-/** A deletion that the server noticed. */
+/** An object that left the store. */
 export interface KnownDeletion {
   readonly uid: string;
-  /** False if the object was missing from a list and no watch event showed its deletion. */
+  /** False if no watch event showed the deletion, for example because the watch of the namespace ended. The object may still exist. */
   readonly wasObserved: boolean;
 }
 
@@ -87,8 +87,9 @@ const nothing: ClaimPlan = { actions: [] };
 
 /**
  * Plans one key. Creates and updates need a selector that selects the original, and they go from the owner's side to the other side.
- * `label` writes the original itself. Deletes need no selector, because a copy that is no longer selected must still be deleted with its
- * original. The delete of an orphaned copy needs origin annotations that match this consumer or provider; a replacement does not.
+ * `label` writes the original itself. The delete of an orphaned copy needs no selector, because a copy that is no longer selected must still
+ * be deleted with its original. It needs origin annotations that match this consumer or provider. A delete that replaces a copy needs a
+ * selector, as an update does, and no annotations.
  */
 export function planClaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed } = facts;
