@@ -91,7 +91,7 @@ const approvals = Type.Object(
     ),
     claimWithin: Type.Optional(
       boundedDuration(
-        'How long the requester of an approved request has to set spec.claimed, which begins access. If unset, access begins without a claim.',
+        'How long the requester has to set spec.claimed, from the approval or, if that is later, from spec.startAt. After the claim, access begins at once or, with start.windows, in the next window. If unset, access begins without a claim.',
         '1m',
         '168h',
       ),

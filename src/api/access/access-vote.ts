@@ -123,7 +123,11 @@ export const accessVoteKind = defineKind({
     {
       description: 'The vote.',
       'x-kubernetes-validations': [
-        { rule: 'self == oldSelf', message: 'a vote is immutable; create another', reason: 'FieldValueForbidden' },
+        {
+          rule: 'self == oldSelf',
+          message: 'a vote is immutable; to withdraw an approval, create a vote that denies',
+          reason: 'FieldValueForbidden',
+        },
       ],
     },
   ),

@@ -25,7 +25,7 @@ export type SelectorReference = Static<typeof selectorReference>;
 export const podAccessTemplateKind = defineKind({
   resource: podAccessTemplates,
   description:
-    'A PodAccessTemplate allows members of some groups to request a dedicated pod, copied from a workload, for a limited time.',
+    'A PodAccessTemplate allows members of some groups to request a dedicated pod, copied from a workload or defined by podSpec, for a limited time.',
   spec: Type.Object(
     {
       accessConfig,

@@ -54,7 +54,7 @@ export const providerIdentityAnnotation = 'binding.drawbridge.dev/provider';
 /** On BoundSchemas, written by kube-bind's backend: a hash of the schema. Only tests use it. @testing */
 export const sourceSpecHashAnnotation = 'kube-bind.io/source-spec-hash';
 
-/** On claimed objects of both sides, APIServiceNamespaces, and Namespaces: the side that created the object. */
+/** On claimed objects of both sides, APIServiceNamespaces, and Namespaces: the side that owns them. A copy has the label of its original. */
 export const ownerLabel = 'kube-bind.io/owner';
 /** The values of `ownerLabel`. */
 export type Owner = 'provider' | 'consumer';

@@ -30,7 +30,7 @@ export interface NamespaceControllerOptions {
 
 /**
  * The controller of consumer namespaces. If the provider requested a namespace, the controller creates it, also again after a deletion. For
- * any other deleted consumer namespace, it deletes the APIServiceNamespace once the provider has no copies of the namespace's objects.
+ * any other deleted consumer namespace, it deletes the APIServiceNamespace once the provider has no copies of bound objects of the namespace.
  */
 export function namespaceController(
   session: ProviderSession,
@@ -85,8 +85,8 @@ const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
 /**
  * Handles an APIServiceNamespace without a consumer namespace. If its owner label is `provider`, creates the consumer namespace. If
- * not, deletes the APIServiceNamespace once the provider has no copies of the namespace's objects. The key is the name of both. Retries a
- * 403 within 5 s. With any other error, a reconcile rejects, and the controller retries it.
+ * not, deletes the APIServiceNamespace once the provider has no copies of bound objects of the namespace. The key is the name of both.
+ * Retries a 403 within 5 s. With any other error, a reconcile rejects, and the controller retries it.
  */
 class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
@@ -160,7 +160,7 @@ class NamespaceReconciler implements Reconciler {
         const attempt = this.#leftovers.get(view.name) ?? 0;
         this.#leftovers.set(view.name, attempt + 1);
         log.info(
-          'a namespace was deleted, but the provider still has copies of its objects; the server checks again; if they stay, delete the copies',
+          'a namespace was deleted, but the provider still has copies of its objects; the server checks again; if they stay, ask the provider to delete them',
           { namespace: view.name, serviceNamespace: view.serviceNamespace, copies },
         );
         return after(backoffMs({ ...leftoversBackoff, attempt, jitter: 'none' }));

@@ -42,8 +42,8 @@ export async function candidateProblem(
   const before = serving.clusterNamespaceUid;
   if (uid === undefined || before === undefined || uid === before) return undefined;
   return (
-    `namespace ${namespace} at ${server} has another uid than namespace ${serving.clusterNamespace} at ${serving.server}, which the bindings use, ` +
-    'so it belongs to another provider; restore the previous kubeconfig, or delete the bindings and bind again'
+    `namespace ${namespace} at ${server} has another uid than namespace ${serving.clusterNamespace} at ${serving.server}, which the bindings use: ` +
+    'the provider deleted and created it again, or it belongs to another provider; restore the previous kubeconfig, or delete the bindings and bind again'
   );
 }
 

@@ -91,7 +91,8 @@ export class SessionReconciler implements Reconciler {
       return { secret: found && secretView(found) };
     } catch (error) {
       if (!isForbidden(error)) throw error;
-      const message = `Secret ${secret} cannot be read; the konnector needs permission to get, list, and watch it: ${describe(error)}`;
+      const { namespace } = nameOf(secret);
+      const message = `Secret ${secret} cannot be read: ${describe(error)}; the konnector needs permission to get, list, and watch it: add namespace ${namespace} to the chart value binding.secretNamespaces`;
       return { problem: { reason: 'KubeconfigSecretInvalid', message } };
     }
   }

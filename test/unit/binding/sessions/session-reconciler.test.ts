@@ -194,7 +194,7 @@ describe('the reconciler of provider sessions', () => {
     assert.equal(invalid().reason, 'KubeconfigSecretInvalid');
     assert.match(
       invalid().message,
-      /cannot be read; the konnector needs permission to get, list, and watch it: user "konn/,
+      /cannot be read: .*user "konn.*; the konnector needs permission to get, list, and watch it: add namespace kube-bind to/,
     );
     stage.consumer.fault = () => {};
     assert.equal((await stage.reconcile()).kind, 'done');
