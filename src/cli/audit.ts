@@ -31,6 +31,11 @@ interface AuditIo {
   readonly kubeconfigPaths?: string;
 }
 
+/** The ConfigMaps of heads, for messages. */
+const headsNames = new Intl.ListFormat('en', { type: 'disjunction' }).format(
+  Object.values(headNames).map(({ heads }) => heads),
+);
+
 const usage = `Usage: drawbridge audit verify [flags] FILE|- ...
 
 Checks audit journals against the signed heads of their chains. Finds every change, removal, insertion, or move of a line up
@@ -230,7 +235,7 @@ async function readHeadsFile(file: string): Promise<unknown> {
     throw unreadable(
       `heads from ${quote(file, 256)}`,
       cause,
-      `name a file that you wrote with: kubectl get configmap ${headNames.access.heads} -n drawbridge-system -o json`,
+      `name a file that you wrote with kubectl get configmap NAME -n drawbridge-system -o json, where NAME is ${headsNames}`,
     );
   }
 }
@@ -257,7 +262,7 @@ function reportText(report: VerifyReport): string {
 
 const verdicts: Record<VerifyReport['verdict'], string> = {
   intact: 'INTACT: the journal is unchanged up to the last signed head of each chain',
-  unsigned: 'UNSIGNED: no contradiction found, but some chains have no signed head',
+  unsigned: 'UNSIGNED: no contradiction found, but of some chains, no signed head covers a given line',
   changed: 'CHANGED: the journal differs from what the server wrote',
 };
 

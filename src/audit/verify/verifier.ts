@@ -55,7 +55,7 @@ export class Verifier {
     const { keys } = this.#options;
     if (!isSigned(head)) return 'its signature is wrong';
     if (!keys || keys.includes(head.key)) return undefined;
-    return `it is signed by key ${head.key}, which is none of the given keys`;
+    return `it is signed by key ${head.key}, which is none of the given keys; if the server had this key earlier, give it, too, with --key`;
   }
 
   /** Reports an entry of the ConfigMap that is not a head. */
@@ -146,7 +146,9 @@ export class Verifier {
     const last = Math.max(0, ...segments.map((segment) => segment.last.seq));
     const mayBeAbsent = last === 0 && this.#options.partial && this.#segments.size > 0;
     if (newest && newest.seq > last && !mayBeAbsent) {
-      const message = `${linesAre(last + 1, newest.seq)} missing at the end: the head signed ${newest.time} covers them`;
+      const orPartial = last === 0 && !this.#options.partial ? ', or use --partial' : '';
+      const found = `${linesAre(last + 1, newest.seq)} missing at the end: the head signed ${newest.time} covers them`;
+      const message = `${found}; if other files have them, give these files, too${orPartial}`;
       this.#report({ code: 'Missing', chain, message });
     }
     const signedTo = this.#signedTo.get(chain) ?? 0;
@@ -164,7 +166,7 @@ export class Verifier {
   #expectStart(chain: string, first: Segment['first'] | undefined): void {
     if (!first || this.#options.partial) return;
     if (first.seq > 1) {
-      const message = `${linesAre(1, first.seq - 1)} missing before this: give older files too, or --partial`;
+      const message = `${linesAre(1, first.seq - 1)} missing before this; if older files have them, give these files, too, or use --partial`;
       this.#report({ code: 'Missing', chain, at: first.at, message });
     } else if (first.prev !== '') {
       this.#report({
@@ -247,7 +249,7 @@ function expectContinuation(
 ): void {
   if (next.seq > before.seq + 1) {
     const missing = linesAre(before.seq + 1, next.seq - 1);
-    const message = `${missing} missing between ${place(before.at)} and ${place(next.at)}`;
+    const message = `${missing} missing between ${place(before.at)} and ${place(next.at)}; if another file has them, give it, too`;
     report({ code: 'Missing', chain, at: next.at, message });
   } else if (next.prev !== before.hash) {
     const message = `the line does not continue ${place(before.at)}: one of the two was replaced`;

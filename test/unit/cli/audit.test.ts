@@ -146,7 +146,7 @@ describe('drawbridge audit', () => {
     [
       'heads that are not there',
       ['verify', '-', '--heads', '/nonexistent'],
-      /cannot read heads from "\/nonexistent": ENOENT.*; name a file that you wrote with: kubectl get configmap drawbridge-audit-heads -n drawbridge-system -o json$/m,
+      /cannot read heads from "\/nonexistent": ENOENT.*; name a file that you wrote with kubectl get configmap NAME -n drawbridge-system -o json, where NAME is drawbridge-audit-heads, drawbridge-gateway-audit-heads, or drawbridge-inventory-audit-heads$/m,
     ],
     ['no cluster', ['verify', '-', '--kubeconfig', '/nonexistent'], /kubeconfig "\/nonexistent" cannot be used/],
   ];
