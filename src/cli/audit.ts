@@ -54,7 +54,7 @@ other programs.
   --kubeconfig FILE   credentials for reading the heads; default: as drawbridge serve
   --namespace NAME    namespace of the heads in the cluster (default drawbridge-system)
 
-Exit codes: 0 unchanged up to the last heads, 1 changed, 2 cannot be checked, 3 a chain has no signed head.
+Exit codes: 0 unchanged up to the last heads, 1 changed, 2 cannot be checked, 3 no signed head covers a line of some chain.
 `;
 
 const exitCodes = { intact: 0, changed: 1, unsigned: 3 } as const satisfies Record<VerifyReport['verdict'], number>;
