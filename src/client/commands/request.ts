@@ -81,7 +81,7 @@ const requestCommand = (type: TypeName, summary: string, own: readonly FlagSpec[
   run: (context) => runRequest(context, type),
 });
 
-export const requestPod = requestCommand('pod', 'Request a pod of your own, copied from a workload', []);
+export const requestPod = requestCommand('pod', 'Request a pod of your own, from a PodAccessTemplate', []);
 export const requestExec = requestCommand('exec', 'Request a shell in a running pod', [podFlag]);
 
 async function runRequest(context: Context, type: TypeName): Promise<number> {
