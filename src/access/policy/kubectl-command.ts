@@ -86,7 +86,9 @@ export function podCommandNotes(config: AccessConfig, spec: unknown, title: stri
 export function commandDoubts(config: AccessConfig, names: PodNames, title: string): readonly string[] {
   const read = readAccessCommand(config);
   if ('violation' in read) return [];
-  return [...doubtsForPod(read, names, title), ...doubtsForRequesters(config, read, [])].map(({ found }) => found);
+  return [...doubtsForPod(read, names, title), ...doubtsForRequesters(config, read, [])].map(
+    ({ found, existing = [] }) => (existing.length === 0 ? found : `${found} (it has ${listNames(existing)})`),
+  );
 }
 
 /** What an access command can name in a pod. */
@@ -108,6 +110,8 @@ export function podNamesOf(spec: unknown): PodNames {
 /** Why a command can fail, as the end of a sentence that begins with the command, and what its author can do. */
 interface Doubt {
   readonly found: string;
+  /** The names that the pod has instead, for its requester; the remedy has them, too. */
+  readonly existing?: readonly string[];
   readonly remedy: string;
 }
 
@@ -144,6 +148,7 @@ function doubtsForPod(
   if (isKnown && !containers.includes(container)) {
     doubts.push({
       found: `names the container ${quote(container)}, which ${title} does not have`,
+      existing: containers,
       remedy: `unless a webhook adds it, write one of ${listNames(containers)}`,
     });
   }
@@ -153,6 +158,7 @@ function doubtsForPod(
     const portChoice = ports.length === 0 ? '' : ` or one of ${listNames(ports)}`;
     doubts.push({
       found: `names ports that no container of ${title} has: ${listNames(lackedPorts)}`,
+      existing: ports,
       remedy: `unless a webhook adds them, write a number${portChoice}`,
     });
   }

@@ -349,10 +349,10 @@ describe('the client in an access command', () => {
     const target = `-n ${pod.namespace} ${pod.name}`;
     assert.deepEqual(doubts(`kubectl exec -c app ${target} -- sh`), []);
     assert.deepEqual(doubts(`kubectl exec -c nope ${target} -- sh`), [
-      'names the container "nope", which Pod web-1 does not have',
+      'names the container "nope", which Pod web-1 does not have (it has [app])',
     ]);
     const [port, right, ...others] = doubts(`kubectl port-forward ${target} 8080:https http`);
-    assert.match(port ?? '', /^names ports that no container of Pod web-1 has: \[https\]$/);
+    assert.match(port ?? '', /^names ports that no container of Pod web-1 has: \[https\] \(it has \[http\]\)$/);
     assert.match(right ?? '', /^is kubectl port-forward, which needs .* who do not already hold this permission$/);
     assert.deepEqual(others, []);
     assert.deepEqual(doubts('curl https://example.org'), []);
