@@ -147,6 +147,18 @@ describe('drawbridge explain', () => {
     }
   });
 
+  it('names what the access command has and the pod lacks', async () => {
+    const message =
+      'spec.accessConfig.accessCommand names the container "nope", which the access pod does not have; unless a webhook adds it, write one of [web, envoy]';
+    const conditions = [{ type: 'AccessCommandValid', status: 'True', reason: 'Success', message }];
+    const { code, stdout } = await run(['18 rules passed'], 'PodAccessTemplate', {}, { conditions });
+    assert.equal(code, 0);
+    assert.equal(rowOf(stdout, 'access-command'), `note: ask the author of the template to correct this: ${message}`);
+    const valid = [{ ...conditions[0], message: 'the access command is a valid call to the granted pod' }];
+    const other = await run(['18 rules passed'], 'PodAccessTemplate', {}, { conditions: valid });
+    assert.doesNotMatch(other.stdout, /access-command/);
+  });
+
   it('names the fields that the API server ignores', async () => {
     const message =
       'the server can create the pod; the API server ignores fields that a Pod does not have: spec.imagePulPolicy; correct or remove them';
