@@ -11,8 +11,8 @@ export interface PathSegment {
   /** 32 hexadecimal digits. */
   readonly text: string;
   /**
-   * After an upgrade from a version without segments: epoch ms until which replicas may also answer paths without a segment; 0: never.
-   * `WebhookPaths` lists the other conditions. The leader appends the segment 5 minutes before that time.
+   * After an upgrade from a version without segments, or a change from certificates in files: epoch ms until which replicas may also answer
+   * paths without a segment; 0: never. `WebhookPaths` lists the other conditions. The leader appends the segment 5 minutes before that time.
    */
   readonly unsegmentedUntilMs: number;
 }

@@ -263,7 +263,7 @@ function reportText(report: VerifyReport): string {
 const verdicts: Record<VerifyReport['verdict'], string> = {
   intact: 'INTACT: the journal is unchanged up to the last signed head of each chain',
   unsigned: 'UNSIGNED: no contradiction found, but of some chains, no signed head covers a given line',
-  changed: 'CHANGED: the journal differs from what the server wrote',
+  changed: 'CHANGED: the journal, a head, or a recording is not as the server wrote it, or a part is missing',
 };
 
 function recordingsText({ complete, incomplete, deleted, unprovenBytes }: RecordingsReport): string {

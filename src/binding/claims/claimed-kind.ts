@@ -118,7 +118,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
       fromSubscription('bundles', stores.bundles, () => []),
     ],
     keys,
-    size: () => ({ objects: consumer.size, copies: provider.copies }),
+    size: () => ({ objects: consumer.labelled, copies: provider.copies }),
     ages: { consumer: () => consumer.ageMs, provider: () => provider.ageMs },
     watches: { consumer, provider },
     unlisted: () => (consumer.synced ? [] : [notListed]),

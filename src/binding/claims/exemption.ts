@@ -32,12 +32,13 @@ const clusterTypes = ['kubernetes.io/service-account-token', 'bootstrap.kubernet
  */
 export function exemption(resource: Resource, object: Exemptible, context: ExemptionContext): string | undefined {
   const { key, name, labels, type } = object;
-  if (context.ownNamespaces.has(nameOf(key).namespace ?? '')) return 'its namespace contains the keys of drawbridge';
+  if (context.ownNamespaces.has(nameOf(key).namespace ?? ''))
+    return 'its namespace is for keys of drawbridge or kubeconfigs of providers';
   if (isOfDrawbridge(labels)) return 'it belongs to drawbridge';
   if (resource === configMaps && name === 'kube-root-ca.crt') return 'every namespace has its own';
   if (resource === serviceAccounts && name === 'default') return 'every namespace has its own';
   if (resource !== secrets) return undefined;
-  if (clusterTypes.includes(type ?? '')) return 'it is a credential that its own cluster writes';
+  if (clusterTypes.includes(type ?? '')) return 'it is a credential of its own cluster';
   const isProviderKubeconfig = labels[providerKubeconfigLabel] !== undefined || context.isKubeconfig(key);
   return isProviderKubeconfig ? 'it contains the kubeconfig of a provider' : undefined;
 }

@@ -110,7 +110,8 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
   if (owner === 'disputed' && isWanted) {
     return {
       actions: [],
-      problem: 'the owner labels of the two objects differ; keep the original, and delete the other object',
+      problem:
+        'the owner labels of the two objects differ; delete the copy, and set the label kube-bind.io/owner of the original to its own side: consumer for yours, provider for that of the provider',
     };
   }
   return owner === 'unknown' && isWanted
@@ -161,7 +162,9 @@ function planConsumerOwned(facts: ClaimFacts): ClaimPlan {
   }
   if (serviceNamespace.kind === 'pending') return { actions: [], waitsFor: 'the service namespace' };
   if (provider && !isCopyOf(consumer, provider, facts)) {
-    const mismatch = provider.owner ? 'belongs to another consumer' : 'is not a copy of it';
+    const mismatch = provider.owner
+      ? 'belongs to another consumer, or to an earlier object of this name'
+      : 'is not a copy of it';
     const problem = `the provider's object ${provider.key} ${mismatch}; rename yours, or ask the provider to delete theirs`;
     return { actions: [], problem };
   }
@@ -219,9 +222,9 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
 }
 
 /**
- * Whether the provider object is the copy of `consumer`, or of an earlier consumer object of that name. If no other consumer can use the
- * service namespace, the owner label is sufficient proof. In a shared service namespace, the uid annotation must also match. Copies of
- * older konnectors have no uid annotation; for them the owner label is sufficient.
+ * Whether the provider object is the copy of `consumer`, or of an earlier consumer object of that name. The uid annotation of `consumer` is
+ * sufficient proof. If no other consumer can use the service namespace, so is the owner label. In a shared service namespace, the owner
+ * label is sufficient only with the uid of the last known deletion, or without a uid, as on copies of older konnectors.
  */
 function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: ClaimFacts): boolean {
   if (origin.consumerUid === consumer.uid) return true;

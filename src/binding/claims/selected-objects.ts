@@ -30,8 +30,8 @@ export class SelectedObjects {
     );
   }
 
-  /** Number of synced objects: those with an owner label. */
-  get size(): number {
+  /** Number of objects with an owner label: synced originals, and copies. */
+  get labelled(): number {
     return [...new Set(this.keys())].filter((key) => this.get(key)?.owner !== undefined).length;
   }
 

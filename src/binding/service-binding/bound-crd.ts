@@ -65,7 +65,7 @@ function build(schema: BoundSchemaView, servedVersion: BoundVersion | undefined)
     'spec.versions',
   );
   if (inexact !== undefined)
-    return problem(name, `has an integer beyond 2^53 at ${inexact}, which cannot be copied exactly`);
+    return problem(name, `has an integer between 2^53 and 2^63 at ${inexact}, which the server cannot copy exactly`);
   const spec: JsonObject = {
     group,
     names: {

@@ -117,8 +117,8 @@ export interface StatusPatch {
 }
 
 /**
- * The merge patch that turns the consumer's status into the copy's. It omits members with an integer beyond 2^53, which JavaScript may not
- * represent exactly (`exactPart`). Undefined if no other member differs.
+ * The merge patch that turns the consumer's status into the copy's. It omits members with an integer between 2^53 and 2^63, which JavaScript
+ * may not represent exactly (`exactPart`). Undefined if no other member differs.
  */
 export function statusPatch(consumer: SyncedObject, copy: SyncedObject): StatusPatch | undefined {
   const status = exactPart(mergePatch(own(consumer.object, 'status'), own(copy.object, 'status')));

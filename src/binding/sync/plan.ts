@@ -166,15 +166,15 @@ const removeFinalizer = (consumer: SyncedObject): ObjectAction => ({
 const notACopy = (key: string): string =>
   `the provider already has an object ${JSON.stringify(key)} that is not the copy of this object; it belongs to the provider, to another cluster, or to another namespace of this cluster, and the server does not change it; use another name, or ask the provider whose object it is`;
 
-/** The server copies no integer beyond 2^53, because JavaScript would silently change it. `what`: the consequence for the object. */
+/** The server copies no integer between 2^53 and 2^63, because JavaScript would silently change it. `what`: what follows for the object. */
 const inexactProblem = (path: string, what: string): ObjectAction => ({
   do: 'report',
-  problem: `${path} is an integer beyond 2^53, which the server cannot copy exactly, so ${what}; use a smaller number, or a string if the kind allows it`,
+  problem: `${path} is an integer between 2^53 and 2^63, which the server cannot copy exactly, so ${what}; use a smaller number, or a string if the kind allows it`,
 });
 
 const inexactStatusProblem = (path: string): ObjectAction => ({
   do: 'report',
-  problem: `${path} of the copy is an integer beyond 2^53, which the server cannot copy exactly, so this field is not copied back; ask the provider to use a smaller number or a string`,
+  problem: `${path} of the copy is an integer between 2^53 and 2^63, which the server cannot copy exactly, so this field is not copied back; ask the provider to use a smaller number or a string`,
 });
 
 const noStatus = ({ version, kind }: Resource): ObjectAction => ({

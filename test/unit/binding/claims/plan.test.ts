@@ -220,7 +220,7 @@ describe('the plan for a claimed object', () => {
           provider: copyUp({ origin: { consumerUid: 'theirs' } }),
           serviceNamespace: shared,
         },
-        problem: /belongs to another consumer/,
+        problem: /belongs to another consumer, or to an earlier object of this name/,
       },
       {
         what: 'adopts the copy of a recently deleted object',
@@ -289,7 +289,8 @@ describe('the plan for a claimed object', () => {
           provider: provider({ owner: 'provider', contentDigest: 'evil' }),
           consumer: consumer({ owner: 'consumer' }),
         },
-        problem: /the owner labels of the two objects differ; keep the original/,
+        problem:
+          /the owner labels of the two objects differ; delete the copy, and set the label kube-bind\.io\/owner of the original/,
       },
       {
         what: 'reports no problem of labels without a claim',

@@ -151,7 +151,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
       {
         versions: [version({ schema: { type: 'object', properties: { n: { default: 2 ** 53, maximum: 2 ** 63 } } } })],
       },
-      /has an integer beyond 2\^53 at spec\.versions\[0\]\.schema\.properties\.n\.default/,
+      /has an integer between 2\^53 and 2\^63 at spec\.versions\[0\]\.schema\.properties\.n\.default/,
     ],
     ['another plural', { names: { plural: 'pots', kind: 'Pot' } }, /describes pots\.kitchen\.example/],
     ['a schema that is no object', { versions: [version({ schema: 'string' })] }, /no schema for version v1/],
