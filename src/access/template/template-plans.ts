@@ -13,6 +13,7 @@ import { type PodAccessInput, planPodAccess } from '../builders/pod-access.ts';
 import type { CommandSubject } from '../policy/access-command.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import { podCommandNotes, renderAccessMessage } from '../policy/kubectl-command.ts';
+import { listNames } from '../policy/names.ts';
 import type { Violation } from '../policy/policy.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import type { notPlanned, PlannedTemplate } from '../policy/template-policy.ts';
@@ -99,7 +100,10 @@ export class TemplatePlans {
     );
   }
 
-  /** Which workload the template can name instead of one that does not exist; undefined if no workload and no Pod has the name. */
+  /**
+   * Which workload the template can name instead of one that does not exist; undefined if no workload and no Pod has the name, and the
+   * namespace has no workload of the kind.
+   */
   #remedyFor(ref: TargetRef, namespace: string): string | undefined {
     const workloads = this.#deps.stores.workloadsIn(namespace);
     const other = workloads.find(({ name }) => name === ref.name);
@@ -108,7 +112,15 @@ export class TemplatePlans {
       return `a ${other.kind} of that name exists: write ${other.kind} in spec.controllerTargetRef.kind${version}`;
     }
     const pod = this.#deps.stores.pods.get(keyOf({ namespace, name: ref.name }));
-    if (!pod) return undefined;
+    if (!pod) {
+      const names = workloads
+        .filter(({ apiVersion, kind }) => apiVersion === ref.apiVersion && kind === ref.kind)
+        .map(({ name }) => name)
+        .sort();
+      return names.length === 0
+        ? undefined
+        : `create it, or write an existing name, such as one of ${listNames(names.slice(0, 3))}`;
+    }
     const owner = workloads.find((workload) => controls(workload, pod));
     return owner
       ? `a Pod of ${owner.kind} ${owner.name} has that name: write apiVersion ${owner.apiVersion}, kind ${owner.kind}, and name ${owner.name} in spec.controllerTargetRef`

@@ -336,6 +336,22 @@ describe('plans of templates', () => {
     });
   }
 
+  it('name up to three workloads of the kind, if no workload has the name', async () => {
+    const named = template({ controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'paymentss' } });
+    const existing = ['web', 'payments', 'ledger', 'checkout'].map((name) => ({ ...workload, name }));
+    const missing = 'TargetNotFound: Deployment "paymentss" does not exist in namespace payments; ';
+    assert.equal(
+      textOf(await inNamespace(plans(existing), named)),
+      `${missing}create it, or write an existing name, such as one of [checkout, ledger, payments]`,
+    );
+    assert.equal(
+      textOf(await inNamespace(plans(existing.slice(0, 2)), named)),
+      `${missing}create it, or write an existing name, such as one of [payments, web]`,
+    );
+    const others = existing.map((view) => ({ ...view, kind: 'StatefulSet' }));
+    assert.equal(textOf(await inNamespace(plans(others), named)), `${missing}create it or correct the template`);
+  });
+
   it('name the workload that controls the Pod whose name the template has instead of the name of a workload', async () => {
     const podName = 'payments-7d67668b96-74vbq';
     const named = (kind: string) => template({ controllerTargetRef: { apiVersion: 'apps/v1', kind, name: podName } });
