@@ -134,7 +134,7 @@ export function explanationLines(explanations: readonly Explanation[]): string[]
 
 function explanationLine({ rule, verdict, requirement, violation, remedy = '' }: Explanation): string {
   if (violation && remedy === '') return cutInTheMiddle(`FAIL ${rule}: ${textOf(violation)}`, MAX_WARNING);
-  const start = `${verdict === 'fail' ? 'FAIL' : 'not checked'} ${rule}: ${requirement}`;
+  const start = verdict === 'fail' ? `FAIL ${rule}: ${requirement}` : `not checked ${rule}: whether ${requirement}`;
   if (remedy === '') return start;
   const lead = `${start}; to pass: `;
   return lead + cutInTheMiddle(remedy, MAX_WARNING - lead.length);

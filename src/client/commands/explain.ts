@@ -101,7 +101,7 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
 }
 
 /**
- * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, `not checked rule: …`, or `17 rules passed`. A violation that
+ * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, `not checked rule: whether …`, or `17 rules passed`. A violation that
  * the leader found in the template, `CODE: what it found; what its author can do`, becomes a failed rule with the code as its name. Any
  * other warning becomes a note.
  */

@@ -30,7 +30,7 @@ describe('kubectl create --dry-run=server', () => {
     const named = await create(stage.alice, execRequest('named', { targetPod: 'nosuchpod' }), '--dry-run=server');
     assert.equal(named.code, 0);
     assert.deepEqual(named.warnings, [
-      'not checked target-pod: spec.targetPod, if set, is a running pod of the workload when access opens',
+      'not checked target-pod: whether spec.targetPod, if set, is a running pod of the workload when access opens',
       '16 rules passed',
     ]);
   });
@@ -72,7 +72,7 @@ describe('kubectl create --dry-run=server', () => {
       warnings[0],
       'FAIL template: a template of this name, for requests of this kind, exists in the namespace; to pass: create a request of kind ExecAccessRequest, because template exec-only is of kind ExecAccessTemplate',
     );
-    assert.equal(warnings[1], 'not checked template-ready: the template is ready');
+    assert.equal(warnings[1], 'not checked template-ready: whether the template is ready');
     assert.deepEqual(
       warnings.slice(1).filter((line) => line.includes('to pass')),
       [],

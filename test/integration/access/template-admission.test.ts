@@ -155,7 +155,7 @@ describe('kubectl apply of a template', () => {
         'FAIL patch … correct spec.controllerTargetMutationConfig.patchSpecOperations[0].value',
         'FAIL rules … correct spec.accessConfig.rules[0].apiGroups',
         "FAIL access-command … ask an administrator to add {apiGroups: [''], resources: [pods/log], verbs: [get]} to the chart value grantable, then add it to spec.accessConfig.rules, and write: kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}",
-        'not checked grantable: the rules are grantable in this installation',
+        'not checked grantable: whether the rules are grantable in this installation',
         'not checked author … correct what fails, and check again',
         'not checked plan … correct what fails, and check again',
         'not checked api-server … store the template, because this dry run does not ask the API server; its condition AccessPlanValid shows the result',

@@ -318,7 +318,7 @@ describe('validation of templates', () => {
       return { allowed: response.allowed, lines: response.warnings ?? [] };
     };
     const notAsked =
-      'not checked api-server: the API server accepts the Pod and the Role of a grant; ' +
+      'not checked api-server: whether the API server accepts the Pod and the Role of a grant; ' +
       'to pass: store the template, because this dry run does not ask the API server; its condition AccessPlanValid shows the result';
     const rules = Object.keys(templatePolicy).length;
 

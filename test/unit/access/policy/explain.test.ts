@@ -222,7 +222,7 @@ describe('the lines of an explanation', () => {
         .filter((start) => start !== 'not checked'),
       ['FAIL', lines.at(-1)],
     );
-    assert.equal(lines[1], 'not checked template-ready: the template is ready');
+    assert.equal(lines[1], 'not checked template-ready: whether the template is ready');
     const unchecked = lines.filter((line) => line.startsWith('not checked '));
     assert.deepEqual(
       unchecked.filter((line) => line.includes('to pass')),
