@@ -55,12 +55,14 @@ export function accessCommandViolation(
   return ungranted && refuse(`${ungranted.found}; ${ungranted.remedy}`, ungranted.found).violation;
 }
 
-/** What to do about an invalid access command, a clause in the imperative. */
-export function accessCommandRemedy(config: CommandConfig, grantable: readonly RbacRule[]): string {
-  const possible = commandExample(config, grantable);
-  if (possible !== undefined) return `write, for example, ${possible}`;
+/** What to do about an invalid access command of a template in `namespace`, a clause in the imperative. */
+export function accessCommandRemedy(config: CommandConfig, namespace: string, grantable: readonly RbacRule[]): string {
   const read = readAccessCommand(config, grantable);
-  return addedRule(grantable, 'violation' in read ? 'exec' : read.verb);
+  if ('violation' in read) return `correct this: ${read.violation.message}`;
+  const foreign = namespaceViolation(read.namespace, namespace);
+  if (foreign) return `correct this: ${foreign.message}`;
+  const possible = commandExample(config, grantable);
+  return possible === undefined ? addedRule(grantable, read.verb) : `write, for example, ${possible}`;
 }
 
 /**

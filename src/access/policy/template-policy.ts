@@ -174,7 +174,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   groups: {
     requirement: 'the groups of the template are groups of people, not groups of Kubernetes itself',
     check: hasNoSystemGroup,
-    remedy: () => 'name the groups of the people who may request or approve access; none begins with system:',
+    remedy: ({ spec }) => `correct this: ${templateGroupsViolations(spec.accessConfig)[0]?.message ?? 'the groups'}`,
   },
   'group-names': {
     requirement: 'no name of a group begins or ends with white space',
@@ -245,7 +245,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   'access-command': {
     requirement: 'the access command is kubectl or oc to the granted pod, with known placeholders, and fits the rules',
     check: accessCommandIsValid,
-    remedy: ({ spec, grantable }) => accessCommandRemedy(spec.accessConfig, grantable),
+    remedy: ({ spec, namespace, grantable }) => accessCommandRemedy(spec.accessConfig, namespace, grantable),
   },
   // After the command, whose violation names the rule that is missing.
   'without-exec': {

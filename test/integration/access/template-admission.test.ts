@@ -148,7 +148,7 @@ describe('kubectl apply of a template', () => {
     assert.deepEqual(
       printed.map((line) => line.replace('Warning: ', '').replace(/: .*?; to pass:/, ' …')),
       [
-        'FAIL groups … name the groups of the people who may request or approve access; none begins with system:',
+        'FAIL groups … correct this: spec.accessConfig.allowedGroups has "system:authenticated"; Kubernetes reserves groups that begin with system:, for example for all authenticated users; name the groups of the people who may request access',
         'FAIL group-names … remove the spaces around the name in spec.accessConfig.allowedGroups[0]',
         'FAIL reason-pattern … write, for example, ^(INC|CHG)-[0-9]+',
         'FAIL windows … write IANA names, such as Europe/Berlin',
