@@ -97,13 +97,18 @@ const isSet = (value: unknown): boolean => isPresent(value) && value !== false &
 const shown = (value: unknown): string =>
   typeof value === 'string' ? quote(value) : isRecord(value) ? 'an object' : String(value);
 
+/** Fields that the baseline level does not limit, so the Namespace needs no label for them. */
+const outsideBaseline: ReadonlySet<string> = new Set(['spec.nodeName', 'spec.serviceAccountName']);
+
 function refuse(field: string, why: string, remove: string): Violation {
+  const label = outsideBaseline.has(field)
+    ? ''
+    : '; the Namespace then needs the label access.drawbridge.dev/allow-privileged=true';
   return {
     code: 'PodReachesTooFar',
     message:
       `${field} of the access pod ${why}; ${remove}, or ask an administrator with the verb ` +
-      'allow-privileged on the template to set spec.allowPrivilegedPod; the Namespace then needs the label ' +
-      'access.drawbridge.dev/allow-privileged=true',
+      `allow-privileged on the template to set spec.allowPrivilegedPod${label}`,
     field,
     status: 403,
   };

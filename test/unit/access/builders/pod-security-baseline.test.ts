@@ -81,6 +81,17 @@ describe('the reach of an access pod', () => {
       /allow-privileged on the template to set spec\.allowPrivilegedPod; the Namespace then needs the label access\.drawbridge\.dev\/allow-privileged=true$/,
     ));
 
+  for (const [field, value] of [
+    ['serviceAccountName', 'admin'],
+    ['nodeName', 'node-2'],
+  ] as const) {
+    it(`asks for no label of the Namespace for ${field}, which the baseline level allows`, () =>
+      assert.match(
+        check({ [field]: value }) ?? '',
+        /ask an administrator with the verb allow-privileged on the template to set spec\.allowPrivilegedPod$/,
+      ));
+  }
+
   const near: [string, object][] = [
     ['a pod without these fields', {}],
     ['what is off', { hostNetwork: false, securityContext: { windowsOptions: { hostProcess: false } } }],
