@@ -203,7 +203,7 @@ async function readLines(
   verifier.endOfFile();
 }
 
-/** The ConfigMaps with heads: those of --heads, else those of the cluster. Rejects with CodedError `HeadsMissing` or `FileUnreadable`. */
+/** The ConfigMaps with heads: those of --heads, else those of the cluster. Rejects if there are none, or if they cannot be read. */
 async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: AuditIo): Promise<unknown[]> {
   if (heads.length > 0) return Promise.all(heads.map(readHeadsFile));
   const { kubeconfigPaths: paths } = io;

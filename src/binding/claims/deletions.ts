@@ -20,7 +20,7 @@ export class Deletions {
     return this.#deletions.get(key);
   }
 
-  /** Forgets the deletion unless the deleted object had this uid, which is the one that the copy names; undefined without a copy. */
+  /** Forgets the deletion unless the deleted object had this uid. `uid`: of the original that the copy names; undefined without a copy. */
   retain(key: string, uid: string | undefined): void {
     if (this.#deletions.get(key)?.uid !== uid) this.#deletions.delete(key);
   }

@@ -43,6 +43,6 @@ export function exemption(resource: Resource, object: Exemptible, context: Exemp
   return isProviderKubeconfig ? 'it contains the kubeconfig of a provider' : undefined;
 }
 
-/** Whether the labels are those of any drawbridge installation, or of a kubeconfig or an account that the inventory feature created. */
+/** Whether the labels are those of any drawbridge installation, or the one by which inventory and its components mark objects. */
 const isOfDrawbridge = (labels: Readonly<Record<string, string>>): boolean =>
   Object.entries(ownLabels).every(([label, value]) => labels[label] === value) || labels[entryUidLabel] !== undefined;
