@@ -23,10 +23,11 @@ export const serverCodes = {
     remedy: 'Correct the name.',
   },
   CallerTooLarge: {
-    audience: 'anyone',
+    audience: 'operator',
     meaning:
       'The caller has more than 1,000 groups, or more than 1,000 keys and values in extra, or its name, uid, a group, or a text in extra exceeds 1,024 characters.',
-    remedy: 'Configure the authentication of the cluster to report less.',
+    remedy:
+      'Remove the user from some groups, or configure the authentication of the cluster to report fewer groups and less extra.',
   },
   SigningKeyUnavailable: {
     audience: 'operator',

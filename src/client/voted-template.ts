@@ -40,8 +40,8 @@ export const versionOf = ({ metadata: { uid = '', generation = 0 } }: KubeObject
 /**
  * Reads the template that an approval names, so that the approval counts only for its version. Undefined if the template does not exist, or
  * the user may not read it. `seenVersion`: the version that the user saw, if given. Rejects with a Problem if that is not the current
- * version. Without it, rejects with a Problem if the template was changed in a later second than that in which the request was created, because the user may have seen an
- * older one.
+ * version. Without it, rejects with a Problem if the template was changed after the request was created (times have whole seconds), because
+ * the user may have seen an older one.
  */
 export async function votedTemplate(
   connection: ClusterConnection,

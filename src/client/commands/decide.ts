@@ -36,7 +36,7 @@ export const approve: Command = {
   name: 'approve',
   summary: 'Approve a request, an extension, or the review of an emergency',
   details:
-    'An approval of access or of an extension counts for this request, and for one version of its template: the version of --template-version, which show prints. Default: the current version; if the template was changed in a later second than that in which the request was created, the flag is required. A vote cannot be changed; to take back an approval, deny the request.',
+    'An approval of access or of an extension counts for this request, and for one version of its template: the version of --template-version, which show prints. Default: the current version. If the template was changed after the request was created (times have whole seconds), the flag is required. A vote cannot be changed; to take back an approval, deny the request.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [
     { name: 'max', value: 'DURATION', help: 'The longest duration that you approve.' },
@@ -151,14 +151,15 @@ async function voteProblem(
   if (error instanceof ApiError && error.code === 409) {
     return new Problem(
       exits.failed,
-      `you have ${decision === 'Approve' ? 'approved' : 'denied'} this already (${about} of ${object.metadata.name}), and a vote counts once, with the groups that you had then; to see the votes: ${io.program} get ${target}`,
+      `you have ${decision === 'Approve' ? 'approved' : 'denied'} this already (${about} of ${object.metadata.name}), and you cannot vote again, even if your groups have changed; to see the votes: ${io.program} get ${target}`,
     );
   }
-  // A denial by the webhook says what to do. If a requester lacks the verb create, RBAC denies the vote before the webhook can.
+  // A denial by the webhook says what to do.
   if (error instanceof ApiError && error.message.includes(' denied the request: ')) {
     const { exitCode, message } = problemOf(error);
     return new Problem(exitCode, voteInFlags(message, `${io.program} deny ${target}`));
   }
+  // RBAC denies a user who may not create votes before the API server calls the webhook.
   if (!isForbidden(error)) return undefined;
   const user = await connection.whoAmI().catch(() => undefined);
   if (!user || user.username !== requesterOf(object)) return undefined;
@@ -246,7 +247,9 @@ export const revoke: Command = {
     const found = await requestsOf(connection, user);
     if (found.length === 0) {
       const where = await searchedText(connection, typeNames.map(requestResource));
-      io.printError(`no open or waiting request of ${user} ${where}\n`);
+      io.printError(
+        `no open or waiting request of ${user} ${where}; to see access that is still ending: ${io.program} who\n`,
+      );
     }
     return forEach(context, form, found, (one) =>
       end(one).catch((error: unknown) => {
@@ -258,7 +261,7 @@ export const revoke: Command = {
   },
 };
 
-/** The requests of a user that have not ended. */
+/** The requests of a user that have neither ended nor are ending. */
 async function requestsOf({ cluster, scope }: ClusterConnection, user: string): Promise<TypedObject[]> {
   const lists = await Promise.all(
     typeNames.map(async (type) => {

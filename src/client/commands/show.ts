@@ -118,7 +118,10 @@ function opensText(template: KubeObject, request: KubeObject): string {
   ]);
 }
 
-/** The maximum duration; for emergency access also the one of other access, if it differs. Empty if the template names none. */
+/**
+ * The maximum duration. If the request is an emergency and emergency access has a shorter maximum, both maxima. Empty if the template names
+ * none.
+ */
 function longestText(template: KubeObject, emergency: boolean): string {
   const config = (templateSpecOf(template).accessConfig ?? {}) as AccessConfig;
   const { maxDuration, isEmergencyMaximum } = durationBoundsOf({ emergency }, config);
@@ -138,7 +141,7 @@ function podText(spec: object): string[] {
     .map((field) => `${field}: ${String(own(spec, field))}`);
   return [
     podSpec === undefined
-      ? `a copy of the pod of the workload, without its labels${config === undefined ? '' : ', and without probes that the template does not keep'}`
+      ? `a copy of the pod of the workload, without its labels, except those that the server keeps for NetworkPolicies${config === undefined ? '' : ', and without probes that the template does not keep'}`
       : 'defined by the template:',
     ...(podSpec === undefined ? [] : [...dumpYaml(podSpec).trimEnd().split('\n')]),
     ...(Object.keys(changes).length === 0

@@ -271,12 +271,12 @@ describe('the client says what happened:', () => {
     [
       'without a mutation config, which keeps them',
       undefined,
-      /^Pod: +a copy of the pod of the workload, without its labels$/m,
+      /^Pod: +a copy of the pod of the workload, without its labels, except those that the server keeps for NetworkPolicies$/m,
     ],
     [
       'with a mutation config, which keeps only those that it names',
       { keepLivenessProbe: true },
-      /^Pod: +a copy of the pod of the workload, without its labels, and without probes that the template does not keep\n +changed by the template:\n +keepLivenessProbe: true$/m,
+      /^Pod: +a copy of the pod of the workload, without its labels, except those that the server keeps for NetworkPolicies, and without probes that the template does not keep\n +changed by the template:\n +keepLivenessProbe: true$/m,
     ],
   ] as const) {
     it(`which probes the access pod has ${title}`, async () => {
