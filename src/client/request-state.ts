@@ -68,6 +68,12 @@ export function ignoredFieldsIn(template: KubeObject): string {
   return plan ? ignoredFieldsText(plan.message) : '';
 }
 
+/** Why the template is not ready: the code and the message of its condition Ready. Undefined if it is ready, or not judged yet. */
+export function unreadinessOf(template: KubeObject): { readonly code: string; readonly message: string } | undefined {
+  const ready = conditionsOf(template).find(({ type }) => type === summaryConditions.ready);
+  return ready?.status === 'False' ? { code: ready.reason, message: ready.message } : undefined;
+}
+
 /** Conditions that can be False while access opens. Any other condition that is False is final. */
 const temporary: readonly string[] = [
   requestConditions.accessResourcesReady,

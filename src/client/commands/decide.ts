@@ -19,7 +19,7 @@ import { forEach, type Outcome } from '../for-each.ts';
 import { outputForm } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
-import { cannotOpen, type State, specOf, stateOf, statusOf } from '../request-state.ts';
+import { cannotOpen, type State, specOf, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
 import { changedAfterMs, versionOf, votedTemplate } from '../voted-template.ts';
 import { endedProblem } from '../wait.ts';
 import { endRequest, openSessionsText, outlivingSessions } from './one-request.ts';
@@ -87,6 +87,11 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     if (template && args.text('template-version') === undefined && changedAfterMs(template, found.object) === 0)
       context.io.printError(
         `note: template ${template.metadata.name} was changed in the second in which the request was created, so it may differ from what the requester saw; you approved version ${versionOf(template)}; to read it: ${context.io.program} show ${requestWithFlags(connection, found.type, found.object.metadata.name)}\n`,
+      );
+    const unready = template && about === 'Access' ? unreadinessOf(template) : undefined;
+    if (unready)
+      context.io.printError(
+        `note: template ${specOf(found.object).templateName} is not ready, so access cannot open, and the server may deny the request: ${unready.code}: ${unready.message}\n`,
       );
     return { object, subject: found.object, result: decidedText(found.object, about, decision) };
   });

@@ -11,14 +11,14 @@ import { shortDurationText } from '../duration-text.ts';
 import { awaitedExtension, extensionOutlook } from '../extension-text.ts';
 import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { conditionsOf, specOf, stateOf } from '../request-state.ts';
+import { conditionsOf, specOf, stateOf, unreadinessOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
 
 export const pending: Command = {
   name: 'pending',
   summary: 'List the requests that wait for your decision',
   details:
-    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the pod and the start time, if the request has them. For an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. For a review, FOR is what was granted, and UNTIL is when access ends or has ended. If a request was deleted before the review of its emergency, it is not listed: review it by its name, with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the pod and the start time, if the request has them, and the code of a template that is not ready. For an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. For a review, FOR is what was granted, and UNTIL is when access ends or has ended. If a request was deleted before the review of its emergency, it is not listed: review it by its name, with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
@@ -28,7 +28,7 @@ export const pending: Command = {
     const table = requestTable({ who: true, namespaces: args.has('all-namespaces'), now: () => clock.now() });
     const columns = [
       ...table.columns.filter(({ title }) => !['POD', 'LEFT', 'STATE', 'UNTIL', 'REASON', 'WHY'].includes(title)),
-      { title: 'ABOUT', text: (request: KubeObject) => aboutText(request) },
+      { title: 'ABOUT', text: (request: KubeObject) => aboutText(request, decisions.get(request)?.template) },
       {
         title: 'FOR',
         text: (request: KubeObject) => requestedDuration(request, decisions.get(request)?.template),
@@ -54,11 +54,16 @@ export const pending: Command = {
   },
 };
 
-const aboutText = (request: KubeObject): string => {
+const aboutText = (request: KubeObject, template: KubeObject | undefined): string => {
   const about = awaitedDecision(request) ?? '';
   if (about === 'Access') {
     const [pod, { startAt = '' }] = [askedPodOf(request), specOf(request)];
-    const asked = [...(pod === '' ? [] : [`pod ${pod}`]), ...(startAt === '' ? [] : [`from ${startAt}`])];
+    const unready = template && unreadinessOf(template);
+    const asked = [
+      ...(pod === '' ? [] : [`pod ${pod}`]),
+      ...(startAt === '' ? [] : [`from ${startAt}`]),
+      ...(unready ? [`template not ready: ${unready.code}`] : []),
+    ];
     return asked.length === 0 ? about : `${about} (${asked.join(', ')})`;
   }
   const isLost = conditionsOf(request).some(({ type }) => type === recordingLostCondition);

@@ -15,7 +15,7 @@ import { awaitedExtension, extensionOutlook, extensionsText, extensionVotes } fr
 import { fields, outputForm, printObject } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
-import { specOf, stateText } from '../request-state.ts';
+import { specOf, stateText, unreadinessOf } from '../request-state.ts';
 import { templateOf, unlessForbidden, versionOf } from '../voted-template.ts';
 
 export const show: Command = {
@@ -93,6 +93,7 @@ function opensText(template: KubeObject, request: KubeObject): string {
   const askedPod = askedPodOf(request);
   const spec = templateSpecOf(template);
   const { accessConfig: config, controllerTargetRef: target } = spec;
+  const unready = awaitedDecision(request) === 'Access' ? unreadinessOf(template) : undefined;
   const rules = [
     'get, list, watch pods',
     ...(config?.exec === false ? [] : ['create, get pods/exec']),
@@ -100,6 +101,10 @@ function opensText(template: KubeObject, request: KubeObject): string {
   ];
   return fields([
     ['Version', versionOf(template)],
+    [
+      'Not ready',
+      unready ? `access cannot open, and the server may deny the request: ${unready.code}: ${unready.message}` : '',
+    ],
     ['Workload', target ? `${target.kind} ${target.name}` : ''],
     ['Permissions', [...rules, 'on the one pod only']],
     ['Granted to', config?.grantTo === 'AllowedGroups' ? `all of ${config.allowedGroups.join(', ')}` : 'the requester'],

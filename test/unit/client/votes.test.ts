@@ -109,6 +109,28 @@ describe('a voter', () => {
     assert.equal((await cluster.run(['approve', 'a'])).stderr, '');
   });
 
+  it('is told that the template is not ready', async () => {
+    const ready = { type: 'Ready', status: 'False', reason: 'PodReachesTooFar', message: 'the pod adds "SYS_PTRACE"' };
+    const status = { ready: false, conditions: [ready] };
+    const waiting = { ready: false, conditions: [], approval: { state: 'Pending', all: [] } };
+    const why = 'PodReachesTooFar: the pod adds "SYS_PTRACE"';
+    await open({
+      podaccessrequests: [{ ...request('a'), status: waiting }],
+      podaccesstemplates: [{ ...template(earlier), status }],
+    });
+    const shown = await cluster.run(['show', 'a']);
+    assert.ok(shown.stdout.includes(`Not ready:`) && shown.stdout.includes(why), shown.stdout);
+    const { stdout } = await cluster.run(['pending']);
+    assert.match(stdout, /Access \(template not ready: PodReachesTooFar\)/);
+    const { code, stderr } = await cluster.run(['approve', 'a']);
+    assert.equal(code, 0);
+    assert.equal(
+      stderr,
+      `note: template shell is not ready, so access cannot open, and the server may deny the request: ${why}\n`,
+    );
+    assert.equal((await cluster.run(['deny', 'a'])).stderr, '');
+  });
+
   const notFound = (kind: string) =>
     `admission webhook "x" denied the request: RequestNotFound: spec.request: ${kind} "gone" does not exist in namespace "payments"; no review is owed`;
   for (const [title, argv, owedKind, asked] of [
