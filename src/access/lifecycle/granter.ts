@@ -85,7 +85,7 @@ export class Granter {
         return this.#deny(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
       }
       if (created.kind === 'refused') {
-        const { cause, remedy } = refusalText(created.message, request.namespace);
+        const { cause, remedy } = refusalText(created.message, object);
         const message = `the API server rejected ${resource.kind} ${keyOf(object.metadata)}: ${cause}; ${remedy}, then create a new request`;
         return this.#deny(request, { code: 'ResourceRefused', message, status: 422 }, signal);
       }

@@ -1,4 +1,7 @@
+import type { KubeObject } from '../../api/object.ts';
+import { isRecord } from '../../kit/json-value.ts';
 import { shorten } from '../../kit/shorten.ts';
+import { podReachViolations, serviceAccountOf } from '../builders/pod-security-baseline.ts';
 
 /** Why the API server rejects an object of a grant, and what the template's author or an administrator can do. No final periods. */
 export interface RefusalText {
@@ -15,7 +18,11 @@ const correctPod =
   'correct the field in spec.podSpec, or in spec.controllerTargetMutationConfig and the workload, as in a Pod';
 
 /** The first that matches applies. */
-const remedies: readonly (readonly [cause: RegExp, remedy: string, endsWithoutEdit: boolean])[] = [
+const remedies: readonly (readonly [
+  cause: RegExp,
+  remedy: string | ((object: KubeObject) => string),
+  endsWithoutEdit: boolean,
+])[] = [
   [
     /^exceeded quota: /,
     'lower the resources of the pod if the quota limits them, or ask an administrator to raise the ResourceQuota',
@@ -34,25 +41,44 @@ const remedies: readonly (readonly [cause: RegExp, remedy: string, endsWithoutEd
     'remove them from spec.accessConfig.rules, or ask an administrator to add them to the chart value grantable',
     true,
   ],
-  [
-    /access\.drawbridge\.dev\/allow-privileged on the Namespace/,
-    'remove spec.allowPrivilegedPod, or ask an administrator to add the label: kubectl label namespace NAMESPACE access.drawbridge.dev/allow-privileged=true',
-    true,
-  ],
+  [/access\.drawbridge\.dev\/allow-privileged on the Namespace/, baselineRemedy, true],
   [/\bNamespaceClosed: /, 'move the template and its workload to another namespace', false],
   [/^cannot be handled as an? /, correctPod, false],
   [/^is invalid: /, correctPod, false],
 ];
 const otherRemedy = 'change the template so that the API server accepts it, or ask an administrator';
 
+/** Maximum number of fields that a remedy names. */
+const maxFields = 3;
+
+/** What to do about a pod beyond the baseline level in a namespace without the label. A webhook may have added fields that it lacks. */
+function baselineRemedy({ metadata, spec }: KubeObject): string {
+  const podSpec = isRecord(spec) ? spec : {};
+  // The policy limits neither the node nor the ServiceAccount.
+  const violations = podReachViolations(
+    { metadata: { ...metadata }, spec: podSpec },
+    podSpec,
+    serviceAccountOf(podSpec),
+  );
+  const fields = [...new Set(violations.map(({ field = '' }) => field))];
+  const more = fields.length > maxFields ? [`${fields.length - maxFields} more`] : [];
+  const named = new Intl.ListFormat('en').format([...fields.slice(0, maxFields), ...more]);
+  const remove = `remove ${named} of the pod (in spec.podSpec or patchSpecOperations) and spec.allowPrivilegedPod of the template, or `;
+  return `${fields.length > 0 ? remove : ''}ask an administrator to add the label: kubectl label namespace ${metadata.namespace ?? ''} access.drawbridge.dev/allow-privileged=true`;
+}
+
 /**
- * Explains the message of a Status with which the API server rejected the creation of an object of `namespace`. Omits the name of the
- * object, the username of the server, and how much of a quota is used, and cuts the rest to 512 characters in one line.
+ * Explains the message of a Status with which the API server rejected the creation of `object`. Omits the name of the object, the username
+ * of the server, and how much of a quota is used, and cuts the rest to 512 characters in one line.
  */
-export function refusalText(message: string, namespace: string): RefusalText {
+export function refusalText(message: string, object: KubeObject): RefusalText {
   const cause = causeIn(message);
   const [, remedy, endsWithoutEdit] = remedies.find(([pattern]) => pattern.test(cause)) ?? ['', otherRemedy, true];
-  return { cause: shorten(cause, maxCause), remedy: remedy.replace('NAMESPACE', namespace), endsWithoutEdit };
+  return {
+    cause: shorten(cause, maxCause),
+    remedy: typeof remedy === 'string' ? remedy : remedy(object),
+    endsWithoutEdit,
+  };
 }
 
 /**
@@ -106,6 +132,8 @@ function causeIn(message: string): string {
       )
       // How much is used changes with each pod, and would cause a status write.
       .replace(/, used: .*?(?=, limited: )/g, '')
+      // The remedy has the command.
+      .replace(/; an administrator sets it with kubectl label namespace$/, '')
   );
 }
 

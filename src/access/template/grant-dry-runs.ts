@@ -107,7 +107,7 @@ export class GrantDryRuns {
           unknownFieldsIn(error.message) ?? {
             kind: 'refused',
             object: resource === pods ? 'pod' : 'Role',
-            text: refusalText(error.message, object.metadata.namespace ?? ''),
+            text: refusalText(error.message, object),
           }
         );
       }

@@ -147,7 +147,7 @@ describe('a template whose objects the API server would reject', () => {
         podSpec: { hostPID: true, containers: [container] },
         allowPrivilegedPod: true,
       }),
-      /allow-privileged on the Namespace.*; remove spec\.allowPrivilegedPod, or ask an administrator to add the label: kubectl label namespace access-\S+ access\.drawbridge\.dev\/allow-privileged=true;/,
+      /allow-privileged on the Namespace; remove spec\.hostPID of the pod \(in spec\.podSpec or patchSpecOperations\) and spec\.allowPrivilegedPod of the template, or ask an administrator to add the label: kubectl label namespace access-\S+ access\.drawbridge\.dev\/allow-privileged=true;/,
       async () => undefined,
       () => labelNamespace('access.drawbridge.dev/allow-privileged=true'),
     ],

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { refusalText, unknownFieldsIn } from '../../../../src/access/policy/refusal-text.ts';
 
-const text = (message: string) => refusalText(message, 'payments');
+const podOf = (spec?: object) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'x', namespace: 'payments' },
+  spec,
+});
+const text = (message: string, spec?: object) => refusalText(message, podOf(spec));
 
 describe('why the API server rejects an object of a grant', () => {
   const causes: [title: string, message: string, cause: string, endsWithoutEdit: boolean][] = [
@@ -44,12 +50,34 @@ describe('why the API server rejects an object of a grant', () => {
     });
   }
 
-  it('is followed by a remedy with the command for the namespace', () => {
-    const message = 'PodReachesTooFar: … needs the label access.drawbridge.dev/allow-privileged on the Namespace';
-    assert.match(
-      text(message).remedy,
-      /kubectl label namespace payments access\.drawbridge\.dev\/allow-privileged=true$/,
-    );
+  describe('if the namespace lacks a label', () => {
+    const message =
+      '403: pods "x" is forbidden: PodReachesTooFar: the access pod uses namespaces, paths, or ports of its node; that needs the label access.drawbridge.dev/allow-privileged on the Namespace; an administrator sets it with kubectl label namespace';
+    const label =
+      'ask an administrator to add the label: kubectl label namespace payments access.drawbridge.dev/allow-privileged=true';
+
+    it('names the label once, and then the fields that reach too far', () => {
+      const privileged = { name: 'a', securityContext: { privileged: true } };
+      const spec = { hostNetwork: true, nodeName: 'n', serviceAccountName: 'web', containers: [privileged] };
+      const { cause, remedy } = text(message, spec);
+      assert.match(cause, /allow-privileged on the Namespace$/);
+      assert.equal(
+        remedy,
+        `remove spec.hostNetwork and spec.containers[0].securityContext.privileged of the pod (in spec.podSpec or patchSpecOperations) and spec.allowPrivilegedPod of the template, or ${label}`,
+      );
+    });
+
+    it('names at most three fields', () => {
+      const ports = [1, 2, 3, 4].map((hostPort) => ({ hostPort }));
+      const spec = { containers: ports.map((port) => ({ ports: [port, port] })) };
+      assert.match(
+        text(message, spec).remedy,
+        /^remove spec\.containers\[0\]\.ports, spec\.containers\[1\]\.ports, spec\.containers\[2\]\.ports, and 1 more of the pod /,
+      );
+    });
+
+    it('names only the label for a field that a webhook has added', () =>
+      assert.equal(text(message, { containers: [{ name: 'a' }] }).remedy, label));
   });
 
   it('may be unknown fields', () => {
