@@ -175,16 +175,18 @@ function missingRemedy(parent: unknown, path: readonly string[], depth: number, 
     const patched = [first, slash].filter((step) => step !== undefined).join(', and ') || 'write op: add';
     return `set spec.controllerTargetMutationConfig.${field} instead, or ${patched}`;
   }
+  const correct = 'paths are those of a pod, such as /spec/containers/0/image: correct the path';
   if (depth < path.length - 1) {
     const [spec, template, part] = path;
     if (spec === 'spec' && template === 'template' && (part === 'spec' || part === 'metadata')) {
       return `paths are those of a pod: write ${quoted(path.slice(2))}`;
     }
     const first = op === 'add' && isOfPod(path, depth) ? `, or add ${quoted(path.slice(0, depth + 1))} first` : '';
-    return `paths are those of a pod, such as /spec/containers/0/image: correct the path${first}`;
+    return `${correct}${first}`;
   }
   switch (op) {
     case 'replace':
+      if (isMisspelt(path, depth)) return correct;
       return 'write op: add, which also sets a field that is missing, or correct the path';
     case 'remove':
     case 'test':
@@ -203,13 +205,33 @@ const podFields = {
     'accessModes add appArmorProfile capabilities claims configMap configMapKeyRef csi downwardAPI drop emptyDir ephemeral exec fieldRef grpc hostnames httpGet httpHeaders items labelSelector limits matchExpressions matchFields matchLabelKeys matchLabels nameservers nodeAffinity nodeSelectorTerms options persistentVolumeClaim podAffinity podAntiAffinity postStart preStop preferredDuringSchedulingIgnoredDuringExecution projected requests requiredDuringSchedulingIgnoredDuringExecution resourceFieldRef seLinuxOptions searches seccompProfile secret secretKeyRef sources supplementalGroups sysctls tcpSocket values valueFrom windowsOptions',
 };
 
+/** Fields with other values, by the place of their parent. */
+const podValues = {
+  spec: 'activeDeadlineSeconds automountServiceAccountToken containers dnsPolicy enableServiceLinks ephemeralContainers hostIPC hostNetwork hostPID hostUsers hostname hostnameOverride nodeName os preemptionPolicy priority priorityClassName restartPolicy runtimeClassName schedulerName schedulingGroup serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain terminationGracePeriodSeconds workloadRef',
+  container:
+    'image imagePullPolicy name restartPolicy restartPolicyRules stdin stdinOnce targetContainerName terminationMessagePath terminationMessagePolicy tty workingDir',
+};
+
+/** Where in a Pod the first `depth` parts of the path lead; undefined outside its spec. */
+function placeIn([root, list]: readonly string[], depth: number): keyof typeof podFields | undefined {
+  if (root !== 'spec' || depth === 0) return undefined;
+  if (depth === 1) return 'spec';
+  return depth === 3 && /^(c|initC|ephemeralC)ontainers$/.test(list ?? '') ? 'container' : 'deeper';
+}
+
+const includes = (fields: string, field = ''): boolean => fields.split(' ').includes(field);
+
 /** Whether a Pod can have the object or list at the first `depth + 1` parts of the path. */
 function isOfPod(path: readonly string[], depth: number): boolean {
-  const [root, list] = path;
-  if (root !== 'spec' || depth === 0) return false;
-  const inContainer = depth === 3 && /^(c|initC|ephemeralC)ontainers$/.test(list ?? '');
-  const fields = depth === 1 ? podFields.spec : inContainer ? podFields.container : podFields.deeper;
-  return fields.split(' ').includes(path[depth] ?? '');
+  const place = placeIn(path, depth);
+  return place !== undefined && includes(podFields[place], path[depth]);
+}
+
+/** Whether the path leads to a field of the spec of a pod or of a container that neither has. Knows no other places. */
+function isMisspelt(path: readonly string[], depth: number): boolean {
+  const place = placeIn(path, depth);
+  if (place !== 'spec' && place !== 'container') return false;
+  return !includes(`${podFields[place]} ${podValues[place]}`, path[depth]);
 }
 
 const widthOf = (value: unknown): number =>

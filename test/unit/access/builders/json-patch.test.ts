@@ -174,6 +174,27 @@ describe('JSON patch', () => {
     });
   }
 
+  for (const [path, offers] of [
+    ['/spec/containers/0/imagePullPolicy', true],
+    ['/spec/containers/0/imagePulPolicy', false],
+    ['/spec/containers/0/resources', true],
+    ['/spec/initContainers/0/workingDir', true],
+    ['/spec/initContainers/0/hostNetwork', false],
+    ['/spec/hostNetwork', true],
+    ['/spec/volumes', true],
+    ['/spec/volume', false],
+    ['/spec/securityContext/runAsUser', true],
+  ] as const) {
+    it(`${offers ? 'offers' : 'does not offer'} op add for a replace of ${path}`, () => {
+      const document = { spec: { containers: [{ name: 'a' }], initContainers: [{ name: 'b' }], securityContext: {} } };
+      const message = messageOf([{ op: 'replace', path, value: 1 }], document);
+      const remedy = offers
+        ? '; write op: add, which also sets a field that is missing, or correct the path'
+        : '; paths are those of a pod, such as /spec/containers/0/image: correct the path';
+      assert.ok(message.endsWith(remedy), message);
+    });
+  }
+
   it('names the field of the API', () => {
     const patched = applyJsonPatch(template, [{ op: 'add', path: '/spec/x' }]);
     assert.ok('violation' in patched);
