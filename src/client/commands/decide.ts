@@ -169,9 +169,12 @@ async function voteProblem(
   const user = await connection.whoAmI().catch(() => undefined);
   if (!user || user.username !== requesterOf(object)) return undefined;
   const template = [specOf(object).templateName ?? '', '-n', connection.namespace, ...connection.quotedFlags].join(' ');
+  const { state } = stateOf(object);
+  // For an extension or a review, drop would end open access.
+  const withdrawal = isOpen(state) || cannotOpen(state) ? '' : `; to withdraw it: ${io.program} drop ${target}`;
   return new Problem(
     exits.denied,
-    `denied: ${object.metadata.name} is your own request, which only others can decide; to see who: ${io.program} approvers ${template}; to withdraw it: ${io.program} drop ${target}`,
+    `denied: ${object.metadata.name} is your own request, which only others can decide; to see who: ${io.program} approvers ${template}${withdrawal}`,
   );
 }
 

@@ -193,6 +193,36 @@ describe('the client', () => {
     assert.doesNotMatch(stderr, /drop/);
   });
 
+  for (const [title, waiting, status, remedy] of [
+    [
+      'a request that waits',
+      {},
+      { approval: { state: 'Pending' } },
+      '; to withdraw it: drawbridge drop pod/own -n payments',
+    ],
+    [
+      'an extension of open access, without advice that would end the access',
+      { extensions: [{ by: '5m' }] },
+      { ready: true, grant, extensions: [{ by: '5m', state: 'Pending' }] },
+      '',
+    ],
+  ] as const) {
+    it(`says who can decide on ${title}`, async () => {
+      const forbidden: Fault = ({ method, path }, answer) => {
+        if (method !== 'POST' || !path.endsWith('accessvotes')) return false;
+        answer.status(403, 'Forbidden');
+        return true;
+      };
+      await open(forbidden, { podaccessrequests: [request('own', status, waiting)] });
+      const { code, stderr } = await cluster.run(['approve', 'own']);
+      assert.equal(code, 3);
+      assert.equal(
+        stderr,
+        `drawbridge: denied: own is your own request, which only others can decide; to see who: drawbridge approvers shell -n payments${remedy}\n`,
+      );
+    });
+  }
+
   it('gives kubectl the pod as one word that is no flag', async () => {
     assert.equal((await cluster.run(['exec', 'b', '--', 'ls'])).code, 0);
     assert.deepEqual(cluster.ran, [
