@@ -131,10 +131,11 @@ export const drop: Command = {
     return forEach(context, form, args.positionals, async (text) => {
       const { type, object } = await findRequest(connection, text);
       if (requesterOf(object) !== username) {
-        throw new Problem(
-          exits.failed,
-          `${object.metadata.name} is a request of ${requesterOf(object) || 'someone else'}; to end it: ${io.program} revoke ${requestWithFlags(connection, type, object.metadata.name)}`,
-        );
+        const { name } = object.metadata;
+        const rest = cannotOpen(stateOf(object).state)
+          ? endedProblem(object).message
+          : `to end it: ${io.program} revoke ${requestWithFlags(connection, type, name)}`;
+        throw new Problem(exits.failed, `${name} is a request of ${requesterOf(object) || 'someone else'}; ${rest}`);
       }
       const ended = await endRequest(connection, { type, object }, args.text('reason'));
       return { object: ended, result: `dropped${openSessionsText(ended)}` };

@@ -223,6 +223,22 @@ describe('the client', () => {
     });
   }
 
+  it('says that the request of another user that drop names has ended', async () => {
+    const ofBob = { requester: { username: 'bob' } };
+    const message = 'access ended at 2026-11-26T20:03:01Z';
+    const ended = { grant, conditions: [{ type: 'Ready', status: 'False', reason: 'Expired', message }] };
+    await open(undefined, {
+      podaccessrequests: [request('open', { ready: true, grant }, ofBob), request('e', ended, ofBob)],
+    });
+    const drop = async (name: string) => (await cluster.run(['drop', name])).stderr;
+    assert.equal(await drop('e'), `drawbridge: e is a request of bob; e has ended: ${message}\n`);
+    assert.match(
+      await drop('open'),
+      /: open is a request of bob; to end it: drawbridge revoke pod\/open -n payments$/m,
+    );
+    assert.deepEqual(cluster.writes, []);
+  });
+
   it('gives kubectl the pod as one word that is no flag', async () => {
     assert.equal((await cluster.run(['exec', 'b', '--', 'ls'])).code, 0);
     assert.deepEqual(cluster.ran, [
