@@ -131,7 +131,10 @@ describe('after a mistake, the client prints what to type instead', () => {
     await client.ok(client.admin, 'approve', 'own');
     const again = await client.run(client.admin, 'approve', 'own');
     assert.equal(again.code, 1);
-    assert.match(again.stderr, /^drawbridge: you have approved this already \(Access of own\), and a vote counts once/);
+    assert.match(
+      again.stderr,
+      /^drawbridge: you have approved this already \(Access of own\), and you cannot vote again/,
+    );
   });
 
   it('a pod that may not exist: a dry run says that the server has not checked it', async () => {
