@@ -188,11 +188,16 @@ const voteInFlags = (message: string, toDeny: string): string =>
 /** What the vote decided, as the client knows it. The server counts the vote later. */
 function decidedText(request: KubeObject, about: string, decision: 'Approve' | 'Deny'): string {
   const decided = `${about === 'Access' ? '' : `${about} `}${decision === 'Approve' ? 'approved' : 'denied'}`;
+  const closes = decision === 'Deny' && !about.startsWith('Extension-') && isOpen(stateOf(request).state);
+  if (closes) return `${decided}; ${closingText(request)}`;
   const { all = [] } = statusOf(request).approval ?? {};
   const left = all.reduce((sum, { have, need }) => sum + Math.max(0, need - have), 0) - 1;
   if (decision === 'Deny' || about !== 'Access' || left <= 0) return decided;
   return `${decided}; it needs at least ${left} more ${left === 1 ? 'approval' : 'approvals'}`;
 }
+
+/** What follows the end of granted access. */
+const closingText = (request: KubeObject): string => `the server closes the access${openSessionsText(request)}`;
 
 function voteManifest(
   { object }: TypedObject,
@@ -245,9 +250,7 @@ export const revoke: Command = {
       args.has('all-namespaces') ? ` in ${object.metadata.namespace}` : '';
     const end = async (found: TypedObject) => {
       const object = await endRequest(connection, found, why);
-      const follows = statusOf(object).grant
-        ? `the server closes the access${openSessionsText(object)}`
-        : 'it had opened no access';
+      const follows = statusOf(object).grant ? closingText(object) : 'it had opened no access';
       return { object, result: `revocation requested${where(found)}; ${follows}` };
     };
     if (user === undefined)

@@ -97,6 +97,24 @@ describe('a voter', () => {
     });
   }
 
+  const grant = { expiresAt: '2099-01-01T00:00:00Z' };
+  const ready = { ready: true, grant, approval: { state: 'Granted' } };
+  const gateway = { ...ready, grant: { ...grant, session: { via: 'Gateway' } } };
+  const owed = { ...ready, approval: { state: 'ReviewOwed' } };
+  for (const [title, argv, status, result] of [
+    ['access that waits', [], { approval: { state: 'Pending' } }, 'denied'],
+    ['open access', [], ready, 'denied; the server closes the access'],
+    ['open access by the gateway', [], gateway, 'denied; the server closes the access; the gateway ends its sessions'],
+    ['an emergency', [], owed, 'Review denied; the server closes the access'],
+    ['an extension', ['--about', 'Extension-1'], ready, 'Extension-1 denied'],
+  ] as const) {
+    it(`sees what becomes of the access when they deny ${title}`, async () => {
+      await open({ podaccessrequests: [{ ...request('a'), status }], podaccesstemplates: [template(earlier)] });
+      const { stdout, stderr } = await cluster.run(['deny', 'a', ...argv]);
+      assert.equal(stdout, `podaccessrequest.crds.wizardofoz.co/a ${result}\n`, stderr);
+    });
+  }
+
   it('is told if the template was changed in the second in which the request was created', async () => {
     const note =
       /^note: template shell was changed in the second in which the request was created, so it may differ from what the requester saw; you approved version 3\.5f2c9a1b; to read it: drawbridge show pod\/a -n payments$/m;
