@@ -11,7 +11,7 @@ export const maxHistory = 10;
 export const maxReasons = 8;
 
 /** The schema of the name of an outcome. */
-export const outcomeName = Type.Union(
+const outcomeName = Type.Union(
   [
     Type.Literal('Done'),
     Type.Literal('NotReady'),

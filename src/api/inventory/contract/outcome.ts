@@ -1,10 +1,11 @@
 import { type Static, Type } from 'typebox';
+import { quote } from '../../../kit/errors.ts';
 import { isRecord, listIn, own } from '../../../kit/json-value.ts';
 import { opaqueObject } from '../../schema/fields.ts';
 import { type FieldError, type Read, readBySchema } from '../../schema/read.ts';
 import { toStructural } from '../../schema/structural-schema.ts';
 import { type MissingInput, maxMissing, missingInput } from '../fields.ts';
-import { type Operation, outcomeName } from '../reconcile-run.ts';
+import type { Operation, OutcomeName } from '../reconcile-run.ts';
 
 /** Result of a run. */
 export type Outcome =
@@ -61,14 +62,20 @@ const maxValue = 1024;
 
 const outcomeBody = Type.Object({
   run: Type.Optional(Type.String({ maxLength: 256 })),
-  outcome: outcomeName,
+  outcome: Type.String({ maxLength: 65_536 }),
   missing: Type.Array(missingInput, { maxItems: maxMissing, default: [] }),
   requeueAfterSeconds: Type.Number({ minimum: 0, maximum: 86_400, default: defaultRequeueSeconds }),
   message: Type.String({ maxLength: 65_536, default: '' }),
   outputs: Type.Optional(opaqueObject('')),
 });
 
-type OutcomeBody = Static<typeof outcomeBody>;
+const outcomesOf: Readonly<Record<Operation, readonly OutcomeName[]>> = {
+  reconcile: ['Done', 'NotReady', 'Progressing', 'Retry', 'Failed'],
+  delete: ['Deleted', 'NotReady', 'Progressing', 'Retry', 'Failed'],
+};
+
+/** `errorsOf` checks the outcome, because the operation decides which are allowed. */
+type OutcomeBody = Static<typeof outcomeBody> & { readonly outcome: OutcomeName };
 
 const structuralSchema = toStructural(outcomeBody, 'outcome');
 
@@ -97,12 +104,13 @@ function errorsOf({ run, outcome, missing, outputs }: OutcomeBody, body: unknown
       message: `names another run; only run ${expected.id} is allowed here; send the ID of the run of the call`,
     });
   }
-  const successOutcome = expected.operation === 'delete' ? 'Deleted' : 'Done';
-  if ((outcome === 'Done' || outcome === 'Deleted') && outcome !== successOutcome) {
+  const allowed = outcomesOf[expected.operation];
+  if (!allowed.includes(outcome)) {
     errors.push({
       field: 'outcome',
-      message: `is ${outcome}, which operation ${expected.operation} does not have; answer ${successOutcome}`,
+      message: `must be one of ${allowed.map((name) => quote(name)).join(', ')} for the operation ${expected.operation}; found ${quote(outcome)}`,
     });
+    return errors;
   }
   if (outcome === 'NotReady' && missing.length === 0) {
     errors.push({ field: 'missing', message: 'is empty; NotReady must name at least one missing input' });

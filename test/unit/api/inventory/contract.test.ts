@@ -60,6 +60,21 @@ describe('the contract with components', () => {
     assert.equal(readOutcome({ outcome: 'Done' }, { ...run, operation: 'delete' }).ok, false);
   });
 
+  for (const [operation, found, allowed] of [
+    ['reconcile', 'Great', '"Done", "NotReady", "Progressing", "Retry", "Failed"'],
+    ['reconcile', 'Deleted', '"Done", "NotReady", "Progressing", "Retry", "Failed"'],
+    ['delete', 'Gone', '"Deleted", "NotReady", "Progressing", "Retry", "Failed"'],
+    ['delete', 'Done', '"Deleted", "NotReady", "Progressing", "Retry", "Failed"'],
+  ] as const) {
+    it(`names the outcomes of the operation ${operation} if a component answers ${found}`, () => {
+      const message = `must be one of ${allowed} for the operation ${operation}; found "${found}"`;
+      assert.deepEqual(readOutcome({ outcome: found, outputs: {} }, { ...run, operation }), {
+        ok: false,
+        errors: [{ field: 'outcome', message }],
+      });
+    });
+  }
+
   it('requests another run after 15 seconds for Progressing without a time', () => {
     const read = readOutcome({ outcome: 'Progressing' }, run);
     assert.deepEqual(read, { ok: true, value: { outcome: 'Progressing', requeueAfterSeconds: 15 } });
