@@ -1,6 +1,6 @@
 import type { Ended } from '../../api/access/ended.ts';
 import { approvalCondition, type RequestCondition } from '../../api/access/names.ts';
-import type { RequestApproval } from '../../api/access/status.ts';
+import type { ExtensionStatus, RequestApproval } from '../../api/access/status.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { type AccessConditionUpdate, failure } from '../conditions.ts';
 import type { Violation } from '../policy/policy.ts';
@@ -18,12 +18,14 @@ export interface End {
   readonly ended: Ended;
   /** `status.approval` afterwards, for emergency access. */
   readonly approval?: RequestApproval | undefined;
+  /** `status.extensions` afterwards, signed; undefined if it stays as it is. */
+  readonly extensions?: readonly ExtensionStatus[] | undefined;
 }
 
 /** The status after the end of a request for one of the reasons in `Ending`. Call it once the children are deleted. */
 export function endedStatus(
   request: RequestView,
-  { ending, text, ended, approval }: End,
+  { ending, text, ended, approval, extensions }: End,
   nowMs: number,
 ): RequestStatusPatch {
   const message = `${request.grant ? 'access' : 'the request'} ended at ${ended.at}: ${text}`;
@@ -32,6 +34,7 @@ export function endedStatus(
   return {
     ended,
     ...(approval ? { approval } : {}),
+    ...(extensions ? { extensions } : {}),
     expiresAt: ended.at,
     accessMessage: null,
     children: [],

@@ -62,6 +62,24 @@ export class Extender {
     }
   }
 
+  /**
+   * `status.extensions` of a request that ends: refuses the extension that the server has not decided, because no one can decide it later.
+   * Undefined if there is none, and without keys. Does not write it.
+   */
+  refuseUndecided(request: RequestView): readonly ExtensionStatus[] | undefined {
+    const { signer } = this.#deps;
+    const { grant, spec } = request;
+    if (!grant || !signer.hasKeys) return undefined;
+    const decided = decidedExtensions(request, signer);
+    const asked = spec.extensions?.[decided.length];
+    if (!asked) return undefined;
+    const message = `${undecided.code}: ${undecided.message}`;
+    return [
+      ...decided,
+      signer.signExtension(request, grant, decided.length, { by: asked.by, state: 'Refused', message }),
+    ];
+  }
+
   /** Discards what this process recorded for the request with this uid. Call it when the access has ended. */
   forget(uid: string): void {
     this.#journaled.delete(uid);
@@ -182,6 +200,11 @@ interface ExtenderDeps {
   readonly signer: Signer;
   readonly clock: Clock;
 }
+
+const undecided = {
+  code: 'AccessNotOpen',
+  message: 'access ended before the server decided the extension; create a new request',
+} satisfies Pick<Violation, 'code' | 'message'>;
 
 const unsigned: Violation = {
   code: 'StampInvalid',

@@ -168,7 +168,7 @@ export class RequestReconciler implements Reconciler {
     signal: AbortSignal,
     denial: VoteView | undefined,
   ): Promise<RequestView | undefined> {
-    const { decider, edits, revoker, reviews, history, signer, status, clock } = this.#deps;
+    const { decider, edits, extender, revoker, reviews, history, signer, status, clock } = this.#deps;
     const owed = request.deleting || !request.grant ? undefined : reviews.of(request.uid);
     const wasDenied = isDeniedOrEnded(request) && !hasEndedCondition(request);
     if (revoker.hasRemoved(request) || (!owed && (wasDenied || !signer.hasKeys))) return undefined;
@@ -185,8 +185,11 @@ export class RequestReconciler implements Reconciler {
         ? `; ${verdictText(request.approval)}`
         : '';
     const text = `${endText(request, ending, denial)}${denial?.spec.about === 'Review' ? '' : reviewText}`;
+    // If the grant is forged, sign no refusal for it.
+    const extensions = ending === 'GrantInvalid' ? undefined : extender.refuseUndecided(request);
+    const end = { ending, text, ended, approval, extensions };
     try {
-      return await status.write(request, endedStatus(request, { ending, text, ended, approval }, nowMs), signal);
+      return await status.write(request, endedStatus(request, end, nowMs), signal);
     } catch (error) {
       if (isRefused(error) && !owed) return undefined;
       throw error;

@@ -118,7 +118,7 @@ export const requestCodes = {
   AccessNotOpen: {
     audience: 'requester',
     meaning:
-      'An extension was asked for before the access was granted, or after it ended, or a request was claimed or revoked after its end.',
+      'An extension was asked for before the access was granted, or after it ended, or access ended before the server decided it. Or a request was claimed or revoked after its end.',
     remedy: 'Wait for the grant. If the access has ended, create a new request.',
   },
   ExtensionPending: {

@@ -288,6 +288,20 @@ describe('an extension of open access', () => {
       });
     }
 
+    it('is refused by the write that ends access, if no one decided it', async () => {
+      await open(withPeers);
+      stage.extend('5m');
+      await stage.pass();
+      const calls = stage.cluster.calls.length;
+      stage.vote('dave', { decision: 'Deny' });
+      await stage.pass();
+      assert.equal(stage.isOpen, false);
+      const refused = 'AccessNotOpen: access ended before the server decided the extension; create a new request';
+      assert.deepEqual([states(), entries()[0]?.message], [['Refused'], refused]);
+      const writes = stage.cluster.calls.slice(calls).filter(({ verb }) => verb === 'patch');
+      assert.equal(writes.length, 1);
+    });
+
     it('needs no votes if the template says so', async () => {
       await open({ approvals: peer, extension: alone });
       stage.extend('5m');
