@@ -63,7 +63,8 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
   };
   const name = voteName(uid, user.username, spec);
   const votedAtMs = ports.votedAtMs({ namespace, name }, user.username);
-  if (votedAtMs !== undefined) return deny(alreadyVoted(user.username, spec, votedAtMs), { request: request.name });
+  if (votedAtMs !== undefined)
+    return deny(alreadyVoted(user.username, spec, votedAtMs, voted.ended), { request: request.name });
   const voter = {
     username: user.username,
     uid: user.uid,
@@ -86,13 +87,20 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
   return { patch: patch.ops };
 }
 
-function alreadyVoted(username: string, { request, about, decision }: VoteSpec, votedAtMs: number): Denial {
+function alreadyVoted(
+  username: string,
+  { request, about, decision }: VoteSpec,
+  votedAtMs: number,
+  ended: boolean,
+): Denial {
   const remedy =
     decision === 'Deny' || about === 'Review'
       ? 'it needs no second vote'
-      : about === 'Access'
-        ? 'to deny the access, or to end it if it is open, vote with spec.decision Deny'
-        : 'while the extension waits, you can still refuse it with spec.decision Deny';
+      : ended
+        ? 'the request has ended, so it needs no vote'
+        : about === 'Access'
+          ? 'to deny the access, or to end it if it is open, vote with spec.decision Deny'
+          : 'while the extension waits, you can still refuse it with spec.decision Deny';
   return {
     code: 'AlreadyVoted',
     message:

@@ -87,6 +87,18 @@ describe('votes', () => {
       });
     }
 
+    for (const about of ['Access', 'Extension-1']) {
+      it(`get no advice to vote again if the request has ended: ${about}`, async () => {
+        change({ ended: true })();
+        world.votedAtMs = Date.parse('2026-11-21T08:00:00Z');
+        const { status } = await mutate(vote({ about }));
+        assert.match(
+          status?.message ?? '',
+          /^AlreadyVoted: .*; such a vote counts once, and cannot be changed; the request has ended, so it needs no vote$/,
+        );
+      });
+    }
+
     it('get the voter, the uid of the request, and the version of the template, all of it signed', async () => {
       const object = vote({ max: '20m', reason: 'go' });
       const answer = await mutate(object);
