@@ -37,7 +37,7 @@ export const serverCodes = {
   AuditUnavailable: {
     audience: 'operator',
     meaning:
-      'The server or the gateway cannot write its audit journal, so it opens no access, session, or view. Open access still ends on time.',
+      'The server or the gateway cannot write its audit journal, so it opens no access and no session, and shows no session or recording. Open access still ends on time.',
     remedy: 'Free disk space, or restart with another `--audit-log`.',
   },
   DeadlineExceeded: {

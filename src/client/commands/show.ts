@@ -157,7 +157,9 @@ function podText(spec: object): string[] {
   ];
 }
 
-/** Other requests of the same person through the same template that still exist: the newest ten. */
+const maxOthers = 10;
+
+/** Other requests of the same person through the same template that still exist: the newest `maxOthers`. */
 async function historyText({ cluster, namespace }: ClusterConnection, { type, object }: TypedObject): Promise<string> {
   const { items } = await cluster.client.list(requestResource(type), { namespace });
   const others = items.filter(
@@ -168,10 +170,11 @@ async function historyText({ cluster, namespace }: ClusterConnection, { type, ob
   );
   const lines = others
     .sort((a, b) => (b.metadata.creationTimestamp ?? '').localeCompare(a.metadata.creationTimestamp ?? ''))
-    .slice(0, 10)
     .map(
       (item) =>
         `${item.metadata.creationTimestamp ?? ''} ${stateText(item)} ${item.metadata.name} ${specOf(item).reason ?? ''}`,
     );
-  return `\nOther requests of this person through this template\n${fields([['Kept', lines.length === 0 ? 'none' : lines]])}`;
+  const older = lines.length - maxOthers;
+  const shown = [...lines.slice(0, maxOthers), ...(older > 0 ? [`${older} older ones are not shown`] : [])];
+  return `\nOther requests of this person through this template\n${fields([['Requests', lines.length === 0 ? 'none' : shown]])}`;
 }

@@ -93,7 +93,7 @@ describe('the client says what happened:', () => {
     assert.match(stdout, /^WHO +STATE +REQUEST +POD /);
     assert.match(stdout, /^alice +Ready +pod\/a +p /m);
     assert.match(stdout, /^alice +Expired +pod\/b +- /m);
-    assert.match((await cluster.run(['show', 'a'])).stdout, /^Kept: .* Expired b /m);
+    assert.match((await cluster.run(['show', 'a'])).stdout, /^Requests: .* Expired b /m);
   });
 
   it('the whole reason in the wide list', async () => {
