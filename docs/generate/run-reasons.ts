@@ -84,7 +84,7 @@ const otherTexts: Readonly<Record<string, string>> = {
   Pending:
     'The first run waits for its turn, or for the answer of the component. At most `maxConcurrent` runs of a component and six runs of an entry are active at a time. No run starts before the server has created the access of the components to the entry, and has proved that the webhook denies writes without a run. If no entry gets a run, see the log of the server.',
   Running:
-    'The component answered 202, and has not reported its outcome. The message says since when it runs, and has the last outcome. NEXT of its ReconcileRun has the time at which the run ends without a report. If a report of the run violates the contract, the message has its code and time until the next heartbeat. A component that was Done with the same inputs stays Done meanwhile, and with other inputs keeps `InputsChanged` or `Forced`. With the state `Deleting`, the teardown runs since then, or waits until this run ends: the message says until when.',
+    'The component answered 202, and has not reported its outcome. The message says since when it runs, and has the last outcome. NEXT of its ReconcileRun has the time at which the run ends without a report. If a report of the run violates the contract, the message has its code and time until the next heartbeat. A component that was Done with the same inputs stays Done meanwhile, and with other inputs keeps `InputsChanged` or `Forced`. With the state `Deleting`, the component tears down, and the message has the last outcome of the teardown; or the teardown waits until this run ends, and the message says until when.',
 };
 
 const reasonTable = (texts: Readonly<Record<string, string>>): string =>

@@ -221,7 +221,7 @@ function deletionDetail(record: RunRecord, rejected: KeyState['rejectedReport'])
     return isAsynchronous
       ? {
           reason: 'Running',
-          message: [`tearing down since ${formatTime(startedAtMs)}`, ...rejectionTexts(rejected)].join('; '),
+          message: ['tearing down', ...rejectionTexts(rejected), ...lastTeardownTexts(record)].join('; '),
         }
       : teardownDetail(record);
   if (!isAsynchronous) return noDetail;
@@ -231,6 +231,13 @@ function deletionDetail(record: RunRecord, rejected: KeyState['rejectedReport'])
     reason: 'Running',
     message: [found, ...rejectionTexts(rejected), abandonHint(component)].join('; '),
   };
+}
+
+/** The outcome of the teardown before the current run, with what a user can do about it; empty if that run was no teardown. */
+function lastTeardownTexts({ component, lastOutcome: last, history }: RunRecord): readonly string[] {
+  const [previous] = history;
+  if (last === undefined || previous?.seq !== last.seq || previous.operation !== 'delete') return [];
+  return [lastOutcomeText(last), teardownRemedy(last, component)].filter((text) => text !== undefined);
 }
 
 /**

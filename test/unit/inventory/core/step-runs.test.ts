@@ -600,7 +600,7 @@ describe('an asynchronous run', () => {
       .effect('reportStatus');
     assert.equal(
       status.message,
-      'tearing down since 2026-11-21T09:00:01Z; report rejected (TooLarge) at 2026-11-21T09:00:01Z, see the log of the component',
+      'tearing down; report rejected (TooLarge) at 2026-11-21T09:00:01Z, see the log of the component',
     );
   });
 

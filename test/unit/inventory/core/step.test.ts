@@ -254,15 +254,31 @@ describe('the deletion of an entry', () => {
     );
   });
 
-  it('says since when a component tears down that answered 202', () => {
+  it('says that a component tears down that answered 202', () => {
     const stage = deleting(new StepStage().done()).dequeued().started();
     stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs });
     const { status } = stage.effect('reportStatus');
-    assert.deepEqual(
-      [status.state, status.reason, status.message],
-      ['Deleting', 'Running', 'tearing down since 2026-11-21T09:00:01Z'],
-    );
+    assert.deepEqual([status.state, status.reason, status.message], ['Deleting', 'Running', 'tearing down']);
   });
+
+  for (const [end, text] of [
+    [
+      (stage: StepStage) => stage.later(300_000).dequeued(),
+      /^tearing down; last outcome: Retry \(LeaseOver\): .*; to finish without the teardown, annotate the entry with abandon\.inventory\.drawbridge\.dev\/network=REASON$/,
+    ],
+    [
+      (stage: StepStage) => stage.outcome({ outcome: 'Retry', message: '2 zones left' }),
+      /^tearing down; last outcome: Retry: 2 zones left$/,
+    ],
+  ] as const) {
+    it(`has the last outcome of a teardown while it runs again: ${text}`, () => {
+      const stage = deleting(new StepStage().done()).dequeued().started();
+      stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs });
+      end(stage).later(3_600_000).dequeued().started();
+      stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs });
+      assert.match(stage.effect('reportStatus').status.message ?? '', text);
+    });
+  }
 
   it('completes a pending write of outputs first', () => {
     const stage = deleting(new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } }));
