@@ -39,9 +39,13 @@ const hasNotEnded: Check<RequestInput> = ({ kind, namespace, name, spec, oldSpec
 const reasonComesWithRevocation: Check<RequestInput> = ({ spec, oldSpec }) => {
   const [before, now] = [own(oldSpec, 'revokedReason'), own(spec, 'revokedReason')];
   if (isSame(before, now) || (own(spec, 'revoked') === true && own(oldSpec, 'revoked') !== true)) return undefined;
+  const remedy =
+    own(oldSpec, 'revoked') === true
+      ? 'the request is revoked already, so its reason cannot change'
+      : 'set both together';
   return {
     code: 'SpecImmutable',
-    message: 'spec.revokedReason changes only in the update that sets spec.revoked to true; set both together',
+    message: `spec.revokedReason changes only in the update that sets spec.revoked to true; ${remedy}`,
     field: 'spec.revokedReason',
     status: 422,
   };

@@ -150,7 +150,8 @@ export function specIsFinal(fields: Readonly<Record<string, unknown>>): CelRule[
     },
     {
       rule: `${isUnchanged('revokedReason')} || (has(self.revoked) && self.revoked && !(has(oldSelf.revoked) && oldSelf.revoked))`,
-      message: 'SpecImmutable: revokedReason can be set only together with revoked',
+      message:
+        'SpecImmutable: revokedReason can be set only in the update that changes revoked to true; once a request is revoked, its reason cannot change',
       reason: 'FieldValueForbidden',
       fieldPath: '.revokedReason',
     },

@@ -317,14 +317,14 @@ describe('request policy on update', () => {
       { revoked: true, revokedReason: 'x' },
       { revoked: true },
       'SpecImmutable',
-      /spec\.revokedReason changes only/,
+      /^spec\.revokedReason changes only .*; the request is revoked already, so its reason cannot change$/,
     ],
     [
       'another reason of a revocation',
       { revoked: true, revokedReason: 'x' },
       { revoked: true, revokedReason: 'y' },
       'SpecImmutable',
-      /spec\.revokedReason changes only/,
+      /^spec\.revokedReason changes only .*; the request is revoked already, so its reason cannot change$/,
     ],
     [
       'another reason of the request',

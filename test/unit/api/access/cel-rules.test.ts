@@ -122,6 +122,13 @@ describe('the rule that the spec of a request is immutable', () => {
     }
   });
 
+  it('says that the reason of a revoked request cannot change, also to a user who sets both fields', () => {
+    const revoked = { ...stored, revoked: true };
+    assert.deepEqual(celRefusals(schema, { ...revoked, revokedReason: 'done' }, revoked), [
+      'SpecImmutable: revokedReason can be set only in the update that changes revoked to true; once a request is revoked, its reason cannot change',
+    ]);
+  });
+
   it('accepts a new request', () => assert.deepEqual(celRefusals(schema, stored), []));
 });
 
