@@ -171,6 +171,9 @@ function replyTo({ failure, timedOut, why: detail, cause }: CallError, url: URL)
   return { kind: 'failed', code: 'Cut', message: `${why}; check the log of the component${orTls(url)}` };
 }
 
+/** A remedy for an endpoint where another server answers, such as the API server. */
+const orElsewhere = ', and that endpoint.url leads to the component';
+
 /** A remedy for plain HTTP: some HTTPS servers close such a connection, and others, such as those in Go, answer 400. */
 const orTls = ({ protocol }: URL): string =>
   protocol === 'http:' ? '; if it serves HTTPS, start endpoint.url with https' : '';
@@ -198,7 +201,7 @@ const connectionProblems: Readonly<Record<string, string>> = {
       'CERT_SIGNATURE_FAILURE',
     ].map((code) => [
       code,
-      'no CA of spec.caBundle signed the certificate of the endpoint; set spec.caBundle to the CA that signed it',
+      'no CA of spec.caBundle signed the certificate of the endpoint; check that endpoint.url leads to the component, and set spec.caBundle to the CA that signed its certificate',
     ]),
   ),
   EPROTO: 'the TLS handshake with the endpoint failed; check that the endpoint serves HTTPS',
@@ -244,8 +247,8 @@ function readAnswer({ status, headers, body }: JsonAnswer, url: URL, request: Re
 /** What a component may have found invalid if it answers with this status. */
 const rejectedParts: Readonly<Record<number, string>> = {
   400: 'entry.url, auth.ca, and callback',
-  401: 'the token of the server',
-  403: 'the token of the server',
+  401: `the token of the server${orElsewhere}`,
+  403: `the token of the server${orElsewhere}`,
 };
 
 function fromJson(body: Buffer, replyFor: (answer: unknown) => Reply): Reply {

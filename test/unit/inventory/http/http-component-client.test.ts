@@ -157,12 +157,12 @@ describe('the HTTP client of components', () => {
     [
       'a 401',
       `HTTP/1.1 401 No\r\n${body('who?\n')}`,
-      'the component rejected the call (401): who?; check how it validates the token of the server',
+      'the component rejected the call (401): who?; check how it validates the token of the server, and that endpoint.url leads to the component',
     ],
     [
       'a 403',
       `HTTP/1.1 403 No\r\n${body('')}`,
-      'the component rejected the call (403); check how it validates the token of the server',
+      'the component rejected the call (403); check how it validates the token of the server, and that endpoint.url leads to the component',
     ],
     [
       'a 400',
@@ -340,7 +340,7 @@ describe('the HTTP client of components', () => {
       it(`does not call a component with ${what} in its registration`, async () => {
         const reply = await call(await serveTls(), { caBundle });
         const message =
-          'no CA of spec.caBundle signed the certificate of the endpoint; set spec.caBundle to the CA that signed it';
+          'no CA of spec.caBundle signed the certificate of the endpoint; check that endpoint.url leads to the component, and set spec.caBundle to the CA that signed its certificate';
         assert.deepEqual(reply, { kind: 'notAccepted', code: 'Unreachable', message });
       });
     }
