@@ -150,7 +150,7 @@ describe('the client says what happened:', () => {
     [waiting([peer, security]), ['deny'], 'denied'],
     [extending, ['approve'], 'Extension-1 approved'],
     [extending, ['deny'], 'Extension-1 denied'],
-    [extending, ['deny', '--about', 'Access'], 'denied'],
+    [extending, ['deny', '--about', 'Access'], 'denied; the server closes the access'],
     [owed, ['approve'], 'Review approved'],
   ];
   for (const [found, [command = '', ...flags], text] of votes) {
