@@ -8,7 +8,7 @@ import { mergeTriggers, type Trigger, triggerReasons } from '../triggers.ts';
 import { isComponentAbandoned, retire } from './drain.ts';
 import { type Ending, endedRecord, withoutCredential } from './ended-record.ts';
 import { rolledBack } from './start.ts';
-import { heldBy, type Transition } from './transition.ts';
+import { alreadySatisfiedRemedy, heldBy, type Transition } from './transition.ts';
 import { entryTriggers, isTimer, isWanted } from './wanted.ts';
 
 /** Handles a 202: the component continues asynchronously and must report within `heartbeatTimeoutMs`. */
@@ -255,11 +255,7 @@ function finish(transition: Transition, ending: Ending, inputs: Inputs, missing:
 
 function alreadySatisfiedMessage({ outcome, missing = [] }: Ending): string {
   const found = describeReason({ state: outcome, reason: alreadySatisfied, message: undefined, missing });
-  // The entry does not show which components read a path.
-  const remedy = missing.every(({ want }) => want === 'noReaders')
-    ? 'while other objects use what the component created, the component must answer Retry instead of NotReady'
-    : 'check how the component reads the entry';
-  return `the component ${found}; ${remedy}`;
+  return `the component ${found}; ${alreadySatisfiedRemedy(missing)}`;
 }
 
 /** Triggers of the next run: those that arrived during this run and still need one, and those that follow from the entry. */

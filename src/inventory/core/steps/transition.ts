@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { describeState, suspendedText } from '../../../api/inventory/describe-state.ts';
+import { alreadySatisfied, describeState, suspendedText } from '../../../api/inventory/describe-state.ts';
+import type { MissingInput } from '../../../api/inventory/fields.ts';
 import { abandonAnnotation, forceAnnotation } from '../../../api/inventory/names.ts';
 import { formatTime } from '../../../kit/clock.ts';
 import type { Effect, Inputs, KeyState, KeyStatus, NotRunReason, StepContext } from '../key-state.ts';
@@ -259,12 +260,19 @@ const withRemedy = (last: LastOutcome, remedy: string): LastOutcome => ({
 /** How a user repeats a Failed run. */
 const repeatHint = (component: string): string => `annotate the entry with ${forceAnnotation(component)}=NEW-VALUE`;
 
-/** What a user can do about a teardown that failed; undefined if the component itself waits or retries. */
-function teardownRemedy({ outcome, reason }: LastOutcome, component: string): string | undefined {
+/** What to do about a teardown that failed, or waits for what already holds; undefined if the component itself waits or retries. */
+function teardownRemedy({ outcome, reason, missing }: LastOutcome, component: string): string | undefined {
   if (outcome === 'Failed')
     return `${repeatHint(component)} to repeat the teardown, or with ${abandonAnnotation(component)}=REASON to finish without it`;
+  if (reason === alreadySatisfied) return `${alreadySatisfiedRemedy(missing)}; ${abandonHint(component)}`;
   return outcome === 'Retry' && reason !== undefined ? abandonHint(component) : undefined;
 }
+
+/** What to do about a component that waits for what already holds. The entry does not show which components read a path. */
+export const alreadySatisfiedRemedy = (missing: readonly MissingInput[]): string =>
+  missing.every(({ want }) => want === 'noReaders')
+    ? 'while other objects use what the component created, the component must answer Retry instead of NotReady'
+    : 'check how the component reads the entry';
 
 /** How a user ends the wait for a component's teardown. */
 export const abandonHint = (component: string): string =>

@@ -720,6 +720,22 @@ describe('the status of a teardown', () => {
     });
   }
 
+  it('says what to do if the component waits for what already holds', () => {
+    const stage = new StepStage().done().see({ mayRun: { may: 'delete' } });
+    stage.trigger('Deleting').dequeued().started().later(500);
+    const outcome: Outcome = { outcome: 'NotReady', missing: [{ path: '/status/outputs/network', want: 'noReaders' }] };
+    stage.outcome(outcome, { heldAtStart: true, holdsNow: true });
+    const { status } = stage.effect('reportStatus');
+    assert.deepEqual(
+      [status.state, status.reason, status.message],
+      [
+        'Deleting',
+        'MissingAlreadySatisfied',
+        'while other objects use what the component created, the component must answer Retry instead of NotReady; to finish without the teardown, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON',
+      ],
+    );
+  });
+
   it('names only the force annotation as the cause of a forced run', () => {
     const stage = tornDown({ outcome: 'Failed' }).later(1000).see({ digest: 'forced' });
     assert.deepEqual(stage.trigger('Forced').dequeued().effect('start').next.reasons, ['Forced']);
