@@ -144,7 +144,7 @@ const steps: readonly Step[] = [
   {
     command: 'audit report',
     line: 'JOURNAL',
-    ...everyone([0, /^\S+Z +\S+ +\S+ +alice +\S+ +payments-shell +pod-alice-\S+ +carol +INC-42$/m]),
+    ...everyone([0, /^\S+Z +\S+ +\S+ +alice +\S+ +payments-shell +pod-alice-\S+ +carol +INC-42 +alice +-$/m]),
   },
   {
     command: 'review',
