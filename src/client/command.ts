@@ -30,7 +30,10 @@ export interface Io {
    * line ends and tabs.
    */
   print(text: string): void;
-  /** Writes one line of progress or of an error, and a newline, to standard error. Control and invisible characters become `?`. */
+  /**
+   * Writes one line, such as progress, a note, or an error, to standard error. Ends it with one newline, whether or not `line` already ends
+   * with one. Control and invisible characters become `?`, also newlines within the line.
+   */
   printError(line: string): void;
   /**
    * Writes `text` unchanged to standard output, and resolves once it is written. If standard output is a terminal, the caller must first

@@ -3,59 +3,62 @@ import type { CodeTable } from '../code-table.ts';
 /** Denials of votes. */
 export const voteCodes = {
   RequestNotFound: {
-    audience: 'requester',
+    audience: 'voter',
     meaning: 'The namespace of the vote has no such request.',
     remedy: 'Correct `spec.request`.',
   },
   RequestEnded: {
-    audience: 'requester',
+    audience: 'voter',
     meaning: 'The request was denied, revoked, or deleted, or its access has ended.',
     remedy: 'No vote is needed. For new access, the requester creates a new request.',
   },
   TemplateChanged: {
-    audience: 'requester',
+    audience: 'voter',
     meaning: 'The template was changed after the vote, or after its voter read it.',
     remedy: 'Read the template, and vote again.',
   },
   AlreadyVoted: {
-    audience: 'requester',
-    meaning: 'The user has already created this vote: for the same request, `spec.about`, and `spec.decision`.',
+    audience: 'voter',
+    meaning:
+      'The user has already created this vote: for the same request, `spec.about`, and `spec.decision` and, for an approval of access or of an extension, the same version of the template.',
     remedy:
       'The first vote stays. To deny access that you approved, or to end it if it is open, vote with `decision: Deny`.',
   },
   NothingToDecide: {
-    audience: 'requester',
+    audience: 'voter',
     meaning: 'The request does not wait for the decision in `spec.about`.',
-    remedy: 'Correct `spec.about`.',
+    remedy:
+      'Set `spec.about` to a decision that the message names. If it names none, no vote is needed; to deny the request or end its access, vote with `decision: Deny` and omit `spec.about`.',
   },
   SelfApproval: {
-    audience: 'requester',
+    audience: 'voter',
     meaning:
       'The voter created the request, under the same name or with the same uid, or the request names no requester.',
-    remedy: 'Ask another person to decide.',
+    remedy:
+      'Ask another person to decide. If the request names no requester, no vote can count: create a new request, and check that the mutating webhook is installed.',
   },
   ServiceAccountVote: {
-    audience: 'requester',
+    audience: 'voter',
     meaning: 'A ServiceAccount voted, and the template counts votes of people only.',
-    remedy: 'Vote as a person, or ask the author of the template to set `approvals.serviceAccounts`.',
+    remedy: 'Vote as a person, or ask the author of the template to set `spec.accessConfig.approvals.serviceAccounts`.',
   },
   NotApprover: {
-    audience: 'requester',
+    audience: 'voter',
     meaning: 'The voter does not hold the verb `approve` on the template.',
     remedy: 'Ask an administrator to bind the ClusterRole `drawbridge-approver`.',
   },
   NotInGroups: {
-    audience: 'requester',
+    audience: 'voter',
     meaning: 'The voter approves, and is in none of the groups whose approvals the template requires.',
     remedy: 'Ask a member of one of these groups to approve. To deny, the verb `approve` is enough.',
   },
   VoterForged: {
-    audience: 'requester',
+    audience: 'voter',
     meaning: '`spec.voter` is not the caller.',
     remedy: 'Omit `spec.voter`; the webhook sets it.',
   },
   VoteKept: {
-    audience: 'requester',
+    audience: 'voter',
     meaning: 'Until its request is deleted, a vote cannot be changed or deleted.',
     remedy: 'To withdraw an approval, create a vote that denies. A denial is final.',
   },

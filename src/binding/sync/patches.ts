@@ -50,9 +50,9 @@ export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): 
 }
 
 /**
- * The merge patch that updates the copy. It sets the kube-bind annotations, and all fields except metadata and status. Undefined if nothing
- * differs. If anything differs, the patch also sets {@link copyOfAnnotation}. If only this annotation is missing, there is no patch.
- * Otherwise, the server would write all copies at once after a take-over from another konnector, which does not set the annotation.
+ * The merge patch that updates the copy: the differing kube-bind annotations, and the differing fields except metadata and status. Undefined
+ * if none differs. The patch also sets {@link copyOfAnnotation}. That annotation alone causes no patch: another konnector does not set it,
+ * so after a take-over from one, the server would write all copies at once.
  */
 export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object | undefined {
   const fields = mergePatch(

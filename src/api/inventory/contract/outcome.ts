@@ -13,9 +13,10 @@ export type Outcome =
   | ({ readonly outcome: 'Done' } & WithMessage & WithOutputs)
   /**
    * Inputs are missing, which is not a failure. The server runs the component again once each missing input is as its `want` requires, or
-   * when the inputs of the component change. If all missing inputs already were as required at the start and at the end of the run, the
-   * server first waits until it sees that one of them is not. Without a trigger, the server runs the component again after the interval of
-   * its registration or 10 minutes, whichever is shorter, with 20 % jitter.
+   * when the inputs of the component change. If all of them already were as required at the start and at the end of the run, the server
+   * would repeat the run forever. So it runs the component for them only after it has observed that one of them was not as required. Without
+   * a trigger, the server runs the component again after the interval of its registration or 10 minutes, whichever is shorter, with 20 %
+   * jitter.
    */
   | ({ readonly outcome: 'NotReady'; readonly missing: readonly [MissingInput, ...MissingInput[]] } & WithMessage)
   /**
@@ -101,7 +102,7 @@ function errorsOf({ run, outcome, missing, outputs }: OutcomeBody, body: unknown
   if (run !== undefined && run !== expected.id) {
     errors.push({
       field: 'run',
-      message: `names another run; only run ${expected.id} is allowed here; send the ID of the run of the call`,
+      message: `names run ${quote(run)}; only run ${expected.id} is allowed here; send the ID of the run that the call named`,
     });
   }
   const allowed = outcomesOf[expected.operation];
