@@ -5,8 +5,9 @@ export function shorten(text: string, max: number): string {
 }
 
 /**
- * The text, cut in the middle to at most `max` characters, because a warning ends with what to do. Marks the cut in ASCII, because some
- * clients read headers as Latin-1. Splits no word of up to 20 characters, and no surrogate pair.
+ * The text of an admission warning, cut to at most `max` characters. Cuts in the middle, because a warning ends with what to do. Clients get
+ * warnings in an HTTP header, which some read as Latin-1, so ` ... ` in ASCII marks the cut. Splits no word of up to 20 characters, and no
+ * surrogate pair.
  */
 export function cutInTheMiddle(text: string, max: number): string {
   if (text.length <= max) return text;

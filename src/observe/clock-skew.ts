@@ -4,7 +4,7 @@ import type { Metrics } from './metrics.ts';
 import { clockSkewMetric } from './process-metrics.ts';
 
 /**
- * Beyond this skew, users notice that grants end early or late, milliseconds. A measured skew includes the latency of the call and the
+ * Tolerated skew, milliseconds. Beyond it, users notice that grants end early or late. A measured skew includes the latency of the call and the
  * fraction of a second that `Date` omits.
  */
 const TOLERATED_MS = 5000;
@@ -31,10 +31,11 @@ export function watchClockSkew({
     gauge.set({}, Math.trunc(skewMs / 1000));
     if (Math.abs(skewMs) <= TOLERATED_MS || clock.monotonic() - warnedAtMs < MIN_WARN_INTERVAL_MS) return;
     warnedAtMs = clock.monotonic();
-    const seconds = Math.round(skewMs / 1000);
+    // Rounded up, so that the log does not report a tolerated number.
+    const seconds = Math.sign(skewMs) * Math.ceil(Math.abs(skewMs) / 1000);
     log.warn(
       `the clock of this process is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} that of the API server; at most 5 s are tolerated; ` +
-        'grants end by the clock of this process; check the time synchronization of its node',
+        'grants end by the clock of this process; check the time synchronization of the nodes of this process and of the API server',
       { skewSeconds: seconds },
     );
   };

@@ -136,7 +136,7 @@ function explanationLine({ rule, verdict, requirement, violation, remedy = '' }:
   if (violation && remedy === '') return cutInTheMiddle(`FAIL ${rule}: ${textOf(violation)}`, MAX_WARNING);
   const start = verdict === 'fail' ? `FAIL ${rule}: ${requirement}` : `not checked ${rule}: whether ${requirement}`;
   if (remedy === '') return start;
-  const lead = `${start}; to pass: `;
+  const lead = `${start}; to ${verdict === 'fail' ? 'pass' : 'check'}: `;
   return lead + cutInTheMiddle(remedy, MAX_WARNING - lead.length);
 }
 

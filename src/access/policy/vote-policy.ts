@@ -35,7 +35,7 @@ export type VotedRequest =
 /** Input of the rules for votes. */
 export interface VoteInput {
   readonly namespace: string;
-  /** At admission, the caller of the API; in the controller, the voter whose signature was verified. */
+  /** At admission, the caller of the API. In the leader, `spec.voter`, once it has verified the webhook's signature of the vote. */
   readonly voter: Caller;
   readonly spec: VoteSpec;
   readonly request: VotedRequest;
@@ -73,12 +73,12 @@ const requestExists = ({ namespace, spec, request }: NamedObjects): Violation | 
   const other = request.found ? `with uid ${quote(uid ?? '')} ` : '';
   const settled =
     spec.about === 'Review'
-      ? ', and no review of its emergency is owed: there was none, or it has been made already'
+      ? ', and no emergency of that name waits for a review: the request was no emergency, or its review is done'
       : '';
   const remedy =
     !request.found && request.otherKind
       ? `the request of this name is of kind ${request.otherKind}; set spec.request.kind to ${request.otherKind}`
-      : `to list those that do: kubectl get ${kind.toLowerCase()}s -n ${namespace}`;
+      : `to list ${settled === '' ? 'those that do' : 'the existing requests'}: kubectl get ${kind.toLowerCase()}s -n ${namespace}`;
   return {
     code: 'RequestNotFound',
     message: `${kind} ${quote(name)} ${other}does not exist in namespace ${quote(namespace)}${settled}; ${remedy}`,
@@ -109,8 +109,8 @@ const templateExists = ({ spec, request, template }: NamedObjects): Violation | 
 };
 
 /**
- * The violation of a vote whose request or, except for a review, template does not exist. The mutating webhook denies such a vote: it could
- * not sign it, and the admission policies would give another reason before the validating webhook is called.
+ * The violation of a vote whose request or, except for a review, template does not exist. The mutating webhook denies such a vote: without
+ * them it cannot sign the vote, and an admission policy would deny the vote with another reason before the validating webhook is called.
  */
 export const missingObject = (input: NamedObjects): Violation | undefined =>
   requestExists(input) ?? templateExists(input);
@@ -201,7 +201,7 @@ const voterIsAnotherPerson: Check<VoteInput> = ({ voter, request }) => {
   if (requester && requester.username !== voter.username && !sameUid) return undefined;
   const message = requester
     ? `${showName(voter.username)} is the requester${requester.username === voter.username ? '' : ` (by uid; the request names ${showName(requester.username)})`}; another person must decide`
-    : 'the request names no requester, so the server cannot check that the voter is another person; create a new request. The mutating webhook of drawbridge sets its requester: check that it is installed';
+    : 'the request names no requester, so the server cannot check that the voter is another person; ask the requester to create a new request, and an administrator to check that the mutating webhook of drawbridge, which sets the requester, is installed';
   return refuse('SelfApproval', message, 'spec.request', 403);
 };
 

@@ -106,7 +106,7 @@ export function validateTemplate(
         if (found === undefined || found === passed) return [];
         return [found === notPlanned ? notPlannedWarning : violationWarning(found)];
       });
-      // For invalid rules, the author and the rule book have the same violation.
+      // If `accessConfig.rules` is invalid, the condition AuthorHoldsRights and the rule book have the same violation.
       return { details, warnings: [...new Set([...unusable, ...warnings])] };
     },
   };
@@ -126,7 +126,10 @@ interface CheckResults {
   readonly gateway?: Violation | typeof passed | undefined;
 }
 
-/** The warnings of a dry run: a line for each rule of `templatePolicy`, and for each check of `validateTemplate` after it. */
+/**
+ * The warnings of a dry run, as `explanationLines` gives them, about the rules of `templatePolicy`, the later checks of `validateTemplate`,
+ * and what only the API server can check.
+ */
 function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResults, isUnchanged: boolean): string[] {
   const objects = accessOfTemplate(input.kind).createsPod ? 'the Pod and the Role' : 'the Role';
   const rule = (name: string, found: CheckResults['plan'], requirement: string, remedy: string): Explanation => {
@@ -137,9 +140,9 @@ function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResul
   const correct = 'correct what fails, and check again';
   const holds = 'holds the permissions that the template hands out';
   const planRemedy =
-    plan === notPlanned ? 'store the template; its condition AccessPlanValid shows the result' : correct;
+    plan === notPlanned ? 'store the template; then its condition AccessPlanValid shows the result' : correct;
   const storeIt =
-    'store the template, because this dry run does not ask the API server; its condition AccessPlanValid shows the result';
+    'store the template, because a dry run does not ask the API server; the condition AccessPlanValid of the template then shows the result';
   return explanationLines([
     ...explain(templatePolicy, input),
     isUnchanged
@@ -159,7 +162,7 @@ function storedAuthorResult(object: unknown): CheckResults['author'] {
   return { code: own(found, 'reason') as Code, message: String(own(found, 'message')), status: 403 };
 }
 
-/** The fields that the API server ignores in this generation, a clause in a list; empty if the leader knows of none. */
+/** At most one warning: which fields of this generation the API server ignores. Empty if the leader found none. */
 function ignoredFieldsWarnings(object: unknown): string[] {
   const text = ignoredFieldsText(String(own(storedCondition(object, templateConditions.accessPlanValid), 'message')));
   return text === '' ? [] : [text];

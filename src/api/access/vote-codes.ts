@@ -35,7 +35,7 @@ export const voteCodes = {
     meaning:
       'The voter created the request, under the same name or with the same uid, or the request names no requester.',
     remedy:
-      'Ask another person to decide. If the request names no requester, no vote can count: create a new request, and check that the mutating webhook is installed.',
+      'Ask another person to decide. If the request names no requester, no vote can count: ask the requester to create a new request, and an administrator to check that the mutating webhook is installed.',
   },
   ServiceAccountVote: {
     audience: 'voter',

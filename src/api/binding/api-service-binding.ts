@@ -8,7 +8,8 @@ import { permissionClaims } from './permission-claim.ts';
 import { secretKeyRef, v1alpha1SecretKeyRef } from './secret-key-ref.ts';
 
 const specText = {
-  description: 'The provider to bind. The bound resources are those of its APIServiceExport of the same name.',
+  description:
+    'The provider to bind. The binding binds the resources of the APIServiceExport of the provider that has the name of the binding.',
 };
 const statusText = { description: 'The state of this binding.' };
 
@@ -23,7 +24,7 @@ export const bindingColumns = [
   column(
     'Resources',
     '.metadata.annotations.kube-bind\\.io/resources',
-    'The bound resources, as the creator of the binding describes them.',
+    'The annotation kube-bind.io/resources, in which the creator of the binding may describe the bound resources.',
     { priority: 1 },
   ),
   readyColumn,

@@ -101,13 +101,13 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
 }
 
 /**
- * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, `not checked rule: whether …`, or `17 rules passed`. A violation that
+ * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, `not checked rule: whether requirement; to check: remedy`, or `17 rules passed`. A violation that
  * the leader found in the template, `CODE: what it found; what its author can do`, becomes a failed rule with the code as its name. Any
  * other warning becomes a note.
  */
 export function parseWarning(warning: string): RuleLine | undefined {
   const [, verdict, rule = '', requirement = '', remedy = ''] =
-    /^(FAIL|not checked) ([\w-]+): (.*?)(?:; to pass: (.*))?$/.exec(warning) ?? [];
+    /^(FAIL|not checked) ([\w-]+): (.*?)(?:; to (?:pass|check): (.*))?$/.exec(warning) ?? [];
   if (verdict !== undefined) return { verdict: verdict.toLowerCase(), rule, requirement, remedy };
   const [, code, message = '', found = ''] = /^([A-Z][A-Za-z]+): ((.*?)(?:; .*)?)$/.exec(warning) ?? [];
   if (code !== undefined) {

@@ -180,7 +180,7 @@ describe('validation of templates', () => {
     );
     assert.match(
       unknown.warnings?.[0] ?? '',
-      /^not checked author: .*; to pass: read the condition AuthorHoldsRights /,
+      /^not checked author: .*; to check: read the condition AuthorHoldsRights /,
     );
   });
 
@@ -319,7 +319,7 @@ describe('validation of templates', () => {
     };
     const notAsked =
       'not checked api-server: whether the API server accepts the Pod and the Role of a grant; ' +
-      'to pass: store the template, because this dry run does not ask the API server; its condition AccessPlanValid shows the result';
+      'to check: store the template, because a dry run does not ask the API server; the condition AccessPlanValid of the template then shows the result';
     const rules = Object.keys(templatePolicy).length;
 
     it('passes the checks of the author and of the plan like rules, and says what the API server was not asked', async () => {
@@ -354,7 +354,7 @@ describe('validation of templates', () => {
       world.lacks = () => false;
       assert.equal(allowed, false);
       assert.match(lines[0] ?? '', /^FAIL author: AuthorLacksRights: author "alice" may not get pods\/exec/);
-      assert.match(lines[1] ?? '', /^not checked plan: .*; to pass: correct what fails, and check again$/);
+      assert.match(lines[1] ?? '', /^not checked plan: .*; to check: correct what fails, and check again$/);
       assert.deepEqual(lines.slice(2), [notAsked, `${rules} rules passed`]);
     });
 
@@ -378,7 +378,7 @@ describe('validation of templates', () => {
       world.ownViolations = () => [];
       assert.match(
         lines[0] ?? '',
-        /^not checked plan: .*; to pass: store the template; its condition AccessPlanValid shows/,
+        /^not checked plan: .*; to check: store the template; then its condition AccessPlanValid shows/,
       );
       assert.deepEqual(lines.slice(1), [notAsked, `${rules + 1} rules passed`]);
     });

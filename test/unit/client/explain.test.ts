@@ -179,7 +179,7 @@ describe('drawbridge explain', () => {
 describe('drawbridge explain reads', () => {
   const lines: readonly (readonly [warning: string, verdict: string, rule: string, remedy: string])[] = [
     ['FAIL eligible: the caller is in a group; to pass: join one', 'fail', 'eligible', 'join one'],
-    ['not checked limit-user: whether it fits; to pass: wait', 'not checked', 'limit-user', 'wait'],
+    ['not checked limit-user: whether it fits; to check: wait', 'not checked', 'limit-user', 'wait'],
     ['17 rules passed', 'pass', '17 rules', ''],
     [
       'PodIsSelected: Service web selects it; change the labels; or list it',

@@ -116,7 +116,7 @@ describe('the policy for votes', () => {
   it('says that it cannot know the requester', () => {
     assert.equal(
       denial({ request: { ...request, requester: undefined } }),
-      'SelfApproval: the request names no requester, so the server cannot check that the voter is another person; create a new request. The mutating webhook of drawbridge sets its requester: check that it is installed',
+      'SelfApproval: the request names no requester, so the server cannot check that the voter is another person; ask the requester to create a new request, and an administrator to check that the mutating webhook of drawbridge, which sets the requester, is installed',
     );
   });
 
