@@ -119,7 +119,7 @@ describe('a stored template is judged by the objects around it', () => {
     );
     const described = await stage.kubectl('describe', 'podaccesstemplate', 'ledger');
     const [, condition = ''] =
-      /^ +Message: +Deployment "ledger" .*; create it or (?:.*\n)((?:.*\n){4})/m.exec(described) ?? [];
+      /^ +Message: +Deployment "ledger" .*; create it, or write (?:.*\n)((?:.*\n){4})/m.exec(described) ?? [];
     assert.match(condition, /Reason: +TargetNotFound\n +Status: +False\n +Type: +AccessPlanValid/);
   });
 

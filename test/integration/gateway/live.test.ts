@@ -151,7 +151,7 @@ describe('the view of a session', () => {
     for (const one of views) await one.shows(/"version":2/);
     const { status, body } = await carol.call('GET', path(id));
     assert.equal(status, 429);
-    assert.match(JSON.stringify(body), /has 8 viewers/);
+    assert.match(JSON.stringify(body), /allowed are 8 for a session, and 64 for a replica of the gateway/);
     terminal.write('exit\n');
     for (const one of views) assert.equal(await one.exit(), 0);
   });
