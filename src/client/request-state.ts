@@ -74,6 +74,14 @@ export function unreadinessOf(template: KubeObject): { readonly code: string; re
   return ready?.status === 'False' ? { code: ready.reason, message: ready.message } : undefined;
 }
 
+/** What can make the access command of the template fail, as the leader found; empty if there is nothing. */
+export function commandDoubtIn(template: KubeObject): string {
+  const { accessCommandValid } = templateConditions;
+  const command = conditionsOf(template).find(({ type, status }) => type === accessCommandValid && status === 'True');
+  // If the command is only doubtful, the message begins with its field.
+  return command?.message.startsWith('spec.') ? command.message : '';
+}
+
 /** Conditions that can be False while access opens. Any other condition that is False is final. */
 const temporary: readonly string[] = [
   requestConditions.accessResourcesReady,

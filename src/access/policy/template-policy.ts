@@ -264,13 +264,8 @@ export const templatePolicy: RuleBook<TemplateInput> = {
 
 /** Warnings for the author about settings that are allowed but probably unintended, one sentence each. */
 export function templateWarnings({ kind, namespace, spec, grantable }: TemplateInput): string[] {
-  const warnings: string[] = [];
-  const { allowedGroups, grantTo, maxDuration, extension, emergency } = spec.accessConfig;
-  if (allowedGroups.length === 0) {
-    warnings.push(
-      `spec.accessConfig.allowedGroups is empty: ${emergency ? 'except in an emergency, ' : ''}only users who already hold this access can request it`,
-    );
-  }
+  const warnings = limitWarnings(spec);
+  const { grantTo, maxDuration, extension } = spec.accessConfig;
   if (grantTo === 'AllowedGroups') {
     warnings.push(
       'spec.accessConfig.grantTo is AllowedGroups: one request gives access to every member of the allowed groups, not only to the requester',
@@ -297,7 +292,6 @@ export function templateWarnings({ kind, namespace, spec, grantable }: TemplateI
     );
   }
   const hasRef = own(spec, 'controllerTargetRef') !== undefined;
-  warnings.push(...deadlineWarnings(spec));
   if (hasRef && own(spec, 'podSpec') !== undefined) {
     warnings.push(
       'spec.controllerTargetRef and spec.podSpec are both set: the server ignores podSpec; remove one of them',
@@ -311,8 +305,15 @@ export function templateWarnings({ kind, namespace, spec, grantable }: TemplateI
   return warnings;
 }
 
+/** Warnings about settings that give access to fewer users, or for less time, than the template says. */
+export function limitWarnings(spec: Partial<TemplateSpec>): string[] {
+  const { allowedGroups, emergency } = spec.accessConfig ?? {};
+  const forNoGroup = `spec.accessConfig.allowedGroups is empty: ${emergency ? 'except in an emergency, ' : ''}only users who already hold this access can request it`;
+  return [...(allowedGroups?.length === 0 ? [forNoGroup] : []), ...deadlineWarnings(spec)];
+}
+
 /** A warning if the template sets a deadline of the access pod that is shorter than its longest access, or that the server ignores. */
-function deadlineWarnings(spec: TemplateSpec): string[] {
+function deadlineWarnings(spec: Partial<TemplateSpec>): string[] {
   const set = setDeadline(spec);
   if (!set) return [];
   const { where, seconds } = set;
@@ -321,7 +322,7 @@ function deadlineWarnings(spec: TemplateSpec): string[] {
       `${where} sets activeDeadlineSeconds to ${JSON.stringify(seconds)?.slice(0, 64)}, which is not a number from 1 up, so the server uses the granted time instead; remove it`,
     ];
   }
-  const longestMs = longestAccessMs(spec.accessConfig, true) ?? 0;
+  const longestMs = (spec.accessConfig && longestAccessMs(spec.accessConfig, true)) ?? 0;
   if (seconds * 1000 >= longestMs) return [];
   const [shown, longest] = [seconds * 1000, longestMs].map((ms) => durationText(BigInt(Math.round(ms)) * 1_000_000n));
   return [

@@ -1,4 +1,3 @@
-import { templateConditions } from '../../api/access/names.ts';
 import { apiVersionOf } from '../../api/object.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { findTemplate, requestResource, type TypedObject } from '../access-requests.ts';
@@ -10,7 +9,7 @@ import { exits } from '../command-spec.ts';
 import { optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
-import { conditionsOf, ignoredFieldsIn } from '../request-state.ts';
+import { commandDoubtIn, ignoredFieldsIn } from '../request-state.ts';
 import {
   choosesRunningPod,
   podFlag,
@@ -84,11 +83,10 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
   const ignored = ignoredFieldsIn(object);
   if (ignored !== '')
     notes.push(note('note', 'ignored-fields', `${ignored}. Ask the author of the template to correct or remove them`));
-  const command = conditionsOf(object).find(({ type }) => type === templateConditions.accessCommandValid);
-  // If the command is only doubtful, the message begins with its field. It can end with a command, so nothing may follow it.
-  if (command?.status === 'True' && command.message.startsWith('spec.')) {
-    notes.push(note('note', 'access-command', `ask the author of the template to correct this: ${command.message}`));
-  }
+  const doubt = commandDoubtIn(object);
+  // It can end with a command, so nothing may follow it.
+  if (doubt !== '')
+    notes.push(note('note', 'access-command', `ask the author of the template to correct this: ${doubt}`));
   const approvals = args.has('emergency') ? '' : approversText(object);
   if (approvals !== '') {
     const who = [`${io.program} approvers`, `${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags];

@@ -1,5 +1,6 @@
 import { showName } from '../../access/policy/names.ts';
 import { reasonText } from '../../access/policy/reason.ts';
+import { limitWarnings } from '../../access/policy/template-policy.ts';
 import { summaryConditions } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { fullName, templateResource, typeNames, typeOf } from '../access-requests.ts';
@@ -10,13 +11,13 @@ import { exits } from '../command-spec.ts';
 import { optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { conditionsOf, ignoredFieldsIn, statusOf } from '../request-state.ts';
+import { commandDoubtIn, conditionsOf, ignoredFieldsIn, statusOf } from '../request-state.ts';
 
 export const templates: Command = {
   name: 'templates',
   summary: 'List the templates, and who can request access through them',
   details:
-    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. TYPE says no shell if access permits no exec. DURATION is the default and the maximum duration of a request. READY is false if the server cannot open access through the template; -o wide shows why, which fields of the template the API server ignores, and which options it sets, such as extension or emergency; explain TEMPLATE describes them.',
+    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. TYPE says no shell if access permits no exec. DURATION is the default and the maximum duration of a request. READY is false if the server cannot open access through the template; -o wide shows why, or what the author should correct in a ready template, and which options it sets, such as extension or emergency; explain TEMPLATE describes them.',
   examples: ['templates', 'templates -A -o wide'],
   async run({ args, io, connect }) {
     const form = outputForm(args);
@@ -64,10 +65,16 @@ function templateTable(namespaces: boolean): Presentation<KubeObject> {
   return { columns: namespaces ? columns : columns.slice(1), object: (template) => template, name: fullName };
 }
 
-/** Why a template is not ready, or which of its fields the API server ignores; empty if there is neither. */
+/**
+ * Why a template is not ready; otherwise what its author should correct: ignored fields, access for no group or for less time than the
+ * template says, and an access command that may fail. Empty if there is nothing.
+ */
 function problemIn(template: KubeObject): string {
-  if (statusOf(template).ready) return ignoredFieldsIn(template);
-  return conditionsOf(template).find(({ type }) => type === summaryConditions.ready)?.message ?? '';
+  if (!statusOf(template).ready)
+    return conditionsOf(template).find(({ type }) => type === summaryConditions.ready)?.message ?? '';
+  // The doubt about the command comes last, because it can end with a command.
+  const problems = [ignoredFieldsIn(template), ...limitWarnings(templateSpecOf(template)), commandDoubtIn(template)];
+  return problems.filter((text) => text !== '').join('. ');
 }
 
 function reasonToGive(template: KubeObject): string {

@@ -163,6 +163,32 @@ describe('drawbridge explain', () => {
     assert.doesNotMatch(stdout, /access-command/);
   });
 
+  it('leaves to the list of templates what apply warned about', async () => {
+    const command = 'spec.accessConfig.accessCommand does not name the namespace';
+    const conditions = [{ type: 'AccessCommandValid', status: 'True', reason: 'Success', message: command }];
+    const status = { ready: true, conditions };
+    const problem = async (accessConfig: object, podSpec: object): Promise<string> => {
+      const metadata = { name: 'shell', namespace: 'payments' };
+      const apiVersion = 'crds.wizardofoz.co/v1alpha1';
+      const template = { apiVersion, kind: 'PodAccessTemplate', metadata, spec: { accessConfig, podSpec }, status };
+      cluster = await ScriptedCluster.open({ podaccesstemplates: [template] }, () => false);
+      const { stdout } = await cluster.run(['templates', '-o', 'wide']);
+      return stdout;
+    };
+    const shown = await problem({ allowedGroups: [] }, { activeDeadlineSeconds: 60 });
+    assert.match(
+      shown,
+      / {2}spec\.accessConfig\.allowedGroups is empty: only users .*\. spec\.podSpec sets activeDeadl/,
+    );
+    assert.match(shown, new RegExp(`or remove it\\. ${command}$`, 'm'));
+    await cluster?.close();
+    const fitting = await problem(
+      { allowedGroups: ['devs'], maxDuration: '1m', defaultDuration: '1m' },
+      { activeDeadlineSeconds: 60 },
+    );
+    assert.match(fitting, new RegExp(`  ${command}$`, 'm'));
+  });
+
   it('names the fields that the API server ignores', async () => {
     const message =
       'the server can create the pod; the API server ignores fields that a Pod does not have: spec.imagePulPolicy; correct or remove them';
