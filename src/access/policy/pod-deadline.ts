@@ -9,7 +9,7 @@ interface SetDeadline {
 }
 
 /** Whether the server uses `activeDeadlineSeconds` of a pod template, as a maximum. Otherwise, it sets the granted time. */
-export const isDeadline = (seconds: unknown): seconds is number => typeof seconds === 'number' && seconds >= 1;
+export const isDeadline = (seconds: unknown): seconds is number => Number.isInteger(seconds) && Number(seconds) >= 1;
 
 /**
  * The deadline that `podSpec` or a patch of the template with this `spec` sets; undefined if neither does. Ignores a patch of the whole

@@ -319,7 +319,7 @@ function deadlineWarnings(spec: Partial<TemplateSpec>): string[] {
   const { where, seconds } = set;
   if (!isDeadline(seconds)) {
     return [
-      `${where} sets activeDeadlineSeconds to ${JSON.stringify(seconds)?.slice(0, 64)}, which is not a number from 1 up, so the server uses the granted time instead; remove it`,
+      `${where} sets activeDeadlineSeconds to ${JSON.stringify(seconds)?.slice(0, 64)}, which is not a whole number from 1 up, so the server uses the granted time instead; remove it`,
     ];
   }
   const longestMs = (spec.accessConfig && longestAccessMs(spec.accessConfig, true)) ?? 0;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import { deployments, pods, roleBindings, roles } from '../../../../src/api/resources.ts';
+import { own } from '../../../../src/kit/json-value.ts';
 import { deferred } from '../../../../src/kit/promises.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { LifecycleStage, requestName } from './lifecycle-stage.ts';
@@ -114,6 +115,20 @@ describe('the lifecycle of a request', () => {
       await stage.start();
       await stage.pass(3000);
       assert.ok(stage.isOpen);
+    });
+
+    it('ends at the requested time if the deadline is no whole number, which the API server would reject', async () => {
+      const fractional = [{ op: 'add', path: '/spec/activeDeadlineSeconds', value: 60.0005 }];
+      stage.configure({}, { controllerTargetMutationConfig: { patchSpecOperations: fractional } });
+      await stage.pass();
+      await granted();
+      const { expiresAt } = stage.status;
+      const createdAt = stage.request?.metadata.creationTimestamp ?? '';
+      assert.equal(Date.parse(expiresAt ?? '') - Date.parse(createdAt), 10 * minute);
+      const [name = ''] = stage.cluster.names(pods);
+      const pod = stage.cluster.find(pods, { namespace: 'payments', name: name.split('/').at(-1) ?? '' });
+      // `extension.total` of the template.
+      assert.equal(own(pod?.['spec'], 'activeDeadlineSeconds'), 3600);
     });
 
     it('is denied with TooLate if that end has passed before access could open', async () => {

@@ -736,12 +736,17 @@ describe('template policy', () => {
     [
       'a patch with a deadline that the server does not use',
       op({ op: 'replace', path: '/spec/activeDeadlineSeconds', value: '300' }),
-      /^spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\] sets activeDeadlineSeconds to "300", which is not a number from 1 up, so the server uses the granted time instead; remove it$/,
+      /^spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\] sets activeDeadlineSeconds to "300", which is not a whole number from 1 up, so the server uses the granted time instead; remove it$/,
+    ],
+    [
+      'a podSpec with a deadline that is no whole number',
+      template({ podSpec: { ...podSpec, activeDeadlineSeconds: 3600.5 } }),
+      /^spec\.podSpec sets activeDeadlineSeconds to 3600\.5, which is not a whole number from 1 up, so the server uses the granted time instead; remove it$/,
     ],
     [
       'a podSpec with the deadline 0',
       template({ podSpec: { ...podSpec, activeDeadlineSeconds: 0 } }),
-      /^spec\.podSpec sets activeDeadlineSeconds to 0, which is not a number from 1 up, so the server uses the granted time instead; remove it$/,
+      /^spec\.podSpec sets activeDeadlineSeconds to 0, which is not a whole number from 1 up, so the server uses the granted time instead; remove it$/,
     ],
     [
       'a link that no request gets',
