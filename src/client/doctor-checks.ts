@@ -158,7 +158,9 @@ function selectedNamespace(configuration: KubeObject | undefined): string | unde
   const expressions = listIn(own(webhook, 'namespaceSelector'), 'matchExpressions');
   return strings(
     own(
-      expressions.find((expression) => own(expression, 'key') === namespaceLabel),
+      expressions.find(
+        (expression) => own(expression, 'key') === namespaceLabel && own(expression, 'operator') === 'In',
+      ),
       'values',
     ),
   )[0];

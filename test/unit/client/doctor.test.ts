@@ -11,6 +11,7 @@ import {
   webhookProblems,
 } from '../../../src/client/doctor-checks.ts';
 import { subjectsIn } from '../../../src/client/rbac-view.ts';
+import { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const object = (spec: object, fields: object = {}): KubeObject =>
@@ -118,6 +119,28 @@ describe('the doctor', () => {
       const faults = webhookProblems(object({}, { webhooks: list }), expected).join('; ');
       if (fault) assert.match(faults, fault);
       else assert.equal(faults, '');
+    });
+  }
+
+  const key = 'kubernetes.io/metadata.name';
+  const selectors: readonly (readonly [what: string, expressions: readonly object[], probed: string])[] = [
+    ['serve all namespaces', [], 'payments'],
+    ['serve the namespaces of the chart value', [{ key, operator: 'In', values: ['shop', 'web'] }], 'shop'],
+    ['leave out a namespace', [{ key, operator: 'NotIn', values: ['kube-system'] }], 'payments'],
+  ];
+  for (const [what, matchExpressions, probed] of selectors) {
+    it(`probes namespace ${probed} if the webhooks ${what}`, async () => {
+      const webhooks = [{ name: 'vpodaccessrequest.kb.io', namespaceSelector: { matchExpressions } }];
+      const cluster = await ScriptedCluster.open({
+        validatingwebhookconfigurations: [{ metadata: { name: 'drawbridge-podaccessrequests' }, webhooks }],
+      });
+      try {
+        await cluster.run(['doctor']);
+        const probes = cluster.writes.map(({ path }) => path).filter((path) => path.endsWith('/podaccessrequests'));
+        assert.deepEqual(probes, [`/apis/crds.wizardofoz.co/v1alpha1/namespaces/${probed}/podaccessrequests`]);
+      } finally {
+        await cluster.close();
+      }
     });
   }
 
