@@ -64,7 +64,8 @@ export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
  * otherwise would have no effect.
  */
 export function readAccepted(body: unknown): Read<Static<typeof accepted>> {
-  if (own(body, 'outcome') !== undefined) {
+  // As in the schemas, null counts as absent.
+  if ((own(body, 'outcome') ?? undefined) !== undefined) {
     const message =
       'must not be in an answer 202, after which the component reports later; answer 200 with the outcome';
     return { ok: false, errors: [{ field: 'outcome', message }] };

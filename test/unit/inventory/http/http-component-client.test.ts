@@ -125,6 +125,10 @@ describe('the HTTP client of components', () => {
       (s) => s.write(`HTTP/1.1 202 Accepted\r\n${body({ leaseSeconds: 30 })}`),
       { kind: 'accepted', heartbeatTimeoutMs: 30_000 },
     ],
+    'a 202 whose outcome is null': [
+      (s) => s.write(`HTTP/1.1 202 Accepted\r\n${body({ outcome: null })}`),
+      { kind: 'accepted', heartbeatTimeoutMs: undefined },
+    ],
     'a 202 without a body': [
       (s) => s.write(`HTTP/1.1 202 Accepted\r\n${body('')}`),
       { kind: 'accepted', heartbeatTimeoutMs: undefined },
