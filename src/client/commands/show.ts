@@ -22,7 +22,7 @@ export const show: Command = {
   name: 'show',
   summary: 'Show what a request would open, to decide about it',
   details:
-    'Shows the request, the permissions that its template hands out, how the template changes the pod of the workload, who must approve, and other requests of the same person through the same template.',
+    'Shows the request, the permissions that its template hands out, how the template changes the pod of the workload, who must approve, and other requests of the same person through the same template that still exist.',
   args: [requestArgument],
   examples: ['show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
@@ -176,5 +176,5 @@ async function historyText({ cluster, namespace }: ClusterConnection, { type, ob
     );
   const older = lines.length - maxOthers;
   const shown = [...lines.slice(0, maxOthers), ...(older > 0 ? [`${older} older ones are not shown`] : [])];
-  return `\nOther requests of this person through this template\n${fields([['Requests', lines.length === 0 ? 'none' : shown]])}`;
+  return `\nOther requests of this person through this template (deleted ones are not listed)\n${fields([['Requests', lines.length === 0 ? 'none that still exists' : shown]])}`;
 }

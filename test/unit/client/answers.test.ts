@@ -96,6 +96,12 @@ describe('the client says what happened:', () => {
     assert.match((await cluster.run(['show', 'a'])).stdout, /^Requests: .* Expired b /m);
   });
 
+  it('that other requests of a person may have been deleted', async () => {
+    await open({ podaccessrequests: [request('a', {})] });
+    const heading = 'Other requests of this person through this template (deleted ones are not listed)';
+    assert.ok((await cluster.run(['show', 'a'])).stdout.endsWith(`\n${heading}\nRequests: none that still exists\n`));
+  });
+
   it('the whole reason in the wide list', async () => {
     const message = `${'w'.repeat(300)} end`;
     const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Pending', message }];
