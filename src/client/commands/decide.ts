@@ -174,7 +174,7 @@ async function voteProblem(
   const withdrawal = isOpen(state) || cannotOpen(state) ? '' : `; to withdraw it: ${io.program} drop ${target}`;
   return new Problem(
     exits.denied,
-    `denied: ${object.metadata.name} is your own request, which only others can decide; to see who: ${io.program} approvers ${template}${withdrawal}`,
+    `denied: ${object.metadata.name} is your own request, which only others can decide; to see whose approvals the template requires: ${io.program} approvers ${template}${withdrawal}`,
   );
 }
 

@@ -90,7 +90,7 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
   const approvals = args.has('emergency') ? '' : approversText(object);
   if (approvals !== '') {
     const who = [`${io.program} approvers`, `${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags];
-    const text = `after the rules pass, the request waits for approvals (${approvals}); to see who can approve: ${who.join(' ')}`;
+    const text = `after the rules pass, the request waits for approvals (${approvals}); to see who can approve, if you may read RoleBindings: ${who.join(' ')}`;
     notes.push(note('note', 'approvals', text));
   }
   notes.push(...optionsOf(object).map(([field, text]) => note('note', field, text)));

@@ -122,7 +122,7 @@ describe('after a mistake, the client prints what to type instead', () => {
     const own = await fails(stage.alice, 3, 'approve', 'own');
     assert.equal(
       own,
-      `drawbridge: denied: own is your own request, which only others can decide; to see who: drawbridge approvers payments-exec -n ${stage.namespace}; to withdraw it: drawbridge drop exec/own -n ${stage.namespace}\n`,
+      `drawbridge: denied: own is your own request, which only others can decide; to see whose approvals the template requires: drawbridge approvers payments-exec -n ${stage.namespace}; to withdraw it: drawbridge drop exec/own -n ${stage.namespace}\n`,
     );
     assert.match(
       await fails(stage.carol, 3, 'approve', 'own'),

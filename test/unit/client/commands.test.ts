@@ -218,7 +218,7 @@ describe('the client', () => {
       assert.equal(code, 3);
       assert.equal(
         stderr,
-        `drawbridge: denied: own is your own request, which only others can decide; to see who: drawbridge approvers shell -n payments${remedy}\n`,
+        `drawbridge: denied: own is your own request, which only others can decide; to see whose approvals the template requires: drawbridge approvers shell -n payments${remedy}\n`,
       );
     });
   }
