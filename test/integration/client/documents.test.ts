@@ -86,7 +86,7 @@ describe('the commands of the page', () => {
     await runAll(
       linesOf('request-access.md'),
       [
-        ['templates', 'alice', 0, /^payments-shell +pod +true +1h, max 4h +devs, sre +no one$/m],
+        ['templates', 'alice', 0, /^payments-shell +pod +true +1h, max 4h +devs, sre +none needed$/m],
         ['request pod payments-shell --for 30m --reason INC-42 disk full --exec', 'alice', 0, open],
         ['watch payments-shell-x7k2p', 'alice', 0, open],
         ['exec payments-shell-x7k2p', 'alice', 0, /^$/],

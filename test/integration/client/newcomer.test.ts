@@ -53,7 +53,7 @@ describe('a newcomer with a fresh kubeconfig and an empty home, by the commands 
 
   it('sees with the second which templates there are', async () => {
     const rows = await client.ok(as(stage.alice), ...lineOf('templates', shell));
-    assert.match(rows, /^payments-shell +pod +true +1h, max 4h +devs, sre +no one$/m);
+    assert.match(rows, /^payments-shell +pod +true +1h, max 4h +devs, sre +none needed$/m);
   });
 
   it('has a shell with the third, and is told when access ends', async () => {

@@ -37,8 +37,8 @@ describe('a person who uses drawbridge to get access', () => {
     const [header, ...rows] = (await client.ok(stage.alice, 'templates')).trimEnd().split('\n');
     assert.deepEqual(fields(header), ['NAME', 'TYPE', 'READY', 'DURATION', 'GROUPS', 'APPROVED BY']);
     assert.deepEqual(rows.map(fields).sort(), [
-      ['payments-exec', 'exec', 'true', '30m, max 2h', 'devs, sre', 'no one'],
-      ['payments-shell', 'pod', 'true', '1h, max 4h', 'devs, sre', 'no one'],
+      ['payments-exec', 'exec', 'true', '30m, max 2h', 'devs, sre', 'none needed'],
+      ['payments-shell', 'pod', 'true', '1h, max 4h', 'devs, sre', 'none needed'],
     ]);
   });
 

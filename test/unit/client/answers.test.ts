@@ -206,6 +206,16 @@ describe('the client says what happened:', () => {
     });
   }
 
+  it('that a template needs no approval, and how long access can last with extensions', async () => {
+    const metadata = { name: 'shell', namespace: 'payments' };
+    const accessConfig = { maxDuration: '2h', allowedGroups: ['devs'], extension: { times: 2, total: '6h' } };
+    await open({ podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec: { accessConfig } }] });
+    assert.match(
+      (await cluster.run(['templates'])).stdout,
+      /^shell +pod +false +1h, max 2h, 6h with extensions +devs +none needed$/m,
+    );
+  });
+
   it('that a template permits no exec, before it asks for access with --exec', async () => {
     const metadata = { name: 'logs', namespace: 'payments' };
     const accessConfig = { exec: false, rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }] };
