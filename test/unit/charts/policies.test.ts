@@ -81,6 +81,12 @@ describe('admission policies', () => {
     }
   });
 
+  it('reserve the label of a grant also in a Binding, whose labels the API server copies to its Pod', () => {
+    const children = policies.find(({ metadata }) => metadata.name === 'drawbridge-children');
+    const covered = children?.spec.matchConstraints?.resourceRules.flatMap(({ resources }) => resources) ?? [];
+    for (const resource of ['pods', 'pods/binding', 'bindings']) assert.ok(covered.includes(resource), resource);
+  });
+
   it('name the deletion of a request before the missing signature of its change, because no webhook signs that change', () => {
     const requesters = policies.find(({ metadata }) => metadata.name === 'drawbridge-requesters');
     const rules = requesters?.spec.validations ?? [];
