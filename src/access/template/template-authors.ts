@@ -151,24 +151,30 @@ export class AuthorPermissions {
       const answer = this.#answers.get(keyOf(permission));
       return answer && answer.monotonicMs > oldestMs ? answer : undefined;
     };
-    const ask = async (asked: readonly Permission[]): Promise<Permission[]> => {
+    const answers = new Map(permissions.map((permission) => [permission, cached(permission)]));
+    const ask = async (asked: readonly Permission[]): Promise<void> => {
       // The age of an answer counts from before the call.
       const monotonicMs = this.#deps.clock.monotonic();
-      const denied = await lackingPermissions(this.#deps.client, { username, uid, groups }, namespace, asked, signal);
+      const caller = { username, uid, groups };
+      const denied = new Set(await lackingPermissions(this.#deps.client, caller, namespace, asked, signal));
       for (const permission of asked) {
-        this.#cache(keyOf(permission), { isHeld: !denied.includes(permission), monotonicMs });
+        const answer = { isHeld: !denied.has(permission), monotonicMs };
+        answers.set(permission, answer);
+        this.#cache(keyOf(permission), answer);
       }
-      return denied;
     };
-    const known = new Map(permissions.map((permission) => [permission, cached(permission)]));
-    const denied = await ask(permissions.filter((permission) => known.get(permission) === undefined));
-    const held = permissions.filter((permission) => known.get(permission)?.isHeld);
+    await ask(permissions.filter((permission) => answers.get(permission) === undefined));
     // What took one permission from the author probably took others, which older answers would hide.
-    const deniedSince = denied.length > 0 && held.length > 0 ? await ask(held) : [];
-    return permissions.filter(
-      (permission) =>
-        denied.includes(permission) || deniedSince.includes(permission) || known.get(permission)?.isHeld === false,
+    const deniedMs = Math.max(
+      ...[...answers.values()].map((answer) => (answer?.isHeld === false ? answer.monotonicMs : 0)),
     );
+    await ask(
+      permissions.filter((permission) => {
+        const answer = answers.get(permission);
+        return answer?.isHeld && answer.monotonicMs < deniedMs;
+      }),
+    );
+    return permissions.filter((permission) => !answers.get(permission)?.isHeld);
   }
 
   #cache(key: string, answer: Answer): void {

@@ -65,6 +65,28 @@ describe('the permissions of authors', () => {
     assert.equal(asked.length, 3);
   });
 
+  it('are all checked again if a cached denial is later than the other answers, which another template needed', async () => {
+    await rights.missing(erin, 'payments', [exec], 60_000, signal);
+    may = () => false;
+    await clock.advance(10_000);
+    await rights.missing(erin, 'payments', [see], 60_000, signal);
+    assert.deepEqual(await lacking(), [see, exec]);
+    assert.deepEqual(await lacking(), [see, exec]);
+    assert.equal(asked.length, 3);
+  });
+
+  it('are all checked again after a check failed', async () => {
+    await rights.missing(erin, 'payments', [see], 60_000, signal);
+    may = ({ subresource }) => {
+      if (subresource !== 'exec') throw new Error('not now');
+      return false;
+    };
+    await clock.advance(10_000);
+    await assert.rejects(lacking(), /not now/);
+    may = () => false;
+    assert.deepEqual(await lacking(), [see, exec]);
+  });
+
   it('are checked for each author and namespace separately', async () => {
     await lacking();
     await lacking(60_000, { ...erin, groups: [] });
