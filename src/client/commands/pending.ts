@@ -11,14 +11,14 @@ import { shortDurationText } from '../duration-text.ts';
 import { awaitedExtension, extensionOutlook } from '../extension-text.ts';
 import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { conditionsOf, specOf, stateOf, unreadinessOf } from '../request-state.ts';
+import { conditionsOf, specOf, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
 
 export const pending: Command = {
   name: 'pending',
   summary: 'List the requests that wait for your decision',
   details:
-    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the pod and the start time, if the request has them, and the code of a template that is not ready. For an extension, FOR is how much longer, and UNTIL is when access would end at the latest if you approve it. For a review, FOR is what was granted, and UNTIL is when access ends or has ended. If a request was deleted before the review of its emergency, it is not listed: review it by its name, with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the pod and the start time, if the request has them, and the code of a template that is not ready. For an extension, FOR is how much longer, and until when access would last at the latest if you approve it. For a review, FOR is what was granted, and until when access lasts or lasted. DECIDE BY is when the server denies the request if it still waits, when access ends without the extension, or when the review is due. If a request was deleted before the review of its emergency, it is not listed: review it by its name, with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
@@ -31,13 +31,10 @@ export const pending: Command = {
       { title: 'ABOUT', text: (request: KubeObject) => aboutText(request, decisions.get(request)?.template) },
       {
         title: 'FOR',
-        text: (request: KubeObject) => requestedDuration(request, decisions.get(request)?.template),
-      },
-      {
-        title: 'UNTIL',
         long: true,
-        text: (request: KubeObject) => endText(request, decisions.get(request)?.template, clock.now()),
+        text: (request: KubeObject) => requestedDuration(request, decisions.get(request)?.template, clock.now()),
       },
+      { title: 'DECIDE BY', long: true, text: decideBy },
       { title: 'YOU CAN', text: (request: KubeObject) => decisions.get(request)?.choice ?? '' },
       { title: 'REASON', text: (request: KubeObject) => requestedReason(request) },
     ];
@@ -69,23 +66,28 @@ const aboutText = (request: KubeObject, template: KubeObject | undefined): strin
   const isLost = conditionsOf(request).some(({ type }) => type === recordingLostCondition);
   return about === 'Review' && isLost ? `${about} (${recordingLostCondition})` : about;
 };
-function requestedDuration(request: KubeObject, template: KubeObject | undefined): string {
-  const extension = awaitedExtension(request);
-  return extension ? `${extension.by} more` : shortDurationText(request, template);
-}
 /**
- * When access would end with the extension that the request waits for, or when emergency access ends or has ended; empty if the request
- * waits for the approval of access, or for an extension whose template the client could not read.
+ * How long access lasts by the decision. For an extension and a review also until when, unless the client could not read the template of
+ * the extension.
  */
-function endText(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
+function requestedDuration(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
   const extension = awaitedExtension(request);
   if (!extension) {
-    const { endsMs } = stateOf(request);
-    return endsMs === undefined ? '' : formatTime(endsMs);
+    const [duration, { endsMs }] = [shortDurationText(request, template), stateOf(request)];
+    return endsMs === undefined ? duration : `${duration}, until ${formatTime(endsMs)}`;
   }
-  if (!template) return '';
+  const more = `${extension.by} more`;
+  if (!template) return more;
   const { endMs } = extensionOutlook(request, extension, template, nowMs);
-  return endMs === undefined ? 'none: see show' : formatTime(endMs);
+  return endMs === undefined
+    ? `${more}, but the server would refuse it: see show`
+    : `${more}, until ${formatTime(endMs)}`;
+}
+/** By when to decide. An extension waits until access ends without it. */
+function decideBy(request: KubeObject): string {
+  if (!awaitedExtension(request)) return statusOf(request).approval?.until ?? '';
+  const { endsMs } = stateOf(request);
+  return endsMs === undefined ? '' : formatTime(endsMs);
 }
 /** The reason of the decision that the request waits for. The reason of access is not that of an extension. */
 const requestedReason = (request: KubeObject): string => (awaitedExtension(request) ?? specOf(request)).reason ?? '';

@@ -44,7 +44,7 @@ describe('a person who uses drawbridge to decide', () => {
     const running = await ask('less');
     assert.match(
       await client.ok(stage.carol, 'pending'),
-      /^less +pod +payments-shell +alice +Access +30m +- +approve, deny +INC-42$/m,
+      /^less +pod +payments-shell +alice +Access +30m +\S+Z +approve, deny +INC-42$/m,
     );
     const shown = await client.ok(stage.carol, 'show', 'less');
     assert.match(shown, /^Permissions: +get, list, watch pods\n +create, get pods\/exec\n +on the one pod only$/m);
@@ -61,7 +61,7 @@ describe('a person who uses drawbridge to decide', () => {
   it('sees when access would end with an extension, and approves less of it', async () => {
     const running = client.start(stage.alice, 'extend', 'less', '--by', '12h', '--reason', 'still reading');
     const isPending = async (): Promise<boolean> =>
-      /^less .* Extension-1 +12h more +\S+Z +approve, deny +still reading$/m.test(
+      /^less .* Extension-1 +12h more, until \S+Z +\S+Z +approve, deny +still reading$/m.test(
         await client.ok(stage.carol, 'pending'),
       );
     await until('the extension to wait for carol', isPending, { timeoutMs: 30_000, everyMs: 200 });

@@ -120,7 +120,7 @@ describe('the commands of the page', () => {
     await runAll(
       linesOf('approve-access.md'),
       [
-        ['pending', 'carol', 0, /^first +pod +payments-shell +alice +Access +1h +- +approve, deny +INC-42$/m],
+        ['pending', 'carol', 0, /^first +pod +payments-shell +alice +Access +1h +\S+Z +approve, deny +INC-42$/m],
         ['show debug-x7k2p', 'carol', 0, /^Permissions: /m],
         ['approve debug-x7k2p --max 20m --reason ticket checked', 'carol', 0, /\/first approved$/m],
         ['deny debug-x7k2p --reason use staging', 'carol', 0, /\/second denied$/m],

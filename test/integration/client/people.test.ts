@@ -72,12 +72,12 @@ const steps: readonly Step[] = [
     command: 'pending',
     alice: [
       0,
-      /^(?![\s\S]*pod-alice)[\s\S]*^pod-carol +pod +payments-shell +carol +Access +30m +- +approve, deny +INC-42$/m,
+      /^(?![\s\S]*pod-alice)[\s\S]*^pod-carol +pod +payments-shell +carol +Access +30m +\S+Z +approve, deny +INC-42$/m,
     ],
     bob: [0, /^no request waits for you in namespace [^\s;]+$/m],
     carol: [
       0,
-      /^(?![\s\S]*pod-carol)[\s\S]*^pod-alice +pod +payments-shell +alice +Access +30m +- +approve, deny +INC-42$/m,
+      /^(?![\s\S]*pod-carol)[\s\S]*^pod-alice +pod +payments-shell +alice +Access +30m +\S+Z +approve, deny +INC-42$/m,
     ],
   },
   { command: 'show', line: 'pod-alice', ...everyone([0, /^Must approve: +peer: 1 of group devs$/m]) },

@@ -49,22 +49,28 @@ describe('an approver of an extension', () => {
   }
 
   const outlooks: readonly (readonly [by: string, extension: object | undefined, end: RegExp, listed: string])[] = [
-    ['3h', allowed, /2099-01-01T05:00:00Z \(in \S+\) at the latest$/, '2099-01-01T05:00:00Z'],
+    ['3h', allowed, /2099-01-01T05:00:00Z \(in \S+\) at the latest$/, '3h more, until 2099-01-01T05:00:00Z'],
     [
       '5h',
       allowed,
       /2099-01-01T06:00:00Z \(in \S+\) at the latest, because the template allows 6h in total$/,
-      '2099-01-01T06:00:00Z',
+      '5h more, until 2099-01-01T06:00:00Z',
     ],
-    ['5h', undefined, /none, because the server would refuse it \(NotExtendable\): /, 'none: see show'],
+    [
+      '5h',
+      undefined,
+      /none, because the server would refuse it \(NotExtendable\): /,
+      '5h more, but the server would refuse it: see show',
+    ],
   ];
   for (const [by, extension, end, listed] of outlooks) {
-    it(`sees when access would end: ${by} more ends at ${listed}`, async () => {
+    it(`sees when access would end, and by when to decide: ${listed}`, async () => {
       await open({ podaccessrequests: [waiting(by)], podaccesstemplates: [template(extension)] });
       const { stdout } = await cluster.run(['show', 'a']);
       assert.match(stdout, new RegExp(`^What Extension-1 would do\nAsked: +${by} more\nNew end: +${end.source}`, 'm'));
       const list = (await cluster.run(['pending'])).stdout;
-      assert.match(list, new RegExp(` Extension-1 +${by} more +${listed} +approve, deny +`));
+      assert.match(list, / ABOUT +FOR +DECIDE BY +YOU CAN +REASON$/m);
+      assert.match(list, new RegExp(` Extension-1 +${listed} +${first} +approve, deny +`));
     });
   }
 
@@ -76,10 +82,14 @@ describe('an approver of an extension', () => {
     assert.match((await cluster.run(['pending'])).stdout, / approve, deny +still reading$/m);
   });
 
-  it('sees no end of access that has not begun', async () => {
-    const pending = request({ duration: '1h' }, { ready: false, grant: undefined, approval: { state: 'Pending' } });
+  it('sees by when to decide on access', async () => {
+    const approval = { state: 'Pending', until: first };
+    const pending = request({ duration: '1h' }, { ready: false, grant: undefined, approval });
     await open({ podaccessrequests: [pending], podaccesstemplates: [template(allowed)] });
-    assert.match((await cluster.run(['pending'])).stdout, / Access +1h +- +approve, deny +INC-42$/m);
+    assert.match(
+      (await cluster.run(['pending'])).stdout,
+      new RegExp(` Access +1h +${first} +approve, deny +INC-42$`, 'm'),
+    );
   });
 });
 
@@ -97,16 +107,16 @@ describe('an approver', () => {
   const approval = { state: 'Pending' };
   const open = { startsAt: '2099-01-01T00:10:00Z', expiresAt: '2099-01-01T00:40:00Z' };
   const waits = { ready: false, grant: undefined, approval };
-  const owed = { grant: open, approval: { state: 'ReviewOwed' } };
+  const owed = { grant: open, approval: { state: 'ReviewOwed', until: '2099-01-04T00:10:00Z' } };
   const rows: readonly (readonly [title: string, spec: object, status: object, listed: string, shown: string])[] = [
     ['the default duration', {}, waits, 'Access +1h +-', 'Duration: +1h, the default of the template'],
     ['what the template shortens', { duration: '9h' }, waits, 'Access +2h of 9h +-', 'Duration: +9h, shortened to 2h'],
     ['the asked duration', { duration: '90m' }, waits, 'Access +1h30m +-', 'Duration: +90m'],
     [
-      'what an emergency was granted, and when it ends',
+      'what an emergency was granted, when it ends, and by when to review it',
       { emergency: true, duration: '9h' },
       owed,
-      `Review +30m of 9h +${open.expiresAt}`,
+      `Review +30m of 9h, until ${open.expiresAt} +2099-01-04T00:10:00Z`,
       'Duration: +9h, shortened to 30m',
     ],
   ];
