@@ -11,13 +11,14 @@ type Judged =
   | Unanswered
   | { readonly code: string; readonly message: string }
   | { readonly commandNotes: readonly string[] }
+  | { readonly unknownFields: readonly string[] }
   | typeof notPlanned
   | undefined;
 
 const judgementOf = (judged: Judged) => {
   if (judged === notPlanned) return notPlanned;
   if (judged === 'unanswered') return { isUnanswered: true };
-  if (judged && 'commandNotes' in judged) return judged;
+  if (judged && ('commandNotes' in judged || 'unknownFields' in judged)) return judged;
   return judged ? { violation: judged } : {};
 };
 
@@ -86,6 +87,15 @@ describe('the status of a template that is not judged yet', () => {
       assert.equal(await written(notPlanned, before), undefined);
     });
   }
+
+  it('says whether the API server accepts the objects of a grant', async () => {
+    const messageOf = async (judged: Judged) =>
+      (await written(judged, {}))?.conditions?.find(({ type }) => type === 'AccessPlanValid')?.message;
+    const accepted = 'planned; the API server accepts the objects of a grant';
+    assert.equal(await messageOf({ unknownFields: [] }), accepted);
+    assert.ok((await messageOf({ unknownFields: ['spec.imagePulPolicy'] }))?.startsWith(`${accepted}; `));
+    assert.equal(await messageOf('unanswered'), 'planned');
+  });
 
   it('keeps the note about its pod until the next judgement, which can end it', async () => {
     const messageOf = (status: TemplateStatus | undefined) =>
