@@ -116,17 +116,18 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
     const code = textIn(record, 'code');
     if (wasAllowed) return [...durationDifference(template, spec, grant), ...approvalDifference(template, spec, grant)];
     if (!templateCodes.includes(code))
-      return undecidable(`it was denied with ${code}, which does not depend on the template`);
+      return undecidable(`it was denied with ${code}, which can depend on facts that the journal does not have`);
     return [{ change: 'gains', what: gainText(template, spec) }];
   }
   if (violationIfIneligible && violationIfEligible)
     return wasAllowed ? [{ change: 'loses', what: `access: ${violationText(violationIfIneligible)}` }] : [];
-  // The result depends on groups or permissions that the line may not record. If it records all groups, and the person held no permissions,
-  // the request is denied with the changed template, so the person can only lose access.
-  const heldPermissions = textIn(record, 'message').includes('already held');
+  // The result depends on groups or permissions that the line may not record. If the line records all groups and does not say that the
+  // person was eligible by permissions, assume that the person held none. The request is then denied with the changed template, so the
+  // person can only lose access.
+  const wasEligibleByPermissions = textIn(record, 'message').includes('already held');
   const groupsAreCut = own(own(record, 'who'), 'groupCount') !== undefined;
   if (groupsAreCut) return undecidable('the line records only the first groups of the person');
-  if (heldPermissions)
+  if (wasEligibleByPermissions)
     return undecidable('the person held the permissions of the template at that time; the line does not list them');
   return wasAllowed && violationIfIneligible
     ? [{ change: 'loses', what: `access: ${violationText(violationIfIneligible)}` }]
@@ -222,9 +223,9 @@ function approvalDifference(template: ReviewedTemplate, spec: RequestSpec, grant
   const needed = approvalsNeeded(template, spec);
   if (!grant || spec.emergency) return [];
   if (needed > grant.votes)
-    return [{ change: 'loses', what: `access with ${approvals(grant.votes)}: it would need ${needed}` }];
+    return [{ change: 'loses', what: `access with ${approvals(grant.votes)}: the request would need ${needed}` }];
   return needed < grant.votes
-    ? [{ change: 'gains', what: `access with ${approvals(needed)}: it had ${grant.votes}` }]
+    ? [{ change: 'gains', what: `access with ${approvals(needed)}: the request had ${grant.votes}` }]
     : [];
 }
 

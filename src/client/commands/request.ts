@@ -2,6 +2,7 @@ import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import { parseGoDuration } from '../../kit/go-duration.ts';
+import { shellWord } from '../../kit/shell-word.ts';
 import { findObject } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { accessOf, fullName, requestWithFlags, type TypeName, templateResource, typeOf } from '../access-requests.ts';
@@ -10,7 +11,7 @@ import { type Args, usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
-import type { OutputForm } from '../common-flags.ts';
+import { commonFlags, type OutputForm } from '../common-flags.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
@@ -97,7 +98,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   const connection = await context.connect();
   manifest.metadata.namespace = connection.namespace;
   const { resource } = accessOf(type).request;
-  if (args.has('exec')) await requireExec(connection, type, args.positionals[0] ?? '', io.program);
+  if (args.has('exec')) await requireExec(connection, type, args, io.program);
   const created = await connection.cluster.client
     .create(resource, manifest, { dryRun: dryRun !== undefined })
     .catch(async (error: unknown) => {
@@ -135,19 +136,32 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
  * Rejects with a Problem if the template does not permit exec: access would open, but `--exec` could not use it. Accepts a template that
  * does not exist or that the user may not read, because the server checks the template again.
  */
-async function requireExec(
-  connection: ClusterConnection,
-  type: TypeName,
-  template: string,
-  program: string,
-): Promise<void> {
-  const name = { namespace: connection.namespace, name: nameWithoutType(template) };
+async function requireExec(connection: ClusterConnection, type: TypeName, args: Args, program: string): Promise<void> {
+  const name = { namespace: connection.namespace, name: nameWithoutType(args.positionals[0] ?? '') };
   const found = await unlessForbidden(findObject(connection.cluster.client, templateResource(type), name, {}));
   if (found === undefined || found instanceof Error || permitsExec(found)) return;
-  const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...connection.quotedFlags].join(' ')}`;
+  const flags = [...connection.quotedFlags, ...givenFlags(args, ['exec', 'container'])];
+  const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...flags].join(' ')}`;
   throw usageProblem(
     `template ${name.name} permits no exec; omit --exec, and the client prints a command for the open access. Run: ${command}`,
   );
+}
+
+/** Flags that both request commands accept, without those that select the namespace or the cluster. */
+const sharedFlags: readonly FlagSpec[] = [
+  ...requestFlags,
+  ...waitFlags,
+  ...commonFlags.filter(({ name }) => name === 'output' || name === 'request-timeout'),
+];
+
+/** The `sharedFlags` that the user gave, without those in `except`, quoted for a shell. */
+function givenFlags(args: Args, except: readonly string[] = []): string[] {
+  return sharedFlags.flatMap(({ name, value }) => {
+    if (except.includes(name)) return [];
+    if (value === undefined) return args.has(name) ? [`--${name}`] : [];
+    const given = args.text(name);
+    return given === undefined ? [] : [`--${name}`, shellWord(given)];
+  });
 }
 
 /** The name of a template, without the type of `exec/NAME`. */
@@ -206,8 +220,10 @@ async function createProblem(
       `a request ${name} exists already in namespace ${connection.namespace}${ended}; choose another --name, or see it with: ${io.program} get ${requestWithFlags(connection, type, name)}`,
     );
   }
+  const command = args.rest.length === 0 ? [] : ['--', ...args.rest.map(shellWord)];
+  const words = [nameWithoutType(template), ...where, ...givenFlags(args), ...command].join(' ');
   const commandForKind = (_: string, kind: string): string =>
-    `run: ${io.program} request ${kind.toLowerCase()} ${[nameWithoutType(template), ...where].join(' ')}`;
+    `run: ${io.program} request ${kind.toLowerCase()} ${words}`;
   const withFlags = message
     .replace(/create a request of kind (Pod|Exec)AccessRequest$/, commandForKind)
     .replace(/kubectl get (pod|exec)accesstemplates -n \S+$/, [io.program, 'templates', ...where].join(' '))

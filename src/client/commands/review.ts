@@ -34,7 +34,7 @@ export const review: Command = {
   name: 'review',
   summary: 'Show who would gain or lose access if a template were changed',
   details:
-    'Replays the requests in audit journals against a changed template, with the rules by which the server decides, and lists what would differ: one row for each person and difference. It calls no server. Give the files of all replicas, in any order. It cannot decide lines of older versions, or denials that do not depend on the template; their rows give the reason. It ignores limits on the number of grants, the groups of voters, and permissions that a person holds without a grant.',
+    'Replays the requests in audit journals against a changed template, with the rules by which the server decides, and lists what would differ: one row for each person and difference. It calls no server. Give the files of all replicas, in any order. It cannot decide lines of older versions, or denials that can depend on facts that the journals do not have; their rows give the reason. It ignores limits on the number of grants, the groups of voters, and permissions that a person holds without a grant.',
   args: [
     { name: 'TEMPLATE', complete: 'files' },
     { name: 'JOURNAL', repeated: true, complete: 'files' },

@@ -216,16 +216,42 @@ describe('the client says what happened:', () => {
     );
   });
 
+  it('the command for a template of the other kind, with the flags that the user gave', async () => {
+    const message = 'template shell is of kind PodAccessTemplate; create a request of kind PodAccessRequest';
+    await open({}, ({ method, path }, answer) => {
+      if (method !== 'POST' || !path.endsWith('execaccessrequests')) return false;
+      answer.json(404, { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'NotFound', code: 404, message });
+      return true;
+    });
+    const flags = [
+      '--for',
+      '10m',
+      '--reason',
+      'disk full',
+      '--pod',
+      'web-0',
+      '--exec',
+      '-o',
+      'json',
+      '--',
+      'ls',
+      'a b',
+    ];
+    const { stderr } = await cluster.run(['request', 'exec', 'shell', ...flags]);
+    const kept = "--for 10m --reason 'disk full' --exec --output json -- ls 'a b'";
+    assert.ok(stderr.endsWith(`; run: drawbridge request pod shell -n payments ${kept}\n`), stderr);
+  });
+
   it('that a template permits no exec, before it asks for access with --exec', async () => {
     const metadata = { name: 'logs', namespace: 'payments' };
     const accessConfig = { exec: false, rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }] };
     await open({ podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec: { accessConfig } }] });
     assert.match((await cluster.run(['templates'])).stdout, /^logs +pod, no shell /m);
-    const { code, stderr } = await cluster.run(['request', 'pod', 'logs', '--exec']);
+    const { code, stderr } = await cluster.run(['request', 'pod', 'logs', '--for', '10m', '--exec']);
     assert.equal(code, 2);
     assert.match(
       stderr,
-      /template logs permits no exec; omit --exec, .*\. Run: drawbridge request pod logs -n payments$/m,
+      /template logs permits no exec; omit --exec, .*\. Run: drawbridge request pod logs -n payments --for 10m$/m,
     );
     assert.deepEqual(cluster.writes, []);
   });

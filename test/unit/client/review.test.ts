@@ -131,20 +131,25 @@ describe('drawbridge review', () => {
       'a grant that a vote shortened',
       {},
       [asked({ duration: '3h' }), granted({ votes: [{ voter: 'carol', max: '60m' }] })],
-      [['gains', /^access with no approval: it had 1$/]],
+      [['gains', /^access with no approval: the request had 1$/]],
     ],
     [
       'approvals that the template requires now',
       { approvals },
       [asked(), granted({ votes: [{ voter: 'carol' }] })],
-      [['loses', /^access with 1 approval: it would need 2$/]],
+      [['loses', /^access with 1 approval: the request would need 2$/]],
     ],
     ['a line of an older version', {}, [asked({ templateUid: undefined })], [['not decidable', /older version/]]],
     [
       'a denial that no template decides',
       {},
       [denied('LimitReached')],
-      [['not decidable', /^it was denied with LimitReached, which does not depend on the template$/]],
+      [
+        [
+          'not decidable',
+          /^it was denied with LimitReached, which can depend on facts that the journal does not have$/,
+        ],
+      ],
     ],
     [
       'such a denial of a request that the template denies too',
