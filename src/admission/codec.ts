@@ -58,8 +58,8 @@ export function decodeReview(body: unknown): Review {
   return {
     uid,
     operation: operationOf(request),
-    kind: groupVersion(request, 'kind'),
-    resource: groupVersion(request, 'resource'),
+    kind: typeField(request, 'kind'),
+    resource: typeField(request, 'resource'),
     subResource: textField(request, 'subResource', 'request.'),
     name: textField(request, 'name', 'request.'),
     namespace: textField(request, 'namespace', 'request.'),
@@ -119,7 +119,7 @@ function operationOf(request: unknown): Operation {
   return operation;
 }
 
-function groupVersion<K extends 'kind' | 'resource'>(
+function typeField<K extends 'kind' | 'resource'>(
   request: unknown,
   field: K,
 ): { group: string; version: string } & Record<K, string> {

@@ -93,7 +93,7 @@ export type AccessPodMode = 'confined' | 'oz';
 export const targetNotFound = (
   { kind, name }: { readonly kind: string; readonly name: string },
   namespace: string,
-  remedy = 'create it or correct the template',
+  remedy = 'create it, or correct controllerTargetRef or the namespace of the template',
 ): Violation => ({
   code: 'TargetNotFound',
   message: `${kind} ${quote(name)} does not exist in namespace ${namespace}; ${remedy}`,

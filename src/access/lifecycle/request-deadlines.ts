@@ -24,8 +24,8 @@ export class RequestDeadlines {
   }
 
   /**
-   * Whether the deadline `untilMs` of the request with this uid has passed. `fromMs` is when its time began; both are epoch ms. The
-   * remaining time never exceeds their difference, even if the wall clock is behind `fromMs`.
+   * Whether the deadline `untilMs` of the request with this uid has passed. `fromMs` is when the time until the deadline
+   * begins to count; both are epoch ms. The remaining time never exceeds their difference, even if the wall clock is behind `fromMs`.
    */
   hasPassed(uid: string, fromMs: number, untilMs: number): boolean {
     return this.#clock.now() >= untilMs || this.#remainingMs(uid, fromMs, untilMs) <= 0;
@@ -39,8 +39,8 @@ export class RequestDeadlines {
   #remainingMs(uid: string, fromMs: number, untilMs: number): number {
     const monotonicMs = this.#clock.monotonic();
     let first = this.#observations.get(uid);
-    // The time counts from the creation of the request, from the start of its access, or from its end. Each start begins a new
-    // measurement.
+    // The time counts from the creation of the request, from the start of its access, or from its end. When `fromMs` changes, a new
+    // measurement begins.
     if (!first || first.fromMs !== fromMs) {
       first = { monotonicMs, remainingMs: Math.min(untilMs - this.#clock.now(), untilMs - fromMs), fromMs, untilMs };
       this.#observations.set(uid, first);

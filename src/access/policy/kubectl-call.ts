@@ -11,7 +11,7 @@ export interface KubectlCall {
   readonly container?: Word | undefined;
   /** Whether `exec` has its command without `--`, which kubectl accepts only up to version 1.30. */
   readonly lacksSeparator: boolean;
-  /** The ports of the pod that `port-forward` names by their names. */
+  /** Names of container ports in the arguments of `port-forward`. Port numbers are omitted. */
   readonly portNames: readonly Word[];
 }
 
@@ -52,12 +52,13 @@ const optionsOf: Readonly<Record<Verb, ReadonlyMap<Word, OptionKind>>> = {
   logs: new Map([...common, ...ofContainer, ...ofLines, ...ofLogs]),
   'port-forward': new Map(common),
 };
-/** The allowed options before the verb. They lack `-f`, which for `exec` and others names a file or URL that selects the target. */
+/** The allowed options before the verb. They lack those of `ofLogs`: before the verb, `-f` may be that of `exec`, which names a file or URL. */
 const earlyOptions = new Map([...common, ...ofContainer, ...ofStreams, ...ofLines]);
 
 /** Parses the words as a call of kubectl or oc to the granted pod, or returns why they are not an allowed one. */
 export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): KubectlCall | CallProblem {
-  // An edit of the rules changes the example and the offered verbs, but not what is wrong.
+  // `key` identifies the problem across updates of the template (`Violation.key`). By default it is only `found`, because an edit of
+  // `accessConfig.rules` changes the remedy and the example.
   const withExample = (found: string, remedy: string, example: string | undefined, key = found): CallProblem => {
     const problem = `${found}; ${remedy}`;
     return { problem: example === undefined ? problem : `${problem}, for example: ${example}`, key };
@@ -65,8 +66,8 @@ export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): K
   const notOffered = (word: Word, key?: string): CallProblem =>
     withExample(`has ${client} ${shown(word)}`, `allowed are ${offer.verbs.join(', ')}`, offer.example(), key);
   /** Suggests another verb if the template denies this one. */
-  const ofVerb = (its: Verb, found: string, remedy: string, example = offer.exampleOf(its)): CallProblem =>
-    offer.verbs.includes(its) ? withExample(found, remedy, example) : notOffered(its, found);
+  const ofVerb = (used: Verb, found: string, remedy: string, example = offer.exampleOf(used)): CallProblem =>
+    offer.verbs.includes(used) ? withExample(found, remedy, example) : notOffered(used, found);
   if (!clients.includes(client)) {
     return withExample(`begins with ${shown(client)}`, `allowed are ${clients.join(' and ')}`, offer.example());
   }
@@ -174,7 +175,7 @@ function extraWord(verb: Verb, [first, second]: readonly Word[], container: Opti
   }
   if (verb !== 'logs') return undefined;
   if (second !== undefined) {
-    return `has ${shown(second)} after the container ${shown(first)}; kubectl logs accepts one container after the pod: remove it`;
+    return `has ${shown(second)} after the container ${shown(first)}; kubectl logs accepts one container after the pod: remove ${shown(second)}`;
   }
   return (
     container &&
@@ -191,13 +192,14 @@ function misplacedInExec(afterPod: Word | undefined, afterDashes: Word | undefin
   return `has ${shown(afterDashes)} directly after --, where kubectl reads no option; write options before the --, and after it the command`;
 }
 
-/** The value after `=`. kubectl reads the `=` as a part of the value if nothing follows it after one hyphen. */
+/** The value after `=`. Undefined for a short option that ends with `=`, such as `-n=`: kubectl takes the `=` itself as the value. */
 const attachedValue = (name: Word, value: Word): Word | undefined =>
   value === '' && !name.startsWith('--') ? undefined : value;
 
 /**
- * The value that `next` is for an option without `=`. kubectl takes any word, but one that begins with a hyphen is an option whose
- * predecessor lacks its value, unless it is a negative number.
+ * The value of an option without `=`: `true` for a flag, otherwise `next`. Undefined if `next` is absent or looks like another option: it
+ * begins with a hyphen and, except for `text`, is no negative number. kubectl would take that word as the value, but the author probably
+ * forgot the value.
  */
 function valueApart(kind: OptionKind, next: Word | undefined): Word | undefined {
   if (kind === 'flag') return 'true';

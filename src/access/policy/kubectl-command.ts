@@ -58,9 +58,9 @@ export function accessCommandViolation(
 /** What to do about an invalid access command of a template in `namespace`, a clause in the imperative. */
 export function accessCommandRemedy(config: CommandConfig, namespace: string, grantable: readonly RbacRule[]): string {
   const read = readAccessCommand(config, grantable);
-  if ('violation' in read) return `correct this: ${read.violation.message}`;
+  if ('violation' in read) return `correct the command: ${read.violation.message}`;
   const foreign = namespaceViolation(read.namespace, namespace);
-  if (foreign) return `correct this: ${foreign.message}`;
+  if (foreign) return `correct the command: ${foreign.message}`;
   const possible = commandExample(config, grantable);
   return possible === undefined ? addedRule(grantable, read.verb) : `write, for example, ${possible}`;
 }

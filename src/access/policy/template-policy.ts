@@ -174,7 +174,8 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   groups: {
     requirement: 'the groups of the template are groups of people, not groups of Kubernetes itself',
     check: hasNoSystemGroup,
-    remedy: ({ spec }) => `correct this: ${templateGroupsViolations(spec.accessConfig)[0]?.message ?? 'the groups'}`,
+    remedy: ({ spec }) =>
+      `correct the groups: ${templateGroupsViolations(spec.accessConfig)[0]?.message ?? 'the groups'}`,
   },
   'group-names': {
     requirement: 'no name of a group begins or ends with white space',

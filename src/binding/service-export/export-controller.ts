@@ -13,7 +13,7 @@ import { SyncerSet } from './syncer-set.ts';
 /** Backoff, milliseconds. The cap bounds the delay of a status write after an unreachable provider has recovered. */
 const backoff = { baseMs: 100, capMs: 5000 };
 
-/** The controller of the APIServiceExports of one session. It closes its syncers before a run ends. */
+/** The controller of the APIServiceExports of one session. `run` closes all syncers of the session before it resolves. */
 export function serviceExportController(
   session: ProviderSession,
   sessions: Sessions,

@@ -1,3 +1,4 @@
+import { allowDeletesAnnotation } from '../../api/binding/names.ts';
 import { notReady, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { isObjectNotFound } from '../../kube/errors.ts';
@@ -13,7 +14,7 @@ export interface SyncReconcilerOptions {
   readonly breaker: DeleteBreaker;
   readonly observer: SyncObserver;
   readonly latency: { readonly up: Latency; readonly down: Latency };
-  /** Called after each pass, unless a list is missing. `pass.problem` is undefined if the key's objects have no problem. */
+  /** Called after each pass, unless `strategy.missing` names something that the key must wait for. `pass.problem` is undefined if the key's objects have no problem. */
   readonly report: (pass: SyncPass, consumer: KeyState['consumer']) => void;
   readonly clock: Clock;
 }
@@ -45,7 +46,8 @@ export class SyncReconciler implements Reconciler {
       }
       const actions = strategy.plan(pass);
       if (await this.#runActions(pass, actions)) continue;
-      // The plan contains no delete whose cause was not observed, so an earlier request for one is obsolete. After a failed read, it stays.
+      // Without `holdDeletes` in the plan, the key needs no delete from the breaker: withdraw an earlier request. A plan that still has a
+      // `read` follows a failed read (a successful one leads to a new plan) and is not complete, so keep the request.
       if (!actions.some(({ do: verb }) => verb === 'holdDeletes' || verb === 'read')) breaker.withdraw(key);
       break;
     }
@@ -86,7 +88,7 @@ export class SyncReconciler implements Reconciler {
     const { breaker, clock } = this.#options;
     const waitMs = breaker.request(pass.key, clock.monotonic());
     if (waitMs === 0) return 'continue';
-    if (waitMs === Number.POSITIVE_INFINITY) pass.waitFor('the annotation that allows many deletes of copies');
+    if (waitMs === Number.POSITIVE_INFINITY) pass.waitFor(`the annotation ${allowDeletesAnnotation} of the binding`);
     else pass.requeueAfter(waitMs);
     return 'stop';
   }

@@ -8,11 +8,11 @@ import type { Side } from './syncer.ts';
  */
 export interface SyncStrategy {
   readonly rules: SyncRules;
-  /** The list that must complete before the key can be planned; undefined if none is missing. */
+  /** What the key must wait for before it can be planned, such as a list; undefined if nothing is missing. */
   missing(key: string): string | undefined;
   /** The actions that sync the key's two objects, in order, from the current state. */
   plan(pass: SyncPass): readonly SyncAction[];
-  /** Called at the end of a pass, unless a list is missing. Drops state that the key no longer needs, and returns the key's state. */
+  /** Called at the end of a pass, unless `missing` names something. Drops state that the key no longer needs, and returns the key's state. */
   finish(key: string): KeyState;
   /** Drops the state of earlier runs of the controller. Called at each start, before the first event. */
   clear(): void;

@@ -81,8 +81,9 @@ export function callbackListener(deps: CallbacksDeps): RequestListener {
 }
 
 /**
- * Returns a function that logs a report with a missing, invalid, or foreign token, because nothing else on the server shows it. Anyone may
- * send such reports, so it limits the lines, and counts the reports that it omitted.
+ * Returns a function that logs a report that was answered 401 or 403, because nothing else on the server shows it. Its token is missing,
+ * invalid, expired, or of another run, or it is a heartbeat for an entry that is being deleted. Anyone may send such reports, so the
+ * function limits the lines, and counts the reports that it omitted.
  */
 function refusalLog({ log, clock }: Pick<CallbacksDeps, 'log' | 'clock'>): (run: ReportedRun, code: string) => void {
   let nextAt = Number.NEGATIVE_INFINITY;
@@ -119,7 +120,7 @@ async function answer(
     return errorAnswer(
       404,
       'NotFound',
-      `unknown path; only ${callbackPath}<run> exists; use callback of the call unchanged`,
+      `unknown path; only ${callbackPath}<run> exists; use the URL in the field callback of the call unchanged`,
     );
   if (method !== 'POST')
     return errorAnswer(405, 'MethodNotAllowed', 'the method is not POST, the only one allowed; use POST');
@@ -149,7 +150,7 @@ async function answerReport(
   const unauthorized = errorAnswer(
     401,
     'Unauthorized',
-    'the token is missing, invalid, or expired, or the entry is gone; send the latest token of the run as Authorization: Bearer TOKEN; if you did, stop',
+    'the token is missing, invalid, or expired, or the entry is gone; send the latest token of the run as Authorization: Bearer TOKEN; if you did, stop working on the run',
   );
   // A caller that does not know the UID of an entry causes no TokenReview.
   if (token === undefined || namespace === undefined) return unauthorized;

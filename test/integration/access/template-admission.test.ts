@@ -148,7 +148,7 @@ describe('kubectl apply of a template', () => {
     assert.deepEqual(
       printed.map((line) => line.replace('Warning: ', '').replace(/: .*?; to (pass|check):/, ' …')),
       [
-        'FAIL groups … correct this: spec.accessConfig.allowedGroups has "system:authenticated"; Kubernetes reserves groups that begin with system:, for example for all authenticated users; name the groups of the people who may request access',
+        'FAIL groups … correct the groups: spec.accessConfig.allowedGroups has "system:authenticated"; Kubernetes reserves groups that begin with system:, for example for all authenticated users; name the groups of the people who may request access',
         'FAIL group-names … remove the spaces around the name in spec.accessConfig.allowedGroups[0]',
         'FAIL reason-pattern … write, for example, ^(INC|CHG)-[0-9]+',
         'FAIL windows … write IANA names, such as Europe/Berlin',
@@ -158,7 +158,7 @@ describe('kubectl apply of a template', () => {
         'not checked grantable: whether the rules are grantable in this installation',
         'not checked author … correct what fails, and check again',
         'not checked plan … correct what fails, and check again',
-        'not checked api-server … store the template, because a dry run does not ask the API server; the condition AccessPlanValid of the template then shows the result',
+        'not checked api-server … store the template, because a dry run does not ask the API server; the condition AccessPlanValid of the template then says that the API server accepts the objects of a grant, or is False with the reason ResourceRefused',
         '9 rules passed',
       ],
     );
@@ -171,7 +171,7 @@ describe('kubectl apply of a template', () => {
       return stderr.split('\n').filter((line) => line.startsWith('Warning: '));
     };
     const notAsked =
-      /^Warning: not checked api-server: .*; the condition AccessPlanValid of the template then shows the result$/;
+      /^Warning: not checked api-server: .*; the condition AccessPlanValid of the template then says that the API server accepts the objects of a grant, or is False with the reason ResourceRefused$/;
     const missing = await dryRun(template('missing', workload('later')));
     const reaching = await dryRun(template('reaching', { podSpec: privileged }));
     const good = await dryRun(template('good', workload('payments')));

@@ -160,7 +160,7 @@ describe('the lifecycle of a request', () => {
       [
         'PlanChanged',
         'template payments-shell or an object that it uses was changed or deleted after the decision, or the server was upgraded or reconfigured; correct this, then create a new request: ' +
-          'TargetNotFound: Deployment "payments" does not exist in namespace payments; create it or correct the template',
+          'TargetNotFound: Deployment "payments" does not exist in namespace payments; create it, or correct controllerTargetRef or the namespace of the template',
       ],
     );
     assert.deepEqual(childrenLeft(), []);

@@ -150,7 +150,7 @@ describe('the client in an access command', () => {
     ],
     [
       `kubectl logs ${pod.name} app sidecar`,
-      /has "sidecar" after the container "app"; kubectl logs accepts one container after the pod: remove it$/,
+      /has "sidecar" after the container "app"; kubectl logs accepts one container after the pod: remove "sidecar"$/,
     ],
     [`kubectl logs ${pod.name} app -- sidecar`, /has "sidecar" after the container "app"/],
     [

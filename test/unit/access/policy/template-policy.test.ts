@@ -820,19 +820,19 @@ describe('template policy', () => {
       'the group that Kubernetes reserves',
       template({ podSpec }, { allowedGroups: ['devs', 'system:masters'] }),
       'groups',
-      /^correct this: spec\.accessConfig\.allowedGroups has "system:masters"; .*; name the groups of the people who may request /,
+      /^correct the groups: spec\.accessConfig\.allowedGroups has "system:masters"; .*; name the groups of the people who may request /,
     ],
     [
       'the placeholder that a command must not have',
       template({ podSpec }, { accessCommand: 'kubectl exec -ti {{ .Pod.Name }} -- sh' }),
       'access-command',
-      /^correct this: accessCommand contains "\{\{ \.Pod\.Name \}\}"; only these placeholders are allowed: /,
+      /^correct the command: accessCommand contains "\{\{ \.Pod\.Name \}\}"; only these placeholders are allowed: /,
     ],
     [
       'the namespace of a command that is not the one of the template',
       template({ podSpec }, { accessCommand: 'kubectl exec -n other {{ .Metadata.Name }} -- sh' }),
       'access-command',
-      /^correct this: accessCommand has the namespace "other", .*; write -n \{\{ \.Metadata\.Namespace \}\}$/,
+      /^correct the command: accessCommand has the namespace "other", .*; write -n \{\{ \.Metadata\.Namespace \}\}$/,
     ],
     [
       'a command without exec, if exec is false',

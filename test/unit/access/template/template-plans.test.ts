@@ -349,7 +349,10 @@ describe('plans of templates', () => {
       `${missing}create it, or write an existing name, such as one of [payments, web]`,
     );
     const others = existing.map((view) => ({ ...view, kind: 'StatefulSet' }));
-    assert.equal(textOf(await inNamespace(plans(others), named)), `${missing}create it or correct the template`);
+    assert.equal(
+      textOf(await inNamespace(plans(others), named)),
+      `${missing}create it, or correct controllerTargetRef or the namespace of the template`,
+    );
   });
 
   it('name the workload that controls the Pod whose name the template has instead of the name of a workload', async () => {
