@@ -6,10 +6,10 @@ import type { Violation } from './policy.ts';
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
-/** A weekly window opens at least once within this number of days, at any time of day, and even if the offset of its zone changes. */
-const maxDaysAhead = 8;
-/** Longest time until a weekly window opens, milliseconds. */
-export const longestBetweenWindowsMs = maxDaysAhead * dayMs;
+/** Number of days within which a weekly window opens, even if the clocks go forward and skip it once. */
+const maxDaysAhead = 15;
+/** Longest time that a request waits for a window, milliseconds. A weekly window opens within it, unless the clocks skip the window. */
+export const longestBetweenWindowsMs = 8 * dayMs;
 
 /** The date and time on the clocks of a time zone. */
 interface LocalTime {
@@ -25,7 +25,7 @@ interface LocalTime {
 /**
  * Whether the instant `atMs` (epoch ms) lies in one of the windows: the local clock shows a time from `from` up to, but not including,
  * `to`. When clocks go back, a local time occurs twice, and both count. When they go forward, a window that begins in the skipped hour
- * begins at the end of that hour.
+ * begins at the end of that hour; a window that also ends in it does not open on that day.
  */
 export function isInWindow(windows: readonly StartWindow[], atMs: number): boolean {
   return windows.some((window) => {

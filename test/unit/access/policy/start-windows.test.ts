@@ -77,6 +77,7 @@ describe('windows for the start of access', () => {
   it('never open in the skipped hour, and open twice in the repeated one', () => {
     const skipped = berlin(['Sun'], '02:00', '03:00');
     assert.equal(nextWindowStart([skipped], at('2026-03-28T12:00:00Z')), at('2026-04-05T00:00:00Z'));
+    assert.equal(nextWindowStart([skipped], at('2026-03-22T12:00:00Z')), at('2026-04-05T00:00:00Z'));
     for (const time of ['2026-10-25T00:30:00Z', '2026-10-25T01:30:00Z']) assert.ok(isInWindow([skipped], at(time)));
   });
 
