@@ -68,7 +68,7 @@ const unit = `copying a character of the pod costs 1, and copying a value ${valu
 
 class PlanTooLarge extends Error {}
 
-/** Runs `plan`. Returns its result, or `PlanTooLarge` if it exceeds `work` or, with a `clock`, the time limit. */
+/** Runs `plan`. Returns its result, or `PlanTooLarge` if it exceeds `work` (default: `maxWork`) or, with a `clock`, the time limit. */
 export function withinBudget<Result>(
   plan: (budget: PlanBudget) => Result,
   clock?: Pick<Clock, 'monotonic'>,

@@ -45,7 +45,7 @@ export class ReviewReconciler implements Reconciler {
       // A denial also ends open access, so it is the verdict that the record must have.
       const valid = denialIn(judged) ?? judged.find(({ violation }) => violation === undefined);
       if (!valid) return this.#keep(review, signal);
-      // If the second call fails, a retry adds the audit line again.
+      // If `remove` fails, a retry adds the audit line again.
       await reviewed(review, valid.vote);
       await reviews.remove(requestUid, signal);
     }

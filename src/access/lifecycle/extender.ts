@@ -64,7 +64,7 @@ export class Extender {
 
   /**
    * `status.extensions` of a request that ends: refuses the extension that the server has not decided, because no one can decide it later.
-   * Undefined if there is none, and without keys. Does not write it.
+   * Undefined without such an extension, without a grant, or without keys. Does not write it.
    */
   refuseUndecided(request: RequestView): readonly ExtensionStatus[] | undefined {
     const { signer } = this.#deps;

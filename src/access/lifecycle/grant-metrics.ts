@@ -13,7 +13,7 @@ export interface GrantMetrics {
   ready(request: RequestView, nowMs: number): void;
   /** `code` is that of the violation, and `condition` the type of the condition that shows it. */
   denied(request: RequestView, code: string, condition: string): void;
-  /** The server closed the access of `request` at `nowMs`; it was to end at `endMs` (both epoch ms). */
+  /** The server closed the access of `request` at `nowMs`. It was to end at `endMs`; undefined if that is unknown. Both are epoch ms. */
   revoked(request: RequestView, ending: Ending, endMs: number | undefined, nowMs: number): void;
   /** Keeps `drawbridge_grants_active` equal to the number of requests in the store with open access. */
   watch(requests: Store<RequestView>): void;

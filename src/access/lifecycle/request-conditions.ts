@@ -100,7 +100,7 @@ function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
   };
 }
 
-/** `Expired` or `Revoked` after an end without a denial; else `Denied`, with the code of the denial in the message. */
+/** For an `Ending`, `Expired` or `Revoked`. For a denial, `Denied`, with its code in the message. */
 function finalSummary(condition: Condition): { readonly reason: string; readonly message: string } {
   const { reason, message } = condition;
   if (isEnd(condition) && reason !== tooLateReason) return { reason: outcomeOf(reason), message };

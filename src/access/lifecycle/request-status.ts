@@ -198,7 +198,7 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
 
 /**
  * Whether `next` changes nothing: the conditions (except for times), approval, link, extensions, end, number of children, and `ready` are
- * equal. Does not compare the access message, which the condition AccessMessage repeats, `ended`, the grant, and `podName`.
+ * equal. Does not compare `ended`, the grant, `podName`, and the access message, which the condition AccessMessage repeats.
  */
 export function isUnchanged(request: RequestView, next: RequestStatusPatch): boolean {
   // Until access ends, the children do not change once the status lists them.

@@ -90,8 +90,8 @@ const accessCanBeClaimed: Check<ChangeInput> = (input) => {
 };
 
 function claimRemedy(approvalState: string | undefined): string {
-  if (approvalState === undefined || approvalState === 'Pending' || approvalState === 'Scheduled')
-    return 'wait for that state';
+  if (approvalState === undefined) return 'wait for that state, or create a new request if this one has ended';
+  if (approvalState === 'Pending' || approvalState === 'Scheduled') return 'wait for that state';
   const isDenied = approvalState === 'Denied' || approvalState === 'TimedOut';
   return isDenied ? 'create a new request' : 'omit spec.claimed, because this request needs no claim';
 }

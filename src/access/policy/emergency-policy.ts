@@ -4,7 +4,7 @@ import { parseGoDuration } from '../../kit/go-duration.ts';
 import { listNames } from './names.ts';
 import type { Violation } from './policy.ts';
 
-/** Minimum length of the reason for an emergency, characters, if the template requires no reason. */
+/** Minimum length of the reason for an emergency, characters, if the template has no `reason`. */
 const minReasonLength = 10;
 
 /** The fields of a request that these rules read. */

@@ -175,8 +175,8 @@ function namespaceViolation(word: Word | undefined, namespace: string): Violatio
 }
 
 /**
- * The right that the command needs and the template does not hand out, and the remedy, which can end with a command; undefined if there is
- * none. `grantable` as in TemplateInput.
+ * The right that the command needs and the template does not hand out, and the remedy, which can end with a command. Undefined if the
+ * template hands it out. `grantable` as in TemplateInput.
  */
 function ungrantedCommand(
   config: AccessConfig,
@@ -204,8 +204,9 @@ const isGrantable = (verb: Verb, grantable: readonly RbacRule[]): boolean =>
   notGrantable([ruleFor[verb]], grantable).length === 0;
 
 /**
- * How to get a rule for a verb other than exec: for `preferred` if templates may grant it, else for the first verb that they may grant. If
- * that is not `preferred`, also an example of its command.
+ * How to get a rule for a verb other than exec: for `preferred` if `grantable` allows it, else for the first verb that it allows. If it
+ * allows none, asks an administrator to allow `preferred`, or `logs` if that is exec. For another verb than `preferred`, also an example of
+ * its command.
  */
 function addedRule(grantable: readonly RbacRule[], preferred: Verb): string {
   const candidates = [preferred, 'logs', 'port-forward', 'attach'] as const;
@@ -221,7 +222,7 @@ function addedRule(grantable: readonly RbacRule[], preferred: Verb): string {
 
 type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;
 
-/** The verbs that the template hands out, of those that templates may. Without exec, a rule for it is invalid. */
+/** The verbs that the template hands out and that `grantable` allows. If `exec` is false, a rule for exec is invalid. */
 const handedOut = (config: RuleConfig, grantable: readonly RbacRule[]): readonly Verb[] =>
   verbsOf(rulesOf(config)).filter((verb) => (verb !== 'exec' || config.exec !== false) && isGrantable(verb, grantable));
 

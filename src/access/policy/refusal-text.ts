@@ -51,7 +51,10 @@ const otherRemedy = 'change the template so that the API server accepts it, or a
 /** Maximum number of fields that a remedy names. */
 const maxFields = 3;
 
-/** What to do about a pod beyond the baseline level in a namespace without the label. A webhook may have added fields that it lacks. */
+/**
+ * What to do about a pod beyond the baseline level in a namespace without the label. Names no field if `object` is within that level: then a
+ * webhook added the field.
+ */
 function baselineRemedy({ metadata, spec }: KubeObject): string {
   const podSpec = isRecord(spec) ? spec : {};
   // The policy limits neither the node nor the ServiceAccount.

@@ -164,7 +164,7 @@ const failingText = ({ type, message }: FailingCondition): string =>
 /** Codes of a template that its author cannot correct. The message says who can, and ends with the command. */
 const authorCodes: readonly string[] = ['AuthorUnknown', 'AuthorLacksRights'];
 
-/** The person who can correct the cause of the condition, whom its message addresses; undefined if the message names that person. */
+/** Who can correct the cause of the condition; undefined if the message of the condition names that person. */
 const correcterOf = ({ type, reason }: FailingCondition): string | undefined => {
   if (authorCodes.includes(reason)) return undefined;
   return type === gatewayCondition ? 'an administrator' : 'the author of the template';

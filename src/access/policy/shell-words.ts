@@ -3,7 +3,7 @@ import type { AccessCommand, Placeholder } from './access-command.ts';
 
 /** A shell word without its quotes. Each placeholder is replaced by its marker. */
 export type Word = string;
-/** Markers contain NUL, which no template can contain. */
+/** Markers contain NUL, which `parseAccessCommand` rejects in a command. */
 export const markers: Readonly<Record<Placeholder['kind'], string>> = {
   name: '\0name',
   namespace: '\0namespace',

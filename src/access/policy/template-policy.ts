@@ -41,7 +41,10 @@ export interface TemplateInput {
 /** The parts of a template that determine what the server would create for a request. */
 export type PlannedTemplate = Omit<TemplateInput, 'grantable' | 'serverNamespace'>;
 
-/** Returned instead of a violation if the server had no processor time to plan the template. Also the reason of AccessPlanValid then. */
+/**
+ * Returned instead of violations if the server could not plan the template: it had no processor time or, at admission, the plan exceeds
+ * `admissionWork`. Also the reason of AccessPlanValid until the first judgement of a version.
+ */
 export const notPlanned = 'NotPlanned';
 
 /** A check that finds all violations of its rule. */
@@ -306,7 +309,7 @@ export function templateWarnings({ kind, namespace, spec, grantable }: TemplateI
   return warnings;
 }
 
-/** Warnings about settings that give access to fewer users, or for less time, than the template says. */
+/** Warnings about an empty `allowedGroups`, and about a deadline of the access pod that is too short or that the server ignores. */
 export function limitWarnings(spec: Partial<TemplateSpec>): string[] {
   const { allowedGroups, emergency } = spec.accessConfig ?? {};
   const forNoGroup = `spec.accessConfig.allowedGroups is empty: ${emergency ? 'except in an emergency, ' : ''}only users who already hold this access can request it`;

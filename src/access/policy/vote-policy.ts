@@ -41,16 +41,16 @@ export interface VoteInput {
   readonly request: VotedRequest;
   readonly template: TemplateState;
   /**
-   * The answer of a SubjectAccessReview for the verb `approve` on the template. False without that call if the request does not exist, or
-   * if the template does not exist and `spec.about` is not Review.
+   * The answer of a SubjectAccessReview for the verb `approve` on the template. At admission, false without that call if the request does
+   * not exist, or if the template does not exist and `spec.about` is not Review.
    */
   readonly mayApprove: boolean;
 }
 
 /**
- * The name that the webhook gives a vote. The API server rejects a second vote of this name, so it stores at most one Approve and one Deny
- * of a username for each `spec.about` of a request. The name of an approval, except that of a review, depends on the version of the
- * template, so the same person can approve again after an edit.
+ * The name that the webhook gives a vote. The API server rejects a second vote of this name, so for each `spec.about` of a request, it stores
+ * at most one Deny of a username, and one Approve for each version of the template: the same person can approve again after an edit. Of a
+ * review, it stores one Approve for all versions.
  */
 export function voteName(
   requestUid: string,
@@ -73,7 +73,7 @@ const requestExists = ({ namespace, spec, request }: NamedObjects): Violation | 
   const other = request.found ? `with uid ${quote(uid ?? '')} ` : '';
   const settled =
     spec.about === 'Review'
-      ? ', and no emergency of that name waits for a review: the request was no emergency, or its review is done'
+      ? `, and no emergency of that name${uid === undefined ? '' : ' and uid'} waits for a review (it may have been reviewed already)`
       : '';
   const remedy =
     !request.found && request.otherKind

@@ -161,7 +161,7 @@ export interface WorkloadView extends ViewMetadata {
   readonly podTemplate: Readonly<Record<string, unknown>>;
 }
 
-/** The projection of a workload. Its kind and version come from `resource`. Undefined if its metadata is incomplete, as for a Pod. */
+/** The projection of a workload. Its kind and version come from `resource`. Undefined if `viewMetadata` is. */
 export const viewWorkload =
   (resource: Resource) =>
   (object: KubeObject): WorkloadView | undefined => {
@@ -200,7 +200,7 @@ const asSelector = (value: unknown): LabelSelector | undefined =>
   isRecord(value) ? (value as LabelSelector) : undefined;
 
 /**
- * The projection of an object that selects pods. Its kind comes from the parameter. Undefined if its metadata is incomplete, as for a Pod.
+ * The projection of an object that selects pods. Its kind comes from the parameter. Undefined if `viewMetadata` is.
  */
 export const viewSelector =
   (kind: SelectorView['kind']) =>

@@ -52,7 +52,7 @@ export class TemplateAuthors {
     const attestation = this.attestationOf(template);
     if (!attestation || !(await this.#isProven(template, attestation, signal))) {
       return refuse(
-        `template ${name} has no verified author: the webhook of drawbridge did not sign spec.author for this version`,
+        `template ${name} has no verified author: spec.author of this version has no valid signature of the webhook of drawbridge`,
         kind,
         template,
       );

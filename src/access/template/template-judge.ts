@@ -24,8 +24,8 @@ const settleMs = 1000;
  */
 const askAgainMs = 35_000;
 
-/** The end of a message about a cause that can end without an edit. */
-export const checksAgain = 'the server checks again about every 40 s';
+/** The end of a message about a cause that can end without an edit. In a namespace with many templates, the interval is longer. */
+export const checksAgain = 'the server checks again, usually every 40 s';
 
 /** The last judgement of a template, and the state of the template that it is for. */
 interface Verdict {

@@ -218,7 +218,7 @@ export interface GrantPlan extends GrantObjects {
 /** The plan of a request, or the violation that planning found. */
 export type TemplatePlan = GrantPlan | { readonly violation: Violation };
 
-/** Runs a plan, or returns `notPlanned` without running it if the share of the processor is used up. May drop a plan after an abort. */
+/** Runs a plan, or returns `notPlanned` without running it if there is no processor time for it. May drop a plan after an abort. */
 export interface PlanRunner {
   run<Result>(plan: () => Result, signal: AbortSignal): Promise<Result | typeof notPlanned>;
 }

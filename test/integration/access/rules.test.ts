@@ -232,7 +232,7 @@ describe('rules that a template adds', () => {
     assert.equal(reason, 'ResourceRefused');
     assert.equal(
       message,
-      'the API server rejects the Role of a grant: the server does not hold get of pods/log; get of pods/portforward; remove them from spec.accessConfig.rules, or ask an administrator to add them to the chart value grantable; the server checks again about every 40 s',
+      'the API server rejects the Role of a grant: the server does not hold get of pods/log; get of pods/portforward; remove them from spec.accessConfig.rules, or ask an administrator to add them to the chart value grantable; the server checks again, usually every 40 s',
     );
   });
 });

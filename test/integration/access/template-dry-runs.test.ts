@@ -23,7 +23,7 @@ const withPod = (name: string, ofContainer: object, ofPod: object = {}): Manifes
 const paymentsRef = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' } };
 const mutated = (name: string, controllerTargetMutationConfig: object): Manifest =>
   template(name, { ...paymentsRef, controllerTargetMutationConfig });
-const again = '; the server checks again about every 40 s';
+const again = '; the server checks again, usually every 40 s';
 const correct =
   '; correct the field in spec.podSpec, or in spec.controllerTargetMutationConfig and the workload, as in a Pod';
 /** What the API server rejects by the template and its workload alone. */

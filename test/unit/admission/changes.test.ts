@@ -130,7 +130,7 @@ describe('claims and extensions', () => {
     });
 
     for (const [state, remedy] of [
-      [undefined, 'wait for that state'],
+      [undefined, 'wait for that state, or create a new request if this one has ended'],
       ['Pending', 'wait for that state'],
       ['Scheduled', 'wait for that state'],
       ['Approved', 'omit spec.claimed, because this request needs no claim'],

@@ -180,7 +180,7 @@ describe('votes', () => {
           world.request = { found: false };
         },
         { about: 'Review' },
-        /^RequestNotFound: spec\.request: PodAccessRequest "debug" does not exist in namespace "payments", and no emergency of that name waits for a review: the request was no emergency, or its review is done; to list/,
+        /^RequestNotFound: spec\.request: PodAccessRequest "debug" does not exist in namespace "payments", and no emergency of that name waits for a review \(it may have been reviewed already\); to list/,
       ],
       [
         'on a request of the other kind',

@@ -127,7 +127,7 @@ describe('the status of a template that is not judged yet', () => {
     assert.match(await messageOf(violation), /^spec\./);
   });
 
-  const refusal = { code: 'ResourceRefused', message: 'exceeded quota; the server checks again about every 40 s' };
+  const refusal = { code: 'ResourceRefused', message: 'exceeded quota; the server checks again, usually every 40 s' };
   for (const judged of [refusal, undefined]) {
     it(`stays as it is, without a write, if the API server then gives no answer about a version that was ${judged?.code ?? 'ready'}`, async () => {
       const before = (await written(judged, {})) ?? {};
