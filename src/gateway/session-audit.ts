@@ -87,7 +87,10 @@ export class SessionAudit {
   }
 
   async #appendOrLog(line: AuditRecord, failure: string): Promise<void> {
-    await this.#journal.append(line).catch((error: unknown) => this.#log.error(failure, { error: describe(error) }));
+    await this.#journal.append(line).catch((error: unknown) => {
+      const { session, request, what } = line;
+      this.#log.error(failure, { namespace: what.namespace, session, request, error: describe(error) });
+    });
   }
 }
 
