@@ -143,8 +143,10 @@ export class Decider {
     // Timestamps have whole seconds.
     const startMs = fromOpening ? Math.floor(this.#deps.clock.now() / 1000) * 1000 : request.createdAtMs;
     const approvedMs = Math.min(duration.grantedMs, opening.maxMs);
+    // The granter plans again with the time that the grant stores, so this plan must use the same time.
+    const storedMs = Math.floor(approvedMs / 1000) * 1000;
     const isTooLate = (ms: number): boolean => startMs + ms <= this.#deps.clock.now();
-    if (isTooLate(approvedMs)) return this.#deny(request, tooLate, signal);
+    if (isTooLate(storedMs)) return this.#deny(request, tooLate, signal);
 
     const { accessConfig } = template.spec;
     const { rules } = accessConfig;
@@ -156,7 +158,7 @@ export class Decider {
     if (ruleViolation) return this.#deny(request, ruleViolation, signal);
 
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? noRequester);
-    const terms = { subjects, durationMs: approvedMs };
+    const terms = { subjects, durationMs: storedMs };
     const planned = await this.#deps.kind.plan(request, template, terms, signal);
     if ('violation' in planned) {
       const { violation } = planned;
@@ -167,7 +169,7 @@ export class Decider {
 
     // The pod may end earlier by its template. Then the access ends with it, so that no one reads a later end.
     const podMs = podDurationMs(planned.plan);
-    const durationMs = Math.min(approvedMs, podMs);
+    const durationMs = Math.min(storedMs, podMs);
     if (isTooLate(durationMs)) return this.#deny(request, tooLate, signal);
 
     const grant = this.#signedGrant(request, template, planned.plan, {
@@ -185,7 +187,7 @@ export class Decider {
     if (review) await this.#deps.reviews.add(review, signal);
     const approved = review ? openedByEmergency(review) : fromOpening ? approvedBy(opening, votes) : undefined;
     const approvedFor = approvedMs < duration.grantedMs ? `; approved for ${textOf(approvedMs)}` : '';
-    const podEnds = podMs < approvedMs ? `; the pod ends after ${textOf(podMs)} by its activeDeadlineSeconds` : '';
+    const podEnds = podMs < storedMs ? `; the pod ends after ${textOf(podMs)} by its activeDeadlineSeconds` : '';
     const details = {
       duration: `${duration.message}${approvedFor}${podEnds}`,
       notes: planned.plan.notes ?? [],

@@ -142,6 +142,16 @@ describe('the lifecycle of a request', () => {
     });
   });
 
+  it('opens with the same plan after a failed call if its duration is no whole number of seconds', async () => {
+    let faults = 1;
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'create' && plural === 'roles' && faults-- > 0) throw new ApiError(500, 'InternalError', 'not now');
+    };
+    stage.ask({ duration: '90500ms' });
+    await stage.pass(3000);
+    assert.ok(stage.isOpen, JSON.stringify(stage.status.conditions));
+  });
+
   it('is denied with PlanChanged, and the reason, if its workload is deleted before its Role is created', async () => {
     let faults = 1;
     stage.cluster.fault = ({ verb, plural }) => {
