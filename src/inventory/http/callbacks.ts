@@ -120,7 +120,7 @@ async function answer(
     return errorAnswer(
       404,
       'NotFound',
-      `unknown path; only ${callbackPath}<run> exists; use the URL in the field callback of the call unchanged`,
+      `unknown path; the server takes reports of components here, at ${callbackPath}<run>; use the URL in the field callback of the call unchanged`,
     );
   if (method !== 'POST')
     return errorAnswer(405, 'MethodNotAllowed', 'the method is not POST, the only one allowed; use POST');
@@ -150,7 +150,7 @@ async function answerReport(
   const unauthorized = errorAnswer(
     401,
     'Unauthorized',
-    'the token is missing, invalid, or expired, or the entry is gone; send the latest token of the run as Authorization: Bearer TOKEN; if you did, stop working on the run',
+    'the token is missing, invalid, or expired, or the entry is gone; send auth.token of the call, or the token in the answer to the last heartbeat, as Authorization: Bearer TOKEN; if you did, stop working on the run',
   );
   // A caller that does not know the UID of an entry causes no TokenReview.
   if (token === undefined || namespace === undefined) return unauthorized;
@@ -162,7 +162,7 @@ async function answerReport(
   const isAccountOfRun = account?.entryUid === run.entryUid && account.component === run.component;
   // Users of another namespace may create an account with this name there.
   if (!isAccountOfRun || account.namespace !== namespace) {
-    const message = `the token is of the account ${identity.account}, not of the reported run; send the latest token of this run`;
+    const message = `the token is of the account ${identity.account}, not of the reported run; send auth.token of the call that began this run, or the token in the answer to its last heartbeat`;
     return errorAnswer(403, 'ForeignCredential', message);
   }
   return (await handling(() => handleReport(reports, run, identity.credentialId, request))) ?? busy;

@@ -240,7 +240,10 @@ function readAnswer({ status, headers, body }: JsonAnswer, url: URL, request: Re
       message: `the component rejected the call (${status})${bodyExcerpt(body)}; check how it validates ${rejectedPart}${status === 400 ? orTls(url) : ''}`,
     };
   }
-  const message = `the component answered ${status}${bodyExcerpt(body)}; allowed are 200, 202, 400, 401, 403, 429, and 503; check the endpoint of the registration, to which the server appends ${reconcilePath}, and the log of the component`;
+  const endpoint = `the endpoint of the registration, to which the server appends ${reconcilePath}`;
+  const log = 'the log of the component';
+  const causes = status >= 500 ? [log, endpoint] : [endpoint, log];
+  const message = `the component answered ${status}${bodyExcerpt(body)}; allowed are 200, 202, 400, 401, 403, 429, and 503; check ${causes.join(', and ')}`;
   return { kind: 'failed', code: 'UnexpectedStatus', message };
 }
 

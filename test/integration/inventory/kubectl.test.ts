@@ -209,13 +209,13 @@ describe('kubectl and the inventory', function () {
     const limit = 'spec.maxRunSeconds of ComponentReconciler network, 10 s';
     const becomes = (expected: string) => stage.until(expected, async () => (await message()) === expected);
     await becomes(
-      `${found} within ${limit}; a report that was answered 401 or 403 does not count: check the answers in the log of the component; if its work takes longer, increase the field`,
+      `${found} within ${limit}; the component must POST the outcome to callback of the call; a report that was answered 401 or 403 does not count: check the answers in the log of the component; if its work takes longer, increase the field`,
     );
     body = { leaseSeconds: 1 };
     await kubectl('annotate', 'clusterinventory', 'one', ...here(), 'force.inventory.drawbridge.dev/network=1');
     await stage.until('the second call', () => network.calls.length >= 2);
     await becomes(
-      `${found} or heartbeat within its heartbeat timeout (leaseSeconds, 1 s); a report that was answered 401 or 403 does not count: check the answers in the log of the component; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to ${limit}`,
+      `${found} or heartbeat within its heartbeat timeout (leaseSeconds, 1 s); the component must POST the outcome to callback of the call, and until then heartbeats in time, or with more leaseSeconds, which extend a run up to ${limit}; a report that was answered 401 or 403 does not count: check the answers in the log of the component`,
     );
   });
 

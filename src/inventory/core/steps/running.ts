@@ -146,12 +146,14 @@ export function expireRun(transition: Transition, inputs: Inputs): void {
     ? 'check its log'
     : 'a report that was answered 401 or 403 does not count: check the answers in the log of the component';
   const timeout = heartbeatTimeoutMs === undefined ? '' : `, ${heartbeatTimeoutMs / 1000} s`;
+  const isAsynchronous = stored?.record.asynchronous === true;
+  const post = 'the component must POST the outcome to callback of the call';
   const message = lastedMaximum
-    ? `${found} within ${limit}${rejected}; ${check}; if its work takes longer, increase the field`
-    : stored?.record.asynchronous && phase === 'draining'
-      ? `${found} before the deadline of the run${rejected}; the entry is being deleted, so no heartbeat extends the run; ${check}; once a heartbeat is answered 403, the component must stop, and report its outcome`
-      : stored?.record.asynchronous
-        ? `${found} or heartbeat within its heartbeat timeout (leaseSeconds${timeout})${rejected}; ${check}; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to ${limit}`
+    ? `${found} within ${limit}${rejected}${isAsynchronous ? `; ${post}` : ''}; ${check}; if its work takes longer, increase the field`
+    : isAsynchronous && phase === 'draining'
+      ? `${found} before the deadline of the run${rejected}; the entry is being deleted, so no heartbeat extends the run; ${check}; once a heartbeat is answered 403, the component must stop, and POST its outcome to callback of the call`
+      : isAsynchronous
+        ? `${found} or heartbeat within its heartbeat timeout (leaseSeconds${timeout})${rejected}; ${post}, and until then heartbeats in time, or with more leaseSeconds, which extend a run up to ${limit}; ${check}`
         : `${found} before the deadline of the run${rejected}; check its log; for longer work it must answer 202 and send heartbeats, which extend a run up to ${limit}`;
   finish(transition, { outcome: 'Retry', reason: 'LeaseOver', message }, inputs, undefined);
 }

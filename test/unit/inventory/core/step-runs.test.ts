@@ -525,7 +525,7 @@ describe('an asynchronous run', () => {
     assert.deepEqual([stage.state.phase, stage.record.lastOutcome?.reason], ['idle', 'LeaseOver']);
     assert.equal(
       stage.record.lastOutcome?.message,
-      'the component reported no valid outcome within spec.maxRunSeconds of ComponentReconciler network, 90 s; a report that was answered 401 or 403 does not count: check the answers in the log of the component; if its work takes longer, increase the field',
+      'the component reported no valid outcome within spec.maxRunSeconds of ComponentReconciler network, 90 s; the component must POST the outcome to callback of the call; a report that was answered 401 or 403 does not count: check the answers in the log of the component; if its work takes longer, increase the field',
     );
   });
 
@@ -541,7 +541,7 @@ describe('an asynchronous run', () => {
 
   it('ends at its heartbeat timeout without a report, which it names, and says how to extend it', () => {
     const text = (seconds: number) =>
-      `the component reported no valid outcome or heartbeat within its heartbeat timeout (leaseSeconds, ${seconds} s); a report that was answered 401 or 403 does not count: check the answers in the log of the component; it must send heartbeats in time, or with more leaseSeconds, which extend a run up to spec.maxRunSeconds of ComponentReconciler network, 90 s`;
+      `the component reported no valid outcome or heartbeat within its heartbeat timeout (leaseSeconds, ${seconds} s); the component must POST the outcome to callback of the call, and until then heartbeats in time, or with more leaseSeconds, which extend a run up to spec.maxRunSeconds of ComponentReconciler network, 90 s; a report that was answered 401 or 403 does not count: check the answers in the log of the component`;
     const stage = accepted().later(60_000).dequeued();
     assert.equal(stage.record.lastOutcome?.message, text(60));
     stage.later(nextInMs(stage)).dequeued().started();
@@ -580,7 +580,7 @@ describe('an asynchronous run', () => {
     stage.later(60_000).dequeued();
     assert.match(
       stage.record.lastOutcome?.message ?? '',
-      /; its last report was rejected \(TooLarge\); check its log; /,
+      /; its last report was rejected \(TooLarge\); the component must POST the outcome .*; check its log$/,
     );
     assert.deepEqual(reject('TooLarge').effects, []);
     stage.later(nextInMs(stage)).dequeued().started();

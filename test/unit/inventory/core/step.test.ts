@@ -250,7 +250,7 @@ describe('the deletion of an entry', () => {
     deleting(stage).later(60_000).dequeued();
     assert.equal(
       stage.record.lastOutcome?.message,
-      'the component reported no valid outcome before the deadline of the run; the entry is being deleted, so no heartbeat extends the run; a report that was answered 401 or 403 does not count: check the answers in the log of the component; once a heartbeat is answered 403, the component must stop, and report its outcome',
+      'the component reported no valid outcome before the deadline of the run; the entry is being deleted, so no heartbeat extends the run; a report that was answered 401 or 403 does not count: check the answers in the log of the component; once a heartbeat is answered 403, the component must stop, and POST its outcome to callback of the call',
     );
   });
 

@@ -117,7 +117,15 @@ describe('the callback listener', () => {
     const { body } = await post('u-1.network.3', 'foreign', '{}');
     assert.match(
       body.message ?? '',
-      /^the token is of the account \S+, not of the reported run; send the latest token of this run$/,
+      /^the token is of the account \S+, not of the reported run; send auth\.token of the call that began this run, or the token in the answer to its last heartbeat$/,
+    );
+  });
+
+  it('names the token to send', async () => {
+    const { body } = await post('u-1.network.3', 'forged', '{}');
+    assert.equal(
+      body.message,
+      'the token is missing, invalid, or expired, or the entry is gone; send auth.token of the call, or the token in the answer to the last heartbeat, as Authorization: Bearer TOKEN; if you did, stop working on the run',
     );
   });
 

@@ -184,6 +184,11 @@ describe('the HTTP client of components', () => {
       'the component answered 418; allowed are 200, 202, 400, 401, 403, 429, and 503; check the endpoint of the registration, to which the server appends /v1/reconcile, and the log of the component',
     ],
     [
+      'a 500',
+      `HTTP/1.1 500 No\r\n${body('KeyError: zone')}`,
+      'the component answered 500: KeyError: zone; allowed are 200, 202, 400, 401, 403, 429, and 503; check the log of the component, and the endpoint of the registration, to which the server appends /v1/reconcile',
+    ],
+    [
       'a 202 with an outcome',
       `HTTP/1.1 202 Accepted\r\n${body({ outcome: 'Done' })}`,
       'outcome must not be in an answer 202, after which the component reports later; answer 200 with the outcome',
