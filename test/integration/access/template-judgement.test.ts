@@ -154,6 +154,8 @@ describe('a stored template is judged by the objects around it', () => {
       const found = await judged('ledger', code);
       assert.deepEqual(codesOf(found), [false, 'False', code]);
       assert.match(conditionOf(found, 'AccessPlanValid')?.message ?? '', message);
+      const wide = await stage.kubectl('get', 'podaccesstemplate', 'ledger', '-o', 'wide');
+      assert.match(wide, new RegExp(`^ledger +false +${code} .* ${message.source.slice(1)}`, 'm'));
       const copy = template('copy', { ...ledgerRef, ...labelled });
       assert.match(await apply(copy), new RegExp(`^Warning: ${code}: ${message.source.slice(1)}`, 'm'));
       await stage.kubectl('delete', 'podaccesstemplate', 'copy');
@@ -180,6 +182,9 @@ describe('a stored template is judged by the objects around it', () => {
       assert.deepEqual([stored?.status?.ready, stored?.metadata.deletionTimestamp], [true, undefined]);
       const children = (await stage.children(open.metadata.uid)).map((child) => child.kind).sort();
       assert.deepEqual(children, ['Pod', 'Role', 'RoleBinding']);
+      const table = await stage.kubectl('get', 'podaccessrequest,podaccesstemplate', '-o', 'wide');
+      assert.match(table, /\/open +ledger +\S+ +true +Success +alice .* access is open$/m);
+      assert.match(table, /\/ledger +false +PodIsSelected /);
     });
 
     it('warns who requests it with the code, and then denies the request with that code', async () => {
