@@ -59,8 +59,15 @@ describe('a request that ended', () => {
       const { stdout } = await alice('describe', 'par', name);
       assert.match(stdout, new RegExp(`access ended at ${expiresAt}: the granted time has passed`));
       assert.doesNotMatch(stdout, /access is open|access revoked|Access Message: +kubectl exec/);
-      const { at, until: untilText } = request.status?.ended ?? {};
-      assert.equal(Date.parse(untilText ?? '') - Date.parse(at ?? ''), 24 * 3_600_000);
+      const { stdout: times } = await alice(
+        'get',
+        'par',
+        name,
+        '-o',
+        'jsonpath={.status.ended.at} {.status.ended.until}',
+      );
+      const [at = '', until = ''] = times.split(' ');
+      assert.equal(Date.parse(until) - Date.parse(at), 24 * 3_600_000);
     });
 
     it('has no objects any more', async () => {

@@ -33,6 +33,8 @@ describe('kubectl prints for a request', () => {
     const [wideHeader, wideRow] = await get(stage.alice, 'par', 'columns', '-o', 'wide');
     assert.deepEqual(wideHeader?.slice(-2), ['REASON', 'WHY']);
     assert.deepEqual(wideRow?.slice(-2), ['INC-42 payments fail', 'access is open']);
+    await stage.createReady(stage.alice, execRequest('exec-columns', { duration: '10m' }));
+    assert.deepEqual((await get(stage.alice, 'ear', 'exec-columns'))[0], header);
   });
 
   it('the end after an extension', async () => {
@@ -63,6 +65,26 @@ describe('kubectl prints for a request', () => {
     await until('the Event AccessGranted', described, { timeoutMs: 30_000 });
   });
 
+  it('which limits of the Pod the template lowered', async () => {
+    await stage.apply({
+      apiVersion: 'crds.wizardofoz.co/v1alpha1',
+      kind: 'PodAccessTemplate',
+      metadata: { name: 'capped' },
+      spec: {
+        accessConfig: { allowedGroups: ['devs'] },
+        podSpec: { containers: [{ name: 'app', image: 'busybox:1.37', resources: { limits: { cpu: '8' } } }] },
+        maxCpu: '500m',
+      },
+    });
+    await stage.templateReady('PodAccessTemplate', 'capped');
+    await stage.createReady(stage.alice, podRequest('capped', { templateName: 'capped', duration: '10m' }));
+    const { stdout } = await stage.alice.kubectl(['describe', '-n', stage.namespace, 'par', 'capped']);
+    assert.match(
+      stdout,
+      /Message: +PodAccessTemplate capped, generation 1; container app: limits\.cpu lowered from 8 to 500m\n/,
+    );
+  });
+
   it('that its template is of the other kind', async () => {
     const manifest = JSON.stringify(podRequest('other', { templateName: 'payments-exec' }));
     const create = ['create', '-n', stage.namespace, '-f', '-'];
@@ -84,9 +106,9 @@ describe('kubectl prints for a request', () => {
     );
   });
 
-  /** `REASON: MESSAGE` of the condition Ready. */
+  /** `TIME REASON: MESSAGE` of the condition Ready. */
   const whyNotReady = async (person: Person, resource: string, name: string): Promise<string> => {
-    const path = '{range .status.conditions[?(@.type=="Ready")]}{.reason}: {.message}{end}';
+    const path = '{range .status.conditions[?(@.type=="Ready")]}{.lastTransitionTime} {.reason}: {.message}{end}';
     const { stdout } = await person.kubectl(['get', '-n', stage.namespace, resource, name, '-o', `jsonpath=${path}`]);
     return stdout;
   };
@@ -102,8 +124,9 @@ describe('kubectl prints for a request', () => {
     };
     const row = await until('READY false', whenOver, { timeoutMs: 20_000, everyMs: 25 });
     const why = await whyNotReady(stage.alice, 'par', 'given-back');
-    const end = why.match(/^Revoked: access ended at (\S+Z): the request was given back or revoked: wrong pod$/)?.[1];
-    assert.ok(end, why);
+    const [, since = '', end = ''] =
+      why.match(/^(\S+Z) Revoked: access ended at (\S+Z): the request was given back or revoked: wrong pod$/) ?? [];
+    assert.ok(Date.parse(since) - Date.parse(end) <= 2000, why);
     assert.equal(row[4], 'Revoked', 'STATE');
     assert.equal(row[6], end, 'UNTIL is the end');
     const events = ['get', 'events', '-n', stage.namespace, '--field-selector=involvedObject.name=given-back'];
@@ -134,7 +157,7 @@ describe('kubectl prints for a request', () => {
   it('why a request was denied', async () => {
     await stage.createOk(stage.alice, execRequest('refused', { targetPod: 'nobody' }));
     const isDenied = async (): Promise<boolean> =>
-      (await whyNotReady(stage.alice, 'ear', 'refused')).startsWith('Denied: InvalidTargetPod: ');
+      (await whyNotReady(stage.alice, 'ear', 'refused')).includes(' Denied: InvalidTargetPod: ');
     await until('Denied', isDenied, { timeoutMs: 20_000 });
     const [, row] = await get(stage.alice, 'ear', 'refused', '-o', 'wide');
     assert.deepEqual(row?.slice(2, 5), ['false', 'Denied', 'alice']);

@@ -276,6 +276,8 @@ describe('kubectl apply of a template', () => {
     assert.match(kept.stderr, /^Warning: InvalidGroup: spec\.accessConfig\.allowedGroups\[1\] is "sre "/m);
     const judged = await stage.templateReady('PodAccessTemplate', 'stored', false);
     assert.equal(conditionOf(judged, 'AccessPlanValid')?.reason, 'InvalidGroup');
+    const wide = await stage.kubectl('get', 'podaccesstemplate', 'stored', '-o', 'wide');
+    assert.match(wide, /^stored +false +InvalidGroup .* spec\.accessConfig\.allowedGroups\[1\] is "sre "/m);
     const request = await stage.createOk(stage.alice, podRequest('by-stored', { templateName: 'stored' }));
     const denied = await stage.requestUntil('to be denied', request, (now) =>
       (now.status?.conditions ?? []).some(({ reason }) => reason === 'PodReachesTooFar'),
