@@ -158,7 +158,10 @@ export class OwedReviews {
     );
   }
 
-  /** Until the server has read its keys, it trusts all entries. Otherwise, it would delete requests that it keeps for their review. */
+  /**
+   * Parses and verifies an entry; undefined if it is invalid. Until the server has read its keys, it trusts all entries, so that it does
+   * not delete requests that it keeps for their review.
+   */
   #read(requestUid: string, text: string): OwedReview | undefined {
     const entry = parseEntry(text);
     if (!entry || entry.review.requestUid !== requestUid) return undefined;

@@ -54,8 +54,8 @@ export function owedApproval(
 }
 
 /**
- * The status of emergency access whose review is no longer owed, with the votes about it. Possibly none of them counts: for example, because
- * a user removed the entry from the ConfigMap, or because the voter has lost the verb `approve` since the review.
+ * The status of emergency access whose review is no longer owed, with the votes about it. Possibly none of them counts: for example,
+ * because a user removed the entry from the ConfigMap, or because the voter has lost the verb `approve` since the review.
  */
 export function reviewedApproval(
   { approval }: Pick<RequestView, 'approval'>,

@@ -231,8 +231,8 @@ export class GrantReporter {
   }
 
   /**
-   * Each action has its own budget of Events. So Events of requests that end before access opens suppress none about access and denials, and
-   * those suppress none about emergencies.
+   * Each action has its own budget of Events. So Events of requests that end before access opens suppress none about access and denials,
+   * and those suppress none about emergencies.
    */
   #event(
     request: Pick<RequestView, 'namespace' | 'name' | 'uid'>,

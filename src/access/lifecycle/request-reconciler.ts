@@ -68,7 +68,7 @@ export class RequestReconciler implements Reconciler {
 
   /**
    * uids of ended requests that did not exceed the maximum (`History.surplus`) when they were last checked, so that they are not checked
-   * again. If a later end makes one exceed it, that end removes the uid and enqueues the request.
+   * again. If the end of another request pushes a request beyond the maximum, `#keepEnded` removes that uid and enqueues that request.
    */
   readonly #withinMaximum = new Set<string>();
 

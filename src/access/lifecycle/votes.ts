@@ -115,9 +115,9 @@ export class Votes {
   }
 
   /**
-   * The first valid denial of the access. Uses the votes and the template of the stores, so that no list delays the end of access. Calls
-   * the API server only for the permissions of the voters, and for the keys if the cached ones do not verify a signature. A denial counts
-   * for every version of the template. Rejects as the client does, and if the keys cannot be read.
+   * The first valid denial of the access; undefined if there is none. Uses the votes and the template of the stores, so that no list delays
+   * the end of access. Calls the API server only for the permissions of the voters, and for the keys if the cached ones do not verify a
+   * signature. A denial counts for every version of the template. Rejects as the client does, and if the keys cannot be read.
    */
   async storedDenial(request: RequestView, template: TemplateView, signal: AbortSignal): Promise<VoteView | undefined> {
     const judged = await this.#judge(

@@ -70,8 +70,8 @@ export function verifyDurations(config: DurationBounds): Violation[] {
 }
 
 /**
- * The longest access that the template allows, milliseconds: its `maxDuration` or, with `extended`, its `extension.total` if that is longer.
- * Undefined if one of these or `defaultDuration` is invalid.
+ * The longest access that the template allows, milliseconds: its `maxDuration` or, with `extended`, its `extension.total` if that is
+ * longer. Undefined if one of these or `defaultDuration` is invalid.
  */
 export function longestAccessMs(
   config: DurationBounds & Pick<AccessConfig, 'extension'>,

@@ -12,8 +12,8 @@ interface SetDeadline {
 export const isDeadline = (seconds: unknown): seconds is number => Number.isInteger(seconds) && Number(seconds) >= 1;
 
 /**
- * The deadline that `podSpec` or a patch of the template with this `spec` sets. Undefined if neither does, or if the last patch of the field
- * removes it, or moves or copies a value to it. Ignores a patch of the whole `/spec`.
+ * The deadline that `podSpec` or a patch of the template with this `spec` sets. Undefined if neither does, or if the last patch of the
+ * field removes it, or moves or copies a value to it. Ignores a patch of the whole `/spec`.
  */
 export function setDeadline(spec: object): SetDeadline | undefined {
   if (own(spec, 'controllerTargetRef') === undefined) {

@@ -64,7 +64,7 @@ function violationsOf<Input>({ check }: Rule<Input>, input: Input): readonly Vio
 
 /**
  * The first violation that `before` does not contain. A violation that moved in its list stays the same. Each violation of `before` matches
- * at most one of `now`, so that none hides a further one.
+ * at most one of `now`, so that it does not hide a second, equal violation.
  */
 export function introducedViolation(now: readonly Violation[], before: readonly Violation[]): Violation | undefined {
   const stored = new Map<string, number>();

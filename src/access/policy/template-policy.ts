@@ -87,7 +87,7 @@ const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
   return invalid('MissingTarget', 'spec', `the template names no target; set ${needed}`);
 };
 
-/** `InvalidName` if no object can have the name of the workload. Otherwise, the template would wait for a workload that can never exist. */
+/** `InvalidName` if no object can have the name of the workload: the template would wait for a workload that can never exist. */
 function targetNameViolation({ kind, name }: JsonObject): Violation | undefined {
   if (isObjectName(name)) return undefined;
   const text = String(name);

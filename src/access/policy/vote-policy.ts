@@ -18,9 +18,9 @@ export type VotedRequest =
       readonly templateName: string;
       readonly requester: Pick<Caller, 'username' | 'uid'> | undefined;
       readonly emergency: boolean;
-      /** True if another person has reviewed the emergency. A later vote about its review would not count. */
+      /** At admission only: true if another person has reviewed the emergency. A later vote about its review would not count. */
       readonly reviewed?: true;
-      /** True if the server has granted the access. A later approval of it would not count. */
+      /** At admission only: true if the server has granted the access. A later approval of it would not count. */
       readonly isGranted?: true;
       /** How many extensions the requester asked for. */
       readonly extensions: number;
@@ -48,9 +48,9 @@ export interface VoteInput {
 }
 
 /**
- * The name that the webhook gives a vote. The API server rejects a second vote of this name, so for each `spec.about` of a request, it stores
- * at most one Deny of a username, and one Approve for each version of the template: the same person can approve again after an edit. Of a
- * review, it stores one Approve for all versions.
+ * The name that the webhook gives a vote. The API server rejects a second vote of this name, so for each `spec.about` of a request, it
+ * stores at most one Deny of a username, and one Approve for each version of the template: the same person can approve again after an edit.
+ * Of a review, it stores one Approve for all versions.
  */
 export function voteName(
   requestUid: string,
@@ -233,7 +233,7 @@ const voterMayApprove: Check<VoteInput> = (input) => {
 
 /**
  * Denies an approval that would count for no entry of `approvals.all`: the API server would store it, and its voter would believe that it
- * counts. A denial, and the review of an emergency, need the verb `approve` only.
+ * counts. A denial, and the review of an emergency, need no group.
  */
 const voterIsInAGroup: Check<VoteInput> = ({ voter, spec, template, request }) => {
   const approvals = template.found ? template.spec.accessConfig.approvals : undefined;

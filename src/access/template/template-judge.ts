@@ -56,10 +56,10 @@ export interface Judgement {
 }
 
 /**
- * Judges templates: finds what would deny every request for one, and caches the answer. To find it, plans as for a request, and asks the
- * API server about the planned objects. As a source, enqueues a template after a change of other objects that its plan read: its workload
- * and, if its grants create a Pod, the objects that select pods in its namespace. Also enqueues it when the JudgementQueue calls its
- * judgement.
+ * Judges templates: finds what would deny every request for a template, and caches the answer. To find it, plans as for a request, and asks
+ * the API server about the planned objects. As a source, enqueues a template after a change of other objects that its plan read: its
+ * workload and, if its grants create a Pod, the objects that select pods in its namespace. Also enqueues it when the JudgementQueue calls
+ * its judgement.
  */
 export class TemplateJudge implements Source {
   readonly name = 'judge';
