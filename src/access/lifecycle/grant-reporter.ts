@@ -155,7 +155,13 @@ export class GrantReporter {
       ...(denial ? { votes: [auditVoteOf(denial)] } : {}),
     });
     const why = ending === 'Revoked' && revokedReason !== undefined ? `${text}: ${revokedReason}` : text;
-    this.#event(request, 'Normal', ending === 'Expired' ? 'AccessExpired' : 'AccessRevoked', `access ended: ${why}`);
+    const isDirectExec = this.#deps.requestResource.kind === 'ExecAccessRequest' && !request.grant?.session;
+    const sessions =
+      isDirectExec && ending !== 'TargetPodGone'
+        ? '; sessions that are open in its pod go on until they are closed or the pod is deleted'
+        : '';
+    const reason = ending === 'Expired' ? 'AccessExpired' : 'AccessRevoked';
+    this.#event(request, 'Normal', reason, `access ended: ${why}${sessions}`);
   }
 
   /**

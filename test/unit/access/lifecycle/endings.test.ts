@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
+import { execAccess, execAccessRequests } from '../../../../src/api/access/exec-access.ts';
 import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { Condition, KubeObject } from '../../../../src/api/object.ts';
-import { roleBindings } from '../../../../src/api/resources.ts';
+import { pods, roleBindings, statefulSets } from '../../../../src/api/resources.ts';
 import type { JsonObject } from '../../../../src/kit/json-value.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
+import { execTemplateManifest } from '../../../support/access-objects.ts';
 import { LifecycleStage, requestName } from './lifecycle-stage.ts';
 
 const minute = 60_000;
+const look = { namespace: 'payments', name: 'look' };
 
 describe('a request that ended', () => {
   let stage: LifecycleStage;
@@ -203,6 +206,61 @@ describe('a request that ended', () => {
         'Normal AccessRevoked: access ended: the request was given back or revoked: not needed',
       ]);
     });
+
+    const goOn = '; sessions that are open in its pod go on until they are closed or the pod is deleted';
+    for (const [title, session, end, note] of [
+      [
+        'if direct sessions in a pod of a workload go on',
+        undefined,
+        () => stage.cluster.client.delete(execAccessRequests, look),
+        `Normal AccessRevoked: access ended: the request was deleted${goOn}`,
+      ],
+      [
+        'if the gateway ends the sessions',
+        { via: 'Gateway' },
+        () => stage.cluster.client.delete(execAccessRequests, look),
+        'Normal AccessRevoked: access ended: the request was deleted',
+      ],
+      [
+        'if the pod of the workload is gone',
+        undefined,
+        () => stage.cluster.client.delete(pods, { ...look, name: 'db-0' }),
+        'Normal AccessRevoked: access ended: its pod no longer exists; create a new request',
+      ],
+    ] as const) {
+      it(title, async () => {
+        stage.gatewayIs('True');
+        const [metadata, labels] = [{ namespace: 'payments', name: 'db' }, { app: 'db' }];
+        const workload = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db' };
+        const template = { metadata: { labels }, spec: { containers: [] } };
+        stage.cluster.put(statefulSets, {
+          ...workload,
+          metadata,
+          spec: { selector: { matchLabels: labels }, template },
+        });
+        const uid = stage.cluster.find(statefulSets, metadata)?.metadata.uid ?? '';
+        const ownerReferences = [{ ...workload, uid, controller: true }];
+        stage.cluster.put(pods, {
+          apiVersion: 'v1',
+          kind: 'Pod',
+          metadata: { ...metadata, name: 'db-0', labels, ownerReferences },
+          spec: {},
+          status: { phase: 'Running' },
+        });
+        const accessConfig = { allowedGroups: ['devs'], ...(session ? { session } : {}) };
+        stage.cluster.put(
+          execAccess.template.resource,
+          execTemplateManifest({ accessConfig, controllerTargetRef: workload }),
+        );
+        await stage.clock.advance(10);
+        stage.ask({}, { name: 'look', exec: true });
+        await stage.clock.advance(10);
+        assert.ok(stage.isOpen);
+        await end();
+        await stage.clock.advance(15_000);
+        assert.equal(events().at(-1), note);
+      });
+    }
   });
 
   it('goes even if the API server refuses its status', async () => {
