@@ -30,7 +30,7 @@ const steps: readonly Step[] = [
   { command: 'completion', line: 'bash', ...everyone([0, /^complete -F _drawbridge drawbridge$/m]) },
   {
     command: 'templates',
-    ...everyone([0, /^payments-shell +pod +true +1h, max 4h +devs, sre +peer: 1 of group devs$/m]),
+    ...everyone([0, /^payments-shell +pod +true +1h, max 4h, 8h with extensions +devs, sre +peer: 1 of group devs$/m]),
   },
   {
     command: 'explain',
