@@ -33,8 +33,11 @@ export function retainedUntilMs(
 }
 
 /**
- * The latest time until which the request waits, by its template, epoch ms. If the template does not exist or requires no wait,
- * `status.approval.until`; undefined if that is absent, too.
+ * The latest time until which the request waits, epoch ms: by its template, or `status.approval.until` if that is later, or if the template
+ * does not exist or requires no wait. Undefined if both are absent.
  */
-const waitsUntilMs = (request: RequestView, config: AccessConfig | undefined): number | undefined =>
-  (config && latestOpeningMs({ ...request, config })) ?? parseTime(request.approval?.until ?? '');
+function waitsUntilMs(request: RequestView, config: AccessConfig | undefined): number | undefined {
+  const shownMs = parseTime(request.approval?.until ?? '');
+  const latestMs = config && latestOpeningMs({ ...request, config });
+  return latestMs === undefined ? shownMs : Math.max(latestMs, shownMs ?? latestMs);
+}

@@ -78,7 +78,7 @@ export function openingOf(input: OpeningInput, nowMs: number): Opening {
 
 /**
  * The latest time at which access of the request may open, epoch ms: after the longest possible wait for approvals, `spec.startAt`, the
- * claim, and a start window. Undefined if `countsFromOpening` is false.
+ * claim, and a start window that the clocks do not skip. Undefined if `countsFromOpening` is false.
  */
 export function latestOpeningMs({
   createdAtMs,

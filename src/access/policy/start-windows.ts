@@ -8,7 +8,7 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 /** Number of days within which a weekly window opens, even if the clocks go forward and skip it once. */
 const maxDaysAhead = 15;
-/** Longest time that a request waits for a window, milliseconds. A weekly window opens within it, unless the clocks skip the window. */
+/** Longest time until a weekly window opens, milliseconds, unless the clocks skip it. */
 export const longestBetweenWindowsMs = 8 * dayMs;
 
 /** The date and time on the clocks of a time zone. */

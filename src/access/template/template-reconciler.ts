@@ -20,7 +20,7 @@ import { type GatewayView, gatewayViolation } from '../stores/gateway-view.ts';
 import type { TemplateAuthors } from './template-authors.ts';
 import { checksAgain, type Judgement, type TemplateJudge } from './template-judge.ts';
 
-/** Interval between checks of an author's permissions, milliseconds. */
+/** Interval between checks of an author's permissions, and of a template that the API server rejects, milliseconds. */
 const recheckMs = 40_000;
 /**
  * Maximum age of a cached answer that a check accepts, milliseconds. At the next check, that answer is about 60 s old at most, so a
