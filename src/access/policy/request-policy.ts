@@ -161,7 +161,7 @@ type FailingCondition = NonNullable<Extract<TemplateState, { readonly found: tru
 const failingText = ({ type, message }: FailingCondition): string =>
   `${type} is not True: ${message.replace(/\.$/, '')}`;
 
-/** Codes of a template that its author cannot correct. The message says who can, and ends with the command. */
+/** Codes whose message says who can correct the template, and ends with the command. */
 const authorCodes: readonly string[] = ['AuthorUnknown', 'AuthorLacksRights'];
 
 /** Who can correct the cause of the condition; undefined if the message of the condition names that person. */
