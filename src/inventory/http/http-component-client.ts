@@ -172,7 +172,7 @@ function replyTo({ failure, timedOut, why: detail, cause }: CallError, url: URL)
 }
 
 /** A remedy for an endpoint where another server answers, such as the API server. */
-const orElsewhere = ', and that endpoint.url leads to the component';
+const orElsewhere = ', and that spec.endpoint leads to the component';
 
 /** A remedy for plain HTTP: some HTTPS servers close such a connection, and others, such as those in Go, answer 400. */
 const orTls = ({ protocol }: URL): string =>
@@ -201,7 +201,7 @@ const connectionProblems: Readonly<Record<string, string>> = {
       'CERT_SIGNATURE_FAILURE',
     ].map((code) => [
       code,
-      'no CA of spec.caBundle signed the certificate of the endpoint; check that endpoint.url leads to the component, and set spec.caBundle to the CA that signed its certificate',
+      'no CA of spec.caBundle signed the certificate of the endpoint; check that spec.endpoint leads to the component, and set spec.caBundle to the CA that signed its certificate',
     ]),
   ),
   EPROTO: 'the TLS handshake with the endpoint failed; check that the endpoint serves HTTPS',
@@ -249,7 +249,7 @@ function readAnswer({ status, headers, body }: JsonAnswer, url: URL, request: Re
 
 /** What a component may have found invalid if it answers with this status. */
 const rejectedParts: Readonly<Record<number, string>> = {
-  400: 'entry.url, auth.ca, and callback',
+  400: 'the request, such as entry.url, auth.ca, and callback',
   401: `the token of the server${orElsewhere}`,
   403: `the token of the server${orElsewhere}`,
 };

@@ -123,8 +123,7 @@ function waitingEntries(loops: Iterable<KeyLoop>, { entries, registrations, cloc
     const alertAfterMs = registrations.get(key.component)?.notReadyAlertAfterMs ?? 0;
     const sinceMs = waitsSinceMs(entries.find(key.entryUid), key.component, last);
     if (sinceMs === undefined || clock.now() - sinceMs < alertAfterMs) continue;
-    for (const { path } of last.missing) {
-      const label = readPaths.has(path) ? path : otherPaths;
+    for (const label of new Set(last.missing.map(({ path }) => (readPaths.has(path) ? path : otherPaths)))) {
       const count = counts.get(`${key.component} ${label}`) ?? { component: key.component, path: label, entries: 0 };
       count.entries += 1;
       counts.set(`${key.component} ${label}`, count);
@@ -133,7 +132,7 @@ function waitingEntries(loops: Iterable<KeyLoop>, { entries, registrations, cloc
   return counts.values();
 }
 
-/** Time at which the component started to wait, epoch milliseconds; undefined if its status shows that it does not wait. */
+/** Time at which the component started to wait, epoch milliseconds; undefined if its status does not show that it waits. */
 function waitsSinceMs(entry: Entry | undefined, component: string, { sinceMs }: LastOutcome): number | undefined {
   const status = entry?.components.find(({ name }) => name === component);
   if (status?.state === 'Deleting') return parseTime(status.since);

@@ -161,22 +161,22 @@ describe('the HTTP client of components', () => {
     [
       'a 401',
       `HTTP/1.1 401 No\r\n${body('who?\n')}`,
-      'the component rejected the call (401): who?; check how it validates the token of the server, and that endpoint.url leads to the component',
+      'the component rejected the call (401): who?; check how it validates the token of the server, and that spec.endpoint leads to the component',
     ],
     [
       'a 403',
       `HTTP/1.1 403 No\r\n${body('')}`,
-      'the component rejected the call (403); check how it validates the token of the server, and that endpoint.url leads to the component',
+      'the component rejected the call (403); check how it validates the token of the server, and that spec.endpoint leads to the component',
     ],
     [
       'a 400',
       `HTTP/1.1 400 No\r\n${body('')}`,
-      'the component rejected the call (400); check how it validates entry.url, auth.ca, and callback; if it serves HTTPS, start endpoint.url with https',
+      'the component rejected the call (400); check how it validates the request, such as entry.url, auth.ca, and callback; if it serves HTTPS, start endpoint.url with https',
     ],
     [
       'a server of HTTPS',
       `HTTP/1.1 400 Bad Request\r\n${body('Client sent an HTTP request to an HTTPS server.\n')}`,
-      'the component rejected the call (400): Client sent an HTTP request to an HTTPS server; check how it validates entry.url, auth.ca, and callback; if it serves HTTPS, start endpoint.url with https',
+      'the component rejected the call (400): Client sent an HTTP request to an HTTPS server; check how it validates the request, such as entry.url, auth.ca, and callback; if it serves HTTPS, start endpoint.url with https',
     ],
     [
       'a 418',
@@ -349,7 +349,7 @@ describe('the HTTP client of components', () => {
       it(`does not call a component with ${what} in its registration`, async () => {
         const reply = await call(await serveTls(), { caBundle });
         const message =
-          'no CA of spec.caBundle signed the certificate of the endpoint; check that endpoint.url leads to the component, and set spec.caBundle to the CA that signed its certificate';
+          'no CA of spec.caBundle signed the certificate of the endpoint; check that spec.endpoint leads to the component, and set spec.caBundle to the CA that signed its certificate';
         assert.deepEqual(reply, { kind: 'notAccepted', code: 'Unreachable', message });
       });
     }

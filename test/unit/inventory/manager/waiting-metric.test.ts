@@ -36,6 +36,17 @@ describe('the metric of entries that wait for an input', () => {
     await manager.stop();
   });
 
+  it('counts an entry once that waits for several paths that no registration reads', async () => {
+    const { clock, inventory, manager } = await memoryStage(
+      [{ name: 'cluster', reads: [], notReadyAlertAfterSeconds: 900 }],
+      { cluster: () => notReady(vnet, '/status/outputs/network/vnetId') },
+    );
+    inventory.create({ name: 'one' });
+    await clock.advance(16 * minute);
+    assert.deepEqual([...(await manager.metric(metric))], [['{component="cluster",path="other"}', 1]]);
+    await manager.stop();
+  });
+
   it('counts from the start of the wait also while the component works on it and after it answered 202', async () => {
     const { clock, inventory, manager } = await memoryStage(
       [{ name: 'cluster', reads: [vnet], notReadyAlertAfterSeconds: 900 }],
