@@ -201,8 +201,8 @@ export interface ReportSink {
  */
 export interface EntryAccess {
   /**
-   * Creates the ServiceAccounts, Roles, and RoleBindings of the components, or corrects them. If a component reads or produces the
-   * kubeconfig, also creates the empty Secret for it. Idempotent.
+   * Creates the ServiceAccounts, Roles, and RoleBindings of the components, and corrects existing Roles and RoleBindings. If a component
+   * reads or produces the kubeconfig, also creates the empty Secret for it. Idempotent.
    */
   prepare(entry: Entry, registrations: readonly Registration[], signal: AbortSignal): Promise<void>;
   /**

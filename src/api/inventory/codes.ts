@@ -8,7 +8,7 @@ export const inventoryCodes = {
   NoSuchRun: {
     audience: 'component',
     meaning:
-      'The token does not authorize the write: its run has ended, a heartbeat replaced the token, the entry is being deleted, or the component is not registered.',
+      'The token does not authorize the write, for example because its run has ended, a heartbeat replaced the token, the entry is being deleted, or the component is not registered.',
     remedy:
       'Do what the message says. Usually: stop, and wait for the next call. After a heartbeat, use the token in its answer. If the entry is being deleted, report the outcome.',
   },
@@ -68,7 +68,8 @@ export const inventoryCodes = {
     audience: 'component',
     meaning:
       'Not a denial, but the code of an Event, and the reason in the status of the component. The component reported NotReady, but the inputs that it waits for were already as it wants when the server called it.',
-    remedy: 'Correct how the component reads the entry, or which inputs it reports as missing.',
+    remedy:
+      'Correct how the component reads the entry, or which inputs it reports as missing. If it waits for `noReaders` while other objects use what it created, it must answer Retry instead.',
   },
   ReportRejected: {
     audience: 'component',

@@ -3,7 +3,7 @@ import type { MissingInput } from './fields.ts';
 /** Reason of a NotReady whose missing inputs were as the component wants them, at the start and at the end of the run. */
 export const alreadySatisfied = 'MissingAlreadySatisfied';
 
-/** Begins the message of each component of a suspended entry. */
+/** Begins the message of each component with the state Suspended, unless the entry is being deleted. */
 export const suspendedText = 'suspended by spec.suspend: set it to false to resume';
 
 /** A component in `status.components`, or the outcome of a run. */
@@ -29,7 +29,7 @@ export function describeState(described: Described): string {
   return `${state}${reason && reason !== state ? ` (${reason})` : ''}${detail ? `: ${detail}` : ''}`;
 }
 
-/** Why a component has its state, without the name of the state; empty if there is no reason and no message. */
+/** Why a component has its state, without the name of the state; empty if neither a reason nor a message says why. */
 export function describeReason(described: Described): string {
   const { state, reason } = described;
   const sentence = sentenceOf(described);

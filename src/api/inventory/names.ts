@@ -109,7 +109,7 @@ export const entryConditions = {
   ready: 'Ready',
   /**
    * False while a watch of the managed cluster is unhealthy, or is closed because the server watches too many clusters. Absent if the entry
-   * never had remote watches.
+   * never had remote watches. Keeps its value if the entry no longer has any.
    */
   remoteWatchHealthy: 'RemoteWatchHealthy',
   /** True if the inputs of a component repeatedly returned to earlier values. It stays True until a later run finds that they no longer do. */

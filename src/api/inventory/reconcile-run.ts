@@ -112,7 +112,7 @@ export const reconcileRunKind = defineKind({
       next: Type.Optional(
         Type.String({
           description:
-            'When the next run starts, or why none does, in words. A change of the inputs or of the force annotation starts it earlier, unless it waits for the endpoint.',
+            'When the next run starts, or why none does, in words. If the text ends with "or earlier", a change of the inputs or of the force annotation starts the run earlier.',
           maxLength: maxColumnText,
         }),
       ),

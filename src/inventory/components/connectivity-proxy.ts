@@ -87,7 +87,7 @@ async function instancesIn(client: Client, signal: AbortSignal): Promise<readonl
       .map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
       .sort();
   } catch (error) {
-    // The kind ServiceInstance does not exist in the cluster.
+    // The cluster may not have the kind ServiceInstance.
     if (isNotFound(error)) return [];
     throw error;
   }

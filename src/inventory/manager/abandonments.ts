@@ -28,8 +28,8 @@ export class AbandonmentReporter {
 
   /**
    * Called after a write of the status. Reports each abandonment in `components` that the status of `before` did not contain, or contained
-   * with another user or reason, also of components that never ran. An earlier leader reported the abandonments that the status already
-   * contained. `isRecorded`: whether a component has a run record.
+   * with another user or reason, also of components that never ran. An abandonment that the status already contained counts as
+   * reported. `isRecorded`: whether a component has a run record.
    */
   statusWritten(
     before: Entry,

@@ -63,7 +63,7 @@ export class Breakers {
     return after.state === 'open' ? after.probeAt - now : undefined;
   }
 
-  /** The call that opened the breaker; undefined while the breaker is closed. Stays until then, so that later failures cost no write. */
+  /** The call that opened the breaker; undefined while the breaker is closed. Later failures do not replace it, so they cost no write. */
   problem(component: string): OpenedBreaker | undefined {
     return this.#problems.get(component);
   }
@@ -156,7 +156,7 @@ export function probed(breaker: Breaker, at: number): Breaker {
 
 /**
  * State after a call. `failed`: the component did not accept the call. `retryAfterMs`: delay from Retry-After; undefined without that
- * header. No probe follows before it has passed, but the breaker follows at most 30 s of it.
+ * header. The next probe waits for at least this delay, of which at most 30 s count.
  */
 export function afterCall(
   breaker: Breaker,

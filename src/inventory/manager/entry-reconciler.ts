@@ -88,8 +88,8 @@ export class EntryReconciler implements Reconciler {
   }
 
   /**
-   * Adds the finalizer. Before the first run, and for a kubeconfig producer without a run, creates the access objects of the components that
-   * apply to the entry. Then runs of the entry may start.
+   * Adds the finalizer. Then creates the access objects of the components that apply to the entry, if none of them has a run and the entry
+   * is not suspended, or if a kubeconfig producer has no run. Then runs of the entry may start.
    */
   async #prepare(entry: Entry, signal: AbortSignal): Promise<void> {
     const { entries, access, registrations, runs, latestEntries, onPrepared } = this.#deps;

@@ -93,7 +93,7 @@ export class EntryStatus {
       const loop = loops()?.get(keyText(key));
       const state = loop?.state;
       const isRecorded = runs.find(key) !== undefined;
-      // If a retired key still has a record, its removal failed.
+      // Nothing is left to tear down. If the removal of a record fails, the record stays, and so does the status.
       if (entry.deleting && !isRecorded) continue;
       const known = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
       const problem = state && isWaiting(state) && this.#deps.endpointProblem(registration.name);
@@ -120,7 +120,7 @@ export class EntryStatus {
   }
 }
 
-/** The status of a component that never reported one: its key has handled no event yet, or the component does not apply to the entry. */
+/** The status of a component whose key has reported none, for example because the component does not apply to the entry. */
 function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
   if (mayRun.may !== 'no') return plainStatus('Progressing', 'Pending');
   return mayRun.why === 'Suspended'
@@ -342,7 +342,7 @@ function noComponentsMessage(statuses: KeyStatuses): string {
   return `no component runs: ${listed(texts, ', ')}`;
 }
 
-/** Why a component does not run. Lower ranks come first: causes that a user may not know of, before what a user disabled on purpose. */
+/** Why a component does not run. Lower ranks come first. The mode of the entry comes last, because it cannot change. */
 function idleCause(
   name: string,
   { reason, message = '' }: KeyStatus,

@@ -175,7 +175,7 @@ export class OutputWriter {
       return undefined;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      // The webhook of entries denied the write; the component must publish less.
+      // If the webhook of entries denied the write with this code, the component must publish less.
       const [, tooLarge] = /EntryTooLarge: (.*)/s.exec(error.message) ?? [];
       if (tooLarge !== undefined) return { code: 'EntryTooLarge', message: tooLarge };
       return { code: 'NotWritten', message: `the API server rejected ${what}: ${describe(error)}` };

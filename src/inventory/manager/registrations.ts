@@ -185,7 +185,7 @@ export class RegistrationReconciler implements Reconciler {
         : {
             type: cyclic,
             status: 'True',
-            // Only a cycle through other components: a registration that reads its own outputs directly is unusable.
+            // Usually a cycle through other components: a registration that reads its own outputs directly is unusable.
             reason: 'ReadsItself',
             message: `outputs of the component affect its own inputs: ${[...cycle, cycle[0]].join(' → ')}; this is allowed; check that the values become stable, or these components run forever`,
           },

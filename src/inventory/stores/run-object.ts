@@ -148,10 +148,7 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
   };
 }
 
-/**
- * When the next run starts, in words. Contains a time only if the run waits for nothing else. A trigger, such as a change of the inputs,
- * starts the run earlier; triggers are not stored.
- */
+/** When the next run starts, in words. A time is the latest one: a trigger may start the run earlier, and triggers are not stored. */
 function nextText({ phase, asynchronous, deadlineMs, heldBy, lastOutcome, nextAtMs }: RunRecord): string {
   if (phase === 'Running' && asynchronous && deadlineMs !== undefined) {
     // The stored deadline may be a little early: small changes are not stored.

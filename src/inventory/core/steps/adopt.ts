@@ -69,7 +69,7 @@ function isNewer(stored: StoredRecord, current: StoredRecord): boolean {
   return stored.record.seq > seq || (stored.record.seq === seq && progress(stored.record) >= progress(current.record));
 }
 
-/** Replaces the state with that of a stored record. `isFirst`: the state had no record, as after a start or a reload of the key. */
+/** Replaces the state with that of a stored record. `isFirst`: the state had no record, as on a new leader or after a reload. */
 function adopt(transition: Transition, stored: StoredRecord | undefined, inputs: Inputs, isFirst: boolean): void {
   const { stored: current, deadlineAt } = transition.state;
   // A heartbeat that this process accepted may have extended the deadline beyond the stored one.

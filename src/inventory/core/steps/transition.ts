@@ -241,10 +241,7 @@ function lastTeardownTexts({ component, lastOutcome: last, history }: RunRecord)
   return [lastOutcomeText(last), teardownRemedy(last, component)].filter((text) => text !== undefined);
 }
 
-/**
- * The last outcome of a teardown, with what a user can do if it is Failed, or a Retry that the server decided. No details once a later run was
- * started.
- */
+/** The last outcome of a teardown, with the remedy from `teardownRemedy`, if any. No details once a later run was started. */
 function teardownDetail({ component, seq, lastOutcome: last }: RunRecord): StatusDetail {
   if (last?.seq !== seq) return noDetail;
   const reason = last.reason ?? last.outcome;
