@@ -10,7 +10,7 @@ import type { Source } from './source.ts';
 
 /** What a controller reconciles, how, and with how much concurrency. */
 export interface ControllerOptions extends QueueOptions {
-  /** Unique in the process: log field, metric label. */
+  /** Unique in the process. Log lines have it as the field `controller`. */
   readonly name: string;
   readonly sources: readonly Source[];
   readonly reconciler: Reconciler;

@@ -58,8 +58,8 @@ interface DerivedContext {
 }
 
 /**
- * A kubeconfig (`text`) with one context, for the user of the selected context, at another URL of the same API server. It contains no
- * credentials, so it works only together with `files`, the absolute paths of the kubeconfigs that define the user. Undefined if the Pod's
+ * A kubeconfig (`text`) with one context, for the user of the selected context, at another URL of the same API server. It does not contain
+ * the user, so it works only together with `files`, the absolute paths of the kubeconfigs that define the user. Undefined if the Pod's
  * ServiceAccount is used. Rejects like `ambientCredentials`.
  */
 export async function derivedContext(

@@ -128,8 +128,8 @@ class Reflector {
   /** Cancels the timer that, after ALLOWED_AFTER_MS, ends the refusal. */
   #cancelAllowed: Cancel | undefined;
   /**
-   * Whether the server rejected a successor, a second connection for the open watch (`runWatchSession`), because it was too busy, and the
-   * watch has received nothing since.
+   * Whether the server rejected a successor, a second connection for the open watch (`runWatchSession`), usually because it was too busy,
+   * and the watch has received nothing since.
    */
   #isSuccessorRefused = false;
 
@@ -308,7 +308,7 @@ class Reflector {
     this.#isSuccessorRefused = true;
     onRefusal?.(this.#spec.resource, error.code);
     if (attempt === 0)
-      log.warn('the API server rejected a new watch; the open one is silent', {
+      log.warn('the API server rejected a new connection for a watch; the open one stays', {
         ...this.#fields(),
         reason: describe(error),
       });

@@ -18,7 +18,7 @@ export const apiServiceExportRequestKind = defineKind({
       namespaces: Type.Optional(
         Type.Array(Type.Object({ name: objectName('The name of the namespace.') }), {
           description:
-            'Consumer namespaces for which the provider creates APIServiceNamespaces with the export. If a namespace is missing in the consumer cluster, the konnector creates it there.',
+            'Consumer namespaces for which the provider creates APIServiceNamespaces with the export. If a namespace is missing in the consumer cluster, the konnector creates it there, unless its flag --bindable-namespaces excludes it.',
           maxItems: 1024,
           ...immutable('namespaces'),
         }),

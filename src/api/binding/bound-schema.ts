@@ -130,7 +130,7 @@ export const boundSchemaKind = defineKind({
     {
       informerScope: Type.Union([...scopes], {
         description:
-          'How the konnector watches the objects that it has copied to the provider. Cluster: one watch for all namespaces. Namespaced: if the resource is namespaced, one watch for each namespace that the provider created for this consumer.',
+          'How the konnector watches its copies of a namespaced resource in the provider. Cluster: one watch for all namespaces. Namespaced: one watch for each namespace that the provider created for this consumer. Ignored for a cluster-scoped resource.',
       }),
       group: Type.String({ description: 'The API group of the resource.', maxLength: 253 }),
       names: crdNames('The names of the resource.'),

@@ -46,7 +46,9 @@ const reference = Type.Object({
   ),
   jsonPath: Type.Object(
     {
-      name: path('The path of the referenced name in the referring object, in the syntax of gjson.'),
+      name: path(
+        'The path of the referenced name in the referring object, at most 512 characters: names, indexes of lists, and # for each element of a list, joined by dots. Other syntax of gjson is not supported.',
+      ),
       namespace: Type.Optional(
         path(
           'The path of the referenced namespace, in the same syntax. If absent, a reference covers the namespace of the referring object with isolation Namespaced, and every namespace with any other isolation.',

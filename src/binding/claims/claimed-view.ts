@@ -41,11 +41,11 @@ export interface ClaimedView extends Projected {
 export interface OriginAnnotations {
   readonly consumerNamespace: string | undefined;
   readonly consumerUid: string | undefined;
-  /** Consumer cluster, namespace, and name of the original; undefined on copies that another konnector created. */
+  /** uid of the consumer cluster, namespace, and name of the original. kube-bind sets none; drawbridge only if it knows the uid. */
   readonly copyOf: string | undefined;
   readonly providerNamespace: string | undefined;
   readonly providerUid: string | undefined;
-  /** uid of the original's provider; undefined on copies that another konnector created. */
+  /** uid of the original's provider. kube-bind sets none; drawbridge only if it knows the uid. */
   readonly providerIdentity: string | undefined;
 }
 

@@ -88,8 +88,8 @@ const nothing: ClaimPlan = { actions: [] };
 /**
  * Plans one key. Creates and updates need a selector that selects the original, and they go from the owner's side to the other side.
  * `label` writes the original itself. The delete of an orphaned copy needs no selector, because a copy that is no longer selected must still
- * be deleted with its original. It needs origin annotations that match this consumer or provider. A delete that replaces a copy needs a
- * selector, as an update does, and no annotations.
+ * be deleted with its original. Instead, the copy must have origin annotations that match this consumer or provider. A delete that replaces
+ * a copy needs a selector, as an update does.
  */
 export function planClaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed } = facts;

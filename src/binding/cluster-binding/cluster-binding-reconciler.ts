@@ -174,7 +174,7 @@ export class ClusterBindingReconciler implements Reconciler {
 /** Time for which a conflict is reported after its last sign, milliseconds: twice the promised heartbeat interval. */
 const conflictMs = 600_000;
 
-const advice = 'each cluster needs its own kubeconfig; ask the provider for one for each cluster';
+const ownKubeconfig = 'each cluster needs its own kubeconfig; ask the provider for one for each cluster';
 
 /**
  * Detects another konnector by a heartbeat that is newer than the last one of this process, or by a foreign Secret in the status: one that
@@ -213,7 +213,10 @@ class KonnectorConflicts {
     if (this.#sentMs !== undefined && lastMs !== undefined && lastMs > this.#sentMs)
       this.#otherHeartbeatMs = this.#clock.monotonic();
     if (!this.#isRecent(this.#otherHeartbeatMs)) return undefined;
-    return { reason: 'AnotherKonnector', message: `another konnector reports to this ClusterBinding; ${advice}` };
+    return {
+      reason: 'AnotherKonnector',
+      message: `another konnector reports to this ClusterBinding; if it runs in the same cluster, stop one of the two; otherwise, ${ownKubeconfig}`,
+    };
   }
 
   /** The next heartbeat of this process replaces the foreign Secret in the status. The conflict is reported for ten minutes after that. */
@@ -228,7 +231,7 @@ class KonnectorConflicts {
       return undefined;
     return {
       reason: 'ForeignConsumerSecret',
-      message: `status.consumerSecretRef named Secret ${keyOf(foreign.secret)}, which no binding of this cluster uses, so another cluster may share this kubeconfig; ${advice}; if this cluster's Secret was renamed, ignore this message`,
+      message: `status.consumerSecretRef named Secret ${keyOf(foreign.secret)}, which no binding of this cluster uses, so another cluster may share this kubeconfig; ${ownKubeconfig}; if this cluster's Secret was renamed, ignore this message`,
     };
   }
 

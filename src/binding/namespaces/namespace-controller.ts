@@ -29,8 +29,9 @@ export interface NamespaceControllerOptions {
 }
 
 /**
- * The controller of consumer namespaces. If the provider requested a namespace, the controller creates it, also again after a deletion. For
- * any other deleted consumer namespace, it deletes the APIServiceNamespace once the provider has no copies of bound objects of the namespace.
+ * The controller of consumer namespaces. If the provider requested a namespace, the controller creates it, also again after a deletion, if
+ * `mayCreate` allows it. For any other missing consumer namespace, it deletes the APIServiceNamespace once the provider has no copies of
+ * bound objects of the namespace.
  */
 export function namespaceController(
   session: ProviderSession,

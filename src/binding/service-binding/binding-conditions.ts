@@ -125,8 +125,8 @@ function informersCondition(facts: BindingFacts): BindConditionUpdate | undefine
 }
 
 /**
- * The condition InformersSynced of a synced session. It becomes True only once every kind is served, because clients that wait for `Ready`
- * create objects at once. Undefined: the condition stays.
+ * The condition InformersSynced of a synced session. `unserved`: as in `ExportFacts`. While it has entries, the condition does not become
+ * True, because clients that wait for `Ready` create objects at once. Undefined: the condition stays.
  */
 function servedCondition(
   { binding, problems }: BindingFacts,

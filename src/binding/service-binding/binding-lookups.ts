@@ -75,19 +75,14 @@ export function exportOf({ stores, clusterNamespace }: ProviderSession, name: st
   return stores.exports.get(`${clusterNamespace}/${name}`);
 }
 
-/**
- * Whether the export does not exist. If the store lacks it, a live read decides. Rejects if that read fails with any error but NotFound.
- */
+/** Whether the export does not exist. If the store lacks it, a live read decides. Rejects as `liveUid` does. */
 export async function isExportAbsent(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
   const { client, clusterNamespace: namespace } = session;
   if (exportOf(session, name)) return false;
   return (await liveUid(client, apiServiceExports, { namespace, name }, signal)) === undefined;
 }
 
-/**
- * Of `crds`, those that the binding `name` does not own. Reads the binding live, because the store may be stale. Rejects as `client.get`
- * does.
- */
+/** Of `crds`, those that the binding `name` does not own. Reads it live, because the store may be stale. Rejects as `liveUid` does. */
 export async function crdsNotOwnedBy(
   client: Client,
   name: string,
@@ -100,8 +95,8 @@ export async function crdsNotOwnedBy(
 }
 
 /**
- * The uid of the object, from a live read; undefined if the object does not exist. Rejects if the answer has no uid. Also rejects if the
- * kind is not served, because that does not prove that the object does not exist.
+ * The uid of the object, from a live read; undefined if the object does not exist. Rejects with other errors of the read, also if the kind
+ * is not served, because that does not prove that the object does not exist. Also rejects if the answer has no uid.
  */
 async function liveUid(
   client: Client,

@@ -16,7 +16,10 @@ export type CrdOutcome =
    * the server retries.
    */
   | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string; readonly cause?: unknown }
-  /** The CustomResourceDefinition does not match the BoundSchema. `cause`: error of a failed write, which the server retries. */
+  /**
+   * The CustomResourceDefinition is being deleted, has names that the API server does not accept, or could not be written. `cause`: error of
+   * a failed write of the definition or of the binding's finalizer, which the server retries.
+   */
   | { readonly kind: 'outOfSync'; readonly reason: OutOfSyncReason; readonly message: string; readonly cause?: unknown }
   /** Another client changed or deleted the object at the same time. The conditions stay until the next reconcile. */
   | { readonly kind: 'conflict'; readonly cause: unknown };

@@ -3,7 +3,7 @@ import type { ObjectSyncer, RunningSyncer, RunningSyncers } from '../service-bin
 
 /** A syncer that should run. `SyncerSet.apply` starts it if it does not run yet. */
 export interface WantedSyncer extends Pick<RunningSyncer, 'crd' | 'mode'> {
-  /** Digest of the syncer's inputs. When it changes, `apply` restarts the syncer. */
+  /** The syncer's inputs as text. When it changes, `apply` restarts the syncer. */
   readonly fingerprint: string;
   /** Opens the syncer, which calls `onChange` when its state may have changed. */
   readonly open: (onChange: () => void) => ObjectSyncer;

@@ -6,7 +6,7 @@ import { allowDeletesAnnotation } from '../../api/binding/names.ts';
  * counts from zero, and the deletes are requested again.
  */
 export class DeleteBreaker {
-  /** By key of the copy to delete: the time of the first request. */
+  /** By key: the time of the first request to delete its copy. */
   readonly #wanted = new Map<string, number>();
   /** Keys whose deletes `allow` released, and whose copies are not deleted yet. */
   readonly #allowed = new Set<string>();

@@ -32,8 +32,8 @@ export interface SyncLoopOptions {
   readonly random: () => number;
   /**
    * Called when the problems, the refused watches, or the number of held-back deletes may have changed. Also called when a list has not
-   * completed within 30 s, and when a list completes later than that. In mode `drain`, also called for each event and each completed list,
-   * because the number of objects that must still be cleaned up (`remaining`) may have changed.
+   * completed within 30 s, and when a list completes or its watch ends later than that. In mode `drain`, also called for each event, and
+   * each time that a list completes or its watch ends, because the number of objects to clean up (`remaining`) may have changed.
    */
   readonly onChange: () => void;
 }
@@ -166,7 +166,7 @@ export class SyncLoop {
     return sides.flatMap((side) => (this.#parts && refusedWatch(side, resource, this.#parts.watches[side])) ?? []);
   }
 
-  /** Call when a list is complete. Calls `onChange`, except in mode `sync` within 30 s after the opening of the loop. */
+  /** Call when a list is complete or its watch has ended. Calls `onChange`, except in mode `sync` within 30 s after the opening of the loop. */
   listed(): void {
     if (this.#isPastStart || this.#options.mode !== 'sync') this.#options.onChange();
   }

@@ -23,8 +23,8 @@ export interface Syncer {
   /** Releases the deletes that the delete breaker holds back because there are too many at once. */
   allowDeletes(): void;
   /**
-   * Number of consumer objects with the finalizer `kubebind.io/syncer` or, in mode `drain`, with a copy that the drain deletes. An object
-   * and its copy count once. Infinity while that number is not known. For claimed objects, which have no finalizer, 0 in mode `sync`.
+   * Number of keys whose consumer object has the finalizer `kubebind.io/syncer` or, in mode `drain`, whose copy the drain deletes. Infinity
+   * while that number is not known. For claimed objects, which have no finalizer, 0 in mode `sync`.
    */
   remaining(): number;
   /** Problems for the binding's condition: first those of the whole kind, then those of single objects, worst first. */

@@ -269,7 +269,7 @@ function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies:
   ];
 }
 
-/** When a list is complete or the CRD is no longer established, enqueues all keys and calls `loop.listed`. */
+/** When a list is complete or its watch has ended, enqueues all keys and calls `loop.listed`. */
 function onListChange(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
   return fromSubscription(name, { subscribe: (listener) => subscribe(() => listener(undefined)) }, () => {
     loop.wakeAll(name);

@@ -14,8 +14,8 @@ import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { type BindingIdentity, copyOfValue } from './ownership.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
-// Each merge patch contains the uid of its object. If the object was deleted and another one has its name now, the API server answers 422 (`isReplaced`), or 409 if
-// the patch also has a resourceVersion. `StatusPatch` is an exception.
+// Each merge patch contains the uid of its object. If the object was deleted and another one has its name now, the API server answers 422
+// (`isReplaced`), or 409 if the patch also has a resourceVersion. `StatusPatch` is an exception.
 
 interface NewCopy {
   readonly consumer: SyncedObject;

@@ -32,8 +32,8 @@ export interface ObjectFacts {
   /** The provider accepted this process's delete of the copy, and the watch has not confirmed it yet. */
   readonly copyDeleteAccepted: boolean;
   /**
-   * Proof that no copy exists: the watch showed its deletion, or a read found none. A missing cache entry is no proof. If the key of the
-   * copy is known, the finalizer stays until there is this proof.
+   * Proof that no copy exists: the watch showed its deletion, or a read found none. If `copy` is undefined although the key of the copy is
+   * known, the finalizer stays until there is this proof.
    */
   readonly isCopyAbsent: boolean;
 }

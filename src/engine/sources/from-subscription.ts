@@ -4,7 +4,7 @@ import type { Emit, EmitOptions, Source } from '../source.ts';
 export interface Subscribable<Event> {
   /** Returns a function that unsubscribes. */
   subscribe(listener: (event: Event) => void): () => void;
-  /** Resolves once all existing objects were reported. Rejects if `signal` aborts first. Absent if only changes are reported. */
+  /** Resolves once all existing objects were reported. Rejects if `signal` aborts first. If absent, the source does not wait for them. */
   whenSynced?(signal?: AbortSignal): Promise<void>;
 }
 

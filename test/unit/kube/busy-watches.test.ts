@@ -67,7 +67,7 @@ describe('a silent watch whose API server is too busy for a new one', () => {
       assert.equal(storesProblem([store]), undefined);
       await advanceIo(clock, 15_000, 1_000);
       assert.equal(storesProblem([store]), 'no data from the API server for over 60 s: pods');
-      assert.deepEqual(lines, ['warn the API server rejected a new watch; the open one is silent']);
+      assert.deepEqual(lines, ['warn the API server rejected a new connection for a watch; the open one stays']);
       assert.ok(refusals.length > 0 && refusals.every((refusal) => refusal === `pods ${code}`), refusals.join());
       assert.equal(refusals.length, server.watches.length - 1);
       assert.ok(server.watches.length <= 70, `${server.watches.length} watches`);
