@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parse, stringify } from 'yaml';
+import { ensureBinaries } from '../../../sandbox/build/binaries.ts';
 import { run } from '../../../sandbox/build/run.ts';
 import { until } from '../../../sandbox/wait.ts';
 
@@ -42,6 +47,10 @@ class Demo {
     return this.#output.slice(this.#output.indexOf('another terminal'));
   }
 
+  get output(): string {
+    return this.#output;
+  }
+
   async stop(): Promise<void> {
     this.#child.kill('SIGINT');
     await this.#exited;
@@ -61,6 +70,18 @@ async function assertAddressesAnswer(text: string): Promise<void> {
   assert.equal(answer.stdout, 'yes\n', answer.stderr);
 }
 
+/** Asserts that the first commands of a demo are those with which a page of docs/tasks begins: a Secret, and an object that names it. */
+function assertBeginsAs(page: string, output: string): void {
+  const text = readFileSync(`${root}docs/tasks/${page}`, 'utf8');
+  const [, secret = '', manifest = ''] =
+    /^ *(kubectl create secret .*)\n *kubectl apply -f - <<'YAML'\n([\s\S]*?) *YAML$/m.exec(text) ?? [];
+  assert.notEqual(secret, '', page);
+  const [first, second] = [...output.matchAll(/^ +\$ (kubectl .*)$/gm)].map(([, command]) => command);
+  assert.deepEqual([first, second], [secret, 'kubectl apply -f bundle.yaml']);
+  const printed = stringify(parse(manifest)).replace(/^(?=.)/gm, ' '.repeat(5));
+  assert.ok(output.includes(`$ kubectl apply -f bundle.yaml\n${printed}`), output);
+}
+
 describe('make run', function () {
   this.timeout(limitMs + 60_000);
 
@@ -69,14 +90,16 @@ describe('make run', function () {
     readonly last?: RegExp;
     readonly callbacks?: true;
     readonly lasts?: string;
+    /** The page of docs/tasks that begins in the same way. */
+    readonly page?: string;
   }[] = [
     { program: 'run', last: execNote },
-    { program: 'run-binding' },
+    { program: 'run-binding', page: 'bind-a-provider.md' },
     { program: 'run-inventory', callbacks: true },
     // Too short for a warning two minutes before the end, and long enough for a busy machine.
     { program: 'run-session', lasts: '40s' },
   ];
-  for (const { program, last, callbacks, lasts = '20s' } of demos) {
+  for (const { program, last, callbacks, lasts = '20s', page } of demos) {
     it(`of sandbox/${program}.ts tells its story, prints addresses that answer, and removes everything at its end`, async () => {
       const demo = new Demo(program, { DURATION: lasts, ONCE: '' });
       let kubeconfig: string;
@@ -84,6 +107,7 @@ describe('make run', function () {
         const text = await demo.whenItKeepsRunning(last);
         await assertAddressesAnswer(text);
         kubeconfig = row(text, 'kubeconfig of the administrator');
+        if (page) assertBeginsAs(page, demo.output);
         if (callbacks) assert.ok((await fetch(row(text, 'callbacks of components'))).status >= 400);
       } finally {
         await demo.stop();
@@ -127,6 +151,67 @@ describe('make sandbox WITH=drawbridge', function () {
     } finally {
       await demo.stop();
     }
+  });
+
+  describe('without the programs in its cache', () => {
+    /** Programs of this machine, as a folder of envtest. */
+    let assets: string;
+    let cache: string;
+    const env = () => ({
+      ...{ XDG_CACHE_HOME: cache, KUBEBUILDER_ASSETS: assets },
+      ...{ DRAWBRIDGE_PROGRAMS: '', TEST_ASSET_ETCD: '', TEST_ASSET_KUBE_APISERVER: '' },
+    });
+
+    before(async () => {
+      assets = await mkdtemp(join(tmpdir(), 'assets-'));
+      cache = await mkdtemp(join(tmpdir(), 'cache-'));
+      const binaries = Object.entries(await ensureBinaries());
+      await Promise.all(binaries.map(([name, path]) => symlink(path, join(assets, name))));
+    });
+    after(() => Promise.all([assets, cache].map((folder) => rm(folder, { recursive: true, force: true }))));
+
+    it('runs those of KUBEBUILDER_ASSETS, and builds none', async () => {
+      const demo = new Demo('main', env());
+      try {
+        const text = await demo.whenItKeepsRunning(/Ctrl-C ends it/);
+        assert.doesNotMatch(demo.output, /building/);
+        assert.ok(text.includes(`export PATH=${assets}:$PATH`), text);
+        const [, kubeconfig = ''] = /export KUBECONFIG=(\S+)/.exec(text) ?? [];
+        const { stdout } = await run(join(assets, 'kubectl'), ['version', '--kubeconfig', kubeconfig]);
+        assert.match(stdout, /^Server Version: v1\.36\./m);
+      } finally {
+        await demo.stop();
+      }
+    });
+
+    it('says at once which it builds, for how long, which does not fit, and how to skip the build', async () => {
+      const old = join(assets, 'kube-apiserver');
+      await rm(old);
+      await writeFile(old, "#!/bin/sh\necho 'Kubernetes v1.31.0'\n");
+      await chmod(old, 0o755);
+      // In a group of its own, which ends with the compiler.
+      const child = spawn(process.execPath, ['--import', 'tsx', 'sandbox/main.ts'], {
+        cwd: root,
+        env: { ...process.env, ...env() },
+        detached: true,
+      });
+      const exited = once(child, 'exit');
+      let output = '';
+      child.stderr.on('data', (chunk: Buffer) => {
+        output += chunk.toString();
+      });
+      try {
+        await until('the announcement', () => output.includes('to skip this\n'), { timeoutMs: 60_000 });
+      } finally {
+        if (child.pid) process.kill(-child.pid, 'SIGKILL');
+        await exited;
+      }
+      assert.deepEqual(output.split('\n').slice(0, 3), [
+        `${old} of KUBEBUILDER_ASSETS is v1.31.0; allowed: v1.36.x`,
+        `building kube-apiserver from source into ${cache}/drawbridge/sandbox, once: all take about eight minutes on two cores`,
+        'set DRAWBRIDGE_PROGRAMS or KUBEBUILDER_ASSETS to a folder that has them for Kubernetes 1.36 to skip this',
+      ]);
+    });
   });
 
   it('names what WITH allows', async () => {
