@@ -48,11 +48,18 @@ export class PlanBudget {
    */
   spend(work: number): void {
     this.#remaining -= work;
-    if (this.#remaining < 0) throw new PlanTooLarge(`more than ${this.#work} units of work (${unit})`);
+    if (this.#remaining < 0) throw this.#tooLarge();
     if (this.#remaining > this.#nextClockCheck) return;
     this.#nextClockCheck = this.#remaining - workPerClockCheck;
     const elapsedMs = this.#clock ? this.#clock.monotonic() - this.#startedMs : 0;
-    if (elapsedMs > maxMs) throw new PlanTooLarge(`more than ${maxMs} ms`);
+    if (elapsedMs > maxMs) throw this.#tooLarge();
+  }
+
+  /** Names both limits: which of them a plan exceeds first varies from run to run, and each new text costs a write of the template's status. */
+  #tooLarge(): PlanTooLarge {
+    return new PlanTooLarge(
+      `more than ${this.#work} units of work (${unit})${this.#clock ? `, or more than ${maxMs} ms` : ''}`,
+    );
   }
 
   /** Copies `value` with copyJson, and spends the weight of the copy. Throws `PlanTooLarge`; returns any other problem. */
@@ -79,7 +86,7 @@ export function withinBudget<Result>(
   } catch (error) {
     if (!(error instanceof PlanTooLarge)) throw error;
     const message =
-      `planning the access pod takes ${error.message}, which is the limit for one grant; ` +
+      `planning the access pod takes ${error.message}: that is the limit for one grant; ` +
       'shorten the pod template of the workload, or podSpec or patchSpecOperations of the access template';
     return { violation: { code: 'PlanTooLarge', message, field: 'spec', status: 422 } };
   }

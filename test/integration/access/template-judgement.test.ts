@@ -123,6 +123,24 @@ describe('a stored template is judged by the objects around it', () => {
     assert.match(condition, /Reason: +TargetNotFound\n +Status: +False\n +Type: +AccessPlanValid/);
   });
 
+  it('is not ready if its plan is larger than the limit of a request, and kubectl prints so', async () => {
+    const copy = (_: unknown, index: number) => ({
+      op: 'copy',
+      from: '/spec',
+      path: `/spec/containers/0/c${index % 2}`,
+    });
+    const patchSpecOperations = Array.from({ length: 60 }, copy);
+    await apply(
+      template('bomb', {
+        podSpec: { containers: [container] },
+        controllerTargetMutationConfig: { patchSpecOperations },
+      }),
+    );
+    await judged('bomb', 'PlanTooLarge');
+    const wide = await stage.kubectl('get', 'podaccesstemplate', 'bomb', '-o', 'wide');
+    assert.match(wide, /^bomb +false +PlanTooLarge .* planning the access pod takes more than /m);
+  });
+
   it('becomes ready in one write when its workload is created', async () => {
     const since = stage.plane.auditLog.mark();
     await apply(workload);
