@@ -11,7 +11,7 @@ import { type AuditedCall, type SessionAudit, type SessionRecord, sessionRecord 
 import type { SessionObjects } from './session-objects.ts';
 import { type Session, type Sessions, tooManySessions } from './sessions.ts';
 import { PodStream, type StreamResult } from './stream.ts';
-import { sessionEndText } from './stream-end.ts';
+import { endsAccess, endText, sessionEndText } from './stream-end.ts';
 import type { Answer, Upstream } from './upstream.ts';
 
 interface SessionOpeningDeps {
@@ -105,6 +105,12 @@ export class SessionOpening {
       endViews(sessionEndText(result));
       void audit.ended(record, result);
     };
+    // The opened stream starts the command, and the access may have ended since the call was checked.
+    const end = session.ending();
+    if (end) {
+      closed({ end });
+      return { status: endsAccess(end.code) ? 403 : 503, code: end.code, message: endText(end) };
+    }
     let answer: Answer;
     try {
       const headers = { ...request.headers, 'sec-websocket-protocol': protocols.join(', ') };

@@ -22,6 +22,8 @@ export interface Session {
    * once.
    */
   attach(stream: Endable): void;
+  /** Why no stream of this session may begin: the session or the access has ended, or this replica stops. Otherwise undefined. */
+  ending(): StreamEnd | undefined;
   /** Ends this session, while its grant stays open. If the session has no stream yet, ends the stream in `attach`. */
   end(reason: StreamEnd): void;
   /** Removes the session. Call it when its stream is over. */
@@ -116,14 +118,19 @@ export class Sessions {
     this.#byGrant.set(key, sessions);
     this.#count += 1;
     if (isFirst) this.#recheck(key);
+    const ending = (): StreamEnd | undefined => {
+      const end = state.end ?? this.#stopped ?? this.#grants.endOf(namespace, name);
+      return typeof end === 'object' ? end : undefined;
+    };
     return {
       id,
       attach: (stream) => {
         if (!sessions.streams.has(id)) return;
         state.stream = stream;
-        const end = state.end ?? this.#stopped ?? this.#grants.endOf(namespace, name);
-        if (typeof end === 'object') stream.end(end);
+        const end = ending();
+        if (end) stream.end(end);
       },
+      ending,
       end: (reason) => {
         state.end ??= reason;
         state.stream?.end(state.end);

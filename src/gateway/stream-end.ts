@@ -34,9 +34,12 @@ const remedies: Readonly<Partial<Record<EndCode, string>>> = {
   Killed: 'a user deleted its AccessSession; ask an administrator before you connect again',
 };
 
+/** Whether the code says that the access is over, not only the session. */
+export const endsAccess = (code: EndCode): boolean => !sessionOnlyCodes.includes(code);
+
 /** `access ended at 14:30 UTC: Expired; create a new request`: the line on the terminal, and the error of the client. */
 export function endText({ code, atMs }: StreamEnd): string {
-  const what = sessionOnlyCodes.includes(code) ? 'the session' : 'access';
+  const what = endsAccess(code) ? 'access' : 'the session';
   const remedy = remedies[code];
   return `${what} ended at ${timeOfDay(atMs)}: ${code}${remedy === undefined ? '' : `; ${remedy}`}`;
 }

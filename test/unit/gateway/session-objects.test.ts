@@ -41,6 +41,7 @@ class OpenSession implements Session {
   readonly ends: string[] = [];
   attach(): void {}
   close(): void {}
+  ending(): undefined {}
   end({ code }: { readonly code: string }): void {
     this.ends.push(code);
   }
