@@ -5,7 +5,7 @@ export const bindingCodes = {
   Bundled: {
     audience: 'operator',
     meaning:
-      'An APIServiceBindingBundle owns the APIServiceBinding that the request deletes. The bundle would create the binding again, and all objects of its kind would be lost.',
+      'An APIServiceBindingBundle owns the APIServiceBinding that the request deletes. The bundle would create the binding again, and all objects of the bound kinds would be lost.',
     remedy:
       'Run `kubectl delete sbb NAME --cascade=orphan`, which keeps the bindings of the bundle. Then delete the binding.',
   },

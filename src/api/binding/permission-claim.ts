@@ -59,7 +59,7 @@ const reference = Type.Object({
   ),
 });
 
-/** A claim of the provider on consumer objects: every object that at least one part of the selector matches. */
+/** A claim of the provider on objects of one resource, in both clusters: every object that at least one part of the selector matches. */
 const permissionClaim = Type.Object({
   ...groupResourceFields,
   selector: Type.Object(
@@ -76,7 +76,8 @@ const permissionClaim = Type.Object({
   ),
 });
 
-const description = 'The consumer objects that the provider claims, besides the bound resources.';
+const description =
+  'The claims of the provider on objects besides those of the bound resources. The konnector copies the objects of an accepted claim in both directions.';
 
 /** The schema of a list of claims that may change. */
 export const permissionClaims = Type.Array(permissionClaim, { description, maxItems: 256 });
@@ -88,7 +89,7 @@ export const immutablePermissionClaims = Type.Array(permissionClaim, {
   ...immutable('permissionClaims'),
 });
 
-/** One claim: a resource, and a selector of the claimed consumer objects. */
+/** One claim: a resource, and a selector of the claimed objects. */
 export type PermissionClaim = Static<typeof permissionClaim>;
 
 const structural = toStructural(permissionClaim, 'permissionClaim');
