@@ -9,10 +9,7 @@ export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcu
   readonly name: string;
   /** `metadata.generation`. It is part of the input digest, so a new generation causes a run for each entry of the component. */
   readonly generation: number;
-  /**
-   * PEM of the CA that the server trusts for this endpoint. The API requires it for HTTPS endpoints. Undefined for plain HTTP and
-   * in-process endpoints.
-   */
+  /** PEM of the CA that the server trusts for this endpoint. The API requires it for HTTPS endpoints; other endpoints need none. */
   readonly caBundle: string | undefined;
   readonly modes: Readonly<Spec['modes']>;
   /** Whether the label selector matches the labels of an entry. False for all labels if the selector is invalid. */

@@ -62,7 +62,7 @@ const state = Type.Union(
   ],
   {
     description:
-      'State of the component for this entry. Done: the component reconciled the current inputs. NotReady: it waits for the inputs in missing. Progressing: a run is due or active, or the component waits for an external operation. Suspended: spec.suspend is true, and a run would follow otherwise. Retrying: the last run failed temporarily or could not start, or the endpoint accepts no calls, and the server retries. Failed: the last run failed permanently, or the server cannot run the component; reason and message say why. NotApplicable: the server does not run the component for this entry. Deleting: the entry is being deleted, and the component must delete what it created. Clients must treat an unknown state as Progressing.',
+      'State of the component for this entry. Done: the component reconciled the current inputs. NotReady: it waits for the inputs in missing. Progressing: a run is due or active, or the component waits for an external operation. Suspended: spec.suspend is true, and a run would follow otherwise. Retrying: the last run failed temporarily or could not start, or the endpoint accepts no calls, and the server retries. Failed: the last run failed permanently, or the server cannot run the component; reason and message say why. NotApplicable: the server does not run the component for this entry. Deleting: the entry is being deleted, and the component must delete what it created; or the server failed to remove the outputs or the record of an abandoned component, and retries. Clients must treat an unknown state as Progressing.',
   },
 );
 

@@ -215,7 +215,7 @@ export const componentReconcilerKind = defineKind({
   ],
   printerColumns: [
     column('Accepted', '.status.conditions[?(@.type=="Accepted")].status', 'Whether the server runs the component.'),
-    column('Reachable', '.status.conditions[?(@.type=="Reachable")].status', 'Whether the endpoint answers.'),
+    column('Reachable', '.status.conditions[?(@.type=="Reachable")].status', 'Whether the endpoint accepts calls.'),
     ageColumn,
     column(
       'Cyclic',
@@ -233,7 +233,7 @@ export const componentReconcilerKind = defineKind({
         priority: 1,
       },
     ),
-    column('Unreachable', '.status.conditions[?(@.type=="Reachable")].message', 'Why the endpoint does not answer.', {
+    column('Unreachable', '.status.conditions[?(@.type=="Reachable")].message', 'Why the endpoint accepts no calls.', {
       priority: 1,
     }),
   ],

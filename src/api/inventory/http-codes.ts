@@ -82,7 +82,7 @@ export const callCodes = {
   OtherComponent: {
     audience: 'fleet administrator',
     meaning: 'Status 400. The endpoint serves another component.',
-    remedy: 'Correct `spec.endpoint` of the ComponentReconciler.',
+    remedy: 'Correct `spec.endpoint` of the ComponentReconciler. Its name must be that of the component.',
   },
   InvalidRequest: {
     audience: 'operator',

@@ -13,8 +13,9 @@ export interface RegisteredComponent {
 
 /**
  * Warnings about a write of `spec.components` and of the force and abandon annotations, for at most 64 names of each kind: names whose
- * component does not run for the entry, fields that neither the server nor a component reads, abandonments without a reason, and
- * removed abandonments that stay in force. The webhook warns and does not deny, because a user may create the registration later.
+ * component is not registered or does not apply to the entry, fields that neither the server nor a component reads, abandonments without a
+ * reason, and removed abandonments that stay in force. The webhook warns and does not deny, because a user may create the registration
+ * later.
  */
 export function settingWarnings(
   object: unknown,
@@ -92,7 +93,7 @@ const addedKeys = (after: Readonly<Record<string, unknown>>, before: Readonly<Re
 
 const isBlank = (reason: unknown): boolean => typeof reason !== 'string' || reason.trim() === '';
 
-/** Why a registered component does not run for an entry, and what to do; undefined if the component runs. */
+/** Why a registered component does not apply to an entry, by mode and labels, and what to do; undefined if it applies. */
 function inapplicability({ name, modes, selects }: RegisteredComponent, entry: unknown): string | undefined {
   const mode = own(own(entry, 'spec'), 'mode');
   if (!modes.some((candidate) => candidate === mode)) {

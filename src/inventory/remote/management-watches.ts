@@ -26,8 +26,8 @@ export class ManagementWatches {
   readonly #open = new Map<string, SharedWatch>();
 
   /**
-   * `onChange` is called synchronously for the changes that `entriesOf` selects. The first list of a watch is not a change, unless the kind
-   * was installed after the watch had started.
+   * `onChange` is called synchronously for the changes that `entriesOf` selects, if the object counts for the entry. The first list of a
+   * watch is not a change, unless the kind was installed after the watch had started.
    */
   constructor(cluster: Cluster, onChange: OnChange) {
     this.#cluster = cluster;

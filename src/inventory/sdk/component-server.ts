@@ -118,7 +118,7 @@ async function handle(
     throw new RejectedCall(
       400,
       'OtherComponent',
-      `the request is for another component; this endpoint serves only ${component.name}; check the endpoint of the registration`,
+      `the request is for another component; this endpoint serves only ${component.name}; check the endpoint and the name of the registration`,
     );
   }
   const violation = addressViolation(call, addresses);
