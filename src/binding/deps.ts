@@ -14,7 +14,7 @@ export interface BindingDeps {
   /** Client of the consumer. It writes only while this replica is the leader; in a dry run it changes nothing. */
   readonly client: Client;
   readonly stores: ConsumerStores;
-  /** Consumer namespaces that hold the server's keys or the kubeconfigs of providers. Claims share no object of these namespaces. */
+  /** `kube-bind`, and the namespaces of the Leases, which hold the server's keys. Claims share no object of these namespaces. */
   readonly ownNamespaces: ReadonlySet<string>;
   /** Recorder of Events in the consumer. The server has no permission to write Events in a provider. */
   readonly events: EventRecorder;

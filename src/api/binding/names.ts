@@ -28,9 +28,9 @@ export const clusterBindings = resource('clusterbindings', 'ClusterBinding', tru
 /** Name of the only ClusterBinding of a cluster namespace. */
 export const clusterBindingName = 'cluster';
 
-/** Finalizer of consumer objects with a copy in the provider. Only here, kube-bind writes its domain without a dash. */
+/** Finalizer of bound objects that have a copy in the provider. Only here, kube-bind writes its domain without a dash. */
 export const syncerFinalizer = 'kubebind.io/syncer';
-/** Field manager of writes to provider objects, and to claimed objects on both sides. */
+/** Field manager of copies, of claimed originals, and of the status of exports and BoundSchemas. */
 export const bindFieldManager = 'kube-bind.io';
 
 /** On provider copies of bound objects: the cluster namespace of their consumer. */
@@ -45,7 +45,7 @@ export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
  * annotation proves that the server may delete the copy. A copy from another cluster or from an earlier binding has another value or none.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
-/** On consumer objects, and on copies of claimed objects that the provider owns: the namespace of the provider object. */
+/** On bound objects, and on copies of claimed objects that the provider owns: the namespace of the provider object; empty without one. */
 export const providerNamespaceAnnotation = 'kube-bind.io/provider-namespace';
 /** On objects with `providerNamespaceAnnotation`: the uid of the provider object. */
 export const providerUidAnnotation = 'kube-bind.io/provider-uid';

@@ -16,7 +16,7 @@ interface Exemptible {
 
 /** What an exemption depends on, in addition to the object. */
 interface ExemptionContext {
-  /** Consumer namespaces that hold the server's keys or the kubeconfigs of providers. */
+  /** As `BindingDeps.ownNamespaces`. */
   readonly ownNamespaces: ReadonlySet<string>;
   /** Whether a binding or bundle takes its kubeconfig from the consumer's Secret with this key (`namespace/name`). */
   isKubeconfig(key: string): boolean;

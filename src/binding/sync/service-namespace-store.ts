@@ -87,7 +87,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     return () => void this.#listedListeners.delete(listener);
   }
 
-  /** True once the APIServiceNamespaces and all their namespaces have been listed. */
+  /** Whether the APIServiceNamespaces and all their namespaces are listed. A new namespace makes it false again. */
   get synced(): boolean {
     return this.#options.serviceNamespaces.synced && this.#stores().every((store) => store.synced);
   }
