@@ -57,8 +57,8 @@ export interface RunStore extends Required<Subscribable<RecordChange>> {
   load(key: ComponentKey, signal: AbortSignal): Promise<StoredRecord | undefined>;
   /**
    * Compare-and-swap. Creates the record if `base` is undefined. Of several writers with the same base and different records, at most one
-   * gets `stored`. If the stored record already equals `next`, an earlier attempt succeeded, and the result is `stored`. Also rejects with
-   * CodedError `NameTaken` if the name belongs to another object.
+   * gets `stored`. If the stored record already equals `next`, an earlier attempt succeeded, and the result is `stored`. If `base` is
+   * undefined, also rejects with CodedError `NameTaken` if the name belongs to the record of another entry, or to an invalid record.
    */
   swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap>;
   /**

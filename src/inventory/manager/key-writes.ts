@@ -9,7 +9,7 @@ import { CurrentRun, type KeyMemory } from './key-memory.ts';
 import { isRetryable } from './retried-writes.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
-/** Effects that must complete before the next effect starts. If a `store` is rejected, the server skips the later ones, and retries it. */
+/** Effects that must complete before the next effect starts. If a `store` is rejected, the server skips the later writes and the call. */
 type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
 type WriteOf<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 

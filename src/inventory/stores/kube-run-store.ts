@@ -137,8 +137,9 @@ export class KubeRunStore implements RunStore {
   }
 
   /**
-   * Resolves a lost compare-and-swap: another process won, or this write succeeded earlier and its answer was lost. Rejects with CodedError
-   * `NameTaken` if the name belongs to an invalid record, or to that of another entry, such as an earlier one of the same name.
+   * Resolves a lost compare-and-swap: another process won, or this write succeeded earlier and its answer was lost. Without `base`, rejects
+   * with CodedError `NameTaken` if the name belongs to an invalid record, or to that of another entry, such as an earlier one of the same
+   * name.
    */
   async #resolveConflict(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
     const name = this.#nameOf(next);

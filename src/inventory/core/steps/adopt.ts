@@ -124,7 +124,8 @@ const demoteManual = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time :
 
 /**
  * Adopts an active run that another process started, or this process before it lost the state of the key. If `isFirst`, a run that is
- * synchronous or already reported its outcome ends at once, because no process handles it. Any other run may report until its deadline.
+ * synchronous or already reported its outcome ends at once, because no process handles it. Any other run may report until its deadline,
+ * or until `grantedDeadline` if that is later: the deadline that this process granted, monotonic milliseconds; 0 if it granted none.
  */
 function adoptRun(
   transition: Transition,
