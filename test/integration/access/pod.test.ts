@@ -72,6 +72,13 @@ describe('a PodAccessRequest', () => {
           ['grant', 'granted', 'alice'],
         ],
       );
+      const template = ['payments-shell', '-o', 'jsonpath={.metadata.uid} {.metadata.generation}'];
+      const [uid, generation] = (await stage.kubectl('get', 'podaccesstemplate', ...template)).split(' ');
+      const [asked] = ours;
+      assert.deepEqual(
+        [asked?.['template'], asked?.['templateUid'], asked?.['templateGeneration'], asked?.['duration']],
+        ['payments-shell', uid, Number(generation), '10m'],
+      );
       await until(
         'the Event AccessGranted',
         async () => (await stage.kubectl('events', '--for', 'podaccessrequest/debug')).includes('AccessGranted'),
