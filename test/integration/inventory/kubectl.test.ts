@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { freePorts } from '../../../sandbox/ports.ts';
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
-import { clusterInventories, componentReconcilers, reconcileRuns } from '../../../src/api/inventory/names.ts';
+import { componentReconcilers, reconcileRuns } from '../../../src/api/inventory/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { deferred } from '../../../src/kit/promises.ts';
@@ -564,11 +564,11 @@ describe('kubectl and the inventory', function () {
     await kubectl('annotate', 'clusterinventory', 'one', ...here(), `${annotation}-`);
     await stage.until('another run', () => network.calls.length === 2);
     await stage.ready('one');
-    const { metadata } = await stage.cluster.client.get(clusterInventories, {
-      namespace: stage.namespace,
-      name: 'one',
-    });
-    assert.deepEqual(metadata.annotations ?? {}, {}, 'the name of the user is removed, too');
+    assert.equal(await column('READY', 'clusterinventories'), 'True');
+    assert.equal(await column('LAST OUTCOME', 'reconcileruns'), 'Done');
+    const annotations = 'jsonpath={.metadata.annotations}';
+    const { stdout } = await kubectl('get', 'clusterinventory', 'one', ...here(), '-o', annotations);
+    assert.equal(stdout, '', 'the name of the user is removed, too');
   });
 
   it('prints Failed (EntryTooLarge) if the outputs do not fit, and InvalidOutcome if an owner has no object', async () => {
