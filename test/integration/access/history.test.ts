@@ -26,6 +26,12 @@ describe('a request that ended', () => {
     const { stdout } = await alice('get', kind, name, '-o', 'wide', '--no-headers');
     return stdout.trim().split(/ {2,}/);
   };
+  /** How long a request stays after its end, as kubectl prints it. */
+  const keptMs = async (kind: string, name: string): Promise<number> => {
+    const { stdout } = await alice('get', kind, name, '-o', 'jsonpath={.status.ended.at} {.status.ended.until}');
+    const [at = '', untilText = ''] = stdout.split(' ');
+    return Date.parse(untilText) - Date.parse(at);
+  };
   const configure = async (kind: string, name: string, accessConfig: object): Promise<void> => {
     await stage.kubectl('patch', kind, name, '--type=merge', '-p', JSON.stringify({ spec: { accessConfig } }));
     await stage.templateReady(kind === 'pat' ? 'PodAccessTemplate' : 'ExecAccessTemplate', name);
@@ -59,15 +65,7 @@ describe('a request that ended', () => {
       const { stdout } = await alice('describe', 'par', name);
       assert.match(stdout, new RegExp(`access ended at ${expiresAt}: the granted time has passed`));
       assert.doesNotMatch(stdout, /access is open|access revoked|Access Message: +kubectl exec/);
-      const { stdout: times } = await alice(
-        'get',
-        'par',
-        name,
-        '-o',
-        'jsonpath={.status.ended.at} {.status.ended.until}',
-      );
-      const [at = '', until = ''] = times.split(' ');
-      assert.equal(Date.parse(until) - Date.parse(at), 24 * 3_600_000);
+      assert.equal(await keptMs('par', name), 24 * 3_600_000);
     });
 
     it('has no objects any more', async () => {
@@ -124,9 +122,13 @@ describe('a request that ended', () => {
   it('stays with its denial, if its name was generated', async () => {
     const manifest = generated(execRequest('refused', { targetPod: 'nobody', duration: '5m' }));
     const request = await ended(await stage.createOk(stage.alice, manifest));
-    const { how, reason, at, until: untilText } = request.status?.ended ?? {};
+    const { how, reason } = request.status?.ended ?? {};
     assert.deepEqual([how, reason], ['Denied', 'InvalidTargetPod']);
-    assert.equal(Date.parse(untilText ?? '') - Date.parse(at ?? ''), 24 * 3_600_000);
+    const { name } = request.metadata;
+    const cells = await row('ear', name);
+    assert.deepEqual(cells.slice(2, 5), ['false', 'Denied', 'alice']);
+    assert.match(cells.at(-1) ?? '', /^InvalidTargetPod: /);
+    assert.equal(await keptMs('ear', name), 24 * 3_600_000);
   });
 
   it('and that its user named goes, so that yesterday’s manifest opens access again', async () => {
@@ -148,8 +150,8 @@ describe('a request that ended', () => {
       await configure('eat', 'payments-exec', { historyTTL: '8s' });
       const asked = await stage.createReady(stage.alice, execRequest('named', { duration: '5s' }));
       const request = await ended(asked);
-      const { at, until: untilText } = request.status?.ended ?? {};
-      assert.equal(Date.parse(untilText ?? '') - Date.parse(at ?? ''), 8000);
+      assert.equal(await keptMs('ear', 'named'), 8000);
+      const { until: untilText } = request.status?.ended ?? {};
       assert.deepEqual((await row('ear', 'named')).slice(4, 5), ['Expired']);
       await until('it to go', async () => (await stage.read(asked.kind, 'named')) === undefined, {
         timeoutMs: 30_000,
