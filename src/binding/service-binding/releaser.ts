@@ -2,6 +2,7 @@ import { syncerFinalizer } from '../../api/binding/names.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { customResourceDefinitions } from '../../api/resources.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
 import { listIn, own } from '../../kit/json-value.ts';
 import { withDeadline } from '../../kit/promises.ts';
 import { type Client, findObject } from '../../kube/client.ts';
@@ -118,6 +119,12 @@ async function objectsWithFinalizer(
   try {
     await withDeadline(clock, listTimeoutMs, store.whenSynced(signal));
     return [...store.list()];
+  } catch (error) {
+    signal.throwIfAborted();
+    const why = store.failing?.reason ?? describe(error);
+    throw new Error(
+      `the objects of ${resource.plural}.${resource.group} could not be listed: ${why}; check that the konnector has permission to list and watch them`,
+    );
   } finally {
     close();
   }

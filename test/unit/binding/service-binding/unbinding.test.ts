@@ -8,6 +8,8 @@ import {
 } from '../../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
+import { InformerStore } from '../../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../../src/kube/log.ts';
 import { crdName } from '../../../support/binding/memory-stage.ts';
 import { boundSchemaManifest, exportManifest } from '../../../support/binding/objects.ts';
 
@@ -145,6 +147,23 @@ describe('the unbinding', () => {
       dropCrd();
       await stage.look();
       assert.equal(stage.binding(), undefined);
+    });
+
+    it('names the kind and the cause if its objects cannot be listed', async () => {
+      annotate('Orphan');
+      await remove();
+      stage.consumer.watch = (spec) => {
+        const store = new InformerStore(spec, stage.clock, silentLog);
+        store.failed('403: may not list');
+        return { store, release: () => store.close() };
+      };
+      const looked = stage.look();
+      await stage.clock.advance(60_000);
+      assert.equal((await looked).kind, 'retry');
+      assert.match(
+        stage.said()['Connected']?.message ?? '',
+        /the objects of kettles\.kitchen\.example could not be listed: 403: may not list; check [^:]*; the server retries/,
+      );
     });
 
     it('deletes nothing without a provider, and reports what to do', async () => {
