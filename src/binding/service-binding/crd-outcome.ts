@@ -61,7 +61,7 @@ export const foreignCrd = (name: string, binding: string): CrdOutcome =>
 export const notWritten = (what: string, why: string, cause: unknown): CrdOutcome => ({
   kind: 'outOfSync',
   reason: 'CustomResourceDefinitionNotWritten',
-  message: `${what} could not be written: ${why}; the server retries`,
+  message: `${what} could not be written: ${why}; the server retries; if the API server of this cluster denies the write, permit it to the konnector`,
   cause,
 });
 
