@@ -210,7 +210,7 @@ const byComponent = `request.userInfo.username.matches('^system:serviceaccount:[
 const differs = (field: string): string =>
   `has(object.spec.${field}) != has(oldObject.spec.${field}) || (has(object.spec.${field}) && object.spec.${field} != oldObject.spec.${field})`;
 
-/** Matches writes that set or change the Secret reference, or the field with the user who set it. */
+/** Matches writes that set, change, or remove the Secret reference, or the field with the user who set it. */
 const namesSecret =
   "request.operation == 'CREATE'" +
   ' ? has(object.spec) && (has(object.spec.kubeconfigSecretRef) || has(object.spec.kubeconfigSetBy))' +

@@ -69,8 +69,8 @@ export class PublicKeys implements GrantProof {
   }
 
   /**
-   * The end of the signed grant, or, if extensions were granted, of the last extension before the first one without a valid signature.
-   * Undefined if there are no keys, or no valid signature of the grant.
+   * The end of the signed grant, as its extensions changed it. Of the extensions, only those before the first one without a valid signature
+   * count. Undefined if there are no keys, or the grant has no valid signature.
    */
   #provedEndMs(request: RequestView): number | undefined {
     const verifier = this.store.get(this.#key)?.verifier;

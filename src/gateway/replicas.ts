@@ -41,8 +41,8 @@ interface ReplicasOptions {
 }
 
 /**
- * The name of a replica: the last 200 characters of its identity, in lower case, with dashes for characters that a Lease name cannot
- * contain. `replica` if no character remains.
+ * The name of a replica: the last 200 characters of its identity, in lower case, with dashes in place of characters other than letters
+ * and digits. Without dashes at its ends; `replica` if no character remains.
  */
 export const replicaName = (identity: string): string =>
   identity

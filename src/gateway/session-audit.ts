@@ -58,8 +58,8 @@ export class SessionAudit {
   }
 
   /**
-   * Records the end of the session. If the line cannot be written, logs an error, and the journal counts the line as lost. `result` is
-   * empty if the stream was not opened. Never rejects.
+   * Records the end of the session. If the stream was not opened, `result` has at most `end`. If the line cannot be written, logs an
+   * error, and the journal counts the line as lost. Never rejects.
    */
   async ended(record: SessionRecord, { end, ...result }: Partial<StreamResult>): Promise<void> {
     const line: AuditRecord = {

@@ -269,8 +269,8 @@ export class SessionObjects {
 
   /**
    * Whether the object is not needed to show the loss: the status of the request shows that a recording was lost, the request no longer
-   * exists, or another object of the request shows the loss. One such object for each request is enough, however many sessions its user
-   * opens.
+   * exists, or an object of the request with a smaller key shows a loss. One such object for each request is enough, however many sessions
+   * its user opens. False while the requests are not synced.
    */
   #isLossShown(key: string, { kind, name, uid }: SessionRequest): boolean {
     const { store, requests } = this.#deps;

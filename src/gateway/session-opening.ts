@@ -46,7 +46,7 @@ export class SessionOpening {
   /**
    * Opens the stream. Resolves to undefined once the stream is open. If the gateway or the API server refuses the stream, resolves to the
    * refusal, which the caller must send. Rejects if the call to the API server fails. If the client closes its connection meanwhile,
-   * opens no stream, and resolves to undefined or rejects.
+   * opens no stream, whatever the result.
    */
   async open(
     { request, socket, head }: UpgradeCall,

@@ -17,12 +17,12 @@ export interface Endable {
 export interface Session {
   /** A random UUID, by which audit lines, the AccessSession, and the recording name the session of a stream. */
   readonly id: string;
-  /**
-   * Sets the stream that the session ends. If the session or the access has ended meanwhile, or this replica stops, ends the stream at
-   * once.
-   */
+  /** Sets the stream that the session ends. If `ending` returns a reason, ends the stream at once. */
   attach(stream: Endable): void;
-  /** Why no stream of this session may begin: the session or the access has ended, or this replica stops. Otherwise undefined. */
+  /**
+   * Why no stream of this session may begin: the session or the access has ended, this replica stops, or it cannot verify the grant now
+   * (`Unverifiable`). Otherwise undefined.
+   */
   ending(): StreamEnd | undefined;
   /** Ends this session, while its grant stays open. If the session has no stream yet, ends the stream in `attach`. */
   end(reason: StreamEnd): void;

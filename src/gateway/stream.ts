@@ -222,8 +222,8 @@ export class PodStream {
   }
 
   /**
-   * Closes the connection to the pod. If the last message to the client is complete and its connection is not closing, sends the reason
-   * and a close frame to the client. Otherwise, destroys the client's connection.
+   * Closes the connection to the pod. If the last message to the client is complete and its connection is not closing, sends a close frame
+   * to the client; to a client of exec or attach, first the reason. Otherwise, destroys the client's connection.
    */
   #sendEnd(isComplete = this.#fromPod.isAtBoundary): void {
     const { client, upstream, kind, options, clock } = this.#deps;

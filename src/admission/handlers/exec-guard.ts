@@ -62,7 +62,7 @@ const connectDetails = ({ pod, container, interactive }: PodConnect): NonNullabl
   ...(container === undefined ? {} : { container }),
 });
 
-/** The grant that allows `user` to connect to the pod; undefined if none does. */
+/** The grant with `user` as a subject, even if the user may connect only through the gateway; undefined if there is none. */
 function grantFor(pod: ConnectTarget | undefined, user: UserInfo): PodGrant | undefined {
   return pod?.grants.find((grant) => isGrantOf(grant, user));
 }

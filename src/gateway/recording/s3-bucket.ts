@@ -45,9 +45,9 @@ const MAX_REASON = 200;
 const quiet = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
 
 /**
- * Calls the bucket. It takes credentials from the first source that has some, like other AWS programs: the environment, a token of the
- * ServiceAccount (`AWS_WEB_IDENTITY_TOKEN_FILE`), files, and the metadata service of the node. It follows no redirect. Errors name the
- * call, and the status and the code of the answer. They omit the text of the answer, which may repeat headers of the request.
+ * Calls the bucket. It takes credentials from the first source of the AWS SDK that has some: the environment, files, a token of the
+ * ServiceAccount (`AWS_WEB_IDENTITY_TOKEN_FILE`), and the metadata service of the container or the node. It follows no redirect. Errors name
+ * the call, and the status and the code of the answer. They omit the text of the answer, which may repeat headers of the request.
  */
 export class S3Bucket {
   readonly #client: S3Client;
