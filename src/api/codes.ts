@@ -47,8 +47,9 @@ export const serverCodes = {
   },
   InternalError: {
     audience: 'operator',
-    meaning: 'The webhook failed unexpectedly.',
-    remedy: 'Read the log of the server: the line `webhook failed to decide` has the cause.',
+    meaning: 'The webhook or the gateway failed unexpectedly.',
+    remedy:
+      'If a webhook failed, the line `webhook failed to decide` in the log of the server has the cause. If the gateway failed, the message has it.',
   },
 } as const satisfies CodeTable;
 

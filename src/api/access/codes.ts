@@ -11,7 +11,7 @@ export const requestCodes = {
   MissingIdentity: {
     audience: 'requester',
     meaning:
-      'The caller is anonymous, or the mutating webhook did not write the requester, the author, or `kubeconfigSetBy`.',
+      'The caller is anonymous, or the mutating webhook did not write the requester, the author, the voter, or `kubeconfigSetBy`.',
     remedy: 'Log in. An operator checks that the mutating webhook is registered.',
   },
   // In the codes, a stamp is the signature in `spec.requester`, or in a vote or an extension. Codes keep their names.
@@ -47,7 +47,7 @@ export const requestCodes = {
   TemplateNotReady: {
     audience: 'requester',
     meaning: 'A condition of the template other than `AccessPlanValid` is False.',
-    remedy: 'Ask the person whom the message names to correct the template.',
+    remedy: 'Ask the person whom the message names to correct the cause. If the message names no one, try again later.',
   },
   InvalidDuration: {
     audience: 'requester',
@@ -119,7 +119,8 @@ export const requestCodes = {
     audience: 'requester',
     meaning:
       'An extension was asked for before the access was granted, or after it ended, or access ended before the server decided it. Or a request was claimed or revoked after its end.',
-    remedy: 'Wait for the grant. If the access has ended, create a new request.',
+    remedy:
+      'To extend access, wait for the grant. If the access has ended, nothing is left to revoke or extend; for new access, create a new request.',
   },
   ExtensionPending: {
     audience: 'requester',
@@ -129,8 +130,8 @@ export const requestCodes = {
   NotClaimable: {
     audience: 'requester',
     meaning:
-      'The template has no `claimWithin`, or the access does not wait for its claim: it is not approved yet, or has begun or ended.',
-    remedy: 'Set `spec.claimed` while `status.approval.state` is `Claimable`.',
+      'The template has no `claimWithin`, or `status.approval.state` is not `Claimable`: the request waits for something else, has begun its access, or has ended.',
+    remedy: 'Set `spec.claimed` while the state is `Claimable`. Without `claimWithin`, omit `spec.claimed`.',
   },
   TooEarly: {
     audience: 'requester',
@@ -145,7 +146,7 @@ export const requestCodes = {
   },
   ReasonMissing: {
     audience: 'requester',
-    meaning: 'The template asks for a reason, and `spec.reason` is missing or too short.',
+    meaning: '`spec.reason` is missing or too short. The template requires a reason, or the request is an emergency.',
     remedy: 'Write in `spec.reason` what the message asks for.',
   },
   ReasonMismatch: {
@@ -163,7 +164,7 @@ export const requestCodes = {
     meaning:
       'The template allows no emergency access, the requester is in none of its `emergency.groups`, or the request also has `startAt`.',
     remedy:
-      'Omit the field that the message names, or name another template. Without `spec.emergency`, the request needs one of `allowedGroups`, and waits for the approvals of the template, if it has any.',
+      'Omit the field that the message names, ask for membership in one of the groups that it names, or name another template. Without `spec.emergency`, the request needs one of `allowedGroups`, and waits for the approvals of the template, if it has any.',
   },
   ReviewOverdue: {
     audience: 'requester',
@@ -188,8 +189,9 @@ export const requestCodes = {
   },
   ForeignHold: {
     audience: 'requester',
-    meaning: 'A new request has a finalizer other than that of the server, or an owner reference.',
-    remedy: 'Omit `metadata.finalizers` and `metadata.ownerReferences`.',
+    meaning:
+      'A new request has a finalizer other than that of the server, or an owner reference. Or a vote, an AccessSession, or an object of a grant has a finalizer, owner, label, or annotation that it may not have.',
+    remedy: 'Omit the metadata that the message names.',
   },
   NamespaceClosed: {
     audience: 'author',
@@ -230,7 +232,7 @@ export const podCodes = {
   },
   AccessEnded: {
     audience: 'requester',
-    meaning: 'The request of the access pod has ended.',
+    meaning: 'No open request grants access to the access pod.',
     remedy: 'Create a new request.',
   },
   UseGateway: {

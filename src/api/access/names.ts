@@ -4,8 +4,8 @@ const accessGroup = 'crds.wizardofoz.co';
 const accessVersion = 'v1alpha1';
 
 /**
- * Finalizer of requests. The server removes the finalizer once it has closed the access, and the signature in `spec.requester` is too old
- * for a copy of the request.
+ * Finalizer of requests. The server removes it once it has closed the access, and the signature in `spec.requester` is too old to be reused for
+ * another request.
  */
 export const revokeFinalizer = 'access.drawbridge.dev/revoke';
 /** Label of every child, which is an object that the server creates for a request: the uid of its request. */

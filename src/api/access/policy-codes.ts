@@ -4,7 +4,8 @@ import type { CodeTable } from '../code-table.ts';
 export const policyCodes = {
   FinalizerKept: {
     audience: 'operator',
-    meaning: 'Only the server removes its finalizer, once it has revoked the access.',
+    meaning:
+      'The server removes its finalizer once it has revoked the access. Other clients need permission to update the subresource `finalizers` of the request.',
     remedy: 'Wait. If the request stays, check the log of the leader.',
   },
   StatusReserved: {
@@ -29,13 +30,14 @@ export const policyCodes = {
   },
   OwnerKept: {
     audience: 'anyone',
-    meaning: 'The owner and finalizers of an object of a grant cannot change.',
+    meaning: 'The owner of an object of a grant cannot change.',
     remedy: 'Find out which client tries, and why.',
   },
   GrantKept: {
     audience: 'anyone',
-    meaning: 'The rules of the Role of a grant, and the subjects of its RoleBinding, cannot change.',
-    remedy: 'Find out which client tries, and why.',
+    meaning:
+      'The rules of the Role of a grant, and the subjects of its RoleBinding, cannot change. The server itself may only remove all subjects of a RoleBinding.',
+    remedy: 'Find out which client tries, and why. To revoke the access, delete the request.',
   },
   ImageKept: {
     audience: 'anyone',
@@ -49,7 +51,8 @@ export const policyCodes = {
   },
   MarkMissing: {
     audience: 'operator',
-    meaning: 'A ServiceAccount of drawbridge created an object without the label and annotations of a grant.',
+    meaning:
+      'The ServiceAccount of the server created an object without the label, the annotations, or the owner of an object of a grant.',
     remedy:
       'The server never does this. Find out which client has its token, and delete the Pods of the server to revoke the token.',
   },
@@ -65,13 +68,13 @@ export const policyCodes = {
   },
   ServerStaysOut: {
     audience: 'operator',
-    meaning: 'A ServiceAccount of drawbridge tried to connect to a pod.',
+    meaning: 'The ServiceAccount of the server called a subresource of a pod, for example to enter or change the pod.',
     remedy: 'As for `MarkMissing`.',
   },
   GatewayStaysOut: {
     audience: 'operator',
     meaning:
-      'The ServiceAccount of the gateway tried to connect to a pod in another way than exec, attach, or port-forward.',
+      'The ServiceAccount of the gateway tried to connect in another way than by exec, attach, or port-forward to a pod.',
     remedy: 'As for `MarkMissing`, with the Pods of the gateway.',
   },
   WebhookKept: {
@@ -91,7 +94,8 @@ export const policyCodes = {
   },
   ReplicaLeaseOnly: {
     audience: 'operator',
-    meaning: 'The ServiceAccount of the gateway wrote a Lease that does not belong to one of its replicas.',
+    meaning:
+      'The ServiceAccount of the gateway wrote a Lease other than those of its replicas and of its certificate, or an invalid address of a replica.',
     remedy: 'As for `MarkMissing`, with the Pods of the gateway.',
   },
 } as const satisfies CodeTable;

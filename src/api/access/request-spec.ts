@@ -87,7 +87,9 @@ export const requestSpec = {
       maxLength: 64,
     }),
   ),
-  reason: reason('Why access is needed, for example a ticket. The template may require it.'),
+  reason: reason(
+    'Why access is needed, for example a ticket. An emergency requires it, and the template may require it.',
+  ),
   startAt: Type.Optional(
     time('The earliest time at which access begins, if the template allows it. If unset, as soon as possible.'),
   ),

@@ -99,7 +99,7 @@ export const templateCodes = {
   },
   InvalidPodSpec: {
     audience: 'author',
-    meaning: '`podSpec` has no containers.',
+    meaning: '`podSpec.containers` is not a list of at least one container.',
     remedy: 'Write a PodSpec as in a Pod.',
   },
   InvalidPodTemplate: {

@@ -38,13 +38,14 @@ export const gatewayCodes = {
   },
   WebSocketRequired: {
     audience: 'requester',
-    meaning: 'The client asked for SPDY, which the gateway does not pass.',
+    meaning: 'The client called exec, attach, or port-forward without a WebSocket, for example with SPDY.',
     remedy: 'Use kubectl 1.31 or newer.',
   },
   UnknownProtocol: {
     audience: 'requester',
-    meaning: 'The WebSocket has no subprotocol that the gateway reads.',
-    remedy: 'Use kubectl 1.31 or newer.',
+    meaning:
+      'The WebSocket has no subprotocol that the gateway passes, or the API server chose one that the gateway did not offer.',
+    remedy: 'Use kubectl 1.31 or newer. If the message names the API server, tell an administrator.',
   },
   SessionNotStored: {
     audience: 'operator',
@@ -81,8 +82,9 @@ export const gatewayCodes = {
   },
   NoRecording: {
     audience: 'operator',
-    meaning: 'The session was not recorded, or its recording was deleted.',
-    remedy: 'Read the lines of the session in the audit journal of the gateway.',
+    meaning: 'The gateway has no recording of a session with this name in the namespace.',
+    remedy:
+      'Check the name and the namespace. The audit journal of the gateway shows whether the session was recorded, and whether its recording was deleted.',
   },
   TooManyViewers: {
     audience: 'operator',

@@ -42,7 +42,7 @@ export interface Finding {
 /** The verification result of one chain. */
 export interface ChainReport {
   readonly chain: string;
-  /** Name of the replica, from its head. */
+  /** Name of the replica, from its newest head; absent if the chain has no head. */
   readonly replica?: string;
   /** First and last number of the lines in the given files; both 0 if there are none. */
   readonly first: number;
