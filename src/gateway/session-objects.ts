@@ -9,6 +9,7 @@ import { interval } from '../engine/sources/interval.ts';
 import { type Clock, formatTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { unlessAborted } from '../kit/promises.ts';
+import { RecentMap } from '../kit/recent-map.ts';
 import { type Client, findObject } from '../kube/client.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
@@ -55,6 +56,8 @@ const CREATE_MS = 5_000;
 const CHECK_MS = 30_000;
 /** How long the deletion of objects may delay the end of the process, milliseconds. The other replicas delete the objects that remain. */
 const CLOSE_MS = 5_000;
+/** Maximum number of refused sessions that this replica remembers. */
+const MAX_REFUSED = 1024;
 
 /**
  * The AccessSessions: one object for each open stream. An object shows its stream to administrators. If a user deletes the object, the
@@ -65,6 +68,8 @@ export class SessionObjects {
   readonly #deps: SessionObjectsDeps;
   /** By key of the AccessSession: the sessions of this replica whose object may still exist. */
   readonly #held = new Map<string, HeldObject>();
+  /** By key: sessions that this replica refused because it could not create their object. Such an object may appear later. */
+  readonly #refused = new RecentMap<string, true>(MAX_REFUSED);
   readonly #hints = hintSource('session');
 
   constructor(deps: SessionObjectsDeps) {
@@ -113,6 +118,7 @@ export class SessionObjects {
       if (held.isOver || held.mayBeDeleted) this.#hints.hint(key);
     } catch (error) {
       this.#held.delete(key);
+      this.#refused.set(key, true);
       // The API server may have created the object nevertheless. Then the controller deletes it.
       this.#hints.hint(key);
       log.warn('a session could not be stored', { session: session.id, error: describe(error) });
@@ -234,11 +240,12 @@ export class SessionObjects {
     const stored = this.#deps.store.get(key);
     const uid = held?.uid ?? stored?.uid;
     if (uid === undefined) return;
-    if (held) await this.#storeLoss(key, held, signal);
     // If another process held the session, it stopped before it could complete the recording.
-    else if (stored?.isRecorded && !stored.isRecordingLost)
+    const isCut = !held && !this.#refused.has(key) && stored?.isRecorded === true;
+    if (held) await this.#storeLoss(key, held, signal);
+    else if (isCut && !stored.isRecordingLost)
       await this.#markLost(key, 'the replica stopped before the recording was complete', signal);
-    const isLost = held ? held.isLossStored : stored?.isRecorded;
+    const isLost = held ? held.isLossStored : isCut;
     const request = held?.request ?? stored?.request;
     if (isLost && request && !this.#isLossShown(key, request) && !(await this.#isDeleted(key, uid, signal))) return;
     await this.#delete(key, uid, signal);

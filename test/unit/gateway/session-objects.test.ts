@@ -398,6 +398,18 @@ describe('the objects of sessions', () => {
       assert.deepEqual(names(), []);
     });
 
+    it('are not kept if the session was refused, because nothing was to be recorded', async () => {
+      const { client } = cluster;
+      const create = client.create;
+      client.create = async (...args) => {
+        await create(...args);
+        throw new Error('the answer was lost');
+      };
+      await assert.rejects(replica.open(), { code: 'SessionNotStored' });
+      await clock.advance(second);
+      assert.deepEqual(names(), []);
+    });
+
     it('say so if a replica crashed while it recorded, because the recording lacks its end', async () => {
       await replica.open();
       await replica.crash();
