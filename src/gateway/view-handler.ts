@@ -81,7 +81,10 @@ export class ViewHandler {
         log.warn('a session of another replica cannot be shown', { replica, error: describe(error) });
       return unreachable(call.name, replica);
     }
-    const refusal = refusalOf(answer.statusCode, call.name, replica) ?? (await this.#recordView(call, record));
+    const refused = refusalOf(answer.statusCode, call.name, replica);
+    if (refused?.code === 'ReplicaUnreachable')
+      log.warn('a session of another replica cannot be shown', { replica, status: answer.statusCode });
+    const refusal = refused ?? (await this.#recordView(call, record));
     if (!refusal) return this.#send(answer, response);
     abort.abort();
     return refusal;

@@ -13,7 +13,8 @@ import { silentLog } from '../../../src/kube/log.ts';
 import type { Log } from '../../../src/observe/log.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
-const log = silentLog as unknown as Log;
+const warnings: unknown[] = [];
+const log = { ...silentLog, warn: (_: string, fields: unknown) => warnings.push(fields) } as unknown as Log;
 const name = { namespace: 'payments', session: '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10' };
 const record = {
   event: 'session',
@@ -36,6 +37,7 @@ describe('a view of a session or a recording', () => {
   let remote: () => Promise<IncomingMessage>;
 
   beforeEach(async () => {
+    warnings.length = 0;
     [lines, journalFails, stored, kind, holder] = [[], false, () => undefined, 'session', undefined];
     views = new LiveViews(new SimulatedClock());
     const append = async (line: AuditRecord): Promise<void> => {
@@ -164,6 +166,14 @@ describe('a view of a session or a recording', () => {
         assert.deepEqual(written(), [['denied', 'Session', code]]);
       });
     }
+
+    it('is logged if the replica answers with neither a view nor a known refusal', async () => {
+      remote = async () => answer(401);
+      await answered();
+      remote = async () => answer(404);
+      await answered();
+      assert.deepEqual(warnings, [{ replica: 'b', status: 401 }]);
+    });
 
     it('is refused if the replica cannot be reached, or has no address', async () => {
       remote = () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.2:9445'));
