@@ -30,6 +30,16 @@ export const gatewayCodes = {
     meaning: 'The grant was given to another user.',
     remedy: 'Create a request of your own.',
   },
+  NotGranted: {
+    audience: 'requester',
+    meaning: 'The grant does not allow the call, or the gateway does not pass such calls.',
+    remedy: 'Call what the message lists, or create a request through a template that allows the call.',
+  },
+  UnknownParameter: {
+    audience: 'requester',
+    meaning: 'The query of the call has a parameter that the gateway does not pass.',
+    remedy: 'Remove the parameter that the message names.',
+  },
   TooManySessions: {
     audience: 'requester',
     meaning:
@@ -74,6 +84,42 @@ export const gatewayCodes = {
     audience: 'operator',
     meaning: 'The gateway could not reach the API server.',
     remedy: 'Try again. The log of the gateway has the reason.',
+  },
+  RefusedByApiServer: {
+    audience: 'requester',
+    meaning: 'The API server refused the stream, for example because the pod has no such container.',
+    remedy: 'Correct what the message of the API server names.',
+  },
+  NotApiServer: {
+    audience: 'anyone',
+    meaning: 'The caller does not present the front-proxy certificate of the API server.',
+    remedy: 'Call the API server, for example with `kubectl`. It forwards the call to the gateway.',
+  },
+  NoUser: {
+    audience: 'operator',
+    meaning:
+      'The API server named no user or several, or the user has a name of more than 1,024 characters or more than 1,000 groups.',
+    remedy: 'Check the groups of the user, and the `--requestheader` flags of the API server.',
+  },
+  UnknownPath: {
+    audience: 'anyone',
+    meaning: 'The gateway does not serve the path.',
+    remedy: 'Use `kubectl drawbridge exec`, `drawbridge sessions`, or a path that the message lists.',
+  },
+  OnlyGet: {
+    audience: 'anyone',
+    meaning: 'The method of a call for a session or a recording is not GET.',
+    remedy: 'Use GET. To end a session, delete its AccessSession.',
+  },
+  NoStream: {
+    audience: 'anyone',
+    meaning: 'The call asks for an upgrade, and nothing at its path is a stream.',
+    remedy: 'Call the path without the header `Upgrade`.',
+  },
+  NotPeer: {
+    audience: 'anyone',
+    meaning: 'The caller of a path for replicas does not present the serving certificate of the gateway.',
+    remedy: 'Use `drawbridge sessions tail`.',
   },
   SessionNotOpen: {
     audience: 'operator',
