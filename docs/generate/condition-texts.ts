@@ -34,6 +34,8 @@ export const requestConditionTexts: Readonly<Record<RequestCondition, string>> =
     'Only for requests that wait for other people, for their time, or for a claim. `Unknown` while the request waits; the message says for what and until when. Another code, such as `TemplateNotReady` or `NoRunningPod`: the request is approved, and waits for its template or workload. False once the request is denied or withdrawn: `NotApproved` and `NotClaimed` are [codes](codes.md), and `Denied` is a vote.',
   AccessShortened:
     'Only for access that is shorter than asked, and it does not count for `ready`. `LessThanAsked`: the template or a vote allows less. `TemplateChanged`: an edit of the template ends the access earlier; False with `AsGranted` once another edit restores the end, or an extension reaches what was asked.',
+  PodLimited:
+    'Only for access pods, and it does not count for `ready`. `LimitedByTemplate`: `maxCpu`, `maxMemory`, or `maxStorage` of the template set or lowered limits or requests; the message names each with its values.',
   RecordingLost:
     'Only for grants with `session.record`, and it does not count for `ready`. True once the gateway could not record a session, or all of it; the message names the first one. It stays.',
   AccessMessage:

@@ -1,5 +1,5 @@
 import { maxReasonLength } from '../api/access/access-config.ts';
-import { recordingLostCondition, shortenedCondition } from '../api/access/names.ts';
+import { limitedCondition, recordingLostCondition, shortenedCondition } from '../api/access/names.ts';
 import type { RequestStatus } from '../api/access/status.ts';
 import type { KubeObject } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
@@ -92,6 +92,7 @@ export function detailsOf(
       conditionsOf(request).find(({ type, status: value }) => type === shortenedCondition && value !== 'False')
         ?.message ?? '',
     ],
+    ['Limited', conditionsOf(request).find(({ type }) => type === limitedCondition)?.message ?? ''],
     ['Recording', conditionsOf(request).find(({ type }) => type === recordingLostCondition)?.message ?? ''],
     ['Extensions', extensionLines(request, votes)],
     ['Pod', pod],

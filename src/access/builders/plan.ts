@@ -33,8 +33,8 @@ export interface Plan {
    * signature). Each child has the hash as the annotation `access.drawbridge.dev/plan-hash`.
    */
   readonly hash: string;
-  /** What the template's caps set or lowered, one clause each, for the condition; absent if they changed nothing. */
-  readonly notes?: readonly string[];
+  /** The limits and requests that the template's caps set or lowered, one clause each, for the condition `PodLimited`. Absent if there are none. */
+  readonly limits?: readonly string[];
 }
 
 /** The plan, or the violation that denies the request. */
@@ -140,7 +140,7 @@ export function planChildren(input: {
   readonly rules?: readonly GrantedRule[];
   readonly session?: GrantSession | undefined;
   readonly pod?: KubeObject;
-  readonly notes?: readonly string[];
+  readonly limits?: readonly string[];
 }): Plan {
   const { request, requestResource, target, pod, session, rules = confinedTo(target.name, baseRules) } = input;
   const roleRules = session ? gatewayRoleRules(target.name, childNameOf(request)) : rules;
@@ -165,6 +165,6 @@ export function planChildren(input: {
     role: withHash(role),
     roleBinding: withHash(roleBinding),
     hash,
-    ...(input.notes?.length ? { notes: input.notes } : {}),
+    ...(input.limits?.length ? { limits: input.limits } : {}),
   };
 }

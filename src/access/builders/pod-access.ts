@@ -177,7 +177,7 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
       rules: input.rules ?? confinedTo(target.name, rulesOf(templateSpec.accessConfig)),
       session: input.session,
       pod,
-      notes: mutated.lowered,
+      limits: mutated.lowered,
     }),
   };
 }

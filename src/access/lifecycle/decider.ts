@@ -190,7 +190,7 @@ export class Decider {
     const podEnds = podMs < storedMs ? `; the pod ends after ${textOf(podMs)} by its activeDeadlineSeconds` : '';
     const details = {
       duration: `${duration.message}${approvedFor}${podEnds}`,
-      notes: planned.plan.notes ?? [],
+      limits: planned.plan.limits ?? [],
       reasonLink: link,
       approved,
     };

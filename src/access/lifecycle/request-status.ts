@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Grant } from '../../api/access/grant.ts';
-import { type RequestCondition, recordingLostCondition } from '../../api/access/names.ts';
+import { limitedCondition, type RequestCondition, recordingLostCondition } from '../../api/access/names.ts';
 import type {
   ExtensionStatus,
   RequestApproval,
@@ -39,8 +39,8 @@ export interface RequestStatusPatch extends Readonly<Pick<StoredStatus, 'grant' 
 interface GrantDetails {
   /** Why this duration was granted: the message of AccessDurationsValid. */
   readonly duration: string;
-  /** What the caps of the template set or lowered, one clause each. */
-  readonly notes: readonly string[];
+  /** The limits and requests that the caps of the template set or lowered in the access pod, one clause each. */
+  readonly limits: readonly string[];
   /** The URL for the reason of the request; undefined if the template has no link. */
   readonly reasonLink?: string | undefined;
   /** Present if the granted duration counts from the opening of access (`countsFromOpening`). */
@@ -85,17 +85,22 @@ export function grantedStatus(
       ...(approved ? [approved.condition] : []),
       success(
         'TargetTemplateExists',
-        [
-          `${grant.template.kind} ${grant.template.name}, generation ${grant.template.generation}`,
-          ...details.notes,
-        ].join('; '),
+        `${grant.template.kind} ${grant.template.name}, generation ${grant.template.generation}`,
       ),
+      ...(details.limits.length > 0 ? [limitedPod(details.limits)] : []),
       success('AccessDurationsValid', details.duration),
       ...(shortened ? [shortened] : []),
       success('AccessStillValid', `until ${grant.expiresAt}`),
     ]),
   };
 }
+
+const limitedPod = (limits: readonly string[]): AccessConditionUpdate<RequestCondition> => ({
+  type: limitedCondition,
+  status: 'True',
+  reason: 'LimitedByTemplate',
+  message: limits.join('; '),
+});
 
 /** The status with these extensions. If the last one is granted, access ends at its `expiresAt`. */
 export function extensionStatus(

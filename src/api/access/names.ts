@@ -50,6 +50,12 @@ export const approvalCondition = 'AccessApproved';
 /** Condition type of requests whose access is shorter than requested. `status.ready` does not require it. */
 export const shortenedCondition = 'AccessShortened';
 
+/**
+ * Condition type of requests whose access pod `maxCpu`, `maxMemory`, or `maxStorage` of the template limits more than its spec does.
+ * `status.ready` does not require it.
+ */
+export const limitedCondition = 'PodLimited';
+
 /** Condition type of requests with a session whose recording is missing or incomplete. The server sets it to True, and never removes it. */
 export const recordingLostCondition = 'RecordingLost';
 
@@ -58,6 +64,7 @@ export type RequestCondition =
   | (typeof requestConditions)[keyof typeof requestConditions]
   | typeof approvalCondition
   | typeof shortenedCondition
+  | typeof limitedCondition
   | typeof recordingLostCondition;
 /** Every condition type of templates except `summaryConditions`. */
 export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions] | typeof gatewayCondition;

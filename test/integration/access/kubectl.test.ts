@@ -81,7 +81,7 @@ describe('kubectl prints for a request', () => {
     const { stdout } = await stage.alice.kubectl(['describe', '-n', stage.namespace, 'par', 'capped']);
     assert.match(
       stdout,
-      /Message: +PodAccessTemplate capped, generation 1; container app: limits\.cpu lowered from 8 to 500m\n/,
+      /Message: +container app: limits\.cpu lowered from 8 to 500m\n.*\n *Reason: +LimitedByTemplate\n.*\n *Type: +PodLimited\n/,
     );
   });
 

@@ -304,8 +304,8 @@ describe('pod access builder', () => {
   });
 
   it('reports the values that the caps lowered', () => {
-    assert.deepEqual(plan({ maxCpu: '1' }).notes, ['container app: limits.cpu set to 1']);
-    assert.equal(plan().notes, undefined);
+    assert.deepEqual(plan({ maxCpu: '1' }).limits, ['container app: limits.cpu set to 1']);
+    assert.equal(plan().limits, undefined);
   });
 
   it('returns the same plan for the same input, and another hash for any other', () => {

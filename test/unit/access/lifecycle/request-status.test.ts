@@ -20,7 +20,7 @@ import { grantOf } from '../../../support/access-objects.ts';
 import { condition, createdAtMs, podView, requestView } from '../../../support/request-views.ts';
 
 const grant = grantOf() as unknown as Grant;
-const summary = { duration: '30m as asked', notes: [] };
+const summary = { duration: '30m as asked', limits: [] };
 const children: Progress['children'] = [
   { kind: 'Pod', name: 'debug-1a2b3c4d-access', uid: 'p-1' },
   { kind: 'RoleBinding', name: 'debug-1a2b3c4d-access', uid: 'b-1' },
@@ -61,16 +61,17 @@ describe('the status of a request', () => {
     const status = grantedStatus(
       requestView(),
       grant,
-      { duration: '4h, the most allowed', notes: ['cpu lowered'] },
+      { duration: '4h, the most allowed', limits: ['cpu lowered'] },
       createdAtMs,
     );
     assert.equal(status.grant, grant);
     assert.equal(status.podName, 'debug-1a2b3c4d-access');
     assert.equal(status.ready, false);
     assert.deepEqual(
-      status.conditions.slice(0, 3).map(({ type, message }) => [type, message]),
+      status.conditions.slice(0, 4).map(({ type, message }) => [type, message]),
       [
-        ['TargetTemplateExists', 'PodAccessTemplate payments-shell, generation 3; cpu lowered'],
+        ['TargetTemplateExists', 'PodAccessTemplate payments-shell, generation 3'],
+        ['PodLimited', 'cpu lowered'],
         ['AccessDurationsValid', '4h, the most allowed'],
         ['AccessStillValid', 'until 2026-11-21T09:30:00Z'],
       ],
