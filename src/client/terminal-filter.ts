@@ -16,8 +16,8 @@ const MAX_PARAMETERS = 64;
  */
 const MAX_STRING = 4096;
 
-/** Final characters of CSI sequences that move, erase, insert, or color. */
-const allowedFinals = /[@A-HJKLMPSTXZ`abdefghlmrsu]/;
+/** Final characters of CSI sequences that move, scroll, erase, insert, color, or set tab stops. */
+const allowedFinals = /[@A-HJKLMPSTXZ`abdefgmrsu]/;
 /**
  * Private modes: reverse video, origin, wrapping, blinking and visible cursor, and the alternate screen. This excludes modes that report
  * keys or a mouse.
@@ -118,6 +118,8 @@ export class TerminalFilter {
       // 3J erases the lines above the screen.
       return final === 'J' && !/^[012]?$/.test(parameters) ? '' : `\u001b[${parameters}${final}`;
     }
+    // Insert mode. Other modes without `?` lock the keyboard or change what it sends.
+    if (parameters === '4' && (final === 'h' || final === 'l')) return `\u001b[4${final}`;
     if (parameters === '!' && final === 'p') return '\u001b[!p';
     if (/^\d? $/.test(parameters) && final === 'q') return `\u001b[${parameters}q`;
     if (/^\?[012]?$/.test(parameters) && (final === 'J' || final === 'K')) return `\u001b[${parameters}${final}`;
