@@ -40,7 +40,9 @@ export const auditVerify: Command = {
       (flag) => args.texts(flag).length > 0,
     );
     if (ignored !== undefined)
-      throw usageProblem(`audit verify takes no --${ignored}; omit it, or name a kubeconfig with --kubeconfig`);
+      throw usageProblem(
+        `audit verify takes no --${ignored}; omit it; --kubeconfig and -n select the cluster and the namespace of the heads`,
+      );
     const command = [
       'verify',
       ...flags,
@@ -126,21 +128,21 @@ interface GrantRow {
   readonly review: string;
 }
 
-/** Whether the report reads the line. */
+/** Whether the report reads the line. A line about an object of a grant, such as a RoleBinding without its request, ends no grant. */
 const isReported = (record: object): boolean =>
-  ['grant', 'revocation', 'review'].includes(textIn(record, 'event')) || endsByUser(record);
+  accesses.some(({ request }) => request.resource.kind === textIn(record, 'what.kind')) &&
+  (['grant', 'revocation', 'review'].includes(textIn(record, 'event')) || endsByUser(record));
 
-/** Whether the line records that a user revoked or deleted a request. */
+/** Whether the line of a request records that a user revoked or deleted it. */
 const endsByUser = (record: object): boolean =>
   textIn(record, 'event') === 'admission' &&
   textIn(record, 'verdict') === 'allowed' &&
   own(record, 'dryRun') !== true &&
-  accesses.some(({ request }) => request.resource.kind === textIn(record, 'what.kind')) &&
   (textIn(record, 'message') === 'revokes the access' || textIn(record, 'what.operation') === 'DELETE');
 
 /**
- * The grants in the order of time, each with its extensions and its end, which may be in the file of another replica. `unmatched`: the
- * number of extensions and ends whose grant is in none of the files.
+ * The grants in the order of time, each with its extensions, its end, and its review, which may be in the files of other replicas.
+ * `unmatched`: the number of extensions, ends, and reviews whose grant is in none of the files.
  */
 function grantsIn(lines: readonly JournalLine[]): { readonly grants: GrantRow[]; readonly unmatched: number } {
   const grants = new Map<string, GrantRow>();
@@ -151,7 +153,7 @@ function grantsIn(lines: readonly JournalLine[]): { readonly grants: GrantRow[];
     const verdict = textIn(record, 'verdict');
     if (textIn(record, 'event') === 'admission') endedByUser.push(record);
     else if (!isGrant || verdict === 'extended') later.push(record);
-    // Other verdicts are denials, which change nothing. A second line of the same grant was written by a retry.
+    // The other verdict is a denial, which changes nothing. If a grant has a second line, a retry wrote it.
     else if (verdict === 'granted' && !grants.has(grantKeyOf(record))) grants.set(grantKeyOf(record), grantOf(record));
   }
   let unmatched = 0;

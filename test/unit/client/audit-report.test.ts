@@ -4,13 +4,14 @@ import type { Io } from '../../../src/client/command.ts';
 import { commands } from '../../../src/client/commands.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
+const kind = 'PodAccessRequest';
 const line = (event: string, fields: object): string =>
   JSON.stringify({ chain: '12d37073ddee9437a24b4ee0', seq: 1, time: '2026-11-21T09:00:00.000000Z', event, ...fields });
 const granted = (user: string, uid: string, fields: object = {}): string =>
   line('grant', {
     verdict: 'granted',
     who: { user },
-    what: { namespace: 'payments', name: 'debug', uid },
+    what: { kind, namespace: 'payments', name: 'debug', uid },
     template: 'shell',
     pod: 'debug-access',
     expiresAt: '2026-11-21T10:00:00Z',
@@ -38,7 +39,8 @@ const report = async (journal: readonly string[], ...flags: string[]): Promise<{
 };
 
 describe('drawbridge audit report', () => {
-  const ended = (uid: string) => line('revocation', { what: { uid }, code: 'Revoked', time: '2026-11-21T09:30:00.5Z' });
+  const ended = (uid: string) =>
+    line('revocation', { what: { kind, uid }, code: 'Revoked', time: '2026-11-21T09:30:00.5Z' });
 
   it('has a row for each grant, with its end, its approvers, and its extension', async () => {
     const votes = [{ voter: 'carol', onBehalfOf: 'dora' }];
@@ -47,7 +49,7 @@ describe('drawbridge audit report', () => {
         granted('alice', 'u1', { votes, reason: 'INC-42' }),
         line('grant', {
           verdict: 'extended',
-          what: { uid: 'u1' },
+          what: { kind, uid: 'u1' },
           expiresAt: '2026-11-21T11:00:00Z',
           votes: [{ voter: 'erin' }],
         }),
@@ -87,7 +89,7 @@ describe('drawbridge audit report', () => {
   ];
   for (const [code, lines, fields, endedBy] of endings) {
     it(`says who ended access: ${code} by ${endedBy || 'no user'} with ${lines.length} lines`, async () => {
-      const end = line('revocation', { what: { uid: 'u1' }, code, time: '2026-11-21T09:30:00.5Z', ...fields });
+      const end = line('revocation', { what: { kind, uid: 'u1' }, code, time: '2026-11-21T09:30:00.5Z', ...fields });
       const { stdout, stderr } = await report([...lines, end, granted('alice', 'u1')], '-o', 'json');
       assert.deepEqual(
         JSON.parse(stdout).items.map((row: { end: string; endedBy: string }) => [row.end, row.endedBy]),
@@ -99,7 +101,7 @@ describe('drawbridge audit report', () => {
 
   it('has the review of an emergency', async () => {
     const reviewed = (uid: string, decision: string) =>
-      line('review', { verdict: 'reviewed', what: { uid }, votes: [{ voter: 'carol', decision }] });
+      line('review', { verdict: 'reviewed', what: { kind, uid }, votes: [{ voter: 'carol', decision }] });
     const emergencies = ['u1', 'u2', 'u3'].map((uid) => granted('alice', uid, { code: 'Emergency' }));
     const lines = [reviewed('u1', 'Deny'), reviewed('u2', 'Approve'), ...emergencies, granted('bob', 'u4')];
     const { stdout } = await report(lines, '-o', 'json');
@@ -132,7 +134,7 @@ describe('drawbridge audit report', () => {
   });
 
   it('has only the grants of the namespace that -n names', async () => {
-    const what = { namespace: 'fleet', name: 'debug', uid: 'u2' };
+    const what = { kind, namespace: 'fleet', name: 'debug', uid: 'u2' };
     const rows = [granted('alice', 'u1'), granted('bob', 'u2', { what })];
     const { stdout } = await report(rows, '-n', 'fleet', '-o', 'json');
     assert.deepEqual(
@@ -165,7 +167,7 @@ describe('drawbridge audit report', () => {
   it('is the same in every order of the files', async () => {
     const extended = line('grant', {
       verdict: 'extended',
-      what: { uid: 'u1' },
+      what: { kind, uid: 'u1' },
       expiresAt: '2026-11-21T11:00:00Z',
       // The clock of the other replica is behind.
       time: '2026-11-21T08:59:59Z',
@@ -179,8 +181,18 @@ describe('drawbridge audit report', () => {
       assert.deepEqual(await report1(lines), rows);
   });
 
+  it('counts no line about an object of a grant, or about an entry of the inventory', async () => {
+    const revoked = (of: string) => line('revocation', { what: { kind: of, uid: of } });
+    const lines = ['RoleBinding', 'Pod', 'ClusterInventory'].map(revoked);
+    assert.equal((await report([granted('alice', 'u1'), ...lines])).stderr, '');
+  });
+
   it('says which lines are about grants that no file has', async () => {
-    const extended = line('grant', { verdict: 'extended', what: { uid: 'u1' }, expiresAt: '2026-11-21T11:00:00Z' });
+    const extended = line('grant', {
+      verdict: 'extended',
+      what: { kind, uid: 'u1' },
+      expiresAt: '2026-11-21T11:00:00Z',
+    });
     const { stdout, stderr } = await report([extended, ended('u1')], '-o', 'name');
     assert.equal(stdout, '');
     assert.match(
@@ -191,7 +203,7 @@ describe('drawbridge audit report', () => {
 
   it('has a row for each grant of versions that wrote no uid', async () => {
     const old = (seq: number, user: string): string =>
-      granted(user, '', { seq, what: { namespace: 'payments', name: user } });
+      granted(user, '', { seq, what: { kind, namespace: 'payments', name: user } });
     const rows = await report1([old(1, 'alice'), old(2, 'bob')]);
     assert.equal(rows.length, 2);
   });
