@@ -101,5 +101,8 @@ async function noExecText(connection: ClusterConnection, request: KubeObject): P
   // The rules of a grant through the gateway do not name pods/exec, even if the gateway permits it.
   if (grant.session?.via === 'Gateway') return '';
   const permitsExec = !grant.rules || grant.rules.some(({ resources }) => resources.includes('pods/exec'));
-  return permitsExec ? '' : `${name} permits no exec; use it with: ${useText(request)}`;
+  if (permitsExec) return '';
+  const command = useText(request);
+  const target = requestWithFlags(connection, typeOf(request), name);
+  return `${name} permits no exec; ${command === '' ? `to see what it permits: ${connection.program} get ${target} -o yaml` : `use it with: ${command}`}`;
 }

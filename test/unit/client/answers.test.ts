@@ -540,6 +540,16 @@ describe('the client says what happened:', () => {
     });
   }
 
+  it('after a failed exec: how to see the permissions, if it knows no command for them', async () => {
+    const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }];
+    const status = { ready: true, grant: { ...grant, subjects: [own], rules }, podName: 'a-access' };
+    await open({ podaccessrequests: [request('a', status)] });
+    cluster.exitCode = 7;
+    const { stderr } = await cluster.run(['exec', 'a']);
+    assert.equal(stderr, 'note: a permits no exec; to see what it permits: drawbridge get pod/a -n payments -o yaml\n');
+    cluster.exitCode = 0;
+  });
+
   const permitted: readonly (readonly [what: string, rules: object[] | undefined, command: string, note: string])[] = [
     [
       'exec',
