@@ -243,7 +243,7 @@ async function readHeadsFile(file: string): Promise<unknown> {
 const unreadable = (what: string, cause: unknown, remedy: string): CodedError =>
   new CodedError('FileUnreadable', `cannot read ${what}: ${describe(cause)}; ${remedy}`);
 
-/** The report as text: the findings, the chains, the incomplete lines, the keys that signed heads, and, last, the verdict. */
+/** The report as text. The last line is the verdict. */
 function reportText(report: VerifyReport): string {
   const { findings, more, chains, stumps, keys, recordings, verdict } = report;
   return [

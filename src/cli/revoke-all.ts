@@ -52,8 +52,8 @@ interface Remaining {
  * Deletes every request in every namespace, open ones first, until no request and no object of a grant has existed for 3 s. Does not wait
  * for objects of grants that are being deleted, except RoleBindings with subjects. A server must be running, because it revokes the access
  * and then removes its finalizer from the request. If a call fails, reports the error and tries again.
- * Rejects with `StillOpen` after `timeoutMs`; the message names up to 5 objects that remain, or the last error.
- * If `signal` aborts, rejects with its reason.
+ * Rejects with `StillOpen` after `timeoutMs`; the message says what is unfinished, with up to 5 objects that remain, or the last error. If
+ * `signal` aborts, rejects with its reason.
  */
 export async function revokeAll({ client, clock, timeoutMs, printLine, signal }: RevokeAllOptions): Promise<void> {
   const deadlineMs = clock.monotonic() + timeoutMs;
@@ -130,7 +130,7 @@ async function deleteOne(client: Client, resource: Resource, object: KubeObject,
   try {
     await client.delete(resource, key, { signal, ...(uid === undefined ? {} : { uid }) });
   } catch (error) {
-    // Another object has the same name now; the next pass finds it.
+    // A conflict means that another object has the same name now; the next pass finds it.
     if (!isConflict(error)) throw error;
   }
 }

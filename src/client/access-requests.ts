@@ -33,8 +33,8 @@ export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectNam
 });
 
 /**
- * Finds the request that the user named as `NAME`, `pod/NAME`, or `exec/NAME`. Rejects with a Problem for any other text, if no such request
- * exists, or if the user named no type and a request of each type has this name. Rejects with ApiError if a call fails.
+ * Finds the request that the user named in a form that `readName` accepts. Rejects with a Problem for any other text, if no such request
+ * exists, or if the user named no type and a request of each type has this name. Rejects with the error of a call that fails.
  */
 export const findRequest = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
   findExisting(connection, text, requestResource, 'request', ({ namespace, program, quotedFlags }, name) => {
@@ -56,7 +56,7 @@ export const findTemplate = (connection: ClusterConnection, text: string): Promi
 
 /**
  * The request that the user named or, if it does not exist, for each type that the text permits an object with only its kind and its name,
- * because the emergency access of a deleted request may still need a review. Errors are those of `findRequest`, except for that one.
+ * because the emergency access of a deleted request may still need a review. Rejects as `findRequest` does, but not if no request exists.
  */
 export async function findRequestOrNames(connection: ClusterConnection, text: string): Promise<readonly TypedObject[]> {
   const found = await find(connection, text, requestResource, 'request');

@@ -6,7 +6,7 @@ import { specOf, stateOf } from './request-state.ts';
 
 /**
  * When the requester of a scheduled request can begin access: `from 2026-11-21T09:30:00Z until 2026-11-21T10:30:00Z`. Undefined if access
- * begins without a claim, and for a request in any other state.
+ * begins without a claim, if `template` is undefined, and for a request in any other state.
  */
 export function claimTimes(request: KubeObject, template: KubeObject | undefined): string | undefined {
   const { startAt, claimed } = specOf(request);

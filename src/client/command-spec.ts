@@ -51,7 +51,7 @@ export interface CommandSpec {
   readonly examples?: readonly string[];
 }
 
-/** Exit codes. `audit verify` has its own, and `exec` returns that of the command in the pod. */
+/** Exit codes. `audit verify` has its own. `exec` and `request --exec` return that of the command in the pod. */
 export const exits = {
   done: 0,
   failed: 1,

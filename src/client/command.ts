@@ -61,7 +61,7 @@ export interface Io {
 }
 
 /**
- * The `Io` that `runClient` wraps to clean all text: its `print` and `printError` write text unchanged and add no newline. It needs no `draw`,
- * because `runClient` draws with this `printError`.
+ * The `Io` that `runClient` wraps to clean the printed text: its `print` and `printError` write text unchanged and add no newline. It needs
+ * no `draw`, because `runClient` draws with this `printError`.
  */
 export type RawIo = Omit<Io, 'draw'>;

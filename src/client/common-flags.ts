@@ -13,7 +13,7 @@ export const commonFlags: readonly FlagSpec[] = [
     help: 'The namespace. Default: the namespace of the context.',
     complete: 'namespaces',
   },
-  { name: 'all-namespaces', short: 'A', help: 'All namespaces, for commands that list.' },
+  { name: 'all-namespaces', short: 'A', help: 'All namespaces, for commands that list, and for revoke --user.' },
   {
     name: 'output',
     short: 'o',

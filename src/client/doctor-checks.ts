@@ -301,7 +301,7 @@ const orphans: Check = {
     if (left.length === 0) return [ok(`${items.length} RoleBindings of grants, each with its request`)];
     return left.map(({ metadata }) =>
       fault(
-        `RoleBinding ${metadata.namespace}/${metadata.name} has no request and still grants access; the server deletes such RoleBindings: check that it runs`,
+        `RoleBinding ${metadata.namespace}/${metadata.name} has no request and may still grant access; the server deletes such RoleBindings: check that it runs`,
       ),
     );
   },

@@ -42,7 +42,10 @@ function expectedMs(request: KubeObject, template: KubeObject): number | undefin
   return 'code' in chosen ? undefined : Math.min(chosen.grantedMs, setDeadlineMs(templateSpec));
 }
 
-/** How long access of a request lasts, in a cell of a table: `30m`, `2h of 9h`, or, if the user may not read the template, `default`. */
+/**
+ * How long access of a request lasts, in a cell of a table: `30m`, `2h of 9h`, or, if neither the request nor `template` names a duration,
+ * `default`.
+ */
 export function shortDurationText(request: KubeObject, template: KubeObject | undefined): string {
   const { allowed, asked, isShortened } = durationOf(request, template);
   return isShortened && asked !== undefined ? `${allowed} of ${asked}` : (allowed ?? asked ?? 'default');

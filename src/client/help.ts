@@ -46,7 +46,7 @@ export function programHelp(commands: readonly CommandSpec[], program: string, i
     ...commonHelp(),
     '',
     ...indented(
-      'Exit codes: 0 done, 1 failed, 2 wrong command line or kubeconfig, 3 denied, 4 timed out waiting, 5 access ended, 130 interrupted.',
+      'Exit codes, except those of audit verify and of commands in a pod: 0 done, 1 failed, 2 wrong command line or kubeconfig, 3 denied, 4 timed out waiting, 5 access ended, 130 interrupted.',
       0,
     ),
     `Help of one command: ${program} help COMMAND`,

@@ -34,8 +34,8 @@ export interface Presentation<T> {
 }
 
 /**
- * Where items are printed. With `columns`, the lines of a table fit that width, unless the form is wide: the printer cuts the last column,
- * or wraps it at words if it is `long`, and then cuts the widest other columns.
+ * Where items are printed. Unless the form is wide, the lines of a table fit the width `columns`, if that is possible: the printer cuts the
+ * last column, or wraps it at words if it is `long`, and then cuts the widest other columns.
  */
 type Output = Pick<Io, 'print'> & Partial<Pick<Io, 'columns'>>;
 

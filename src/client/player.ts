@@ -9,7 +9,7 @@ export interface PlayOptions {
   readonly io: Pick<Io, 'print' | 'show' | 'printError' | 'terminal' | 'columns'>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Whether to print the lines of the recording unchanged, instead of the output of the session. */
+  /** Whether to print the lines of the recording instead of the output of the session; on a terminal, without control characters. */
   readonly asLines: boolean;
   /** Playback speed; 2 is twice as fast as the session. Undefined: no pauses. */
   readonly speed: number | undefined;

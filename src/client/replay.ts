@@ -137,7 +137,10 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
 const undecidable = (what: string): Difference[] => [{ change: 'not decidable', what }];
 const violationText = ({ code, message }: Violation): string => `${code}: ${message}`;
 
-/** The first violation of the recorded request. `assumeEligible`: assume that the facts that the line lacks make the requester eligible. */
+/**
+ * The first violation of the recorded request; undefined if there is none. `assumeEligible`: assume that the facts that the line lacks make
+ * the requester eligible.
+ */
 function decide(
   { atMs, record }: JournalLine,
   { kind, namespace, name, spec: templateSpec }: ReviewedTemplate,

@@ -191,8 +191,8 @@ export const codeOf = (reason: string): string =>
   (Object.hasOwn(codeOfReason, reason) ? codeOfReason[reason] : undefined) ?? reason;
 
 /**
- * What to do about a denial with this reason; empty if its code is unknown, or if `message`, for a requester, has a remedy after a
- * semicolon.
+ * What to do about a denial with this reason. Empty if its code is unknown. Also empty if the remedy of the code is for the requester, and
+ * `message` already has one after a semicolon.
  */
 export function remedyOf(reason: string, message = ''): string {
   const code = codeOf(reason);

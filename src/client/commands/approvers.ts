@@ -28,7 +28,7 @@ export const approvers: Command = {
   name: 'approvers',
   summary: 'Show who can approve requests through a template',
   details:
-    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If none of them can vote for an entry, prints the command that binds its groups. If you may not read all bindings and roles, prints what you may not read, and whom to ask.',
+    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If none of them can vote for an entry, prints the command that binds its groups. If you may not read all bindings and roles, instead prints what you may not read, and whom to ask.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   examples: ['approvers payments-shell'],
   async run({ args, io, connect }: Context) {
@@ -42,7 +42,7 @@ export const approvers: Command = {
     const holders = await holdersOf(connection, template, unread);
     printer.add(holders);
     printer.end();
-    // Without approvals, the verb approve only lets its holders deny.
+    // Without approvals, no entry can lack a holder.
     if (needed === '') return exits.done;
     for (const failure of unread.failures) io.printError(`not checked: ${failure}\n`);
     if (unread.forbidden.size > 0) io.printError(`${forbiddenText(unread.forbidden, template.object, holders)}\n`);

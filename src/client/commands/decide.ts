@@ -123,7 +123,7 @@ const isMissingRequest = (error: unknown): boolean => problemOf(error).message.i
 interface NewVote {
   readonly about: string;
   readonly decision: 'Approve' | 'Deny';
-  /** The version that an approval names. */
+  /** The template whose version an approval names; undefined: the vote names none. */
   readonly template?: KubeObject | undefined;
 }
 
@@ -156,7 +156,7 @@ async function voteProblem(
   if (error instanceof ApiError && error.code === 409) {
     return new Problem(
       exits.failed,
-      `you have ${decision === 'Approve' ? 'approved' : 'denied'} this already (${about} of ${object.metadata.name}), and you cannot vote again, even if your groups have changed; to see the votes: ${io.program} get ${target}`,
+      `you have ${decision === 'Approve' ? 'approved' : 'denied'} this already (${about} of ${object.metadata.name}), and you cannot ${decision.toLowerCase()} it again, even if your groups have changed; to see the votes: ${io.program} get ${target}`,
     );
   }
   // A denial by the webhook says what to do.
@@ -258,8 +258,10 @@ export const revoke: Command = {
     const found = await requestsOf(connection, user);
     if (found.length === 0) {
       const where = await searchedText(connection, typeNames.map(requestResource));
+      const scope = connection.scope.namespace === undefined ? ['-A'] : ['-n', connection.namespace];
+      const flags = [...scope, ...connection.quotedFlags].join(' ');
       io.printError(
-        `no open or waiting request of ${user} ${where}; to see access that is still ending: ${io.program} who\n`,
+        `no open or waiting request of ${user} ${where}; to see access that is still ending: ${io.program} who ${flags}\n`,
       );
     }
     return forEach(context, form, found, (one) =>

@@ -32,7 +32,7 @@ export const explain: Command = {
   name: 'explain',
   summary: 'Show whether you could get access through a template, and what is missing',
   details:
-    'Asks the server to check a request without creating it (dry run), and lists every rule that fails or could not be checked. Then it says which approvals the request would wait for, which fields of the template the API server ignores, and the rules of the template for claims, start times, extensions, emergencies, and sessions. It does not look for running pods. Exits with 3 if the server would deny the request.',
+    'Asks the server to check a request without creating it (dry run), and lists every rule that fails or could not be checked. Then it says which approvals the request would wait for, which fields of the template the API server ignores, and the rules of the template for claims, start times, extensions, emergencies, and sessions. Without --pod, it looks for no running pod. Exits with 3 if the server would deny the request.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   flags: [...requestFlags, podFlag],
   examples: ['explain payments-shell --for 8h'],
@@ -57,7 +57,7 @@ async function runExplain(context: Context): Promise<number> {
       throw error;
     },
   );
-  const lines = connection.warnings.map(parseWarning).filter((line) => line !== undefined);
+  const lines = connection.warnings.map(parseWarning);
   const printer = new Printer(io, form, ruleTable);
   printer.add([...lines, ...notesOn(context, connection, { type, object: template })]);
   printer.end();
@@ -70,7 +70,7 @@ async function runExplain(context: Context): Promise<number> {
   return exits.denied;
 }
 
-/** Notes on what the rules do not cover: fields that the API server ignores, approvals after the rules pass, and the running pod. */
+/** Notes on what the rules do not cover, such as fields that the API server ignores, and approvals after the rules pass. */
 function notesOn({ args, io }: Context, connection: ClusterConnection, { type, object }: TypedObject): RuleLine[] {
   const note = (verdict: string, rule: string, requirement: string): RuleLine => ({
     verdict,
@@ -90,7 +90,7 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
   const approvals = args.has('emergency') ? '' : approversText(object);
   if (approvals !== '') {
     const who = [`${io.program} approvers`, `${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags];
-    const text = `after the rules pass, the request waits for approvals (${approvals}); to see who can approve, if you may read RoleBindings: ${who.join(' ')}`;
+    const text = `after the rules pass, the request waits for approvals (${approvals}); to see who can approve, if you may read bindings and roles: ${who.join(' ')}`;
     notes.push(note('note', 'approvals', text));
   }
   notes.push(...optionsOf(object).map(([field, text]) => note('note', field, text)));
@@ -99,11 +99,11 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
 }
 
 /**
- * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, `not checked rule: whether requirement; to check: remedy`, or `17 rules passed`. A violation that
- * the leader found in the template, `CODE: what it found; what its author can do`, becomes a failed rule with the code as its name. Any
- * other warning becomes a note.
+ * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, `not checked rule: whether requirement; to check: remedy`, or
+ * `17 rules passed`. A violation that the leader found in the template, `CODE: what it found; what its author can do`, becomes a failed
+ * rule with the code as its name. Any other warning becomes a note.
  */
-export function parseWarning(warning: string): RuleLine | undefined {
+export function parseWarning(warning: string): RuleLine {
   const [, verdict, rule = '', requirement = '', remedy = ''] =
     /^(FAIL|not checked) ([\w-]+): (.*?)(?:; to (?:pass|check): (.*))?$/.exec(warning) ?? [];
   if (verdict !== undefined) return { verdict: verdict.toLowerCase(), rule, requirement, remedy };

@@ -17,7 +17,10 @@ import { conditionsOf } from '../request-state.ts';
 
 const ready = (object: KubeObject): string =>
   conditionsOf(object).find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
-/** What an entry waits for, or a note: `status.waitingFor`, which the server cuts to the width of a column, or the whole message. */
+/**
+ * What an entry waits for. With `isWhole`, the message of its condition Ready; otherwise `status.waitingFor`, which is that message cut to
+ * the width of a column.
+ */
 const waitsFor = (entry: KubeObject, isWhole: boolean): string => {
   const whole = conditionsOf(entry).find(({ type }) => type === 'Ready')?.message ?? '';
   return isWhole ? whole : textIn(entry, 'status.waitingFor') || whole;
@@ -120,7 +123,7 @@ interface ComponentLine {
   readonly lastRun: string;
   /** Since when a run is in progress, when the next run starts, or why none starts. */
   readonly next: string;
-  /** `spec.attempt` of the ReconcileRun. */
+  /** `spec.attempt` of the ReconcileRun; 0 if there is none. */
   readonly attempt: number;
   /** Whether the entry is suspended. */
   readonly suspended: boolean;

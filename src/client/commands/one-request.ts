@@ -99,7 +99,8 @@ export const exec: Command = {
 };
 
 /**
- * Waits until access is open, and resolves to the request. Rejects with a Problem if it cannot open, or after `timeoutMs` (milliseconds).
+ * Finds the request that the user named, waits until its access is open, and resolves to the request. Rejects with a Problem if access
+ * cannot open, or after `timeoutMs` (milliseconds; undefined: no limit); also rejects as `findRequest` and `waitFor` do.
  */
 export async function waitUntilReady(
   context: Context,

@@ -18,7 +18,7 @@ export const pending: Command = {
   name: 'pending',
   summary: 'List the requests that wait for your decision',
   details:
-    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the pod and the start time, if the request has them, and the code of a template that is not ready. For an extension, FOR is how much longer, and until when access would last at the latest if you approve it. For a review, FOR is what was granted, and until when access lasts or lasted. DECIDE BY is when the server denies the request if it still waits, when access ends without the extension, or when the review is due. If a request was deleted before the review of its emergency, it is not listed: review it by its name, with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the decision. For access, it also names the pod and the start time, if the request has them, and the code of a template that is not ready; for a review, RecordingLost if a recording was lost. For an extension, FOR is how much longer, and until when access would last at the latest if you approve it. For a review, FOR is what was granted, and until when access lasts or lasted. DECIDE BY is when the server denies the request if it still waits, when access ends without the extension, or when the review is due. If a request was deleted before the review of its emergency, it is not listed: review it by its name, with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
@@ -67,8 +67,8 @@ const aboutText = (request: KubeObject, template: KubeObject | undefined): strin
   return about === 'Review' && isLost ? `${about} (${recordingLostCondition})` : about;
 };
 /**
- * How long access lasts by the decision. For an extension and a review also until when, unless the client could not read the template of
- * the extension.
+ * How long access lasts by the decision. For an extension and a review, also until when. For an extension without `template`, only how much
+ * longer.
  */
 function requestedDuration(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
   const extension = awaitedExtension(request);

@@ -71,7 +71,7 @@ const requestCommand = (type: TypeName, summary: string, own: readonly FlagSpec[
   name: `request ${type}`,
   summary,
   details:
-    'Creates a request and waits until access is open, or the request is denied or ends. Standard error shows what the request waits for, and which approvals it needs. Standard output is the command that uses the access or, with -o json or -o yaml, the request. If the command of the template does not fit the pod, standard error says why, standard output is another command that the access permits, if there is one, and the exit code is 0. Ctrl-C ends the wait and keeps the request; the client then prints the commands to wait again and to withdraw it.',
+    'Creates a request and waits until access is open, or the request is denied or ends. Standard error shows what the request waits for, and which approvals it needs. Standard output is the command that uses the access; with -o json or -o yaml, the request; with -o name, its name. If the command of the template does not fit the pod, standard error says why, standard output is another command that the access permits, if there is one, and the exit code is 0. Ctrl-C ends the wait and keeps the request; the client then prints the commands to wait again and to withdraw it.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   rest: 'COMMAND',
   flags: [...requestFlags, ...own, ...waitFlags],
@@ -232,8 +232,8 @@ async function createProblem(
 }
 
 /**
- * Prints the end of access to standard error. Prints to standard output the command that uses the access or, with `-o json` or `-o yaml`,
- * the object. If the server could not write that command, or knows that it may fail, also prints the reason.
+ * Prints the end of access to standard error. Prints to standard output the command that uses the access or, in another form than a table,
+ * what `printObject` prints. If the server could not write that command, or knows that it may fail, also prints the reason.
  */
 export function printAccess(
   { io, clock }: Context,

@@ -215,7 +215,7 @@ function throwProblem(error: unknown): never {
   throw sessionProblem(error);
 }
 
-/** A Problem that says what to do for an error of the API server or the gateway; any other error unchanged. */
+/** A Problem for a denial, an answer of the gateway, or a cluster without the gateway; any other error unchanged. */
 function sessionProblem(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
   const message = plainMessage(error.message);

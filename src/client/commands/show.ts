@@ -139,7 +139,7 @@ function longestText(template: KubeObject, emergency: boolean): string {
 function podText(spec: object): string[] {
   const podSpec = own(spec, 'podSpec');
   const config = own(spec, 'controllerTargetMutationConfig');
-  // A field that is false, its default, changes nothing.
+  // Omit fields that are false, their default. The text about probes says what false removes.
   const changes = Object.fromEntries(Object.entries(config ?? {}).filter(([, value]) => value !== false));
   const caps = ['maxCpu', 'maxMemory', 'maxStorage']
     .filter((field) => own(spec, field) !== undefined)

@@ -13,7 +13,7 @@ export const who: Command = {
   name: 'who',
   summary: 'Show who has access now; with --journal, who entered',
   details:
-    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. REQUEST is the argument of show and revoke. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. HOW is allowed if the server decided on the entry, and observed if it only recorded it. --all adds requests that wait, and those that are kept after their end. A journal is a file of the server, or - for standard input; audit verify says whether it is unchanged.',
+    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. REQUEST is the argument of show and revoke. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. HOW ends with allowed or denied if the server decided on the entry, and with observed if it only recorded it. --all adds requests that wait, and those that are kept after their end. A journal is a file of the server, or - for standard input; audit verify says whether it is unchanged.',
   flags: [
     { name: 'all', help: 'Also requests that wait, were denied, or have ended.' },
     {
@@ -49,7 +49,14 @@ export const who: Command = {
     if (count === 0) io.printError(`${nothing} ${await searchedText(connection, resources)}\n`);
     if (files.length === 0) return exits.done;
     const entries = await entriesIn(context, files, connection.scope.namespace);
-    if (entries.length === 0) io.printError('the journals have no entry into a pod\n');
+    if (entries.length === 0) {
+      const { namespace } = connection.scope;
+      const [where, when] = [
+        namespace === undefined ? '' : ` in namespace ${namespace}`,
+        args.text('since') === undefined ? '' : ' in the time of --since',
+      ];
+      io.printError(`the journals have no entry into a pod${where}${when}\n`);
+    }
     if (isTable) {
       if (count > 0 && entries.length > 0) io.print('\n');
       new Printer(io, form, entryTable).add(entries);

@@ -60,7 +60,7 @@ describe('a person who asks drawbridge', () => {
     await stage.kubectl('create', 'rolebinding', 'leads', '--role=lead', '--group=leads', '--user=carol');
     const explained = await client.ok(stage.alice, 'explain', 'payments-exec');
     const [, command = ''] =
-      /^note +approvals +after .* approvals \(peer: 1 of group leads\); to see who can approve, if you may read RoleBindings: drawbridge (.*)$/m.exec(
+      /^note +approvals +after .* approvals \(peer: 1 of group leads\); to see who can approve, if you may read bindings and roles: drawbridge (.*)$/m.exec(
         explained,
       ) ?? [];
     assert.match(explained, /^not checked +running-pod +access opens only in a running pod of the workload; /m);

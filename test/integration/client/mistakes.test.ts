@@ -133,7 +133,7 @@ describe('after a mistake, the client prints what to type instead', () => {
     assert.equal(again.code, 1);
     assert.match(
       again.stderr,
-      /^drawbridge: you have approved this already \(Access of own\), and you cannot vote again/,
+      /^drawbridge: you have approved this already \(Access of own\), and you cannot approve it again/,
     );
   });
 

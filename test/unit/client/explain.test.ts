@@ -67,7 +67,7 @@ describe('drawbridge explain', () => {
         [
           'note',
           'approvals',
-          'after the rules pass, the request waits for approvals (peer: 1 of group devs; security: 2 of groups secops or sre); to see who can approve, if you may read RoleBindings: drawbridge approvers pod/shell -n payments',
+          'after the rules pass, the request waits for approvals (peer: 1 of group devs; security: 2 of groups secops or sre); to see who can approve, if you may read bindings and roles: drawbridge approvers pod/shell -n payments',
         ],
         [''],
       ],
