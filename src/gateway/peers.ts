@@ -84,10 +84,10 @@ export class Peers {
 
   /**
    * Calls the replica at `address` (`IP:port`) for the session. Resolves to the HTTP answer, which is a view if its status is 200. Rejects
-   * if the replica cannot be reached, has a certificate that `isPeer` rejects, or does not answer within 5 s. Aborting `signal` ends the
-   * call.
+   * if the address is invalid, or if the replica cannot be reached, has a certificate that `isPeer` rejects, or does not answer within 5 s.
+   * Aborting `signal` ends the call.
    */
-  open(address: string, { namespace, session }: RecordingName, signal: AbortSignal): Promise<IncomingMessage> {
+  async open(address: string, { namespace, session }: RecordingName, signal: AbortSignal): Promise<IncomingMessage> {
     const { identity, clock } = this.#deps;
     const { cert, key } = identity.pair;
     // TLS does not verify the certificate. Instead, `isPeer` below compares it with this replica's pairs before the call is sent.

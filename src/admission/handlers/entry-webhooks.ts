@@ -15,15 +15,16 @@ interface FieldWrite {
   readonly path: readonly [string, ...string[]];
   /** If undefined, the webhook removes the field. */
   readonly value: unknown;
-  /** Whether the caller set the reference or an abandonment in this call, so that the value names the caller, who must be authenticated. */
+  /** Whether the value names the caller, who must then be authenticated. */
   readonly byCaller: boolean;
 }
 
 /**
  * Mutating webhook of entries: writes which user set the reference to the kubeconfig Secret, and which user abandoned a component.
- * Overwrites any value that the caller sent. If the reference or the abandonment does not change, its user stays; if it is removed, the
- * webhook removes its user. Denies with `InvalidObject` (422), with `TooManyAbandonments` (422), or, if a user is to be written and the
- * call has none, with `MissingIdentity` (403).
+ * Overwrites any value that the caller sent. If the reference or the abandonment does not change, its user stays; but if a reference has
+ * no user, the caller becomes its user. If the reference or the abandonment is removed, the webhook removes its user. Denies with
+ * `InvalidObject` (422), with `TooManyAbandonments` (422), or, if the caller is to be written and has no name, with `MissingIdentity`
+ * (403).
  */
 export const attestEntry: Handler = {
   decide(review) {
@@ -67,8 +68,8 @@ function kubeconfigSetterWrite({ operation, object, oldObject, user }: Review): 
   if (ref === undefined) return claimed === undefined ? [] : [{ path, value: undefined, byCaller: false }];
   const attested = own(before, 'kubeconfigSetBy') ?? undefined;
   const isSameRef = operation === 'UPDATE' && isDeepStrictEqual(ref, own(before, 'kubeconfigSecretRef'));
-  // A caller cannot change kubeconfigSetBy alone, and a manifest without it does not change it.
   if (!isSameRef || attested === undefined) return [{ path, value: settingUser(user), byCaller: true }];
+  // A caller cannot change kubeconfigSetBy alone, and a manifest without it does not change it.
   return isDeepStrictEqual(claimed, attested) ? [] : [{ path, value: attested, byCaller: false }];
 }
 

@@ -57,7 +57,7 @@ export class RecordingRetention {
     }
   }
 
-  /** Writes the audit line first, so that the journal names each recording that the server deleted. */
+  /** Writes the audit line first, so that the journal names each recording that the gateway deleted. */
   async #delete(name: RecordingName): Promise<void> {
     const { recordings, journal } = this.#deps;
     await journal.append({
