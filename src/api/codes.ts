@@ -38,7 +38,7 @@ export const serverCodes = {
     audience: 'operator',
     meaning:
       'The server or the gateway cannot write its audit journal, so it opens no access and no session, and shows no session or recording. Open access still ends on time.',
-    remedy: 'Free disk space, or restart with another `--audit-log`.',
+    remedy: 'Free disk space, check the log collector, or restart with another `--audit-log`.',
   },
   DeadlineExceeded: {
     audience: 'operator',

@@ -16,7 +16,8 @@ interface AuditSubject {
 interface AuditObject {
   /**
    * From a webhook: `CREATE`, `UPDATE`, `DELETE`, or `CONNECT`. From a controller: `GRANT`, `REVOKE`, `REVIEW` (of an emergency), or
-   * `ABANDON`. From the gateway: `CONNECT` for a session, `DELETE` for a recording, and `GET` for a view of a session or a recording.
+   * `ABANDON`. From the gateway: `CONNECT` for a session and its recording, `GET` for a view of either, and `DELETE` for the deletion of a
+   * recording.
    */
   readonly operation: string;
   readonly apiVersion: string;
@@ -67,7 +68,7 @@ export interface AuditRecord {
   readonly template?: string;
   readonly templateUid?: string;
   readonly templateGeneration?: number;
-  /** The requested duration, as written. */
+  /** The requested duration, as written; in the line of a granted extension, its `by`. */
   readonly duration?: string;
   /** The requested pod. */
   readonly target?: string;

@@ -141,13 +141,13 @@ export const templateCodes = {
   PodIsSelected: {
     audience: 'author',
     meaning: 'A Service, PodDisruptionBudget, or NetworkPolicy for other pods selects the access pod.',
-    remedy: 'Change `podLabels`, or list the object in `allowedSelectors`.',
+    remedy: 'Change `podLabels` or `patchSpecOperations`, or list the object in `allowedSelectors`.',
   },
   ConfinementLost: {
     audience: 'author',
     meaning: 'NetworkPolicies isolate the egress of the workload, but would not isolate that of the access pod.',
     remedy:
-      'If the message says that the access pod lacks labels, add them to `podLabels`, and list the Services and budgets that select them in `allowedSelectors`. If it says that labels do not match, change or remove them.',
+      'If the access pod does not get labels that the message names, add them to `podLabels`, and the entries that it names to `allowedSelectors`. If labels do not match, change or remove them in `podLabels` or `patchSpecOperations`.',
   },
   InvalidRules: {
     audience: 'author',

@@ -74,7 +74,7 @@ export const accessConfig = Type.Object(
     }),
     historyTTL: Type.Optional(
       boundedDuration(
-        'How long a request stays after its end, so that people can read how it ended. If unset, 24h if its name was generated, otherwise 0s. A denied request, and emergency access without its review, can stay longer.',
+        'How long a request stays after its end, so that people can read how it ended. If unset, 24h if its name was generated, otherwise 0s. A denied request, and emergency access without its review, can stay longer. If there are too many ended requests, the server deletes the oldest earlier.',
         '0s',
         '168h',
       ),
