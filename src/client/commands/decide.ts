@@ -82,7 +82,11 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
         `${found.object.metadata.name} waits for no approval: its state is ${state}; to see it: ${context.io.program} get ${requestWithFlags(connection, found.type, found.object.metadata.name)}`,
       );
     const approves = decision === 'Approve' && about !== 'Review';
-    const template = approves ? await votedTemplate(connection, found, args.text('template-version')) : undefined;
+    const template = approves
+      ? await votedTemplate(connection, found, args.text('template-version')).catch(async (error: unknown) => {
+          throw (await ownRequestProblem(context, connection, found)) ?? error;
+        })
+      : undefined;
     const object = await createVote(context, connection, found, { about, decision, template });
     if (template && args.text('template-version') === undefined && changedAfterMs(template, found.object) === 0)
       context.io.printError(
@@ -143,13 +147,15 @@ const isOpen = (state: State): boolean => state === 'Opening' || state === 'Read
 
 /** The Problem for a vote that the API server did not create; undefined if the message of `error` suffices. */
 async function voteProblem(
-  { io }: Context,
+  context: Context,
   connection: ClusterConnection,
-  { type, object }: TypedObject,
+  found: TypedObject,
   about: string,
   decision: 'Approve' | 'Deny',
   error: unknown,
 ): Promise<Problem | undefined> {
+  const { io } = context;
+  const { type, object } = found;
   const target = requestWithFlags(connection, type, object.metadata.name);
   // The webhook derives the name of a vote from its request, voter, `about`, `decision`, and, for an approval, the version of the template,
   // so a repeated vote has the same name.
@@ -165,9 +171,18 @@ async function voteProblem(
     return new Problem(exitCode, voteInFlags(message, `${io.program} deny ${target}`));
   }
   // RBAC denies a user who may not create votes before the API server calls the webhook.
-  if (!isForbidden(error)) return undefined;
+  return isForbidden(error) ? ownRequestProblem(context, connection, found) : undefined;
+}
+
+/** The Problem for a vote about the user's own request; undefined if it is a request of another user, or the client cannot read its user. */
+async function ownRequestProblem(
+  { io }: Context,
+  connection: ClusterConnection,
+  { type, object }: TypedObject,
+): Promise<Problem | undefined> {
   const user = await connection.whoAmI().catch(() => undefined);
   if (!user || user.username !== requesterOf(object)) return undefined;
+  const target = requestWithFlags(connection, type, object.metadata.name);
   const template = [specOf(object).templateName ?? '', '-n', connection.namespace, ...connection.quotedFlags].join(' ');
   const { state } = stateOf(object);
   // For an extension or a review, drop would end open access.

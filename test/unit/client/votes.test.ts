@@ -73,6 +73,22 @@ describe('a voter', () => {
     });
   }
 
+  for (const flags of [[], ['--template-version', '2.5f2c9a1b']]) {
+    it(`is told that the request is their own, and not that the template was changed: ${flags.join(' ')}`, async () => {
+      const own = { ...request('a'), spec: { templateName: 'shell', requester: { username: 'alice' } } };
+      await open({ podaccessrequests: [own], podaccesstemplates: [template(later)] });
+      const { code, stderr } = await cluster.run(['approve', 'a', ...flags]);
+      assert.deepEqual(
+        [code, stderr],
+        [
+          3,
+          'drawbridge: denied: a is your own request, which only others can decide; to see whose approvals the template requires: drawbridge approvers shell -n payments; to withdraw it: drawbridge drop pod/a -n payments\n',
+        ],
+      );
+      assert.deepEqual(cluster.writes, []);
+    });
+  }
+
   for (const [title, denial, expected] of [
     [
       'sees flags in place of fields in a denial',
