@@ -41,7 +41,7 @@ export const templateStatus = Type.Object(
     authorSignature: Type.Optional(
       Type.String({
         description:
-          'The server signs spec.author again with its current key, so that the template stays valid after a key rotation. Absent while spec.author.signature has that key.',
+          'After the server has verified spec.author, it signs it for the uid and generation of the template, with its current key. So the template stays valid after a key rotation and, if it is new, after the CRD gets new defaults. If spec.author.signature already is that signature, the server does not update this field, which can then be absent or of an earlier generation.',
         maxLength: 128,
       }),
     ),
