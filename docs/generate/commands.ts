@@ -16,7 +16,10 @@ export const commandsPage = (): string =>
         ['2', 'wrong command line or kubeconfig'],
         ['3', 'denied: by RBAC, a policy, a webhook, or a person'],
         ['4', 'timed out waiting; the request still waits'],
-        ['5', 'access has ended'],
+        [
+          '5',
+          'access has ended. If the server has deleted the request, usually one that was created with `--name`, the code is 1',
+        ],
         ['130', 'interrupted; the request still waits'],
       ],
     ),
