@@ -72,8 +72,8 @@ function callerViolation({ username, uid, groups, extra }: UserInfo): Denial | u
 }
 
 /**
- * The review with an invalid name and namespace emptied, and its caller cut to the limits, without `extra`. For observe-only webhooks,
- * which must not deny. The objects stay unchanged.
+ * The review with its caller cut to the limits, without `extra`. If its name or namespace is invalid, both are empty. For observe-only
+ * webhooks, which must not deny. The objects stay unchanged.
  */
 export function truncateToLimits(review: Review): Review {
   const { username, uid, groups } = review.user;
