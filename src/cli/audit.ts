@@ -54,7 +54,8 @@ other programs.
   --kubeconfig FILE   credentials for reading the heads; default: as drawbridge serve
   --namespace NAME    namespace of the heads in the cluster (default drawbridge-system)
 
-Exit codes: 0 unchanged up to the last heads, 1 changed, 2 cannot be checked, 3 no signed head covers a line of some chain.
+Exit codes: 0 unchanged up to the last heads, 1 changed, 2 cannot be checked, 3 a chain has lines, but
+no signed head covers any of them.
 `;
 
 const exitCodes = { intact: 0, changed: 1, unsigned: 3 } as const satisfies Record<VerifyReport['verdict'], number>;
@@ -262,7 +263,7 @@ function reportText(report: VerifyReport): string {
 
 const verdicts: Record<VerifyReport['verdict'], string> = {
   intact: 'INTACT: the journal is unchanged up to the last signed head of each chain',
-  unsigned: 'UNSIGNED: no contradiction found, but of some chains, no signed head covers a given line',
+  unsigned: 'UNSIGNED: no contradiction found, but some chains have only lines that no signed head covers',
   changed: 'CHANGED: the journal, a head, or a recording is not as the server wrote it, or a part is missing',
 };
 

@@ -17,7 +17,7 @@ export function optionsOf(template: KubeObject): (readonly [field: string, text:
   if (approvals?.claimWithin !== undefined)
     options.push([
       'claim',
-      `approved access begins only when the requester runs start, within ${approvals.claimWithin}`,
+      `approved access begins only when the requester runs start, within ${approvals.claimWithin} of the approval or of a later --at`,
     ]);
   if (start) options.push(['start', startText(start)]);
   if (extension) options.push(['extension', `access can be extended ${extensionsText(template)}`]);

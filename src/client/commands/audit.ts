@@ -12,7 +12,7 @@ export const auditVerify: Command = {
   name: 'audit verify',
   summary: 'Verify audit journals against their signed heads',
   details:
-    'Exits with 0 if the journals are unchanged up to the last heads, 1 if they are changed, 2 if they cannot be checked, and 3 if no signed head covers a line of some chain. It reads the heads from the cluster, unless --heads names a file.',
+    'Exits with 0 if the journals are unchanged up to the last heads, 1 if they are changed, 2 if they cannot be checked, and 3 if a chain has lines, but no signed head covers any of them. It reads the heads from the cluster, unless --heads names a file.',
   args: [{ name: 'FILE', repeated: true, complete: 'files' }],
   flags: [
     {

@@ -62,7 +62,7 @@ export const watch: Command = {
   name: 'watch',
   summary: 'Wait for a request, or watch all of yours',
   details:
-    'With a name, waits until access is open, and prints the command that uses it, as request does. Without one, prints each change of your requests until Ctrl-C.',
+    'With a name, waits until access is open, and prints the command that uses it, as request does. Without one, prints your requests, and then each change until Ctrl-C.',
   args: [{ ...requestArgument, optional: true }],
   flags: [timeout],
   examples: ['watch payments-shell-x7k2p --timeout 10m', 'watch -A'],

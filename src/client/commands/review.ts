@@ -34,7 +34,7 @@ export const review: Command = {
   name: 'review',
   summary: 'Show who would gain or lose access if a template were changed',
   details:
-    'Replays the requests in audit journals against a changed template, with the rules by which the server decides, and lists what would differ: one row for each person and difference. It calls no server. Give the files of all replicas, in any order. It cannot decide lines of older versions, or denials that can depend on facts that the journals do not have; their rows give the reason. It ignores limits on the number of grants, the groups of voters, and permissions that a person holds without a grant.',
+    'Replays the requests in audit journals against a changed template, with the rules by which the server decides, and lists what would differ: one row for each person and difference. It calls no server. Give the files of all replicas, in any order. It cannot decide some lines, such as those of older versions; their rows give the reason. It ignores limits on the number of grants, the groups of voters, and permissions without a grant that the journals do not mention.',
   args: [
     { name: 'TEMPLATE', complete: 'files' },
     { name: 'JOURNAL', repeated: true, complete: 'files' },
@@ -127,7 +127,7 @@ const reviewTable: Presentation<Row> = {
   name: ({ who }) => who,
 };
 
-/** The changed template. Rejects with a Problem if it violates the schema or `templatePolicy`. */
+/** Reads the changed template. Rejects with a Problem if the file has none, or if it violates the schema or `templatePolicy`. */
 async function readTemplate(file: string, args: Args): Promise<ReviewedTemplate> {
   const object = await parseFile(file);
   const kind = templateKinds.find((one) => one === own(object, 'kind'));

@@ -95,7 +95,10 @@ describe('drawbridge explain', () => {
     const { code, stdout } = await run(['17 rules passed'], 'PodAccessTemplate', accessConfig, { ready: true });
     assert.equal(code, 0);
     const notes: readonly (readonly [rule: string, text: string])[] = [
-      ['claim', 'approved access begins only when the requester runs start, within 1h'],
+      [
+        'claim',
+        'approved access begins only when the requester runs start, within 1h of the approval or of a later --at',
+      ],
       ['start', '--at can be up to 24h ahead; access begins only on Mon, Tue 08:00 to 18:00 Europe/Berlin'],
       ['extension', 'access can be extended 2 times, until access has lasted 6h, without approvals'],
       [
