@@ -73,7 +73,7 @@ export type TemplateCondition = (typeof templateConditions)[keyof typeof templat
 export const templateKinds = ['PodAccessTemplate', 'ExecAccessTemplate'] as const;
 export type TemplateKind = (typeof templateKinds)[number];
 
-/** A namespaced resource of the group, with the kind in its type. */
+/** A namespaced resource of the API group of requests and templates. Its type contains its kind. */
 export const accessResource = <const Name extends string>(plural: string, kind: Name) =>
   ({ group: accessGroup, version: accessVersion, plural, kind, namespaced: true }) satisfies Resource;
 

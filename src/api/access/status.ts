@@ -70,7 +70,7 @@ const approval = Type.Object(
     ),
     until: Type.Optional(
       time(
-        'Scheduled: when access begins or, with claimWithin, when its requester can claim it. Pending, Claimable, and Approved: when the server denies the request if it still waits. TimedOut: when it timed out. ReviewOwed, ReviewOverdue, and Reviewed: when the review was or is due.',
+        'Scheduled: when access begins or, if it still needs a claim, when its requester can claim it. Pending, Claimable, and Approved: when the server denies the request if it still waits. TimedOut: when it timed out. ReviewOwed, ReviewOverdue, and Reviewed: when the review was or is due.',
       ),
     ),
     all: Type.Optional(

@@ -14,7 +14,7 @@ type FindingCode =
   | 'HeadMismatch'
   /** A head is not signed by the key that it names, its key is not one of the given keys, or an entry of the ConfigMap is not a head. */
   | 'BadHead'
-  /** A recording differs from its chunks in the journal, or two lines about a chunk differ. */
+  /** A recording differs from its lines in the journal, the line of one of its chunks is absent, or two lines about a chunk differ. */
   | 'RecordingChanged'
   /** The journal has lines about chunks of a recording that is not in the folder, and no line about its deletion. */
   | 'RecordingMissing'
