@@ -48,7 +48,8 @@ other programs.
                         .join(' and ')} of the cluster
   --key KEY           public key that signs heads, in base64 or base64url; may be given more than once, for example with
                       the keys from before a rotation or an upgrade. Default: the key that each head names
-  --recordings DIR    also check the recordings of sessions in a folder: --recordings of the gateway, or a copy of its bucket
+  --recordings DIR    also check the recordings of sessions in a folder: the one of the gateway's flag --recordings, or
+                      a copy of its bucket
   --partial           accept that older lines, or all lines of some replicas, are absent
   -o, --output FORM   text or json (default text)
   --kubeconfig FILE   credentials for reading the heads; default: as drawbridge serve

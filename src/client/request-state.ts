@@ -82,7 +82,7 @@ export function commandDoubtIn(template: KubeObject): string {
   return command?.message.startsWith('spec.') ? command.message : '';
 }
 
-/** Conditions that can be False while access opens. Any other condition that is False is final. */
+/** Conditions that can be False although the request is neither denied nor ended. Any other condition that is False is final. */
 const temporary: readonly string[] = [
   requestConditions.accessResourcesReady,
   requestConditions.accessMessage,

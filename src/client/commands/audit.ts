@@ -26,7 +26,7 @@ export const auditVerify: Command = {
     {
       name: 'recordings',
       value: 'DIR',
-      help: 'Also check the recordings of sessions in this folder: that of --recordings of the gateway, or a copy of its bucket.',
+      help: "Also check the recordings of sessions in this folder: the one of the gateway's flag --recordings, or a copy of its bucket.",
       complete: 'files',
     },
     { name: 'partial', help: 'Accept that older lines, or all lines of some replicas, are absent.' },
