@@ -50,14 +50,14 @@ const votedTemplate = Type.Object(
     uid: Type.String({ description: 'The uid of the template.', minLength: 1, maxLength: 128 }),
     generation: Type.Integer({
       description:
-        'The generation of the template that the voter decided on. An approval counts for this generation only.',
+        'The generation of the template that the voter decided on. An approval of access or of an extension counts for this generation only.',
       minimum: 0,
       format: 'int64',
     }),
   },
   {
     description:
-      'The template of the request. The admission webhook sets it, but keeps the uid and the generation that an approval names. It denies the approval if these are not the current ones.',
+      'The template of the request. The admission webhook sets it, but keeps the uid and the generation that an approval of access or of an extension names. It denies the approval if these are not the current ones.',
   },
 );
 

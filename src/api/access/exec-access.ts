@@ -42,7 +42,7 @@ const fields = {
 export const execAccessRequestKind = defineKind({
   resource: execAccessRequests,
   description:
-    'An ExecAccessRequest asks for a shell in a running pod through an ExecAccessTemplate. Deleting or revoking it ends access at once.',
+    'An ExecAccessRequest asks for a shell in a running pod through an ExecAccessTemplate. Deleting or revoking it ends access at once, but open sessions only with session.via: Gateway.',
   spec: Type.Object(fields, {
     description:
       'The requested access. It is immutable, except that the requester can claim and extend it, and that revoked can become true.',

@@ -35,7 +35,8 @@ export const templateCodes = {
     audience: 'author',
     meaning:
       '`session.idleAfter` is not a Go duration from 1m to 24h. Or `idleAfter` or `record` is set, and `session.via` is not `Gateway`. Or `recordInput` is true without `record`.',
-    remedy: 'Write, for example, `15m`, and set `via: Gateway`. Or remove the field.',
+    remedy:
+      'Write a duration such as `15m`, or set `via: Gateway` or `record`, as the message says. Or remove the field.',
   },
   InvalidWindow: {
     audience: 'author',
@@ -78,7 +79,7 @@ export const templateCodes = {
   MissingTarget: {
     audience: 'author',
     meaning: 'The template has neither a workload nor a pod spec.',
-    remedy: 'Set `controllerTargetRef` or `podSpec`.',
+    remedy: 'Set `controllerTargetRef` or, in a PodAccessTemplate, `podSpec`.',
   },
   TargetNotFound: {
     audience: 'author',
@@ -104,7 +105,7 @@ export const templateCodes = {
   },
   InvalidPodTemplate: {
     audience: 'author',
-    meaning: 'The pod template of the workload, after the mutations of the template, is invalid.',
+    meaning: '`podSpec`, or the pod template of the workload after the mutations of the template, is invalid.',
     remedy: 'Correct the field that the message names.',
   },
   InvalidMutationConfig: {
@@ -124,8 +125,9 @@ export const templateCodes = {
   },
   ContainerNotFound: {
     audience: 'author',
-    meaning: 'The pod has no container named `defaultContainerName`.',
-    remedy: 'Name one of the containers that the message lists.',
+    meaning:
+      'The pod has no container with the name in `defaultContainerName` or, without it, in the annotation `kubectl.kubernetes.io/default-container` of the workload.',
+    remedy: 'Set `defaultContainerName` to one of the containers that the message lists.',
   },
   PlanTooLarge: {
     audience: 'author',
