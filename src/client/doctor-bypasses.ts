@@ -21,8 +21,8 @@ interface Bypass {
   /** What a holder can do, as a clause whose subject is the holder. */
   readonly effect: string;
   /**
-   * Where the permission is a bypass: in the namespace of the server, or only in all namespaces, because its resources have none. Default:
-   * in any namespace.
+   * Which bindings give the bypass. `serverNamespace`: RoleBindings in the namespace of the server, and ClusterRoleBindings.
+   * `allNamespaces`: only ClusterRoleBindings, because the resources have no namespace. Default: all bindings.
    */
   readonly onlyIn?: 'serverNamespace' | 'allNamespaces';
 }

@@ -170,7 +170,7 @@ async function voteProblem(
     const { exitCode, message } = problemOf(error);
     return new Problem(exitCode, voteInFlags(message, `${io.program} deny ${target}`));
   }
-  // RBAC denies a user who may not create votes before the API server calls the webhook.
+  // Without the permission to create votes, RBAC denies the vote, and the API server does not call the webhook.
   return isForbidden(error) ? ownRequestProblem(context, connection, found) : undefined;
 }
 
