@@ -1,8 +1,8 @@
 import type { Ended } from '../../api/access/ended.ts';
 
 /**
- * Why a request ended, if it was not denied. A vote that denies a request with a grant is an ending, too (`VoteDenied`). It is the reason of
- * AccessStillValid and, for a request with a grant, the code of the audit line and a label value of metrics.
+ * Why a request ended, if it was not denied. A vote that denies a request with a grant is an ending, too (`VoteDenied`). The ending is the reason
+ * of AccessStillValid and, for a request with a grant, the code of the audit line and a label value of metrics.
  */
 export type Ending =
   | 'Expired'
@@ -30,8 +30,8 @@ export const endingTexts: Readonly<Record<Ending, string>> = {
 };
 
 /**
- * `status.ended.how` for an ending: `Expired` if the granted or the shortened time has passed, or the request was not decided in time; otherwise
- * `Revoked`.
+ * `status.ended.how` for an ending: `Expired` if the granted or the shortened time has passed, or the request was not decided in time;
+ * otherwise `Revoked`.
  */
 export const outcomeOf = (ending: string): Exclude<Ended['how'], 'Denied'> =>
   ending === 'Expired' || ending === 'Shortened' ? 'Expired' : 'Revoked';

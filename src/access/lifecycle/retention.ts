@@ -33,8 +33,8 @@ export function retainedUntilMs(
 }
 
 /**
- * The latest time until which the request waits, epoch ms: by its template, or `status.approval.until` if that is later, or if the template
- * does not exist or requires no wait. Undefined if both are absent.
+ * The latest time until which the request waits, epoch ms: the later of `latestOpeningMs` and `status.approval.until`, or the one that is
+ * defined. Undefined if neither is.
  */
 function waitsUntilMs(request: RequestView, config: AccessConfig | undefined): number | undefined {
   const shownMs = parseTime(request.approval?.until ?? '');

@@ -51,7 +51,7 @@ export function accessCommandViolation(
   const foreign = namespaceViolation(read.namespace, namespace);
   if (foreign) return foreign;
   const ungranted = config.exec === false ? ungrantedCommand(config, read.verb, grantable) : undefined;
-  // An edit of the rules changes the remedy, but not what is wrong.
+  // The key (`Violation.key`) omits the remedy, because an edit of the rules changes it.
   return ungranted && refuse(`${ungranted.found}; ${ungranted.remedy}`, ungranted.found).violation;
 }
 
@@ -205,8 +205,8 @@ const isGrantable = (verb: Verb, grantable: readonly RbacRule[]): boolean =>
 
 /**
  * How to get a rule for a verb other than exec: for `preferred` if `grantable` allows it, else for the first verb that it allows. If it
- * allows none, asks an administrator to allow `preferred`, or `logs` if that is exec. For another verb than `preferred`, also an example of
- * its command.
+ * allows none, asks an administrator to allow `preferred` or, instead of exec, `logs`. For another verb than `preferred`, also an example
+ * of its command.
  */
 function addedRule(grantable: readonly RbacRule[], preferred: Verb): string {
   const candidates = [preferred, 'logs', 'port-forward', 'attach'] as const;

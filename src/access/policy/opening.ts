@@ -78,7 +78,8 @@ export function openingOf(input: OpeningInput, nowMs: number): Opening {
 
 /**
  * The latest time at which access of the request may open, epoch ms: after the longest possible wait for approvals, `spec.startAt`, the
- * claim, and a start window that the clocks do not skip. Undefined if `countsFromOpening` is false.
+ * claim, and a start window. If the clocks skip a window (`isInWindow`), access may open later than that. Undefined if
+ * `countsFromOpening` is false.
  */
 export function latestOpeningMs({
   createdAtMs,

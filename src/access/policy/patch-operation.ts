@@ -24,8 +24,8 @@ const FIELD = 'spec.controllerTargetMutationConfig.patchSpecOperations';
 
 /**
  * Parses the operation at `index` of a template's list by RFC 6902, and checks its members: `op`, the syntax of the pointers, and the
- * value. `applyJsonPatch` checks the rest, such as a move into itself. Ignores unknown members. `copy` copies the value. Code
- * `InvalidPatch`.
+ * value. `applyJsonPatch` checks the rest, such as a move into itself. Ignores unknown members. The parameter `copy`
+ * copies the value. Code `InvalidPatch`.
  */
 export function parsePatchOperation(
   raw: unknown,

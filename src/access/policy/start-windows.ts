@@ -25,7 +25,7 @@ interface LocalTime {
 /**
  * Whether the instant `atMs` (epoch ms) lies in one of the windows: the local clock shows a time from `from` up to, but not including,
  * `to`. When clocks go back, a local time occurs twice, and both count. When they go forward, a window that begins in the skipped hour
- * begins at the end of that hour; a window that also ends in it does not open on that day.
+ * begins at the end of that hour; a window that lies within that hour does not open on that day.
  */
 export function isInWindow(windows: readonly StartWindow[], atMs: number): boolean {
   return windows.some((window) => {

@@ -161,7 +161,7 @@ export interface WorkloadView extends ViewMetadata {
   readonly podTemplate: Readonly<Record<string, unknown>>;
 }
 
-/** The projection of a workload. Its kind and version come from `resource`. Undefined if `viewMetadata` is. */
+/** The projection of a workload. Its kind and version come from `resource`. Undefined if `viewMetadata` returns undefined. */
 export const viewWorkload =
   (resource: Resource) =>
   (object: KubeObject): WorkloadView | undefined => {
@@ -200,7 +200,7 @@ const asSelector = (value: unknown): LabelSelector | undefined =>
   isRecord(value) ? (value as LabelSelector) : undefined;
 
 /**
- * The projection of an object that selects pods. Its kind comes from the parameter. Undefined if `viewMetadata` is.
+ * The projection of an object that selects pods. Its kind comes from the parameter. Undefined if `viewMetadata` returns undefined.
  */
 export const viewSelector =
   (kind: SelectorView['kind']) =>

@@ -5,7 +5,7 @@ export const reportCodes = {
   Unauthorized: {
     audience: 'component',
     meaning: 'Status 401. The token is missing, invalid, or expired, or the entry is gone.',
-    remedy: 'Send `auth.token` of the call, or the token in the answer to the last heartbeat. If you did, stop.',
+    remedy: 'Send the latest `auth.token` that the call or an answer to a heartbeat contained. If you did, stop.',
   },
   ForeignCredential: {
     audience: 'component',

@@ -82,7 +82,10 @@ export async function isExportAbsent(session: ProviderSession, name: string, sig
   return (await liveUid(client, apiServiceExports, { namespace, name }, signal)) === undefined;
 }
 
-/** Of `crds`, those that the binding `name` does not own. Reads it live, because the store may be stale. Rejects as `liveUid` does. */
+/**
+ * Of `crds`, those that the binding `name` does not own. Reads the binding live, because the store may be stale. Rejects as `liveUid`
+ * does.
+ */
 export async function crdsNotOwnedBy(
   client: Client,
   name: string,

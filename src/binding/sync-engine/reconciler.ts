@@ -14,7 +14,10 @@ export interface SyncReconcilerOptions {
   readonly breaker: DeleteBreaker;
   readonly observer: SyncObserver;
   readonly latency: { readonly up: Latency; readonly down: Latency };
-  /** Called after each pass, unless `strategy.missing` names something that the key must wait for. `pass.problem` is undefined if the key's objects have no problem. */
+  /**
+   * Called after each pass, unless `strategy.missing` names something that the key must wait for. `pass.problem` is undefined if the key's
+   * objects have no problem.
+   */
   readonly report: (pass: SyncPass, consumer: KeyState['consumer']) => void;
   readonly clock: Clock;
 }
@@ -46,8 +49,8 @@ export class SyncReconciler implements Reconciler {
       }
       const actions = strategy.plan(pass);
       if (await this.#runActions(pass, actions)) continue;
-      // Without `holdDeletes` in the plan, the key needs no delete from the breaker: withdraw an earlier request. A plan that still has a
-      // `read` follows a failed read (a successful one leads to a new plan) and is not complete, so keep the request.
+      // Without `holdDeletes` in the plan, the key needs no delete from the breaker: withdraw an earlier request. Keep it if the plan has a
+      // `read`: such a plan is not complete, because a new plan follows a successful read.
       if (!actions.some(({ do: verb }) => verb === 'holdDeletes' || verb === 'read')) breaker.withdraw(key);
       break;
     }

@@ -150,7 +150,7 @@ async function answerReport(
   const unauthorized = errorAnswer(
     401,
     'Unauthorized',
-    'the token is missing, invalid, or expired, or the entry is gone; send auth.token of the call, or the token in the answer to the last heartbeat, as Authorization: Bearer TOKEN; if you did, stop working on the run',
+    'the token is missing, invalid, or expired, or the entry is gone; send the latest auth.token that the call or an answer to a heartbeat contained, as Authorization: Bearer TOKEN; if you did, stop working on the run',
   );
   // A caller that does not know the UID of an entry causes no TokenReview.
   if (token === undefined || namespace === undefined) return unauthorized;
@@ -162,7 +162,7 @@ async function answerReport(
   const isAccountOfRun = account?.entryUid === run.entryUid && account.component === run.component;
   // Users of another namespace may create an account with this name there.
   if (!isAccountOfRun || account.namespace !== namespace) {
-    const message = `the token is of the account ${identity.account}, not of the reported run; send auth.token of the call that began this run, or the token in the answer to its last heartbeat`;
+    const message = `the token is of the account ${identity.account}, not of the reported run; send the latest auth.token that the call of this run or an answer to its heartbeats contained`;
     return errorAnswer(403, 'ForeignCredential', message);
   }
   return (await handling(() => handleReport(reports, run, identity.credentialId, request))) ?? busy;

@@ -93,7 +93,7 @@ export class EntryStatus {
       const loop = loops()?.get(keyText(key));
       const state = loop?.state;
       const isRecorded = runs.find(key) !== undefined;
-      // Nothing is left to tear down. If the removal of a record fails, the record stays, and so does the status.
+      // Without a record, nothing is left to tear down. If the removal of a record fails, the record stays, and so does the status.
       if (entry.deleting && !isRecorded) continue;
       const known = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
       const problem = state && isWaiting(state) && this.#deps.endpointProblem(registration.name);

@@ -148,7 +148,7 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
   };
 }
 
-/** When the next run starts, in words. A time is the latest one: a trigger may start the run earlier, and triggers are not stored. */
+/** When the next run starts, in words. A trigger, such as a change of the inputs, may start it earlier; triggers are not stored. */
 function nextText({ phase, asynchronous, deadlineMs, heldBy, lastOutcome, nextAtMs }: RunRecord): string {
   if (phase === 'Running' && asynchronous && deadlineMs !== undefined) {
     // The stored deadline may be a little early: small changes are not stored.

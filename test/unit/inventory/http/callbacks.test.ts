@@ -117,7 +117,7 @@ describe('the callback listener', () => {
     const { body } = await post('u-1.network.3', 'foreign', '{}');
     assert.match(
       body.message ?? '',
-      /^the token is of the account \S+, not of the reported run; send auth\.token of the call that began this run, or the token in the answer to its last heartbeat$/,
+      /^the token is of the account \S+, not of the reported run; send the latest auth\.token that the call of this run or an answer to its heartbeats contained$/,
     );
   });
 
@@ -125,7 +125,7 @@ describe('the callback listener', () => {
     const { body } = await post('u-1.network.3', 'forged', '{}');
     assert.equal(
       body.message,
-      'the token is missing, invalid, or expired, or the entry is gone; send auth.token of the call, or the token in the answer to the last heartbeat, as Authorization: Bearer TOKEN; if you did, stop working on the run',
+      'the token is missing, invalid, or expired, or the entry is gone; send the latest auth.token that the call or an answer to a heartbeat contained, as Authorization: Bearer TOKEN; if you did, stop working on the run',
     );
   });
 
