@@ -6,7 +6,8 @@ export const requestCodes = {
     audience: 'requester',
     meaning:
       'The requester is in none of the allowed groups of the template, and does not hold the permissions that it hands out.',
-    remedy: 'Ask for membership in one of the groups that the message names, or use another template.',
+    remedy:
+      'Ask for membership in one of the groups that the message names, or ask the author of the template to allow one of your groups. Or use another template.',
   },
   MissingIdentity: {
     audience: 'requester',
@@ -42,7 +43,8 @@ export const requestCodes = {
   TemplateNotFound: {
     audience: 'requester',
     meaning: 'The namespace of the request has no such template, or the template violates its schema.',
-    remedy: 'Correct `spec.templateName`, or the template.',
+    remedy:
+      'Create a request that names an existing template. If the template violates its schema, first ask its author to correct it.',
   },
   TemplateNotReady: {
     audience: 'requester',
