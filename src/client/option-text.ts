@@ -1,9 +1,13 @@
 import { durationBoundsOf } from '../access/policy/emergency-policy.ts';
 import { showName } from '../access/policy/names.ts';
-import type { StartConfig } from '../api/access/access-config.ts';
+import { nextWindowStart } from '../access/policy/start-windows.ts';
+import type { StartConfig, StartWindow } from '../api/access/access-config.ts';
+import type { RequestSpec } from '../api/access/kinds.ts';
 import type { KubeObject } from '../api/object.ts';
+import { parseTime } from '../kit/clock.ts';
 import { templateSpecOf } from './approver-text.ts';
 import { extensionsText } from './extension-text.ts';
+import { timeFrom } from './times.ts';
 
 /**
  * What a template allows or requires for claims, start times, extensions, emergencies, and sessions: a name for each that the template
@@ -38,11 +42,30 @@ export function optionsOf(template: KubeObject): (readonly [field: string, text:
   return options;
 }
 
-function startText({ maxAhead, windows }: StartConfig): string {
+function startText({ maxAhead, windows = [] }: StartConfig): string {
   const ahead = maxAhead === undefined ? '' : `--at can be up to ${maxAhead} ahead`;
-  const times = (windows ?? []).map(
-    ({ days, from, to, timeZone }) => `${days.join(', ')} ${from} to ${to} ${timeZone}`,
-  );
-  const begins = times.length === 0 ? '' : `access begins only on ${times.join(', or on ')}`;
+  const begins = windows.length === 0 ? '' : `access begins ${windowsText(windows)}`;
   return [ahead, begins].filter((text) => text !== '').join('; ');
+}
+
+/** When access can begin, by the start windows of its template: `only on Mon, Tue 08:00 to 18:00 Europe/Berlin`. Empty without any. */
+export function windowsText(windows: readonly StartWindow[]): string {
+  const times = windows.map(({ days, from, to, timeZone }) => `${days.join(', ')} ${from} to ${to} ${timeZone}`);
+  return times.length === 0 ? '' : `only on ${times.join(', or on ')}`;
+}
+
+/**
+ * When access of a request can begin at the earliest, by its start time and the start windows of the template. Empty if it can begin at
+ * `nowMs` (epoch ms).
+ */
+export function earliestText(
+  { startAt, emergency }: Partial<RequestSpec>,
+  template: KubeObject,
+  nowMs: number,
+): string {
+  const windows = templateSpecOf(template).accessConfig?.start?.windows;
+  const fromMs = Math.max(nowMs, parseTime(startAt ?? '') ?? nowMs);
+  const beginsMs = windows ? nextWindowStart(windows, fromMs) : fromMs;
+  if (emergency || beginsMs === undefined || beginsMs <= nowMs) return '';
+  return `access begins at ${timeFrom(beginsMs, nowMs)} at the earliest`;
 }

@@ -16,6 +16,7 @@ import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
 import { forEach, type Outcome } from '../for-each.ts';
+import { earliestText } from '../option-text.ts';
 import { outputForm } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
@@ -97,7 +98,13 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
       context.io.printError(
         `note: template ${specOf(found.object).templateName} is not ready, so access cannot open, and the server may deny the request: ${unready.code}: ${unready.message}\n`,
       );
-    return { object, subject: found.object, result: decidedText(found.object, about, decision) };
+    const decided = decidedText(found.object, about, decision);
+    // Access that needs another approval can begin even later.
+    const earliest =
+      template && decided === 'approved' && !isOpen(state)
+        ? earliestText(specOf(found.object), template, context.clock.now())
+        : '';
+    return { object, subject: found.object, result: earliest === '' ? decided : `${decided}; ${earliest}` };
   });
 }
 

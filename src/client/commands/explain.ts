@@ -6,10 +6,10 @@ import { usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
-import { optionsOf } from '../option-text.ts';
+import { earliestText, optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
-import { commandDoubtIn, ignoredFieldsIn } from '../request-state.ts';
+import { commandDoubtIn, ignoredFieldsIn, specOf } from '../request-state.ts';
 import {
   choosesRunningPod,
   podFlag,
@@ -59,7 +59,8 @@ async function runExplain(context: Context): Promise<number> {
   );
   const lines = connection.warnings.map(parseWarning);
   const printer = new Printer(io, form, ruleTable);
-  printer.add([...lines, ...notesOn(context, connection, { type, object: template })]);
+  const earliest = earliestText(specOf(manifest), template, context.clock.now());
+  printer.add([...lines, ...notesOn(context, connection, { type, object: template }, earliest)]);
   printer.end();
   if (denial !== undefined) {
     io.printError(`${io.program}: the server would deny it: ${denial}\n`);
@@ -70,8 +71,16 @@ async function runExplain(context: Context): Promise<number> {
   return exits.denied;
 }
 
-/** Notes on what the rules do not cover, such as fields that the API server ignores, and approvals after the rules pass. */
-function notesOn({ args, io }: Context, connection: ClusterConnection, { type, object }: TypedObject): RuleLine[] {
+/**
+ * Notes on what the rules do not cover, such as fields that the API server ignores, and approvals after the rules pass. `earliest`: the
+ * result of `earliestText`.
+ */
+function notesOn(
+  { args, io }: Context,
+  connection: ClusterConnection,
+  { type, object }: TypedObject,
+  earliest: string,
+): RuleLine[] {
   const note = (verdict: string, rule: string, requirement: string): RuleLine => ({
     verdict,
     rule,
@@ -94,6 +103,7 @@ function notesOn({ args, io }: Context, connection: ClusterConnection, { type, o
     notes.push(note('note', 'approvals', text));
   }
   notes.push(...optionsOf(object).map(([field, text]) => note('note', field, text)));
+  if (earliest !== '') notes.push(note('note', 'start', earliest));
   if (choosesRunningPod(args, type)) notes.push(note('not checked', 'running-pod', runningPodText));
   return notes;
 }

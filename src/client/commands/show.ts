@@ -12,6 +12,7 @@ import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { askedPodOf, askedPodText, detailsOf } from '../details.ts';
 import { awaitedExtension, extensionOutlook, extensionsText, extensionVotes } from '../extension-text.ts';
+import { earliestText, windowsText } from '../option-text.ts';
 import { fields, outputForm, printObject } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
@@ -44,7 +45,7 @@ export const show: Command = {
     );
     if (!template)
       io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
-    else io.print(`\nWhat it opens\n${opensText(template, found.object)}`);
+    else io.print(`\nWhat it opens\n${opensText(template, found.object, clock.now())}`);
     const about = awaitedDecision(found.object);
     if (template && about !== undefined && about !== 'Review') {
       const extension = awaitedExtension(found.object);
@@ -87,13 +88,16 @@ async function decisionField(
   }
 }
 
-/** What access of the request through the template opens, how long, and who must approve it. */
-function opensText(template: KubeObject, request: KubeObject): string {
+/** What access of the request through the template opens, when, how long, and who must approve it. */
+function opensText(template: KubeObject, request: KubeObject, nowMs: number): string {
   const emergency = specOf(request).emergency === true;
   const askedPod = askedPodOf(request);
   const spec = templateSpecOf(template);
   const { accessConfig: config, controllerTargetRef: target } = spec;
-  const unready = awaitedDecision(request) === 'Access' ? unreadinessOf(template) : undefined;
+  const awaitsAccess = awaitedDecision(request) === 'Access';
+  const unready = awaitsAccess ? unreadinessOf(template) : undefined;
+  const windows = emergency ? '' : windowsText(config?.start?.windows ?? []);
+  const earliest = awaitsAccess ? earliestText(specOf(request), template, nowMs) : '';
   const rules = [
     'get, list, watch pods',
     ...(config?.exec === false ? [] : ['create, get pods/exec']),
@@ -114,6 +118,7 @@ function opensText(template: KubeObject, request: KubeObject): string {
         ? podText(spec)
         : `${askedPod === '' ? '' : `${askedPod}, `}a running pod of the workload, unchanged`,
     ],
+    ['Start', [windows, earliest].filter((text) => text !== '').join('; ')],
     ['Longest', longestText(template, emergency)],
     ['Extensions', emergency ? 'none, because it is emergency access' : extensionsText(template)],
     [

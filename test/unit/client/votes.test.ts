@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Answer } from '../../support/scripted-apiserver.ts';
 import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { alwaysOpen, closedWindows } from '../../support/start-windows.ts';
 
 const created = '2026-11-21T09:00:00Z';
 const request = (name: string, templateName = 'shell') => ({
@@ -130,6 +131,51 @@ describe('a voter', () => {
       assert.equal(stdout, `podaccessrequest.crds.wizardofoz.co/a ${result}\n`, stderr);
     });
   }
+
+  const { windows, opensAt } = closedWindows();
+  const one = { state: 'Pending', all: [{ name: 'peer', have: 0, need: 1 }] };
+  const two = { state: 'Pending', all: [{ name: 'peer', have: 0, need: 2 }] };
+  const startAt = '2099-01-02T00:00:00Z';
+  for (const [title, start, spec, status, result] of [
+    ['the next start window opens', { windows }, {}, { approval: one }, `approved; access begins at ${opensAt} (in `],
+    [
+      'its start time',
+      { maxAhead: '24h' },
+      { startAt },
+      { approval: one },
+      `approved; access begins at ${startAt} (in `,
+    ],
+    ['once, in an open window', { windows: alwaysOpen }, {}, { approval: one }, 'approved\n'],
+    ['after another approval', { windows }, {}, { approval: two }, 'approved; it needs at least 1 more approval\n'],
+  ] as const) {
+    it(`sees when access that they approve can begin: at ${title}`, async () => {
+      const [asked, used] = [request('a'), template(earlier)];
+      await open({
+        podaccessrequests: [{ ...asked, spec: { ...asked.spec, ...spec }, status }],
+        podaccesstemplates: [{ ...used, spec: { ...used.spec, accessConfig: { start } } }],
+      });
+      const { stdout, stderr } = await cluster.run(['approve', 'a']);
+      assert.ok(stdout.startsWith(`podaccessrequest.crds.wizardofoz.co/a ${result}`), stdout + stderr);
+    });
+  }
+
+  it('sees the start windows of the template, and when access can begin', async () => {
+    const used = template(earlier);
+    const accessConfig = { start: { windows } };
+    const objects = { podaccesstemplates: [{ ...used, spec: { ...used.spec, accessConfig } }] };
+    await open({ ...objects, podaccessrequests: [request('a')] });
+    const days = windows.flatMap((window) => window.days).join(', ');
+    assert.match(
+      (await cluster.run(['show', 'a'])).stdout,
+      new RegExp(
+        `^Start: +only on ${days} 00:00 to 18:00 UTC; access begins at ${opensAt} \\(in \\S+\\) at the earliest$`,
+        'm',
+      ),
+    );
+    const emergency = { ...request('a'), spec: { templateName: 'shell', emergency: true } };
+    await open({ ...objects, podaccessrequests: [emergency] });
+    assert.doesNotMatch((await cluster.run(['show', 'a'])).stdout, /^Start:/m);
+  });
 
   it('is told if the template was changed in the second in which the request was created', async () => {
     const note =
