@@ -23,7 +23,7 @@ import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
-import { lessThanAsked } from '../times.ts';
+import { lessThanAsked, timeFrom } from '../times.ts';
 import { templateOf } from '../voted-template.ts';
 import { deleteText, endedProblem, ifReady, openText, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
@@ -229,6 +229,11 @@ export const extend: Command = {
     for (const warning of connection.warnings)
       io.printError(`note: ${extensionInFlags(warning, io.program, target)}\n`);
     if (args.has('no-wait')) {
+      const { endsMs } = stateOf(patched);
+      const end = endsMs === undefined ? '' : `, at ${timeFrom(endsMs, clock.now())}`;
+      io.printError(
+        `the server decides the extension; if the template requires approvals for it, it waits for them at most until access ends${end}. To see it: ${io.program} get ${target}\n`,
+      );
       if (!printObject(io, form, patched)) io.print(`${fullName(found.object)} extension requested\n`);
       return exits.done;
     }

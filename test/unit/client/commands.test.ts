@@ -193,6 +193,15 @@ describe('the client', () => {
     assert.doesNotMatch(stderr, /drop/);
   });
 
+  it('says how long an extension can wait for approvals, and how to see it', async () => {
+    const { code, stdout, stderr } = await cluster.run(['extend', 'a', '--by', '5m', '--no-wait']);
+    assert.deepEqual([code, stdout], [0, 'podaccessrequest.crds.wizardofoz.co/a extension requested\n']);
+    assert.match(
+      stderr,
+      /^the server decides the extension; if the template requires approvals for it, it waits for them at most until access ends, at 2099-01-01T00:00:00Z \(in \S+\)\. To see it: drawbridge get pod\/a -n payments\n$/,
+    );
+  });
+
   for (const [title, waiting, status, remedy] of [
     [
       'a request that waits',
