@@ -51,8 +51,17 @@ export function shortDurationText(request: KubeObject, template: KubeObject | un
   return isShortened && asked !== undefined ? `${allowed} of ${asked}` : (allowed ?? asked ?? 'default');
 }
 
-/** How long access of a request lasts, on a line: `30m, the default of the template`, or `9h, shortened to 2h`. Empty if unknown. */
+/**
+ * How long access of a request lasts, on a line: `30m, the default of the template`, or `9h, shortened to 2h`, and whether extensions add to
+ * it. Empty if unknown.
+ */
 export function durationText(request: KubeObject, template: KubeObject | undefined): string {
+  const text = firstDurationText(request, template);
+  const isExtended = (statusOf(request).extensions ?? []).some(({ state }) => state === 'Granted');
+  return isExtended && text !== '' ? `${text}, without extensions` : text;
+}
+
+function firstDurationText(request: KubeObject, template: KubeObject | undefined): string {
   const { allowed, asked, isShortened } = durationOf(request, template);
   if (asked !== undefined) return isShortened ? `${asked}, shortened to ${allowed}` : asked;
   if (allowed === undefined) return '';

@@ -269,6 +269,15 @@ describe('a person who reads a request that was extended', () => {
     );
   });
 
+  it('sees that the duration does not include it', async () => {
+    await cluster.close();
+    const found = extended('3h');
+    cluster = await ScriptedCluster.open({
+      podaccessrequests: [{ ...found, spec: { ...found.spec, duration: '9h' } }],
+    });
+    assert.match((await cluster.run(['get', 'a'])).stdout, /^Duration: +9h, shortened to 2h, without extensions$/m);
+  });
+
   it('sees only the number of approvals if one of the votes was deleted', async () => {
     await cluster.close();
     cluster = await ScriptedCluster.open({ podaccessrequests: [extended('3h')], accessvotes: votes.slice(1) });
