@@ -137,7 +137,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ParseError: ['ValidVersion', 'On the ClusterBinding: the version of the konnector cannot be parsed.'],
   AnotherKonnector: [
     'SoleKonnector',
-    'On the ClusterBinding: another konnector writes to it too. Stop one of the two.',
+    'On the ClusterBinding: another konnector writes to it, too. If it runs in the same cluster, stop one of the two. Otherwise, give each cluster its own kubeconfig.',
   ],
   ForeignConsumerSecret: [
     'SoleKonnector',

@@ -61,7 +61,8 @@ export class AbandonmentReporter {
       ? 'the resources that it created were not torn down'
       : 'the server has no run of it for this entry, so it tears down nothing';
     const message = `component ${component} was ${text}; ${consequence}`;
-    log.warn('component abandoned', { entry: `${ref.namespace}/${ref.name}`, component, user, reason });
+    const fields = { entry: `${ref.namespace}/${ref.name}`, component };
+    log.warn('component abandoned', { ...fields, user, reason });
     events.record({
       regarding: regarding(clusterInventories, ref),
       type: 'Warning',
@@ -86,7 +87,7 @@ export class AbandonmentReporter {
         message,
       })
       .catch((error: unknown) =>
-        log.error('failed to audit the abandonment of a component', { error: describe(error) }),
+        log.error('failed to audit the abandonment of a component', { ...fields, error: describe(error) }),
       );
   }
 
