@@ -30,7 +30,7 @@ export interface KeySecretOptions {
   readonly namespace: string;
   /** Name of the Secret, and of the ConfigMap with its public keys. */
   readonly name: string;
-  /** Purpose of the Ed25519 key pairs that the server derives from the keys and the purpose. The ConfigMap lists their public keys. */
+  /** Text from which, with each key, the server derives an Ed25519 key pair, such as `grantPurpose`. */
   readonly purpose: string;
   /** Whether to use a Secret even without proof that this installation used its keys before: `--adopt-signing-keys`. */
   readonly adopt: boolean;
@@ -44,9 +44,10 @@ export interface KeySecretOptions {
  * The keys that all replicas share, in a Secret that the first replica creates. The server never logs them.
  *
  * Anyone who can create Secrets in the namespace could store known keys there before the first start. So a replica uses a Secret only if
- * the ConfigMap of the same name lists its uid or one of its public keys. Without that ConfigMap, `usedBefore` decides. A Secret that
- * the replica itself created, and any Secret with `adopt`, needs no proof. Replicas list new keys before they create the Secret, and keep
- * the list equal to the keys in use. So a replica accepts rotated keys by the uid of the Secret, and a restored Secret by its public keys.
+ * the ConfigMap of the same name has its uid or one of its public keys. Without that ConfigMap, `usedBefore` decides. A Secret that the
+ * replica itself created needs no proof. With the option `adopt`, no Secret needs one. Replicas publish the public keys of a new Secret
+ * before they create it, and then keep the ConfigMap equal to the keys in use. So a replica accepts rotated keys by the uid of the Secret,
+ * and a restored Secret by its public keys.
  */
 export class KeySecret implements KeyRing {
   readonly #deps: KeySecretOptions;
@@ -90,7 +91,7 @@ export class KeySecret implements KeyRing {
   }
 
   async #attempt(signal: AbortSignal): Promise<void> {
-    const { log, name } = this.#deps;
+    const { log } = this.#deps;
     try {
       await this.refresh(signal);
       // Verifiers trust the public keys in the ConfigMap, so restore them if another client changed them.
@@ -101,18 +102,17 @@ export class KeySecret implements KeyRing {
       const isNew = problem !== this.#problem;
       this.#problem = problem;
       if (signal.aborted || !isNew) return;
-      log.error('signing keys not read, or not listed', {
-        secret: name,
-        error: problem,
-        inUse: this.#keys !== undefined,
-      });
+      log.error(
+        'cannot read or create the Secret of the signing keys, or cannot publish its public keys in the ConfigMap of the same name',
+        { ...this.#logFields, error: problem, inUse: this.#keys !== undefined },
+      );
     }
   }
 
   /**
-   * Reads the Secret, and lists its public keys. With earlier keys, a Secret that is missing or not accepted changes nothing. Without
-   * earlier keys, creates a missing Secret, and rejects with `InvalidSigningKeys` if the Secret is not accepted. Rejects as the client does
-   * if a call fails; the earlier keys then stay in use.
+   * Reads the Secret, and publishes its public keys in the ConfigMap. With earlier keys, a Secret that is missing or not accepted changes
+   * nothing. Without earlier keys, creates a missing Secret, and rejects with `InvalidSigningKeys` if the Secret is not accepted. Rejects
+   * as the client does if a call fails; the earlier keys then stay in use.
    */
   async refresh(signal?: AbortSignal): Promise<void> {
     const options = signal ? { signal } : {};
@@ -120,12 +120,12 @@ export class KeySecret implements KeyRing {
     const secret = (await findObject(client, secrets, this.#name, options)) ?? (await this.#create(options));
     const keys = secret && (await this.#acceptedKeys(secret, options));
     if (keys === undefined || typeof keys === 'string') {
-      const problem = keys ?? 'the Secret does not exist';
+      const problem = keys ?? missingSecret;
       if (!this.#keys) throw new CodedError('InvalidSigningKeys', problem);
-      this.#deps.log.error('no accepted signing keys in the Secret; the keys read before stay in use', {
-        secret: this.#deps.name,
-        error: problem,
-      });
+      this.#deps.log.error(
+        'cannot use the Secret of the signing keys; this replica continues to use the keys that it read before',
+        { ...this.#logFields, error: problem },
+      );
       return;
     }
     const uid = secret?.metadata.uid ?? '';
@@ -137,7 +137,7 @@ export class KeySecret implements KeyRing {
 
   /**
    * Creates the Secret with new keys, and resolves to it, or to the one that another replica has created meanwhile. If keys are in use,
-   * does nothing and resolves to undefined: new keys would invalidate every open grant.
+   * does nothing and resolves to undefined: new keys would invalidate what the keys in use signed, such as open grants.
    */
   async #create(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
     if (this.#keys) return undefined;
@@ -145,8 +145,8 @@ export class KeySecret implements KeyRing {
     // Every attempt uses the same keys, so that the ConfigMap does not grow while the Secret cannot be stored.
     this.#newKeys ??= { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
     const keys = this.#newKeys;
-    // List the public keys first: the server rejects a Secret that the ConfigMap does not list. If the replica stops in between, the
-    // ConfigMap lists unused keys, which do no harm.
+    // Publish the public keys first. Otherwise, if the replica stops in between, no replica accepts the Secret. Public keys of a Secret
+    // that was never created do no harm.
     await createOrPatchConfigMap(client, this.#name, { data: this.#publicKeys(keys) }, options);
     try {
       const created = await client.create(secrets, this.#newSecret(keys), options);
@@ -162,28 +162,27 @@ export class KeySecret implements KeyRing {
   async #acceptedKeys(secret: KubeObject, options: { signal?: AbortSignal }): Promise<SigningKeys | string> {
     const { client, adopt, usedBefore } = this.#deps;
     const keys = readKeys(secret);
-    if (!keys)
-      return `data.current must be at least ${KEY_BYTES} random bytes in base64; restore the Secret from a backup, or delete it and restart the server to get new keys`;
+    if (!keys) return `data.current must be at least ${KEY_BYTES} random bytes in base64; ${restoreOrReplace}`;
     const { uid } = secret.metadata;
     if (adopt || uid === this.#createdUid || (uid === this.#uid && isSame(keys, this.#keys))) return keys;
-    const list = await findObject(client, configMaps, this.#name, options);
-    const wereUsed = list
-      ? list.metadata.annotations?.[secretUidAnnotation] === uid ||
-        Object.keys(this.#publicKeys(keys)).some((publicKey) => own(own(list, 'data'), publicKey) !== undefined)
+    const configMap = await findObject(client, configMaps, this.#name, options);
+    const wereUsed = configMap
+      ? configMap.metadata.annotations?.[secretUidAnnotation] === uid ||
+        Object.keys(this.#publicKeys(keys)).some((publicKey) => own(own(configMap, 'data'), publicKey) !== undefined)
       : await usedBefore?.(keys, options);
     return wereUsed ? keys : unprovenSecret;
   }
 
-  /** Updates the ConfigMap, if necessary, to list exactly these keys and the uid of their Secret. */
+  /** Updates the ConfigMap, if necessary, so that it has exactly these public keys and the uid of their Secret. */
   async #publish(keys: SigningKeys, uid: string, options: { signal?: AbortSignal }): Promise<void> {
-    const { client, log, name } = this.#deps;
-    const list = await findObject(client, configMaps, this.#name, options);
-    const listed = own(list, 'data');
+    const { client, log, namespace, name } = this.#deps;
+    const configMap = await findObject(client, configMaps, this.#name, options);
+    const published = own(configMap, 'data');
     const publicKeys = this.#publicKeys(keys);
-    const surplus = Object.keys(isRecord(listed) ? listed : {}).filter((publicKey) => !(publicKey in publicKeys));
-    const missing = Object.entries(publicKeys).filter(([publicKey, use]) => own(listed, publicKey) !== use);
-    const isUidListed = list?.metadata.annotations?.[secretUidAnnotation] === uid;
-    if (surplus.length === 0 && missing.length === 0 && isUidListed) return;
+    const surplus = Object.keys(isRecord(published) ? published : {}).filter((publicKey) => !(publicKey in publicKeys));
+    const missing = Object.entries(publicKeys).filter(([publicKey, use]) => own(published, publicKey) !== use);
+    const isUidPublished = configMap?.metadata.annotations?.[secretUidAnnotation] === uid;
+    if (surplus.length === 0 && missing.length === 0 && isUidPublished) return;
     await createOrPatchConfigMap(
       client,
       this.#name,
@@ -193,7 +192,11 @@ export class KeySecret implements KeyRing {
       },
       options,
     );
-    log.info('public keys listed', { configMap: name, keys: Object.keys(publicKeys) });
+    log.info('published the public keys in the ConfigMap', {
+      namespace,
+      configMap: name,
+      keys: Object.keys(publicKeys),
+    });
   }
 
   /** Entries of the ConfigMap: from the public key in base64url to `current` or `previous`. */
@@ -213,15 +216,28 @@ export class KeySecret implements KeyRing {
     };
   }
 
+  get #logFields() {
+    const { namespace, name } = this.#deps;
+    return { namespace, secret: name };
+  }
+
   get #name() {
     const { namespace, name } = this.#deps;
     return { namespace, name };
   }
 }
 
+const restoreOrReplace =
+  'restore the earlier Secret from a backup or, if there is none, delete the Secret and restart the server, which creates new keys; signatures by earlier keys, ' +
+  'such as those of open grants, then become invalid';
+
+const missingSecret =
+  'the Secret does not exist; restore it from a backup before a replica restarts: a replica that starts without it creates new keys, and signatures by the earlier ' +
+  'keys, such as those of open grants, then become invalid';
+
 const unprovenSecret =
-  'nothing proves that this installation used the keys in the Secret, so another client may know them; delete the Secret and restart the server to get new keys, ' +
-  'or, if you created it, start with --adopt-signing-keys=true (signingKeys.adopt of the chart)';
+  'nothing proves that this installation used the keys in the Secret, so another client may know them; if you created the Secret, start the server with ' +
+  `--adopt-signing-keys=true (signingKeys.adopt of the chart); otherwise, ${restoreOrReplace}`;
 
 /** The keys of the Secret; undefined if the current one is missing or too short. An unusable previous key counts as absent. */
 export function readKeys(secret: KubeObject): SigningKeys | undefined {

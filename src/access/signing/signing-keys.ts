@@ -5,8 +5,8 @@ import { KeySecret, type KeySecretOptions, keySecretName } from './key-secret.ts
 import { grantPurpose } from './signer.ts';
 
 /**
- * The keys of the access feature; the type `Purpose` in signer.ts lists what they sign. Earlier versions published no list of public keys,
- * but signed audit heads with keys derived from the same Secret. So until the list exists, `usedBefore` looks for a head with such a key,
+ * The keys of the access feature; the type `Purpose` in signer.ts lists what they sign. Earlier versions published no public keys, but
+ * signed audit heads with keys derived from the same Secret. So until the ConfigMap exists, `usedBefore` looks for a head with such a key,
  * which shows that this installation used the Secret before.
  */
 export function signingKeys(options: Omit<KeySecretOptions, 'name' | 'purpose' | 'usedBefore'>): KeySecret {

@@ -105,7 +105,9 @@ describe('the Secret of the signing keys', () => {
     await clock.advance(30_000);
     assert.deepEqual(keys.keys, { current: keyOf('one') });
     assert.equal(cluster.find(secrets, name), undefined);
-    const logged = lines.map((line) => JSON.stringify(line)).filter((line) => line.includes('stay in use'));
+    const logged = lines
+      .map((line) => JSON.stringify(line))
+      .filter((line) => line.includes('this replica continues to use the keys'));
     assert.equal(logged.length, 2);
   });
 
@@ -162,7 +164,10 @@ describe('the Secret of the signing keys', () => {
       const keys = open();
       await clock.advance(60_000);
       assert.equal(keys.keys, undefined);
-      assert.match(keys.problem() ?? '', /nothing proves.*delete the Secret.*--adopt-signing-keys/);
+      assert.match(
+        keys.problem() ?? '',
+        /nothing proves.*--adopt-signing-keys=true.*restore the earlier Secret.*delete the Secret/,
+      );
       assert.deepEqual(cluster.find(secrets, name), before);
       assert.equal(listed(), undefined);
       assert.equal(lines.length, 1, 'it is logged once');
