@@ -1,4 +1,5 @@
 import type { KubeObject } from '../../api/object.ts';
+import { connectSubresources } from '../../audit/record.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { fullName, requesterOf, requestResource, typeNames, typeOf } from '../access-requests.ts';
 import { searchedText } from '../cluster-connection.ts';
@@ -13,7 +14,7 @@ export const who: Command = {
   name: 'who',
   summary: 'Show who has access now; with --journal, who entered',
   details:
-    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. REQUEST is the argument of show and revoke. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. HOW ends with allowed or denied if the server decided on the entry, and with observed if it only recorded it. --all adds requests that wait, and those that are kept after their end. A journal is a file of the server, or - for standard input; audit verify says whether it is unchanged.',
+    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. REQUEST is the argument of show and revoke. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. HOW ends with allowed, opened, or denied if the server decided on the entry, and with observed if it only recorded it. For a session through the gateway, the journal of the gateway names the user; other journals have an entry by the ServiceAccount of the gateway. --all adds requests that wait, and those that are kept after their end. FILE is a file that the flag --audit-log of the server names, or - for standard input; audit verify says whether it is unchanged.',
   flags: [
     { name: 'all', help: 'Also requests that wait, were denied, or have ended.' },
     {
@@ -112,13 +113,24 @@ function approvedBy(request: KubeObject): string {
     .join(', ');
 }
 
-/** The audit events of a user who entered a pod, or tried to. */
-const entryEvents: readonly string[] = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'];
+/**
+ * Whether the line is about an entry into a pod, or a denied attempt. For a session through the gateway, the line of a webhook has the
+ * ServiceAccount of the gateway as `who`; that of the gateway (`session`) has the user.
+ */
+function isEntry(record: object): boolean {
+  const [event, verdict, operation] = ['event', 'verdict', 'what.operation'].map((path) => textIn(record, path));
+  if (event === 'session') return operation === 'CONNECT' && (verdict === 'opened' || verdict === 'denied');
+  return connectSubresources.some((subresource) => subresource === event);
+}
+
 const entryTable: Presentation<KubeObject> = {
   columns: [
     { title: 'ENTERED', long: true, text: (record) => textIn(record, 'time').replace(/\.\d+/, '') },
     { title: 'WHO', text: (record) => textIn(record, 'who.user') },
-    { title: 'HOW', text: (record) => `${textIn(record, 'event')} ${textIn(record, 'verdict')}` },
+    {
+      title: 'HOW',
+      text: (record) => `${textIn(record, 'stream') || textIn(record, 'event')} ${textIn(record, 'verdict')}`,
+    },
     { title: 'NAMESPACE', text: (record) => textIn(record, 'what.namespace') },
     { title: 'POD', text: (record) => textIn(record, 'what.name') },
     { title: 'REQUEST', long: true, text: (record) => textIn(record, 'request') },
@@ -134,7 +146,7 @@ function nameOf(object: KubeObject): string {
   return object.kind === entryKind ? `pod/${textIn(object, 'what.name')}` : fullName(object);
 }
 
-/** The journal lines of users who entered pods since `--since`, in `namespace`; undefined: in all namespaces. */
+/** The journal lines about entries into pods since `--since`, in `namespace`; undefined: in all namespaces. */
 async function entriesIn(
   { args, io, clock }: Context,
   files: readonly string[],
@@ -142,7 +154,7 @@ async function entriesIn(
 ): Promise<KubeObject[]> {
   const found: KubeObject[] = [];
   for await (const { record } of journalLines(files, io, sinceOf(args, clock.now()))) {
-    if (!entryEvents.includes(textIn(record, 'event'))) continue;
+    if (!isEntry(record)) continue;
     if (namespace !== undefined && textIn(record, 'what.namespace') !== namespace) continue;
     found.push({ ...record, kind: entryKind } as unknown as KubeObject);
   }

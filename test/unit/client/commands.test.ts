@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
 
 const request = (name: string, status: object = {}, spec: object = {}) => ({
@@ -112,6 +115,46 @@ describe('the client', () => {
       assert.doesNotMatch((await cluster.run([...argv, '-o', 'name'])).stdout, /^$\n|\s\w+\n/m);
     });
   }
+
+  it('says who entered pods, also through the gateway', async () => {
+    const line = (fields: object): string =>
+      JSON.stringify({
+        chain: 'c',
+        time: '2026-11-21T09:00:00Z',
+        who: { user: 'alice' },
+        what: { operation: 'CONNECT', namespace: 'payments', name: 'a-access' },
+        ...fields,
+      });
+    const gateway = { user: 'system:serviceaccount:db:gateway' };
+    const lines = [
+      line({ event: 'exec', verdict: 'allowed' }),
+      line({ event: 'exec', verdict: 'allowed', who: gateway }),
+      line({ event: 'session', verdict: 'opened', stream: 'attach' }),
+      line({ event: 'session', verdict: 'ended', stream: 'attach' }),
+      line({ event: 'session', verdict: 'recorded' }),
+      line({ event: 'session', verdict: 'denied' }),
+      line({ event: 'session', verdict: 'denied', what: { operation: 'GET', namespace: 'payments', name: 'id' } }),
+      line({ event: 'grant', verdict: 'granted' }),
+    ];
+    const directory = await mkdtemp(join(tmpdir(), 'who-'));
+    try {
+      const file = join(directory, 'journal');
+      await writeFile(file, lines.join('\n'));
+      const { stdout } = await cluster.run(['who', '--journal', file]);
+      const rows = (stdout.split('\n\n')[1] ?? '').trimEnd().split('\n').slice(1);
+      assert.deepEqual(
+        rows.map((row) => row.split(/ {2,}/).slice(1, 3)),
+        [
+          ['alice', 'exec allowed'],
+          [gateway.user, 'exec allowed'],
+          ['alice', 'attach opened'],
+          ['alice', 'session denied'],
+        ],
+      );
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
 
   it('prints the versions as JSON', async () => {
     await open(({ path }, answer) => {
