@@ -110,7 +110,7 @@ const leaderElection = {
     type: text('NAME'),
     fallback: 'drawbridge-system',
     defaultInWords: 'drawbridge-system; $POD_NAMESPACE, then kube-system, if only binding runs',
-    help: 'Namespace of the key Secrets, the audit heads, --certificate-secret, and the Leases. --binding-lease-namespace may name another one for the Lease of binding.',
+    help: 'Namespace of the Secrets, ConfigMaps, and Leases of the server itself. --binding-lease-namespace may name another one for the Lease of binding.',
   },
   'binding-lease-namespace': {
     type: optional(text('NAME')),
@@ -160,7 +160,7 @@ const webhooks = {
   'webhook-configurations': {
     type: names,
     defaultInWords: 'the webhook configurations of the features that run',
-    help: 'With --certificates=own: webhook configurations, of both kinds, whose caBundle and path the server writes, separated by commas.',
+    help: 'With --certificates=own: mutating and validating webhook configurations whose caBundle and path the server writes, separated by commas.',
   },
 } as const satisfies FlagTable;
 
@@ -168,7 +168,7 @@ const access = {
   'max-grants-per-user': {
     type: count,
     fallback: '0',
-    help: 'Open grants that one user may have at once, of both kinds and in all namespaces. 0 is no limit.',
+    help: 'Open grants that one user may have at once: of PodAccessRequests and ExecAccessRequests together, in all namespaces. 0 is no limit.',
   },
   'max-grants-per-namespace': {
     type: count,
@@ -178,12 +178,12 @@ const access = {
   grantable: {
     type: optional(text('FILE')),
     defaultInWords: 'nothing',
-    help: 'File that lists what templates may grant in addition to reading the pod and exec: a JSON list of PolicyRules, read at start. The server must hold these permissions, too. The chart value grantable writes the file and grants the permissions.',
+    help: 'File that lists what templates may grant in addition to get and exec of the pod: a JSON list of PolicyRules, read at start. The server must hold these permissions, too. The chart value grantable writes the file and grants the permissions.',
   },
   'access-pods': {
     type: oneOf('confined', 'oz'),
     fallback: 'confined',
-    help: 'confined: access pods keep the labels by which NetworkPolicies select their workload. oz: the server creates access pods as Oz does.',
+    help: 'confined: access pods keep the labels by which NetworkPolicies select their workload, and run under the ServiceAccount default, unless their template keeps that of the workload. oz: access pods lose all labels of the workload and run under its ServiceAccount. Use oz only while you migrate from Oz.',
   },
   'trust-existing-templates': {
     type: trueOrFalse,
@@ -239,7 +239,7 @@ const gateway = {
   recordings: {
     type: optional(text('DIR|s3://BUCKET/PREFIX')),
     defaultInWords: 'sessions are not recorded',
-    help: 'Folder or bucket in which the gateway stores the recordings of sessions: in a folder as NAMESPACE/SESSION.cast, in a bucket as NAMESPACE/SESSION/000001.cast and following. It must exist.',
+    help: 'Folder or bucket in which the gateway stores the recordings of sessions: in a folder as NAMESPACE/SESSION.cast, in a bucket as NAMESPACE/SESSION/000001.cast and following. The folder or bucket must exist.',
   },
   's3-endpoint': {
     type: optional(text('URL')),
@@ -264,7 +264,7 @@ const inventory = {
   'callback-url': {
     type: optional(text('URL')),
     defaultInWords: 'https://drawbridge-callbacks.NAMESPACE.svc, in --lease-namespace',
-    help: 'URL that components report to. Components are configured with the same URL.',
+    help: 'URL that components report to. Configure each component with the same URL; otherwise, it rejects the calls of the server.',
   },
   'callback-port': {
     type: port,
