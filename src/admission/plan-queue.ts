@@ -9,8 +9,8 @@ import { FairQueue } from './fair-queue.ts';
 export const maxWaitingPlans = 32;
 
 /**
- * Runs the plans of the template webhooks. Client addresses share the processor time, and the namespaces of the templates share that of
- * their address. The API server authorized its caller for the namespace, while a client that calls the port directly can name any. The
+ * Runs the plans of the template webhooks. Client addresses share the processor time equally, and the namespaces of one address share its
+ * part. The API server authorizes its users for the namespace of the template, but a client that calls the port directly can name any. The
  * queue does not distinguish users: a user who may create ServiceAccounts could act as any number of them.
  */
 export class AdmissionPlanQueue {
@@ -21,12 +21,15 @@ export class AdmissionPlanQueue {
   }
 
   /**
-   * Runs plans of templates of the namespace. If too many plans wait, the queue drops the newest plan of the namespace with the most, of the
-   * address with the most: its result is `notPlanned`.
+   * Runs plans of templates of the namespace. If more than `maxWaitingPlans` plans wait, the queue chooses the address with the most
+   * waiting plans, then the namespace of that address with the most, and drops the newest plan of that namespace.
    */
   runnerFor(address: string, namespace: string) {
     return {
-      /** Settles as `plan` does. If the signal aborts before the plan starts, rejects with its reason. */
+      /**
+       * Resolves to the result of `plan`, or to `notPlanned` if the queue drops it. Rejects with what `plan` throws or, if the signal
+       * aborts before the plan starts, with the reason of the signal.
+       */
       run: <Result>(plan: () => Result, signal: AbortSignal): Promise<Result | typeof notPlanned> =>
         this.#queue
           .run<Result | typeof notPlanned>(address, plan, { tenant: namespace, signal })

@@ -14,11 +14,11 @@ export interface Context {
   readonly args: Args;
   readonly io: Io;
   readonly clock: Clock;
-  /** Aborts on SIGINT, which Ctrl-C sends, and on SIGTERM. */
+  /** Aborts on SIGINT, which Ctrl-C sends, and on SIGTERM; but not while `io.run` runs a program, which then gets the signal instead. */
   readonly signal: AbortSignal;
   /**
-   * Resolves to the connection that the common flags select; all calls share it. Rejects with a Problem if flags conflict, and with a
-   * CodedError if the kubeconfig cannot be used.
+   * Resolves to the connection that the common flags select; all calls share it. Rejects with a Problem if one is invalid or two conflict,
+   * and with a CodedError if the kubeconfig cannot be used.
    */
   connect(): Promise<ClusterConnection>;
 }

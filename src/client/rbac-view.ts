@@ -25,7 +25,7 @@ export interface Subject {
   readonly name: string;
 }
 
-/** The subjects of a binding. A binding can also name a ServiceAccount as a user, by the name with which it authenticates. */
+/** The subjects of a binding. A user that is a ServiceAccount, by the name with which it authenticates, becomes a ServiceAccount. */
 export const subjectsIn = (binding: KubeObject): Subject[] =>
   listIn(binding, 'subjects').map((subject) => {
     const [kind = '', name = '', namespace = ''] = ['kind', 'name', 'namespace'].map((field) =>
@@ -39,6 +39,7 @@ export const subjectsIn = (binding: KubeObject): Subject[] =>
 /** The permissions that one binding gives to one subject. */
 export interface BoundPermissions {
   readonly subject: Subject;
+  /** Empty if the role does not exist. */
   readonly rules: readonly RbacRule[];
   /** The namespace of a RoleBinding; absent for a ClusterRoleBinding, which applies to all namespaces. */
   readonly namespace?: string;
@@ -51,7 +52,8 @@ export interface BoundPermissions {
 }
 
 /**
- * The permissions of each subject by each binding of the cluster. Rejects with ApiError if the user may not list all roles and bindings.
+ * The permissions that each binding of the cluster gives to each of its subjects. Rejects with ApiError if the user may not list all roles
+ * and bindings.
  */
 export async function permissionsByBinding({ cluster }: ClusterConnection): Promise<BoundPermissions[]> {
   const lists = [clusterRoles, roles, clusterRoleBindings, roleBindings].map((resource) =>

@@ -37,7 +37,7 @@ export interface StreamResult {
 export interface StreamListener {
   /** A part of a message from the pod. `first`: the first byte of the message, if the part begins with it. */
   fromPod(part: Buffer, first: number | undefined): void;
-  /** A part of a message from the client; `read` copies it without its mask. */
+  /** A part of a message from the client; `read` copies it without its mask; call it before `fromClient` returns. */
   fromClient(read: () => Buffer, first: number | undefined): void;
   /** A warning, or the reason of the end. The stream sends it to the client if the client can show it. */
   note(text: string): void;
@@ -109,8 +109,9 @@ export class PodStream {
         deps.listener?.fromClient(() => this.#fromClient.unmasked(part), first);
       },
     };
-    // The API server reads each frame of exec and attach as a message of its own. With fragments, the gateway could take input for a part
-    // of a terminal size, and not record it.
+    // Reject fragmented messages of exec and attach. The API server treats each frame as a complete message whose first byte is the
+    // channel. So a client could begin a message on the channel `resize` and send input in its second frame, which the gateway would not
+    // record.
     this.#fromClient = new FrameReader(true, fromClient, !hasChannels);
     this.#fromPod = new FrameReader(false, {
       onData: (part, first) => {
@@ -151,8 +152,9 @@ export class PodStream {
   }
 
   /**
-   * Ends the stream: nothing more reaches the pod. A client of exec or attach gets the reason, unless the message that the pod sends stays
-   * incomplete, or the client's connection is closing already. A port-forward is only closed. Later calls have no effect.
+   * Ends the stream: the gateway passes no more bytes of the client on. A client of exec or attach gets the reason, unless the message that
+   * the pod sends stays incomplete, or the client's connection is closing already. A port-forward is only closed. Later calls have no
+   * effect.
    */
   end(end: StreamEnd): void {
     if (this.#state !== 'open') return;

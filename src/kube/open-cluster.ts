@@ -12,6 +12,7 @@ import { Transport } from './transport.ts';
 /** Settings of the connections, the stores, and the watches of one cluster. */
 export interface OpenClusterOptions {
   readonly clock: Clock;
+  /** Default: no log. */
   readonly log?: KubeLog;
   /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;
@@ -28,7 +29,7 @@ export interface OpenClusterOptions {
 
 /** A cluster whose credentials can be replaced. */
 export interface OpenCluster extends Cluster {
-  /** Calls about the user of these credentials, for programs that act for a person. */
+  /** Calls that a program makes as the user of these credentials. */
   readonly own: OwnCalls;
   /** Uses other credentials for the same server from now on. Throws CodedError `ServerChanged` if they name another server. */
   update(credentials: Credentials): void;

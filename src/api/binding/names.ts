@@ -1,8 +1,8 @@
 import type { Resource } from '../object.ts';
 
 /**
- * API group of kube-bind. This file also has the resources, labels, annotations, and conditions of kube-bind's API. Only labels and
- * annotations that begin with `binding.drawbridge.dev/` are additions of drawbridge.
+ * API group of kube-bind. This file also has the resources, labels, annotations, and conditions of kube-bind's API. Only names that
+ * begin with `binding.drawbridge.dev/` are additions of drawbridge.
  */
 export const bindGroup = 'kube-bind.io';
 export const bindVersion = 'v1alpha2';
@@ -81,8 +81,8 @@ export const claimableAnnotation = 'binding.drawbridge.dev/claimable';
 /** On consumer kubeconfig Secrets: `"true"` disables updates of the kubeconfig from the provider. */
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
 /**
- * On the consumer CRDs that the server installs: the revision of their schemas, a decimal integer. The server replaces the schemas if the
- * revision is older, if the CRD does not serve `bindVersion`, or if that version has no status subresource.
+ * On the consumer CRDs that the server installs: the revision of their schemas, a decimal integer. If the revision is older, the server
+ * replaces the schemas. If the CRD does not serve `bindVersion` with a status subresource, the server replaces only that version.
  */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
 

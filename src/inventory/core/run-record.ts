@@ -5,18 +5,24 @@ import type { EntryRef } from '../entry.ts';
 type Spec = ReconcileRun['spec'];
 
 /**
- * The stored record of one component of one entry. Instants are epoch milliseconds. `attempt` counts the Retry outcomes since the last
- * Done, or since the first run with these inputs, and sets the backoff. Calls that the component did not accept count separately: after
- * them, the first Retry of the component counts as 1, so that an outage of the endpoint delays no later retry.
+ * The stored record of one component of one entry. Instants are epoch milliseconds. `attempt` counts the Retry outcomes of the component
+ * since the last Done, or since the first run with these inputs, and sets the backoff. After a call that the component did not accept, it
+ * instead counts such calls in a row. Each change between the two restarts it at 1, so that an outage of the endpoint delays no later
+ * retry.
  */
 export interface RunRecord
   extends Readonly<Pick<Spec, 'component' | 'seq' | 'phase' | 'operation' | 'asynchronous' | 'attempt'>> {
   readonly entry: EntryRef;
   /** Reasons of the last started run, at most `maxReasons`. */
   readonly reasons: readonly string[];
-  /** Digest of the inputs of the last run whose start the server did not undo. Undefined without one, or if they changed during that run. */
+  /**
+   * Digest of the inputs of the last run whose start the server did not undo. Undefined without one, or if the inputs changed during it.
+   */
   readonly inputsDigest: string | undefined;
-  /** ID of the token that may write. Undefined outside of phase Running, and once the deletion of the entry has revoked it. */
+  /**
+   * ID of the token with which the component may write and report. Undefined outside of phase Running, and once the deletion of the entry
+   * has revoked it.
+   */
   readonly credentialId: string | undefined;
   /**
    * The token before the last refresh. It may write until `expiresAtMs`: the time of the refresh plus 10 minutes, the lifetime of a token.
