@@ -71,7 +71,7 @@ function problemOf(authorities: string, names: readonly string[] | undefined, cl
   const where = `ConfigMap ${keyOf(source)}`;
   const trusted = certificatesIn(authorities);
   if (trusted.length === 0) {
-    return `${where} has no certificate in requestheader-client-ca-file, so no call can be proved to come from the API server; enable the aggregation layer (--requestheader-client-ca-file)`;
+    return `${where} has no certificate in requestheader-client-ca-file, so no call can be proved to come from the API server; enable the aggregation layer (--requestheader-client-ca-file of the API server)`;
   }
   if (names === undefined)
     return `${where}: requestheader-allowed-names is not a JSON list of strings; set --requestheader-allowed-names of the API server, such as front-proxy-client`;

@@ -68,9 +68,10 @@ export class Gateway {
 
   /** Answers a call without an upgrade. Never rejects. */
   async onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let outcome: Outcome | undefined;
     try {
       if (isPeerPath(request.url)) return this.#deps.peers.answer(request, response);
-      const outcome = await this.#decide(request, response);
+      outcome = await this.#decide(request, response);
       if (!outcome) return;
       if (outcome.kind === 'document') {
         response.writeHead(200, { 'content-type': outcome.contentType });
@@ -84,7 +85,7 @@ export class Gateway {
         await this.#read(request, response, outcome, outcome.decision);
       }
     } catch (error) {
-      this.#deps.log.warn('gateway call failed', { error: describe(error) });
+      this.#deps.log.warn('a call of a user failed', { ...objectOf(outcome), error: describe(error) });
       if (response.headersSent) response.destroy();
       else refuse(response, unreachable(error));
     }
@@ -93,13 +94,14 @@ export class Gateway {
   /** Answers a call that asks for an upgrade. Never rejects. */
   async onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => {});
+    let outcome: Outcome | undefined;
     try {
-      const outcome = await this.#decide(request, socket);
+      outcome = await this.#decide(request, socket);
       if (!outcome) return;
       if (outcome.kind === 'forward' && outcome.decision.kind === 'stream') {
         const refusal = await this.#deps.opening
           .open({ request, socket, head }, outcome, outcome.decision)
-          .catch((error: unknown) => this.#unreachable(error));
+          .catch((error: unknown) => this.#unreachable(error, outcome));
         if (!refusal) return;
         this.#refused.set(streamKey(outcome.caller, request), { refusal, atMs: this.#deps.clock.monotonic() });
         return refuseUpgrade(socket, refusal);
@@ -108,7 +110,7 @@ export class Gateway {
       if (outcome.audit) await this.#deps.audit.denied(outcome.audit, outcome.refusal);
       refuseUpgrade(socket, outcome.refusal);
     } catch (error) {
-      refuseUpgrade(socket, this.#unreachable(error));
+      refuseUpgrade(socket, this.#unreachable(error, outcome));
     }
   }
 
@@ -186,8 +188,8 @@ export class Gateway {
   }
 
   /** Logs the error, and returns the refusal for the client. */
-  #unreachable(error: unknown): Refusal {
-    this.#deps.log.warn('gateway stream failed', { error: describe(error) });
+  #unreachable(error: unknown, outcome: Outcome | undefined): Refusal {
+    this.#deps.log.warn('a session could not be opened', { ...objectOf(outcome), error: describe(error) });
     return unreachable(error);
   }
 
@@ -245,6 +247,12 @@ const proxyCallOf = (
 
 const documentOutcome = (document: ReturnType<typeof apiDocument>): Outcome =>
   document ? { kind: 'document', ...document } : { kind: 'refusal', refusal: unknownPath };
+
+/** The grant, session, or recording of the call, as fields for the log. */
+function objectOf(outcome: Outcome | undefined): Readonly<Record<string, string>> {
+  if (outcome?.kind === 'view') return { ...outcome.view.name };
+  return outcome?.kind === 'forward' ? { namespace: outcome.grant.namespace, grant: outcome.grant.name } : {};
+}
 
 const refusalOf = (status: Refusal['status'], code: string, message: string): Outcome => ({
   kind: 'refusal',

@@ -108,7 +108,11 @@ export class Peers {
       });
       socket.once('secureConnect', () => {
         if (!identity.isPeer(socket)) {
-          socket.destroy(new Error('the replica has another certificate than this replica'));
+          socket.destroy(
+            new Error(
+              'the replica presents neither the current certificate of this replica nor the one before it; all replicas of the gateway need the same certificate',
+            ),
+          );
           return;
         }
         const call = request({ createConnection: () => socket, path: `${prefix}${namespace}/${session}` });

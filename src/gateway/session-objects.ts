@@ -108,7 +108,9 @@ export class SessionObjects {
     };
     this.#held.set(key, held);
     const abort = new AbortController();
-    const cancel = clock.schedule(CREATE_MS, () => abort.abort(new Error(`no answer within ${CREATE_MS / 1000} s`)));
+    const cancel = clock.schedule(CREATE_MS, () =>
+      abort.abort(new Error(`the API server did not answer within ${CREATE_MS / 1000} s`)),
+    );
     try {
       await unlessAborted(replicas.ensureRenewed(), abort.signal);
       const object = sessionObject(call, decision, record, session, replicas.name, clock.now());
@@ -121,7 +123,11 @@ export class SessionObjects {
       this.#refused.set(key, true);
       // The API server may have created the object nevertheless. Then the controller deletes it.
       this.#hints.hint(key);
-      log.warn('a session could not be stored', { session: session.id, error: describe(error) });
+      log.warn('cannot create the AccessSession, so the session does not open', {
+        namespace: call.grant.namespace,
+        session: session.id,
+        error: describe(error),
+      });
       throw notStored();
     } finally {
       cancel();
@@ -201,18 +207,26 @@ export class SessionObjects {
   async close(): Promise<void> {
     const { clock, store, replicas, log } = this.#deps;
     const abort = new AbortController();
-    const cancel = clock.schedule(CLOSE_MS, () => abort.abort(new Error(`not done after ${CLOSE_MS / 1000} s`)));
+    const cancel = clock.schedule(CLOSE_MS, () =>
+      abort.abort(new Error(`the API server did not answer all calls within ${CLOSE_MS / 1000} s`)),
+    );
     const left = new Set([...store.byIndex(byReplica, replicas.name).map(({ key }) => key), ...this.#held.keys()]);
     try {
       await Promise.all([...left].map((key) => this.#release(key, abort.signal)));
     } catch (error) {
-      log.warn('not all AccessSessions could be deleted; another replica deletes them', { error: describe(error) });
+      log.warn('cannot delete all AccessSessions of this replica; another replica of the gateway deletes the rest', {
+        replica: replicas.name,
+        error: describe(error),
+      });
     } finally {
       cancel();
     }
-    await replicas
-      .release()
-      .catch((error: unknown) => log.warn('the Lease could not be deleted', { error: describe(error) }));
+    await replicas.release().catch((error: unknown) =>
+      log.warn('cannot delete the Lease of this replica; another replica of the gateway deletes it after it expires', {
+        replica: replicas.name,
+        error: describe(error),
+      }),
+    );
   }
 
   async #reconcile(key: string, signal: AbortSignal): Promise<Result> {

@@ -74,18 +74,21 @@ export class ViewHandler {
     whenClosed(response, () => abort.abort());
     let answer: IncomingMessage;
     try {
-      if (address === undefined) throw new Error('the Lease of the replica has no address');
+      if (address === undefined)
+        throw new Error(
+          'the Lease of the replica names no address; start each replica of the gateway with --peer-address',
+        );
       answer = await peers.open(address, call.name, abort.signal);
     } catch (error) {
       if (!response.destroyed)
-        log.warn('a session of another replica cannot be shown', { replica, error: describe(error) });
+        log.warn('cannot show the session of another replica', { ...call.name, replica, error: describe(error) });
       return unreachable(call.name, replica);
     }
     const refused = refusalOf(answer.statusCode, call.name, replica);
     if (refused?.code === 'ReplicaUnreachable')
-      log.warn('a session of another replica cannot be shown', { replica, status: answer.statusCode });
+      log.warn('cannot show the session of another replica', { ...call.name, replica, status: answer.statusCode });
     const refusal = refused ?? (await this.#recordView(call, record));
-    if (!refusal) return this.#send(answer, response);
+    if (!refusal) return this.#send(call, answer, response);
     abort.abort();
     return refusal;
   }
@@ -98,12 +101,12 @@ export class ViewHandler {
     try {
       recording = await sink?.read(call.name);
     } catch (error) {
-      log.warn('cannot read a recording', { session: call.name.session, error: describe(error) });
+      log.warn('cannot read a recording', { ...call.name, error: describe(error) });
       return unreadable;
     }
     if (!recording) return noRecording(call.name);
     const refusal = await this.#recordView(call);
-    if (!refusal) return this.#send(recording, response);
+    if (!refusal) return this.#send(call, recording, response);
     recording.destroy();
     return refusal;
   }
@@ -126,12 +129,12 @@ export class ViewHandler {
     }
   }
 
-  async #send(from: Readable, response: ServerResponse): Promise<undefined> {
+  async #send({ kind, name }: ViewCall, from: Readable, response: ServerResponse): Promise<undefined> {
     if (!response.destroyed) response.writeHead(200, { 'content-type': castType });
     await pipeline(from, response).catch((error: unknown) => {
       // The user may leave at any time.
       const isGone = error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE';
-      if (!isGone) this.#deps.log.warn('a view broke off', { error: describe(error) });
+      if (!isGone) this.#deps.log.warn(`cannot show the rest of a ${kind}`, { ...name, error: describe(error) });
     });
   }
 }

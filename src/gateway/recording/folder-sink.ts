@@ -102,7 +102,7 @@ async function makeFolder(folder: string): Promise<boolean> {
   } catch (error) {
     const found = await lstat(folder).catch(() => undefined);
     if (found?.isDirectory()) return false;
-    throw found ? new Error(`${folder} is not a folder; remove it`) : error;
+    throw found ? new Error(`${folder} is not a folder; move it to another place`) : error;
   }
 }
 

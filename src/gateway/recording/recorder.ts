@@ -284,14 +284,17 @@ export class Recording implements CastReader {
     this.#cancelFlush?.();
     for (const { length } of this.#waiting.splice(0)) this.#count(-length);
     const { journal, log, onLost } = this.#deps;
-    const { id, record } = this.#session;
-    log.warn('the recording of a session could not start or continue', { session: id, reason: why });
+    const { namespace, id, record } = this.#session;
+    log.warn(
+      'the recording of a session could not start or continue; if the grant requires the recording, the session does not open, or ends',
+      { namespace, session: id, reason: why },
+    );
     onLost();
     const line: AuditRecord = { ...record, verdict: 'unrecorded', code: 'RecordingLost', message: why };
     journal
       .append(line)
       .catch((error: unknown) =>
-        log.warn('no audit line for a lost recording', { session: id, error: describe(error) }),
+        log.warn('no audit line for a lost recording', { namespace, session: id, error: describe(error) }),
       );
     this.#onLost();
     const file = this.#file;

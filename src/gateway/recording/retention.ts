@@ -53,7 +53,7 @@ export class RecordingRetention {
         deleted += 1;
       }
     } catch (error) {
-      log.warn('cannot delete old recordings', { error: describe(error) });
+      log.warn('cannot delete old recordings; the gateway tries again in an hour', { error: describe(error) });
     }
   }
 

@@ -87,7 +87,7 @@ export class S3Bucket {
       await this.#call('PutObject', async (abortSignal) => {
         const { ETag } = await this.#client.send(new PutObjectCommand(input), { abortSignal });
         // A server that is not an S3 server may answer 200 to every call.
-        if (!ETag) throw new Error('the answer has no ETag');
+        if (!ETag) throw new Error('the answer has no ETag, so it is not that of an S3 server; check --s3-endpoint');
       });
     } catch (error) {
       // An earlier attempt may have created the object although its answer was lost.
@@ -165,7 +165,7 @@ class S3Error extends Error {
     const name = shorten(printable(String(own(error, 'name') ?? (error instanceof Error ? error.name : ''))), 64);
     const reason = error instanceof Error ? describe(error) : String(own(error, 'message') ?? name);
     super(
-      `${what}: ${typeof status === 'number' ? `the server answered ${status} ${name}` : shorten(printable(reason), MAX_REASON)}`,
+      `${what}: ${typeof status === 'number' ? `the S3 server answered ${status} ${name}` : shorten(printable(reason), MAX_REASON)}`,
     );
     this.name = name;
     this.status = typeof status === 'number' ? status : undefined;

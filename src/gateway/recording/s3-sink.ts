@@ -94,7 +94,9 @@ export class S3Sink implements RecordingSink, RecordingArchive {
       for (const object of objects) {
         const key = Buffer.from(object.key);
         if (!object.key.startsWith(prefix) || Buffer.compare(key, last) <= 0)
-          throw new Error('the server lists other keys than it was asked for, or in another order');
+          throw new Error(
+            'the S3 server lists other keys than it was asked for, or in another order; check --s3-endpoint',
+          );
         last = key;
         yield object;
       }

@@ -158,7 +158,7 @@ describe('a session that is recorded in a bucket', () => {
     await s3.copy('recordings', `prod/${stage.namespace}/${session}`, '000001.cast', '000002.cast');
     terminal.write(`${much}\n`);
     await terminal.shows(ended);
-    assert.match(await lossOf(grant), /^PutObject: the server answered 412 PreconditionFailed$/);
+    assert.match(await lossOf(grant), /^PutObject: the S3 server answered 412 PreconditionFailed$/);
   });
 
   describe('while the server is gone', () => {
@@ -241,7 +241,7 @@ describe('a session that is recorded in a bucket', () => {
   const broken: Record<string, [() => Parameters<typeof restart>[0], RegExp]> = {
     'with wrong credentials': [
       () => ({ env: { ...s3.env, AWS_SECRET_ACCESS_KEY: 'wrongwrongwrong' } }),
-      /^PutObject: the server answered 403 SignatureDoesNotMatch$/,
+      /^PutObject: the S3 server answered 403 SignatureDoesNotMatch$/,
     ],
     'without credentials': [
       () => ({ env: { NODE_EXTRA_CA_CERTS: s3.caFile, AWS_EC2_METADATA_DISABLED: 'true' } }),
@@ -249,7 +249,7 @@ describe('a session that is recorded in a bucket', () => {
     ],
     'in a bucket that does not exist': [
       () => ({ bucket: 'absent' }),
-      /^PutObject: the server answered 404 NoSuchBucket$/,
+      /^PutObject: the S3 server answered 404 NoSuchBucket$/,
     ],
     'by a server whose certificate it does not trust': [
       () => ({ env: { ...s3.env, NODE_EXTRA_CA_CERTS: '' } }),

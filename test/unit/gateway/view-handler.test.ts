@@ -172,7 +172,7 @@ describe('a view of a session or a recording', () => {
       await answered();
       remote = async () => answer(404);
       await answered();
-      assert.deepEqual(warnings, [{ replica: 'b', status: 401 }]);
+      assert.deepEqual(warnings, [{ ...name, replica: 'b', status: 401 }]);
     });
 
     it('is refused if the replica cannot be reached, or has no address', async () => {

@@ -124,7 +124,7 @@ describe('recordings in a bucket whose server misbehaves', () => {
     'the success of something that is no S3 server': [answering(200, '<html>welcome</html>'), /has no ETag/],
     'an error, by its code alone': [
       answering(403, errorText('AccessDenied', Object.values(credentials).join(' '))),
-      /^PutObject: the server answered 403 AccessDenied$/,
+      /^PutObject: the S3 server answered 403 AccessDenied$/,
     ],
     'an error that is no XML': [answering(400, '}{<'), /^PutObject: /],
     'an endless error': [
@@ -136,7 +136,7 @@ describe('recordings in a bucket whose server misbehaves', () => {
         response.on('drain', fill);
         fill();
       },
-      /^PutObject: the server answered 400 /,
+      /^PutObject: the S3 server answered 400 /,
     ],
   };
   for (const [what, [handler, message]] of Object.entries(answers)) {
@@ -157,7 +157,7 @@ describe('recordings in a bucket whose server misbehaves', () => {
         response
           .writeHead(status, { location: 'http://127.0.0.1:1/elsewhere', 'x-amz-bucket-region': 'eu-west-1' })
           .end(errorText('PermanentRedirect'));
-      await assert.rejects(sink.create(name, header), new RegExp(`the server answered ${status}`));
+      await assert.rejects(sink.create(name, header), new RegExp(`the S3 server answered ${status}`));
     }
     assert.equal(calls.length, 2);
   });
