@@ -221,7 +221,9 @@ function readPeerAddress(given: string | undefined, bindAddress: string, origin:
 /** Rejects --dry-run with other features, because they would still write. */
 function readDryRun(dryRun: boolean, features: readonly FeatureName[], origin: Flags['origin']): boolean {
   if (!dryRun || features.every((feature) => feature === 'binding')) return dryRun;
-  throw new UsageError(`${origin('dry-run')} is given; it works only if binding runs alone; set --features=binding`);
+  throw new UsageError(
+    `${origin('dry-run')} is given; it works only if binding runs alone; remove it, or start another server with --features=binding`,
+  );
 }
 
 function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig, origin: Flags['origin']): InventoryConfig {

@@ -127,7 +127,7 @@ async function closeAll(log: Log, parts: Readonly<Record<string, () => unknown>>
     try {
       await close();
     } catch (error) {
-      log.warn('close failed', { part, error: describe(error) });
+      log.warn('cannot close a part of the server; the shutdown continues', { part, error: describe(error) });
     }
   }
 }
@@ -137,6 +137,8 @@ function countUnhandledRejections(log: Log, metrics: Metrics): void {
   const counter = unhandledRejectionsMetric(metrics);
   process.on('unhandledRejection', (error) => {
     counter.inc();
-    log.error('unhandled rejection', { error: describe(error) });
+    log.error('unhandled rejection; the server continues; report this error to the maintainers', {
+      error: describe(error),
+    });
   });
 }

@@ -92,7 +92,7 @@ function readSignedPair(cert: Buffer, key: Buffer, pem: Buffer): SignedPair {
   const leaf = new X509Certificate(cert);
   const signer = new X509Certificate(authority);
   if (!leaf.checkIssued(signer) || !leaf.verify(signer.publicKey))
-    throw new Error('the authority did not sign the certificate');
+    throw new Error('the authority in ca.crt did not sign the certificate in tls.crt');
   return { pair, authority };
 }
 

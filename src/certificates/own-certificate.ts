@@ -105,7 +105,10 @@ export class OwnCertificate {
     const field = { secret: keyOf(secret) };
     if (event.type === 'deleted') {
       this.#secretProblem = 'it was deleted';
-      log.warn('the Secret of the serving certificate was deleted; the certificate stays in use', field);
+      log.warn(
+        'the Secret of the serving certificate was deleted; the current certificate stays in use, and the leader creates the Secret again',
+        field,
+      );
       return;
     }
     const { ours, material, problem = '' } = event.now;
@@ -114,21 +117,23 @@ export class OwnCertificate {
       return;
     }
     this.#secretProblem = ours ? problem : foreignSecretProblem;
-    log.error('the Secret of the serving certificate is unusable; the current certificate stays in use', {
+    const next = ours ? ', and the leader replaces the data of the Secret' : '';
+    log.error(`the Secret of the serving certificate is unusable; the current certificate stays in use${next}`, {
       ...field,
       error: this.#secretProblem,
     });
   }
 
   #adopt(material: Material): void {
-    const { log, onServing } = this.#options;
+    const { log, onServing, secret } = this.#options;
     const { pair } = material;
     const changed = !this.#shared || !pair.cert.equals(this.current.cert) || !pair.key.equals(this.current.key);
     try {
       if (changed) this.#listener(pair);
     } catch (error) {
       this.#secretProblem = describe(error);
-      log.error('the new serving certificate is unusable; the previous one stays in use', {
+      log.error('the new serving certificate in the Secret is unusable; the previous one stays in use', {
+        secret: keyOf(secret),
         error: this.#secretProblem,
       });
       return;
@@ -142,4 +147,4 @@ export class OwnCertificate {
 }
 
 /** Why the server does not use a Secret that it did not create. */
-export const foreignSecretProblem = `the server did not create it (label ${madeByServerLabel} is missing); delete it, or choose another name with --certificate-secret`;
+export const foreignSecretProblem = `the server did not create it (label ${madeByServerLabel} is missing); if no other program uses it, delete it, and the server creates a new one; otherwise, choose another name with --certificate-secret`;

@@ -215,7 +215,7 @@ describe('configuration', () => {
     assert.equal(readConfig(['--features=binding', '--dry-run'], {}).dryRun, true);
     assert.throws(
       () => readConfig(['--features=access,binding', '--dry-run'], {}),
-      /--dry-run is given; it works only if binding runs alone; set --features=binding$/,
+      /--dry-run is given; it works only if binding runs alone; remove it, or start another server with --features=binding$/,
     );
   });
 
@@ -331,7 +331,7 @@ describe('configuration', () => {
     },
     {
       env: { DRAWBRIDGE_DRY_RUN: 'true' },
-      message: /^\$DRAWBRIDGE_DRY_RUN is given; it works only .*; set --features=binding$/,
+      message: /^\$DRAWBRIDGE_DRY_RUN is given; it works only .*; start another server with --features=binding$/,
     },
   ];
   for (const { args = [], env = {}, message } of mistakes) {
