@@ -71,7 +71,10 @@ export class AuditHeads {
     const timeout = new AbortController();
     await withDeadline(this.#deps.clock, lastWriteMs, this.#publish(timeout.signal)).catch((error: unknown) => {
       timeout.abort(error);
-      this.#deps.log.warn('last audit head not published', { ...this.#logFields, error: describe(error) });
+      this.#deps.log.warn('cannot publish the last audit head, so none covers the last lines of the journal', {
+        ...this.#logFields,
+        error: describe(error),
+      });
     });
   }
 
@@ -84,7 +87,7 @@ export class AuditHeads {
       if (signal.aborted) return;
       // Log once per outage; the metric shows how long it lasts.
       if (!this.#failing) {
-        this.#deps.log.error('audit head not published', {
+        this.#deps.log.error('cannot publish the audit head; until it succeeds, the server tries again every 5 s', {
           ...this.#logFields,
           error: describe(error),
         });
@@ -125,7 +128,10 @@ export class AuditHeads {
       await this.#write(Object.fromEntries(surplus.map((chain) => [chain, null])), options);
     } catch (error) {
       if (options.signal.aborted) return;
-      this.#deps.log.warn('old audit heads not removed', { ...this.#logFields, error: describe(error) });
+      this.#deps.log.warn('cannot remove old audit heads; the server tries again when it publishes the next one', {
+        ...this.#logFields,
+        error: describe(error),
+      });
     }
   }
 
@@ -135,7 +141,11 @@ export class AuditHeads {
     const found = await findObject(client, configMaps, this.#name, options);
     const isPublished = own(own(found, 'data'), journal.head.chain) === this.#published.text;
     if (isPublished) this.#published = { ...this.#published, checkedAtMs: clock.monotonic() };
-    else log.warn('audit head removed or changed in the ConfigMap; publishing it again', this.#logFields);
+    else
+      log.warn(
+        'the ConfigMap no longer has the audit head that this replica published; the replica publishes it again',
+        this.#logFields,
+      );
     return isPublished;
   }
 

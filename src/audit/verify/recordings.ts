@@ -88,7 +88,7 @@ export class RecordingsVerifier {
         this.#addFinding(
           'RecordingUnknown',
           name,
-          'the journal has no line about it; if older files have its lines, give these files too, or use --partial',
+          'the journal has no line about it; if older files have its lines, give these files too; if you do not have them, --partial accepts that they are missing',
         );
       }
     }
@@ -161,7 +161,7 @@ async function compare(files: readonly string[], { chunks, total }: Expected): P
     rest = rest.length === 0 ? part : Buffer.concat([rest, part]);
     for (let chunk = chunks.get(number); number <= last; chunk = chunks.get(number)) {
       if (!chunk)
-        return `the journal has no line about its chunk ${number}; if older files have this line, give these files, too${number === 1 ? ', or use --partial' : ''}`;
+        return `the journal has no line about its chunk ${number}; if older files have this line, give these files, too${number === 1 ? '; if you do not have them, --partial accepts that they are missing' : ''}`;
       if (rest.length < chunk.bytes) break;
       const isEqual = hash('sha256', rest.subarray(0, chunk.bytes), 'hex') === chunk.sha256;
       if (!isEqual) return `chunk ${number} was changed, removed, or moved`;

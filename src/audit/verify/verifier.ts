@@ -146,7 +146,10 @@ export class Verifier {
     const last = Math.max(0, ...segments.map((segment) => segment.last.seq));
     const mayBeAbsent = last === 0 && this.#options.partial && this.#segments.size > 0;
     if (newest && newest.seq > last && !mayBeAbsent) {
-      const orPartial = last === 0 && !this.#options.partial ? ', or use --partial' : '';
+      const orPartial =
+        last === 0 && !this.#options.partial
+          ? '; if you do not have them, --partial accepts that they are missing'
+          : '';
       const found = `${linesAre(last + 1, newest.seq)} missing at the end: the head signed ${newest.time} covers them`;
       const message = `${found}; if other files have them, give these files, too${orPartial}`;
       this.#report({ code: 'Missing', chain, message });
@@ -166,7 +169,7 @@ export class Verifier {
   #expectStart(chain: string, first: Segment['first'] | undefined): void {
     if (!first || this.#options.partial) return;
     if (first.seq > 1) {
-      const message = `${linesAre(1, first.seq - 1)} missing before this; if older files have them, give these files, too, or use --partial`;
+      const message = `${linesAre(1, first.seq - 1)} missing before this; if older files have them, give these files, too; if you do not have them, --partial accepts that they are missing`;
       this.#report({ code: 'Missing', chain, at: first.at, message });
     } else if (first.prev !== '') {
       this.#report({
