@@ -163,7 +163,10 @@ function errorHandler(ports: ReviewPorts): ErrorRequestHandler {
 }
 
 function fail(error: unknown, request: IncomingMessage, response: ServerResponse, { log }: ReviewPorts): void {
-  log.error('request failed', { path: pathOf(request), error: describe(error) });
+  log.error('the server failed to answer a call to the webhook port', {
+    path: pathOf(request),
+    error: describe(error),
+  });
   if (response.headersSent) response.destroy();
   else sendText(response, 500, 'InternalError: the server failed to answer; read its log for the cause');
 }

@@ -89,7 +89,10 @@ export class FileCertificate implements ServingCertificate {
   }
 
   #warnOfPolling(folder: string, error: unknown): void {
-    this.#options.log.warn('failed to watch the certificate folder; polling only', { folder, error: describe(error) });
+    this.#options.log.warn(
+      'the server cannot watch the certificate folder for changes; it checks the files periodically',
+      { folder, error: describe(error) },
+    );
   }
 
   /** Polls, because some file systems never notify. */

@@ -116,7 +116,11 @@ async function recordDecision(
     await journal.append(recordOf(route, review, decision, latencyMs));
     return decision;
   } catch (error) {
-    log.error('audit line lost', { webhook: route.name, reviewUid: review.uid, error: describe(error) });
+    log.error('audit line lost; the server opens no access while it cannot write its audit journal', {
+      webhook: route.name,
+      reviewUid: review.uid,
+      error: describe(error),
+    });
     if (decision.denial || !decision.opensAccess) return decision;
     const message = 'the server cannot write its audit journal; no access opens without an audit line; try again later';
     return { denial: { code: 'AuditUnavailable', message, status: 503 } };

@@ -92,7 +92,9 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
   server.on('clientError', rejectClient);
   await listen(server, options.host, options.port);
   const stopChecking = connections.closeSendersWithoutCall(clock);
-  server.on('error', (error) => log.error('webhook server', { error: error.message }));
+  server.on('error', (error) =>
+    log.error('the HTTPS server of the webhooks reported an error', { error: error.message }),
+  );
   certificate.start((pair) => {
     server.setSecureContext(tlsOptions(pair, clientAuthorities));
     connections.retire();

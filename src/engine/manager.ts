@@ -102,7 +102,10 @@ export class Manager {
       groupsStop.abort();
       const unfinished = this.status().filter(({ state }) => state !== 'stopped' && state !== 'waiting');
       const names = unfinished.map(({ name }) => name).join(', ') || 'a leader gate';
-      this.#log.error('controllers did not stop in time', { controllers: unfinished.map(({ name }) => name) });
+      this.#log.error(
+        'controllers did not stop in time; the server does not release their Leases, so a successor must wait until these expire',
+        { controllers: unfinished.map(({ name }) => name) },
+      );
       throw new CodedError('DrainDeadlineExceeded', `did not stop within ${this.#drainMs} ms: ${names}`, { cause });
     }
   }

@@ -128,7 +128,7 @@ export class SupervisedController {
       (error, delayMs) => {
         this.state = 'restarting';
         this.error = describe(error);
-        this.#supervision.log.error('controller failed', {
+        this.#supervision.log.error('controller failed; the server restarts it', {
           controller: this.name,
           error: this.error,
           restartInMs: Math.round(delayMs),

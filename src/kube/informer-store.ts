@@ -248,11 +248,14 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     try {
       return this.#project(object);
     } catch (error) {
-      this.#log.error('the projection of an object failed; the store omits the object', {
-        resource: this.resource.plural,
-        key: keyOf(object.metadata),
-        error: describe(error),
-      });
+      this.#log.error(
+        'the server failed to read an object, and treats it as absent; report this error to the maintainers',
+        {
+          resource: this.resource.plural,
+          key: keyOf(object.metadata),
+          error: describe(error),
+        },
+      );
       return undefined;
     }
   }
@@ -261,11 +264,14 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     try {
       listener(event);
     } catch (error) {
-      this.#log.error('a listener of a store failed; other listeners and the watch continue', {
-        resource: this.resource.plural,
-        key: event.key,
-        error: describe(error),
-      });
+      this.#log.error(
+        'the server failed to handle a change of an object; the watch continues; report this error to the maintainers',
+        {
+          resource: this.resource.plural,
+          key: event.key,
+          error: describe(error),
+        },
+      );
     }
   }
 }

@@ -102,9 +102,12 @@ class LeaseCampaign implements LeaseGate {
 
   async run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
     while (await this.#acquire(signal)) {
-      this.#log.info('leading', { lease: this.name, identity: this.#identity });
+      this.#log.info('this replica leads', { lease: this.name, identity: this.#identity });
       if ((await this.#lead(lead, signal)) === 'done') return;
-      this.#log.warn('no longer leading', { lease: this.name, identity: this.#identity });
+      this.#log.warn(
+        'no longer leading; this replica has stopped the work of the leader, and tries to acquire the Lease again',
+        { lease: this.name, identity: this.#identity },
+      );
     }
   }
 
@@ -193,7 +196,11 @@ class LeaseCampaign implements LeaseGate {
       if (!signal.aborted) {
         // The Lease has changed or was deleted, perhaps by an earlier request of this process. The next attempt reads the Lease first.
         if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) this.#lastRead = undefined;
-        else this.#log.warn('lease request failed', { lease: this.name, error: describe(error) });
+        else
+          this.#log.warn('a request to acquire or renew the Lease failed; this replica tries again', {
+            lease: this.name,
+            error: describe(error),
+          });
       }
       return false;
     } finally {

@@ -209,7 +209,7 @@ class Reflector {
     if (nowMs - this.#staleSinceMs < STALE_LISTS_MS) return true;
     this.#staleSinceMs = undefined;
     this.#options.log.warn(
-      'the API server keeps listing older versions, as after a restore; its content replaces the store',
+      `the API server has listed an older state for ${STALE_LISTS_MS / 1000} s, as after a restore from a backup; this process now uses that state`,
       this.#fields(),
     );
     return false;
@@ -331,10 +331,13 @@ class Reflector {
     this.#refusals++;
     this.#sink.failed(describe(error), this.#refusals >= REFUSALS_BEFORE_REPORT ? code : undefined);
     if (this.#refusals === REFUSALS_BEFORE_REPORT)
-      log.warn('list-watch is no longer allowed; the store is out of date', {
-        ...this.#fields(),
-        reason: describe(error),
-      });
+      log.warn(
+        'list-watch is no longer allowed; the store is out of date; check the credentials and their permission to list and watch',
+        {
+          ...this.#fields(),
+          reason: describe(error),
+        },
+      );
     return backoffMs({
       baseMs: REFUSED_BASE_MS,
       capMs: REFUSED_CAP_MS,
@@ -352,7 +355,8 @@ class Reflector {
     // Half of the delay is fixed, so that jitter never causes a hot loop.
     const delayMs = backoffMs({ baseMs: BASE_MS, capMs, attempt, jitter: 'half', random });
     const fields = { ...this.#fields(), reason, attempt, delayMs: Math.round(delayMs) };
-    if (attempt % WARN_EVERY === 2 && capMs === CAP_MS) log.warn('list-watch keeps failing', fields);
+    if (attempt % WARN_EVERY === 2 && capMs === CAP_MS)
+      log.warn('list-watch keeps failing; the store may be out of date', fields);
     else log.debug('list-watch interrupted', fields);
     return delayMs;
   }

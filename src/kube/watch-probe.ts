@@ -62,8 +62,9 @@ const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
  * of a namespace. Such a review is needed because an API server does not end an open watch when its permission is withdrawn. The answer
  * proves nothing: if a watch seems to have no permission, the probe calls its `check`, which opens a new connection.
  *
- * A review fails if the cluster does not answer it within 4 s, or answers 401. If two reviews in a row fail, the probe checks every watch
- * once. It checks them again only after a review succeeded, or after a review failed for the other reason.
+ * A review fails if no usable answer arrives within 4 s, which puts the connections in doubt, or if the answer is 401, which puts the
+ * permissions in doubt. After two failed reviews in a row, the probe checks every watch once, for the doubt of the second. It checks every
+ * watch again if a later review fails with the other doubt, or if, after a review that succeeded, two reviews in a row fail.
  */
 export class WatchProbe {
   readonly #options: WatchProbeOptions;
@@ -158,8 +159,8 @@ export class WatchProbe {
   }
 
   /**
-   * The answer to a review. If the review failed, what that puts in doubt; undefined if the server is overloaded, which puts nothing in
-   * doubt.
+   * Reviews a namespace. Resolves to the rules; if the review failed, to what that puts in doubt. Undefined after 429 or 5xx, which puts
+   * nothing in doubt.
    */
   async #ask(namespace: string): Promise<RulesAnswer | WatchDoubt | undefined> {
     const body = {

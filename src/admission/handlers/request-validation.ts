@@ -93,7 +93,7 @@ async function validateChange(kind: RequestKind, review: Review, ports: Ports, s
   const before = readSpec(kind, review.oldObject);
   if (!before.ok) {
     const found = before.errors.map(({ field, message }) => `${field} ${message}`).join('; ');
-    const message = `the stored spec is invalid: ${found}; an invalid spec cannot be changed; delete the request and create another`;
+    const message = `the stored spec is invalid: ${found}; an invalid spec cannot be changed; delete the request, which ends its access, and create another`;
     return deny({ code: 'SpecImmutable', message, field: 'spec', status: 422 }, templateOf(own(review.object, 'spec')));
   }
   // `updateRequestPolicy` does not read these.

@@ -199,7 +199,7 @@ export class ClaimedObjectStrategy implements SyncStrategy {
       },
       onSuccess: (answer) => {
         live[side] = answer;
-        log.info('claimed object written', { key, action: kind, side, why: this.#selectedBy(facts) });
+        log.info('claimed object written or deleted', { key, action: kind, side, why: this.#selectedBy(facts) });
         return 'continue';
       },
     });

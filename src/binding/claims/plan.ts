@@ -222,9 +222,10 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
 }
 
 /**
- * Whether the provider object is the copy of `consumer`, or of an earlier consumer object of that name. The uid annotation of `consumer` is
- * sufficient proof. If no other consumer can use the service namespace, so is the owner label. In a shared service namespace, the owner
- * label is sufficient only with the uid of the last known deletion, or without a uid, as on copies of older konnectors.
+ * Whether the provider object is the copy of `consumer`, or of an earlier consumer object of that name. A uid annotation with
+ * the uid of `consumer` proves it. Otherwise, the owner label must be `consumer`. If other consumers may use the service namespace, the
+ * object must also have no uid annotation, as copies of older konnectors, or the uid of the last consumer object of that name that
+ * left the store.
  */
 function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: ClaimFacts): boolean {
   if (origin.consumerUid === consumer.uid) return true;

@@ -209,14 +209,14 @@ function noExportCondition({ name }: BindingView, { clusterNamespace, request }:
       connected,
       'Error',
       'APIServiceExportFailed',
-      `the provider rejected the APIServiceExportRequest ${name}: ${why}; ask the provider to allow it and run kubectl bind again, or delete this binding`,
+      `the provider rejected the APIServiceExportRequest ${name}: ${why}; ask the provider to allow it and run kubectl bind again, or delete this binding, with the objects of the kinds that it bound`,
     );
   }
   return conditionFalse(
     connected,
     'Error',
     'APIServiceExportNotFound',
-    `the provider has no APIServiceExport ${name} in namespace ${clusterNamespace}; request it with kubectl bind, or delete this binding`,
+    `the provider has no APIServiceExport ${name} in namespace ${clusterNamespace}; request it with kubectl bind, or delete this binding, with the objects of the kinds that it bound`,
   );
 }
 

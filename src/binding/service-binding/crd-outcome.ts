@@ -47,14 +47,14 @@ const fetchFailed = (message: string): CrdOutcome => refused('BoundSchemaFetchFa
 export const notAllowed = (name: string): CrdOutcome =>
   refused(
     'ResourceNotAllowed',
-    `the provider exports ${name}, which may not be bound in this cluster; add it to --bindable, or delete the binding`,
+    `the provider exports ${name}, which may not be bound in this cluster; add it to --bindable, or delete the binding, with the objects of the kinds that it bound`,
   );
 
 /** `name`: the definition, which `binding` does not own. */
 export const foreignCrd = (name: string, binding: string): CrdOutcome =>
   refused(
     'ForeignCustomResourceDefinition',
-    `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; the server does not change it; delete the binding or, if you do not need its objects, the definition`,
+    `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; the server does not change it; delete the binding, with the objects of the kinds that it bound, or the definition, with its objects`,
   );
 
 /** `what`: the object of the failed write; `why`: the error in words; `cause`: the error. */
@@ -79,7 +79,7 @@ export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
   return {
     kind: 'outOfSync',
     reason: 'CustomResourceDefinitionNamesNotAccepted',
-    message: `the API server does not accept the names of CustomResourceDefinition ${name}: ${names.message || names.reason}; delete the binding or, if you do not need its objects, the CustomResourceDefinition that uses the name`,
+    message: `the API server does not accept the names of CustomResourceDefinition ${name}: ${names.message || names.reason}; delete the binding, with the objects of the kinds that it bound, or the CustomResourceDefinition that uses the name, with its objects`,
   };
 }
 

@@ -83,7 +83,7 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
   if (policy === undefined) {
     const found = quote(binding.annotations[unbindPolicyAnnotation] ?? '');
     return blocked(
-      `the annotation ${unbindPolicyAnnotation} is ${found}; allowed are Delete and Orphan; set one of them, for example: kubectl annotate apiservicebinding ${binding.name} --overwrite ${unbindPolicyAnnotation}=Delete`,
+      `the annotation ${unbindPolicyAnnotation} is ${found}; allowed are Delete, which deletes the copies in the provider, and Orphan, which leaves them there; set one of them, for example: kubectl annotate apiservicebinding ${binding.name} --overwrite ${unbindPolicyAnnotation}=Orphan`,
     );
   }
   const toRelease = crds.filter(({ exportState }) => policy === 'Orphan' || exportState === 'notExported');

@@ -43,7 +43,7 @@ export async function candidateProblem(
   if (uid === undefined || before === undefined || uid === before) return undefined;
   return (
     `namespace ${namespace} at ${server} has another uid than namespace ${serving.clusterNamespace} at ${serving.server}, which the bindings use: ` +
-    'the provider deleted and created it again, or it belongs to another provider; restore the previous kubeconfig, or delete the bindings and bind again'
+    'the provider deleted and created it again, or it belongs to another provider; restore the previous kubeconfig, or delete the bindings, with the objects of the kinds that they bound, and bind again'
   );
 }
 

@@ -76,7 +76,7 @@ export class OpenSession implements ProviderSession {
     for (const store of this.#opened.all) store.onRefusal(() => options.onChange(this));
     this.#cancelTimer = options.clock.schedule(unreachableMs, () => void this.#onSyncTimeout());
     void this.#readIdentity();
-    this.#log.info('session opened', { server: this.server, clusterNamespace: namespace });
+    this.#log.info('the session with a provider has been opened', { server: this.server, clusterNamespace: namespace });
   }
 
   get state(): SessionState {
@@ -120,7 +120,10 @@ export class OpenSession implements ProviderSession {
     await this.stop();
     this.#opened.release();
     await this.cluster.close();
-    this.#log.info('session closed', { server: this.server, clusterNamespace: this.clusterNamespace });
+    this.#log.info('the session with a provider has been closed', {
+      server: this.server,
+      clusterNamespace: this.clusterNamespace,
+    });
   }
 
   #controllers(): RunningControllers {
@@ -140,7 +143,7 @@ export class OpenSession implements ProviderSession {
     if (this.#ended.signal.aborted) return;
     this.#state = state;
     if (state.kind !== 'connecting') this.#cancelTimer();
-    this.#log.info('session state', state);
+    this.#log.info('the session with a provider has changed its state', state);
     this.#options.onChange(this);
   }
 

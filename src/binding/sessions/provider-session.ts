@@ -80,7 +80,7 @@ export type Heartbeat =
 /** Looks up the session of a binding. */
 export function lookupOf(sessions: Sessions, { name, secretRef, specProblem }: BindingView): SessionLookup {
   if (specProblem === undefined) return sessions.lookup(secretRef);
-  const message = `APIServiceBinding ${name} is not valid: ${specProblem}; it binds nothing; correct it, or delete it`;
+  const message = `APIServiceBinding ${name} is not valid: ${specProblem}; it binds nothing; correct it, or delete it, with the objects of the kinds that it bound`;
   return { kind: 'invalid', reason: 'APIServiceBindingInvalid', message };
 }
 

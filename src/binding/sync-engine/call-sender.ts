@@ -130,8 +130,9 @@ export class CallSender {
     const fields = { key: pass.key, action: id.action, side, error: message, retryInMs: Math.round(waitMs) };
     const isOutage = side === 'provider' && isUnreachable(error);
     // During an outage of the provider, the calls of every key fail. Log only the first failure as a warning.
-    if (isOutage && this.#unreachable.size > 0) log.debug('a call failed', fields);
-    else log.warn('a call failed', fields);
+    if (isOutage && this.#unreachable.size > 0)
+      log.debug('a call that syncs an object failed; the server retries', fields);
+    else log.warn('a call that syncs an object failed; the server retries', fields);
     if (isOutage) this.#unreachable.add(pass.key);
     if (isUnreachable(error)) return;
     if (!forbidden || rules.forbiddenAtOnce || waitMs > STUCK_MS) {

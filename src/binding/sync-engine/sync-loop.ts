@@ -204,9 +204,12 @@ export class SyncLoop {
     const { held } = this.#breaker;
     if (held !== this.#held) {
       if (this.#held === 0)
-        this.log.error('the server holds back deletes of copies; see the condition Connected of the binding', {
-          copies: held,
-        });
+        this.log.error(
+          'the server holds back deletes of copies; see the condition Connected of the APIServiceBinding that the field export names',
+          {
+            copies: held,
+          },
+        );
       this.#held = held;
       this.#options.onChange();
     }

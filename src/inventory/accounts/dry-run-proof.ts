@@ -76,12 +76,19 @@ export class DryRunProof implements AuthorizationProof {
     this.#tried.set(namespace, (this.#tried.get(namespace) ?? new Set<string>()).add(uid));
     try {
       const problem = await this.#writeDryRun(entry, signal);
-      if (problem === undefined) log.info('write authorization of components is proved');
-      else log.error('write authorization of components is not enforced; no component runs', { problem });
+      if (problem === undefined) log.info('write authorization of components is enforced; components may run');
+      else
+        log.error('write authorization of components is not enforced; no component runs; the server checks again', {
+          problem,
+        });
       return problem === undefined ? 'enforced' : 'notEnforced';
     } catch (error) {
       const fields = { entry: `${namespace}/${name}`, error: describe(error) };
-      if (!signal.aborted) log.warn('write authorization of components is not proved yet; no component runs', fields);
+      if (!signal.aborted)
+        log.warn(
+          'the server could not check the write authorization of components; no component runs; it tries again',
+          fields,
+        );
       return isUnreachable(error) ? 'unreachable' : 'inconclusive';
     }
   }

@@ -65,7 +65,7 @@ async function findOwned(
   const problem = `${resource.plural} ${keyOf(name)} exists but does not belong to this entry`;
   // An abandoned component leaves such objects, for example. Only an administrator knows whether they are still needed.
   const namespaceFlag = name.namespace === undefined ? '' : ` -n ${name.namespace}`;
-  const remedy = `delete it, or let the component adopt it: kubectl label ${resource.plural} ${name.name}${namespaceFlag} --overwrite ${entryUidLabel}=${entryUid}`;
+  const remedy = `if nothing else uses it, delete it, or let the component adopt it, and so change and delete it: kubectl label ${resource.plural} ${name.name}${namespaceFlag} --overwrite ${entryUidLabel}=${entryUid}`;
   throw new CodedError('NotOurs', `${problem}; ${remedy}`);
 }
 

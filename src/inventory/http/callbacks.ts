@@ -72,7 +72,10 @@ export function callbackListener(deps: CallbacksDeps): RequestListener {
     response.once('close', () => abort.abort());
     answer(deps, limits, logRefusal, request, abort.signal)
       .catch((error: unknown) => {
-        if (!abort.signal.aborted) deps.log.warn('report failed', { error: describe(error) });
+        if (!abort.signal.aborted)
+          deps.log.warn('the server failed to handle a report of a component; it answers 503', {
+            error: describe(error),
+          });
         return errorAnswer(503, 'Unavailable', 'the server could not handle the report; report again');
       })
       .then(({ status, body }) => sendJson(request, response, status, body))

@@ -62,7 +62,7 @@ export class AbandonmentReporter {
       : 'the server has no run of it for this entry, so it tears down nothing';
     const message = `component ${component} was ${text}; ${consequence}`;
     const fields = { entry: `${ref.namespace}/${ref.name}`, component };
-    log.warn('component abandoned', { ...fields, user, reason });
+    log.warn(`component abandoned; ${consequence}`, { ...fields, user, reason });
     events.record({
       regarding: regarding(clusterInventories, ref),
       type: 'Warning',

@@ -50,8 +50,8 @@ export function triggersOf(
 }
 
 /**
- * The paths that the component reads and that changed. If the change adds or removes `spec.components.NAME`, `enabled` differs, but its
- * effect does not, because it is true by default. Then returns `/spec/components/NAME` instead, unless `config` changed, too.
+ * The paths that the component reads and that changed. If `enabled` changed without an effect, because its default is true, returns
+ * `/spec/components/NAME` in its place, or only the other paths if one of them is below `/spec/components/NAME`.
  */
 function changedReads(
   before: Entry,

@@ -205,7 +205,7 @@ function withAbandonment(status: KeyStatus, entry: Entry, component: string): Ke
 }
 
 function notRegisteredStatus(entry: Entry, component: string): KeyStatus {
-  const message = `component ${component} is not registered; register it again, or abandon it: annotate the entry with ${abandonAnnotation(component)}=REASON`;
+  const message = `component ${component} is not registered; register it again or, to leave what it created, abandon it: annotate the entry with ${abandonAnnotation(component)}=REASON`;
   return entry.deleting
     ? plainStatus('Deleting', 'NotRegistered', message)
     : plainStatus('NotApplicable', 'NotRegistered', message);

@@ -237,7 +237,10 @@ export class InventoryManager {
       const withinMs = (keys: number): number => Math.min(spread.maxMs, keys * spread.perKeyMs);
       eventSource.registrationChanged(registration, withinMs, random, signal).catch((error: unknown) => {
         if (!signal.aborted)
-          log.error('failed to trigger all runs after a registration change', { error: describe(error) });
+          log.error('failed to trigger all runs after a registration change', {
+            component: registration.name,
+            error: describe(error),
+          });
       });
       this.#limits.componentChanged(registration.name, 'closed');
       this.#registrationHints.hint(registration.name);

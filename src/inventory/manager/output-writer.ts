@@ -87,11 +87,11 @@ export class OutputWriter {
     const { access } = this.#deps;
     const problem =
       (abandoned
-        ? await this.#withRetries('withdrawing the access of a component', signal, () =>
+        ? await this.#withRetries(ref, 'withdrawing the access of a component', signal, () =>
             access.deleteAccount(ref, registration.name, signal),
           )
         : undefined) ?? (await this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal)));
-    return problem ?? this.#withRetries('removing a record', signal, () => this.#remove(base, signal));
+    return problem ?? this.#withRetries(ref, 'removing a record', signal, () => this.#remove(base, signal));
   }
 
   /** Removes the outputs. Reads the entry live, so that it also removes outputs that the watch has not reported yet. */
@@ -101,7 +101,7 @@ export class OutputWriter {
     signal: AbortSignal,
   ): Promise<OutputsProblem | undefined> {
     let entry: Entry | undefined;
-    const problem = await this.#withRetries('reading outputs', signal, async () => {
+    const problem = await this.#withRetries(ref, 'reading outputs', signal, async () => {
       entry = await this.#deps.entries.get(ref, signal);
     });
     if (problem || !entry) return problem;
@@ -144,7 +144,7 @@ export class OutputWriter {
     status: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
   ): Promise<OutputsProblem | undefined> {
-    return this.#withRetries('writing outputs', signal, () => this.#patchStatus(ref, status, signal));
+    return this.#withRetries(ref, 'writing outputs', signal, () => this.#patchStatus(ref, status, signal));
   }
 
   /** Patches the newest known version; without one, or after a conflict, the live one. Does nothing if the entry was deleted. */
@@ -166,12 +166,14 @@ export class OutputWriter {
   }
 
   async #withRetries(
+    { namespace, name }: EntryRef,
     what: string,
     signal: AbortSignal,
     attempt: () => Promise<void>,
   ): Promise<OutputsProblem | undefined> {
     try {
-      await withRetries(this.#deps, what, signal, attempt);
+      const log = this.#deps.log.child({ entry: `${namespace}/${name}` });
+      await withRetries({ ...this.#deps, log }, what, signal, attempt);
       return undefined;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

@@ -49,7 +49,7 @@ export async function withRetries<T>(
       if (error instanceof ApiError && rejectionCodes.has(error.code) && ++rejections >= maxRejections) throw error;
       const retryAfterMs = Math.min(retryAfterMsOf(error), maxRetryAfterMs);
       const delayMs = Math.max(retryAfterMs, backoffMs({ ...backoff, attempt: failures, random }));
-      log.warn(`${what} failed`, { error: describe(error), retryInMs: Math.round(delayMs) });
+      log.warn(`${what} failed; the server retries`, { error: describe(error), retryInMs: Math.round(delayMs) });
       await sleep(clock, delayMs, signal);
     }
   }
@@ -85,8 +85,12 @@ export class RecordWriter {
   }
 
   async #swap(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<Swap | ApiError> {
+    const { entry, component } = next;
+    const log = this.#deps.log.child({ entry: `${entry.namespace}/${entry.name}`, component });
     try {
-      return await withRetries(this.#deps, 'storing a record', signal, () => this.#runs.swap(next, base, signal));
+      return await withRetries({ ...this.#deps, log }, 'storing a record', signal, () =>
+        this.#runs.swap(next, base, signal),
+      );
     } catch (error) {
       if (error instanceof ApiError) return error;
       throw error;

@@ -111,7 +111,10 @@ export class RunReporter {
 
   /** Logs that the server could not start a run or call the component. */
   startFailed(key: ComponentKey, error: unknown): void {
-    this.#deps.log.warn('run not started', { key: keyText(key), error: describe(error) });
+    this.#deps.log.warn('the server could not start a run or call the component; it retries', {
+      key: keyText(key),
+      error: describe(error),
+    });
   }
 
   /** Counts a rejected report. */

@@ -122,7 +122,7 @@ export function hasRunsViolation(name: string, entries: readonly string[]): Viol
   const [namespace, entry] = (entries[0] ?? '').split('/');
   return {
     code: 'HasRuns',
-    message: `component ${name} still has runs for ${named}${entries.length > maxNamedEntries ? ', and more' : ''}; without the registration, the server cannot tear down what the component created for these entries; delete these entries, or abandon the component in each: kubectl annotate clusterinventory ${entry} -n ${namespace} ${abandonAnnotation(name)}=REASON`,
+    message: `component ${name} still has runs for ${named}${entries.length > maxNamedEntries ? ', and more' : ''}; without the registration, the server cannot tear down what the component created for these entries; delete these entries, or abandon the component in each, which leaves what it created: kubectl annotate clusterinventory ${entry} -n ${namespace} ${abandonAnnotation(name)}=REASON`,
     status: 422,
   };
 }

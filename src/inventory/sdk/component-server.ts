@@ -57,7 +57,10 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
     handle(request, response, options, load).catch((error: unknown) => {
       const { status, code, message } =
         error instanceof RejectedCall ? error : new RejectedCall(503, 'Unavailable', describe(error));
-      options.log.warn('call rejected', { component: options.component.name, code });
+      options.log.warn('the component rejected a call; the answer to the caller has the cause', {
+        component: options.component.name,
+        code,
+      });
       sendJson(request, response, status, { code, message });
     });
   };

@@ -87,7 +87,9 @@ describe('watches that the API server refuses', () => {
         ['default/a'],
       );
       await advanceIo(clock, 60_000, 250);
-      assert.deepEqual(lines, ['warn list-watch is no longer allowed; the store is out of date']);
+      assert.deepEqual(lines, [
+        'warn list-watch is no longer allowed; the store is out of date; check the credentials and their permission to list and watch',
+      ]);
       assert.ok(refusals.length > 10 && refusals.every((refusal) => refusal === `pods ${code}`), refusals.join());
       assert.deepEqual(changes, [code]);
     });
@@ -147,7 +149,9 @@ describe('watches that the API server refuses', () => {
     await advanceIo(clock, 30_000, 50);
     assert.equal(store.failing?.refused, 403);
     assert.deepEqual(changes, [403]);
-    assert.deepEqual(lines, ['warn list-watch is no longer allowed; the store is out of date']);
+    assert.deepEqual(lines, [
+      'warn list-watch is no longer allowed; the store is out of date; check the credentials and their permission to list and watch',
+    ]);
     assert.ok(server.watches.length <= 30, `${server.watches.length} watches`);
   });
 
@@ -165,7 +169,9 @@ describe('watches that the API server refuses', () => {
     });
     await advanceIo(clock, 30_000, 50);
     assert.deepEqual(changes, [403]);
-    assert.deepEqual(lines, ['warn list-watch is no longer allowed; the store is out of date']);
+    assert.deepEqual(lines, [
+      'warn list-watch is no longer allowed; the store is out of date; check the credentials and their permission to list and watch',
+    ]);
     assert.ok(server.watches.length <= 30, `${server.watches.length} watches`);
   });
 

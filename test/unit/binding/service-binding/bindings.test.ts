@@ -198,7 +198,7 @@ describe('the reconciler of bindings', () => {
         const status = { phase: 'Failed', terminalMessage: '100% %s $& {0}' };
         stage.provider.put(apiServiceExportRequests, exportRequestManifest({ status }));
       },
-      'Error APIServiceExportFailed: the provider rejected the APIServiceExportRequest kettles: 100% %s $& {0}; ask the provider to allow it and run kubectl bind again, or delete this binding',
+      'Error APIServiceExportFailed: the provider rejected the APIServiceExportRequest kettles: 100% %s $& {0}; ask the provider to allow it and run kubectl bind again, or delete this binding, with the objects of the kinds that it bound',
     ],
     [
       'a missing BoundSchema',

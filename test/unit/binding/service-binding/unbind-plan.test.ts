@@ -103,7 +103,7 @@ describe('the plan of an unbind', () => {
       'reports an unknown policy',
       { binding: binding('keep') },
       { kind: 'wait', blocked: true },
-      /is "keep"; allowed are Delete and Orphan/,
+      /is "keep"; allowed are Delete, which deletes the copies in the provider, and Orphan/,
     ],
   ];
   for (const [what, facts, step, says] of table) {

@@ -200,7 +200,7 @@ describe('the unbinding', () => {
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
       assert.match(
         stage.said()['Connected']?.message ?? '',
-        /unbind-policy is "orphan"; allowed are Delete and Orphan/,
+        /unbind-policy is "orphan"; allowed are Delete, which deletes the copies in the provider, and Orphan/,
       );
     });
 

@@ -145,7 +145,7 @@ describe('components of a managed cluster', () => {
     assert.equal(outcome.outcome, 'Retry');
     assert.match(
       outcome.message ?? '',
-      /does not belong to this entry; delete it, or let the component adopt it: kubectl label .+=11111111-/,
+      /does not belong to this entry; if nothing else uses it, delete it, or let the component adopt it, and so change and delete it: kubectl label .+=11111111-/,
     );
   });
 
@@ -256,7 +256,10 @@ describe('components of a managed cluster', () => {
     world.managed.put(deployments, { apiVersion: 'apps/v1', kind: 'Deployment', metadata: proxy, spec: {} });
     const { outcome, message } = await world.run('connectivity-proxy');
     assert.equal(outcome, 'Retry');
-    assert.match(message ?? '', /in the managed cluster, deployments .+ does not belong to this entry; delete it, /);
+    assert.match(
+      message ?? '',
+      /in the managed cluster, deployments .+ does not belong to this entry; if nothing else uses it, delete it, /,
+    );
   });
 
   it('restore a removed proxy', async () => {
