@@ -189,6 +189,7 @@ export class GrantReporter {
       this.#deps.log.error('audit line lost', {
         event: record.event,
         verdict: record.verdict,
+        namespace: record.what.namespace,
         object: record.what.name,
         error: describe(error),
       });
