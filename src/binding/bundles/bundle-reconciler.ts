@@ -184,7 +184,7 @@ const deletionNotObserved = 'the provider no longer lists these exports, but the
 function keptMessage(kept: readonly BindingView[], why: string, bundle: BundleView): string {
   const names = kept.map(({ name }) => name).sort();
   const listed = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
-  return `the provider has no export for ${listed}, and the server keeps these bindings: ${why}; to unbind, run kubectl delete sbb ${bundle.name} --cascade=orphan, then delete the bindings`;
+  return `the provider has no export for ${listed}, and the server keeps these bindings: ${why}; to unbind, which deletes the objects of these kinds in this cluster, run kubectl delete sbb ${bundle.name} --cascade=orphan, then delete the bindings`;
 }
 
 const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: string, result: Result): Outcome => ({

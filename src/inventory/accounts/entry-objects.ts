@@ -169,13 +169,17 @@ async function correctExisting(
   const found = await client.get(resource, object.metadata, { signal });
   if (!isOwnedBy(found, uid)) {
     const entry = object.metadata.ownerReferences?.find(({ controller }) => controller === true)?.name ?? '';
-    throw nameTaken(resource, object, `but its controller is not ClusterInventory ${entry} (uid ${uid})`);
+    throw nameTaken(
+      resource,
+      object,
+      `but its controller is not ClusterInventory ${entry} (uid ${uid}); if nothing else uses it, delete it`,
+    );
   }
   // Another client may have created the object with this owner reference, and the server cannot correct immutable fields.
   const isImmutable = found['immutable'] === true;
   if (isImmutable || !isDeepStrictEqual(found['roleRef'], object['roleRef'])) {
     const problem = isImmutable ? 'is immutable' : 'has another roleRef, which cannot change';
-    throw nameTaken(resource, object, `and ${problem}`);
+    throw nameTaken(resource, object, `and ${problem}; delete it`);
   }
   if (!field) return;
   const desired = field.desired(found[field.name]);
@@ -185,9 +189,9 @@ async function correctExisting(
   await client.mergePatch(resource, object.metadata, patch, { signal });
 }
 
-function nameTaken({ kind }: Resource, { metadata }: KubeObject, problem: string): CodedError {
+function nameTaken({ kind }: Resource, { metadata }: KubeObject, problemAndRemedy: string): CodedError {
   const command = `kubectl delete ${kind.toLowerCase()} ${metadata.name} -n ${metadata.namespace}`;
-  return new CodedError('NameTaken', `${kind} ${keyOf(metadata)} exists ${problem}; delete it: ${command}`);
+  return new CodedError('NameTaken', `${kind} ${keyOf(metadata)} exists ${problemAndRemedy}: ${command}`);
 }
 
 /** User name of a component's ServiceAccount. */

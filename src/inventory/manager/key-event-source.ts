@@ -214,8 +214,8 @@ export class KeyEventSource implements Source {
   }
 
   /**
-   * Compares the entry with its records, in case events were lost. Has no effect on an idle key whose record covers the entry. Skips keys
-   * that are not idle, but sends the record to a key in phase `gone` that does not have it.
+   * Passes to each idle key of the entry its record and a trigger, in case events were lost; `isWanted` decides whether the trigger needs a
+   * run. Skips keys that are not idle, but passes its record to a key in phase `gone` that has none.
    */
   #resync({ ref }: Entry): void {
     const { entries, registrations, runs, loops, onResync } = this.#deps;
