@@ -85,7 +85,8 @@ export function gatewayRulesViolations(config: SessionConfig): Violation[] {
   return uncovered(passedRules, config.rules ?? []).map((right) => {
     const message =
       `${field}.rules hands out ${describeRight(right)}, which the gateway does not pass; allowed are get, list, and watch of pods, ` +
-      'get of pods/log, and get and create of pods/exec, pods/attach, and pods/portforward: remove it, or set session.via to Direct';
+      'get of pods/log, and get and create of pods/exec, pods/attach, and pods/portforward: remove it, or set session.via to Direct' +
+      ' (then the gateway neither records nor ends sessions)';
     return refuse('GatewayRule', message, `${field}.rules`, 422);
   });
 }

@@ -48,7 +48,7 @@ export function gatewayViolation(store: Pick<Store<GatewayView>, 'get'>): Violat
     code: 'GatewayUnavailable',
     message:
       `APIService ${gatewayApiService} ${found}, and session.via Gateway needs it; ${remedy}, ` +
-      'or set session.via to Direct; the template becomes ready when the gateway is Available',
+      'or set session.via to Direct (then the gateway neither records nor ends sessions); the template becomes ready when the gateway is Available',
     field: 'spec.accessConfig.session.via',
     status: 404,
   };
