@@ -331,7 +331,7 @@ describe('configuration', () => {
     },
     {
       env: { DRAWBRIDGE_DRY_RUN: 'true' },
-      message: /^\$DRAWBRIDGE_DRY_RUN is given; it works only .*; start another server with --features=binding$/,
+      message: /^\$DRAWBRIDGE_DRY_RUN is given; it works only .* or start another server with --features=binding$/,
     },
   ];
   for (const { args = [], env = {}, message } of mistakes) {

@@ -47,7 +47,7 @@ export interface Judgement {
    * `ResourceRefused` has status 403 if its cause can end without an edit.
    */
   readonly violation?: Violation;
-  /** Fields of the access pod that the API server ignores; absent if it has not accepted the objects of a grant. */
+  /** Fields of the access pod that the API server ignores. */
   readonly unknownFields?: readonly string[];
   /** What the access command names that the planned pod may lack, one sentence each. */
   readonly commandNotes?: readonly string[];

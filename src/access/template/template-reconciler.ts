@@ -106,14 +106,10 @@ export class TemplateReconciler implements Reconciler {
     const { accessPlanValid } = templateConditions;
     const stored = storedCondition(template, accessPlanValid);
     if (judged === notPlanned) return stored ?? unplanned;
-    const { violation, unknownFields, isUnanswered } = judged;
+    const { violation, unknownFields = [], isUnanswered } = judged;
     if (violation) return failure(accessPlanValid, violation.code, violation.message);
     if (isUnanswered && (stored?.status === 'True' || stored?.reason === refused)) return stored;
-    const accepted = unknownFields && '; the API server accepts the objects of a grant';
-    return success(
-      accessPlanValid,
-      `${this.#deps.planValidMessage}${accepted ?? ''}${ignoredFieldsNote(unknownFields ?? [])}`,
-    );
+    return success(accessPlanValid, `${this.#deps.planValidMessage}${ignoredFieldsNote(unknownFields)}`);
   }
 
   async #authorCondition(
@@ -208,7 +204,7 @@ interface TemplateReconcilerDeps {
   readonly gateway: Store<GatewayView>;
   readonly authors: TemplateAuthors;
   readonly judge: Pick<TemplateJudge, 'judge' | 'forget'>;
-  /** Message of AccessPlanValid if it is True, without what the API server answered. */
+  /** Message of AccessPlanValid if it is True. */
   readonly planValidMessage: string;
   /** As in TemplateInput. */
   readonly grantable: readonly RbacRule[];

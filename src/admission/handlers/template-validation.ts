@@ -142,7 +142,7 @@ function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResul
   const planRemedy =
     plan === notPlanned ? 'store the template; then its condition AccessPlanValid shows the result' : correct;
   const storeIt =
-    'store the template, because a dry run does not ask the API server; the condition AccessPlanValid of the template then says that the API server accepts the objects of a grant, or is False with the reason ResourceRefused';
+    'store the template, because a dry run does not ask the API server; if the API server rejects the Pod or the Role of a grant, the condition AccessPlanValid of the template is False with the reason ResourceRefused';
   return explanationLines([
     ...explain(templatePolicy, input),
     isUnchanged

@@ -158,7 +158,7 @@ describe('kubectl apply of a template', () => {
         'not checked grantable: whether the rules are grantable in this installation',
         'not checked author … correct what fails, and check again',
         'not checked plan … correct what fails, and check again',
-        'not checked api-server … store the template, because a dry run does not ask the API server; the condition AccessPlanValid of the template then says that the API server accepts the objects of a grant, or is False with the reason ResourceRefused',
+        'not checked api-server … store the template, because a dry run does not ask the API server; if the API server rejects the Pod or the Role of a grant, the condition AccessPlanValid of the template is False with the reason ResourceRefused',
         '9 rules passed',
       ],
     );
@@ -171,7 +171,7 @@ describe('kubectl apply of a template', () => {
       return stderr.split('\n').filter((line) => line.startsWith('Warning: '));
     };
     const notAsked =
-      /^Warning: not checked api-server: .*; the condition AccessPlanValid of the template then says that the API server accepts the objects of a grant, or is False with the reason ResourceRefused$/;
+      /^Warning: not checked api-server: .*; if the API server rejects the Pod or the Role of a grant, the condition AccessPlanValid of the template is False with the reason ResourceRefused$/;
     const missing = await dryRun(template('missing', workload('later')));
     const reaching = await dryRun(template('reaching', { podSpec: privileged }));
     const good = await dryRun(template('good', workload('payments')));

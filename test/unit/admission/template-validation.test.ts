@@ -319,7 +319,7 @@ describe('validation of templates', () => {
     };
     const notAsked =
       'not checked api-server: whether the API server accepts the Pod and the Role of a grant; ' +
-      'to check: store the template, because a dry run does not ask the API server; the condition AccessPlanValid of the template then says that the API server accepts the objects of a grant, or is False with the reason ResourceRefused';
+      'to check: store the template, because a dry run does not ask the API server; if the API server rejects the Pod or the Role of a grant, the condition AccessPlanValid of the template is False with the reason ResourceRefused';
     const rules = Object.keys(templatePolicy).length;
 
     it('passes the checks of the author and of the plan like rules, and says what the API server was not asked', async () => {
