@@ -92,13 +92,14 @@ export const updateRequestPolicy: RuleBook<RequestInput> = {
   'spec-kept': {
     requirement: 'the other fields of the spec stay as they are',
     check: specIsUnchanged,
-    remedy: () => 'to extend open access, use spec.extensions; for all else, create another request',
+    remedy: () =>
+      'to extend open access, if the template allows extensions, use spec.extensions; for all else, create another request',
   },
 };
 
 function remedyFor(field: string): string {
   if (field === 'revoked') return 'a revoked request stays revoked; create another request';
-  return `${mutableText}; ${field === 'duration' ? `${extendText}, or ` : ''}create another request`;
+  return `${mutableText}; ${field === 'duration' ? `${extendText}; otherwise, ` : ''}create another request`;
 }
 
 function specImmutable(field: string, before: unknown, now: unknown): Violation {

@@ -84,7 +84,8 @@ export const requestCodes = {
     audience: 'requester',
     meaning:
       'The spec of a request cannot change, except that a user who can update the request may revoke the access, and the requester may claim and extend it.',
-    remedy: 'To extend open access: `drawbridge extend`. For all else, create a new request.',
+    remedy:
+      'To extend open access, if the template allows extensions: `drawbridge extend`. For all else, create a new request.',
   },
   VoteDenied: {
     audience: 'requester',

@@ -128,7 +128,8 @@ export const mutableFields = ['claimed', 'claimSignature', 'extensions', 'revoke
 /** Which fields may change, for messages about others. */
 export const mutableText = 'only claimed, extensions, and revoked with its reason can change';
 /** How to extend open access, instead of a change of `spec.duration`. */
-export const extendText = 'to extend open access, add an entry to spec.extensions (drawbridge extend)';
+export const extendText =
+  'to extend open access, if the template allows extensions, add an entry to spec.extensions (drawbridge extend)';
 
 /**
  * Rules that forbid all changes of the spec except to revoke, claim, or extend access. They apply to the whole spec, so that they also

@@ -29,7 +29,7 @@ describe('M8: of an existing request', () => {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /spec: Forbidden: SpecImmutable: only claimed, extensions, and revoked with its reason can change; to extend open access, add an entry to spec\.extensions \(drawbridge extend\); for all else, create another request/,
+        /spec: Forbidden: SpecImmutable: only claimed, extensions, and revoked with its reason can change; to extend open access, if the template allows extensions, add an entry to spec\.extensions \(drawbridge extend\); for all else, create another request/,
       );
       assert.deepEqual(await stage.read('ExecAccessRequest', 'kept'), before);
     });

@@ -292,7 +292,7 @@ describe('request policy on update', () => {
       { duration: '9h' },
       { duration: '1h' },
       'SpecImmutable',
-      /spec\.duration was "1h" and cannot become "9h": only claimed, extensions, and revoked with its reason can change; to extend open access, add an entry to spec\.extensions \(drawbridge extend\), or create another request$/,
+      /spec\.duration was "1h" and cannot become "9h": only claimed, extensions, and revoked with its reason can change; to extend open access, if the template allows extensions, add an entry to spec\.extensions \(drawbridge extend\); otherwise, create another request$/,
     ],
     ['a duration set later', { duration: '9h' }, {}, 'SpecImmutable', /was unset and cannot become "9h"/],
     ['a removed duration', {}, { duration: '1h' }, 'SpecImmutable', /was "1h" and cannot become unset/],
