@@ -161,7 +161,11 @@ const decisionIsAwaited: Check<VoteInput> = (input) => {
  * requires approvals; each undecided extension if the template requires approvals of extensions. Also after the end: the first review of an
  * emergency.
  */
-function awaitedDecisions({ spec: { decision }, request, template }: VoteInput): string[] {
+export function awaitedDecisions({
+  spec: { decision },
+  request,
+  template,
+}: Pick<VoteInput, 'spec' | 'request' | 'template'>): string[] {
   if (!request.found) return [];
   const review = request.emergency && !request.reviewed ? ['Review'] : [];
   if (!template.found || request.ended) return review;

@@ -1,6 +1,6 @@
 import { showName } from '../../access/policy/names.ts';
 import type { TemplateState } from '../../access/policy/request-policy.ts';
-import { countsForEveryVersion, missingObject, voteName } from '../../access/policy/vote-policy.ts';
+import { awaitedDecisions, countsForEveryVersion, missingObject, voteName } from '../../access/policy/vote-policy.ts';
 import { accessVoteKind, type VoteSpec } from '../../api/access/access-vote.ts';
 import { accessOfRequest } from '../../api/access/kinds.ts';
 import { requestLabel } from '../../api/access/names.ts';
@@ -64,7 +64,10 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
   const name = voteName(uid, user.username, spec);
   const votedAtMs = ports.votedAtMs({ namespace, name }, user.username);
   if (votedAtMs !== undefined)
-    return deny(alreadyVoted(user.username, spec, votedAtMs, voted.ended), { request: request.name });
+    return deny(
+      alreadyVoted(user.username, spec, votedAtMs, voted.ended, awaitedDecisions({ spec, request: voted, template })),
+      { request: request.name },
+    );
   const voter = {
     username: user.username,
     uid: user.uid,
@@ -87,20 +90,24 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
   return { patch: patch.ops };
 }
 
+/** The denial of a vote that the user cast at `votedAtMs`. `awaited`: the values of `spec.about` that the request waits for. */
 function alreadyVoted(
   username: string,
   { request, about, decision }: VoteSpec,
   votedAtMs: number,
   ended: boolean,
+  awaited: readonly string[],
 ): Denial {
+  const others = awaited.filter((one) => one !== about);
+  const toVoteOnOthers = others.length === 0 ? '' : `to vote on what waits, set spec.about to ${others.join(' or ')}; `;
   const remedy =
     decision === 'Deny' || about === 'Review'
       ? 'it needs no second vote'
       : ended
         ? 'the request has ended, so it needs no vote'
         : about === 'Access'
-          ? 'to deny the access, or to end it if it is open, vote with spec.decision Deny'
-          : 'while the extension waits, you can still refuse it with spec.decision Deny';
+          ? `${toVoteOnOthers}to deny the access, or to end it if it is open, vote with spec.decision Deny`
+          : `${toVoteOnOthers}while ${about} waits, you can still refuse it with spec.decision Deny`;
   return {
     code: 'AlreadyVoted',
     message:

@@ -22,7 +22,7 @@ export const voteCodes = {
     meaning:
       'The user has already created this vote: for the same request, `spec.about`, and `spec.decision` and, for an approval of access or of an extension, the same version of the template.',
     remedy:
-      'The first vote stays. To deny access that you approved, or to end it if it is open, vote with `decision: Deny`.',
+      'The first vote stays. To vote on an extension, set `spec.about` to it, for example `Extension-1`. To deny access that you approved, or to end it if it is open, vote with `decision: Deny`.',
   },
   NothingToDecide: {
     audience: 'voter',

@@ -87,6 +87,21 @@ describe('votes', () => {
       });
     }
 
+    it('are told to name the extension that waits, if the user has approved the access', async () => {
+      withConfig({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
+      change({ isGranted: true, extensions: 2, decidedExtensions: 1 })();
+      world.votedAtMs = Date.parse('2026-11-21T08:00:00Z');
+      const messageOf = async (about: string) => (await mutate(vote({ about }))).status?.message ?? '';
+      assert.match(
+        await messageOf('Access'),
+        /with spec\.about Access .*; to vote on what waits, set spec\.about to Extension-2; to deny the access, .*$/,
+      );
+      assert.match(
+        await messageOf('Extension-2'),
+        /, and cannot be changed; while Extension-2 waits, you can still refuse it with spec\.decision Deny$/,
+      );
+    });
+
     for (const about of ['Access', 'Extension-1']) {
       it(`get no advice to vote again if the request has ended: ${about}`, async () => {
         change({ ended: true })();
