@@ -34,13 +34,14 @@ export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectNam
 
 /**
  * Finds the request that the user named in a form that `readName` accepts. Rejects with a Problem for any other text, if no such request
- * exists, or if the user named no type and a request of each type has this name. Rejects with the error of a call that fails.
+ * exists, or if the user named no type and a request of each type has this name. Rejects with the error of a call that fails. `list` is the
+ * command that lists the requests among which the user finds the right name.
  */
-export const findRequest = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
+export const findRequest = (connection: ClusterConnection, text: string, list = 'list'): Promise<TypedObject> =>
   findExisting(connection, text, requestResource, 'request', ({ namespace, program, quotedFlags }, name) => {
     const where = ['-n', namespace, ...quotedFlags].join(' ');
     const events = `kubectl get events ${where} --field-selector involvedObject.name=${name}`;
-    return `if it has ended, its Events say why: ${events}; to list requests: ${program} list ${where}`;
+    return `if it has ended, its Events say why: ${events}; to list ${list === 'pending' ? 'requests that wait for you' : 'requests'}: ${program} ${list} ${where}`;
   });
 
 /** Finds a template. Arguments and errors are those of `findRequest`. */

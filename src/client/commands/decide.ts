@@ -73,7 +73,7 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
   const connection = await connect();
   return forEach(context, form, args.positionals, async (text) => {
     if (args.text('about') === 'Review') return review(context, connection, text, decision);
-    const found = await findRequest(connection, text);
+    const found = await findRequest(connection, text, 'pending');
     const about = args.text('about') ?? awaitedDecision(found.object) ?? 'Access';
     if (about !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
     const { state } = stateOf(found.object);
@@ -276,7 +276,9 @@ export const revoke: Command = {
       return { object, result: `revocation requested${where(found)}; ${follows}` };
     };
     if (user === undefined)
-      return forEach(context, form, args.positionals, async (name) => end(await findRequest(connection, name)));
+      return forEach(context, form, args.positionals, async (name) =>
+        end(await findRequest(connection, name, 'list --everyone')),
+      );
     const found = await requestsOf(connection, user);
     if (found.length === 0) {
       const where = await searchedText(connection, typeNames.map(requestResource));

@@ -29,7 +29,7 @@ export const show: Command = {
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
     const connection = await connect();
-    const found = await findRequest(connection, args.positionals[0] ?? '');
+    const found = await findRequest(connection, args.positionals[0] ?? '', 'list --everyone');
     if (printObject(io, form, found.object)) return exits.done;
     const template = await templateOf(connection, found);
     const askedPod = await askedPodText(connection, found.object);

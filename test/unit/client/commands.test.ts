@@ -320,6 +320,20 @@ describe('the client', () => {
     assert.match(asBob.stderr, /to list requests: drawbridge list -n payments --as=bob$/m);
   });
 
+  for (const [argv, list] of [
+    [['approve', 'none'], 'requests that wait for you: drawbridge pending'],
+    [['deny', 'none'], 'requests that wait for you: drawbridge pending'],
+    [['show', 'none'], 'requests: drawbridge list --everyone'],
+    [['revoke', 'none'], 'requests: drawbridge list --everyone'],
+    [['drop', 'none'], 'requests: drawbridge list'],
+  ] as const) {
+    it(`names the list that has the requests of ${argv[0]}`, async () => {
+      const { code, stderr } = await cluster.run([...argv, '--as=bob']);
+      assert.equal(code, 1);
+      assert.ok(stderr.endsWith(`; to list ${list} -n payments --as=bob\n`), stderr);
+    });
+  }
+
   it('completes namespaces and contexts, of which the flag has no value yet', async () => {
     await open(undefined, { namespaces: [{ metadata: { name: 'payments' } }, { metadata: { name: 'fleet' } }] });
     const complete = async (...argv: string[]): Promise<string> => (await cluster.run(['__complete', ...argv])).stdout;
