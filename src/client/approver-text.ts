@@ -29,18 +29,18 @@ export function approversText(template: KubeObject): string {
 }
 
 /**
- * Whether the votes of a subject that holds the verb approve can count for an entry of `approvals.all`. True for every user, because the
- * groups of a user are known only when the user votes.
+ * Whether the votes of a subject that holds the verb approve count for an entry of `approvals.all`. False for a user if the entry has groups,
+ * because the groups of a user are known only when the user votes.
  */
-export function canCount({ kind, name }: Subject, { groups }: ApprovalEntry, template: KubeObject): boolean {
-  if (kind === 'User') return true;
+export function counts({ kind, name }: Subject, { groups }: ApprovalEntry, template: KubeObject): boolean {
+  if (kind === 'User') return groups === undefined;
   if (kind === 'Group') return groups === undefined || groups.includes(name);
   // A ServiceAccount is only in groups of Kubernetes, and no entry may name such a group.
   return groups === undefined && templateSpecOf(template).accessConfig?.approvals?.serviceAccounts === true;
 }
 
 /**
- * Names the entries of `approvals.all` without a holder whose votes can count, and the command that binds their groups: `no binding gives …`.
+ * Names the entries of `approvals.all` without a holder whose votes count, and the command that binds their groups: `no binding gives …`.
  * Empty if each entry has one. `holders`: the subjects that hold the verb approve on the template. `kubectlFlags`: the flags that select the
  * cluster and the namespace of the template.
  */
@@ -50,7 +50,7 @@ export function missingBindingText(
   kubectlFlags: readonly string[],
 ): string {
   const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
-  const missing = all.filter((entry) => !holders.some((holder) => canCount(holder, entry, template)));
+  const missing = all.filter((entry) => !holders.some((holder) => counts(holder, entry, template)));
   if (missing.length === 0) return '';
   // Do not bind groups of Kubernetes: a template that names one is not ready, and the group could then approve through other templates.
   const named = missing.flatMap(({ groups = [] }) => groups).filter((name) => !name.startsWith('system:'));
@@ -63,9 +63,10 @@ export function missingBindingText(
     '--clusterrole=drawbridge-approver',
     ...[...groups].map((name) => `--group=${shellWord(name)}`),
   ].join(' ');
+  const hasUsers = holders.some(({ kind }) => kind === 'User');
   const others = missing.some((entry) => entry.groups !== undefined)
-    ? '; members of other groups count only if they are also in such a group'
+    ? `; ${hasUsers ? 'bound users and ' : ''}members of other groups count only if they are also in such a group`
     : '';
   const names = missing.map(({ name }) => name).join(' and ');
-  return `no binding gives the verb approve to a user, or to a group that counts for ${names}${others}; an administrator can bind it: ${bind}`;
+  return `no binding gives the verb approve to ${hasUsers ? '' : 'a user, or to '}a group that counts for ${names}${others}; an administrator can bind it: ${bind}`;
 }

@@ -5,7 +5,7 @@ import { findObject } from '../../kube/client.ts';
 import { ApiError, isForbidden } from '../../kube/errors.ts';
 import { uncovered } from '../../rbac/rule-cover.ts';
 import { findTemplate, type TypedObject, templateResource } from '../access-requests.ts';
-import { approversText, canCount, missingBindingText, templateSpecOf } from '../approver-text.ts';
+import { approversText, counts, missingBindingText, templateSpecOf } from '../approver-text.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
@@ -28,7 +28,7 @@ export const approvers: Command = {
   name: 'approvers',
   summary: 'Show who can approve requests through a template',
   details:
-    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If none of them can vote for an entry, prints the command that binds its groups. If you may not read all bindings and roles, instead prints what you may not read, and whom to ask.',
+    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If an entry has no holder, or only users of unknown groups, prints the command that binds its groups. If you may not read all bindings and roles, instead prints what you may not read, and whom to ask.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   examples: ['approvers payments-shell'],
   async run({ args, io, connect }: Context) {
@@ -117,7 +117,7 @@ function mayApprove(role: KubeObject | undefined, { type, object }: TypedObject)
 function subjectsOf(binding: KubeObject, { object }: TypedObject): Approver[] {
   const all = templateSpecOf(object).accessConfig?.approvals?.all ?? [];
   return subjectsIn(binding).map((subject) => {
-    const entries = all.filter((entry) => canCount(subject, entry, object)).map(({ name }) => name);
+    const entries = all.filter((entry) => counts(subject, entry, object)).map(({ name }) => name);
     const countsFor = subject.kind === 'User' ? 'as their groups allow' : entries.join(', ') || 'nothing';
     return { ...subject, by: `${binding.kind} ${binding.metadata.name}`, countsFor };
   });

@@ -102,7 +102,11 @@ describe('drawbridge approvers', () => {
       '--group=GROUP',
     ],
     ['a group of each entry is bound', { all: [leads, security] }, bothGroups],
-    ['a user is bound, whose groups are unknown', { all: [leads, security] }, [binding('approver', ['User', 'carol'])]],
+    [
+      'a user is bound for an entry without groups',
+      { all: [{ name: 'peer' }] },
+      [binding('approver', ['User', 'carol'])],
+    ],
     [
       'any group is bound for an entry without groups',
       { all: [{ name: 'peer' }] },
@@ -123,6 +127,15 @@ describe('drawbridge approvers', () => {
       assert.ok(missing.endsWith(`: ${bind} ${groups}`), missing);
     });
   }
+
+  it('names the entries whose groups no binding names, if a user is bound, whose groups are unknown', async () => {
+    const subjects = binding('approver', ['Group', 'payments-leads'], ['User', 'carol']);
+    const { missing } = await run({ all: [leads, security] }, [subjects]);
+    assert.equal(
+      missing,
+      `no binding gives the verb approve to a group that counts for security; bound users and members of other groups count only if they are also in such a group; an administrator can bind it: ${bind} --group=secops --group=sre`,
+    );
+  });
 
   const refused: readonly (readonly [what: string, path: RegExp, line: RegExp])[] = [
     [
