@@ -16,7 +16,7 @@ export interface BundleControllerDeps extends BindingDeps {
 
 const name = 'bundle';
 
-/** The controller of APIServiceBindingBundles: one binding for each export of the provider. */
+/** Creates the controller of APIServiceBindingBundles. */
 export function bundleController(deps: BundleControllerDeps): Controller {
   const { stores, sessions, clock, log, metrics, pollingMs } = deps;
   const { bundles, bindings } = stores;

@@ -224,7 +224,7 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
 /**
  * Whether the provider object is the copy of `consumer`, or of an earlier consumer object of that name. A uid annotation with
  * the uid of `consumer` proves it. Otherwise, the owner label must be `consumer`. If other consumers may use the service namespace, the
- * object must also have no uid annotation, as copies of older konnectors, or the uid of the last consumer object of that name that
+ * uid annotation must also be absent, as in copies of older konnectors, or have the uid of the last consumer object of that name that
  * left the store.
  */
 function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: ClaimFacts): boolean {

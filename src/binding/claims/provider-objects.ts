@@ -98,15 +98,15 @@ export class ProviderObjects {
     return this.#store.synced;
   }
 
-  /** Whether the service namespace of a consumer namespace is listed. Only then does a missing entry mean a missing object. */
+  /** Whether the service namespace of a consumer namespace is listed. If it is not, the store may lack objects that exist. */
   isListed(namespace: string): boolean {
     const service = this.serviceNamespace(namespace);
     return service.kind === 'ready' && this.#store.isListed(keyOf({ namespace: service.name, name: '' }));
   }
 
   /**
-   * The provider's object for a consumer namespace and name; undefined if the store has none. Only if `isListed(namespace)`, that means that
-   * the object does not exist.
+   * The provider's object for a consumer namespace and name; undefined if the store has none. If not `isListed(namespace)`, the object may
+   * exist nevertheless.
    */
   get(namespace: string, name: string): ClaimedView | undefined {
     const service = this.serviceNamespace(namespace);

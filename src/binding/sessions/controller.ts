@@ -13,7 +13,7 @@ import type { SessionRegistry } from './session-registry.ts';
 
 export interface SessionControllerDeps extends Pick<BindingDeps, 'client' | 'stores' | 'clock' | 'log' | 'metrics'> {
   readonly watches: SecretWatches;
-  /** Source of the keys (`namespace/name`) of changed Secrets. */
+  /** The source from `changedSecrets`. */
   readonly secrets: HintSource;
   readonly pool: SessionPool;
   readonly registry: SessionRegistry;
@@ -22,7 +22,7 @@ export interface SessionControllerDeps extends Pick<BindingDeps, 'client' | 'sto
 /** The name of the controller in log lines and metrics. */
 const name = 'konnector';
 
-/** Creates the source with which other parts enqueue changed Secrets (`namespace/name`) for the session reconciler. */
+/** Creates the source that enqueues a Secret (`namespace/name`) when `SecretWatches` reports a change of it. */
 export const changedSecrets = (): HintSource => hintSource('secret');
 
 /** Opens sessions from kubeconfig Secrets. The sessions end with the controller, when this replica loses its Lease. */
@@ -34,7 +34,7 @@ export function sessionController(deps: SessionControllerDeps): Runnable {
     sources: [
       fromSubscription('binding', stores.bindings, secretOf),
       fromSubscription('bundle', stores.bundles, secretOf),
-      // The controller does not wait for this list, because the server may lack permission to list Secrets.
+      // Without `whenSynced`, the controller does not wait for the list: the server may lack permission to list labeled Secrets.
       fromSubscription(
         'labeled',
         { subscribe: (listener) => watches.labeled.subscribe(listener) },

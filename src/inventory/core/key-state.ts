@@ -154,7 +154,7 @@ export type KeyEvent =
       /** Delay until the circuit breaker admits a call, milliseconds; undefined if this failed call leaves it closed. */
       readonly probeDelayMs: number | undefined;
     } & WithInputs)
-  /** The server made no call, because it got no token for it. */
+  /** The server did not call the component, because it got no token for the call. */
   | ({ readonly kind: 'notCalled'; readonly retryAfterMs: number | undefined } & WithInputs)
   /** The store has this record, or none. The state may have another one, for example after another process wrote the record. */
   | { readonly kind: 'recordChanged'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }

@@ -8,7 +8,7 @@ const maxRunsPerEntry = 6;
 
 interface LimitsDeps {
   readonly registrations: RegistrationLister;
-  /** Whether write authorization is proved. Until then, no key is admitted. */
+  /** Whether write authorization is proved. Until then, no waiting key gets a slot. */
   readonly authorizationProved: () => boolean;
   /** `EntryReconciler.isPrepared`: whether runs of the entry may start. */
   readonly isPrepared: (entryUid: string) => boolean;

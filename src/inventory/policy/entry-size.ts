@@ -4,7 +4,7 @@ import type { Violation } from './violation.ts';
 
 /**
  * Size of an entry for the limit of 65,536 bytes: that of its JSON without managedFields, `status.components`, `status.conditions`, and
- * `status.waitingFor`. Only the server writes these parts of the status, and its messages must not push an entry over the limit.
+ * `status.waitingFor`. The server writes these parts of the status, and its messages must not push an entry over the limit.
  */
 export function entryBytes(object: unknown): number {
   if (!isRecord(object)) return 0;

@@ -21,7 +21,7 @@ export interface RunView extends StoredRecord, Projected {
   readonly name: string;
 }
 
-/** The record in a ReconcileRun; undefined if it is invalid, or its name is not one of those of its entry and component. */
+/** The record in a ReconcileRun; undefined if it is invalid, or its name is neither `runName` nor `runNameByUid`. */
 export function recordIn(object: KubeObject): StoredRecord | undefined {
   const read = readReconcileRun({ ...object, apiVersion: apiVersionOf(reconcileRuns), kind: reconcileRuns.kind });
   if (!read.ok) return undefined;

@@ -141,7 +141,7 @@ export function expireRun(transition: Transition, inputs: Inputs): void {
   const lastedMaximum = deadlineAt !== undefined && lastStart !== undefined && deadlineAt - lastStart > maxRunMs - 1;
   const rejected = rejectedReport?.last ? `; its last report was rejected (${rejectedReport.last})` : '';
   const found = 'the component reported no valid outcome';
-  // The server cannot attribute an answer 401 or 403 to a run: its receiver need not be the component.
+  // The server cannot know whether a report that it answered 401 or 403 was for this run: its sender need not be the component.
   const check = rejected
     ? 'check its log'
     : 'a report that was answered 401 or 403 does not count: check the answers in the log of the component';

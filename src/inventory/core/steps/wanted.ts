@@ -13,7 +13,7 @@ export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord 
   if (entryWantsRun(inputs, record)) return true;
   switch (reason) {
     case 'Remote':
-      // A Failed component runs again only for changed inputs, the force annotation, or its hourly retry.
+      // A change of a watched object does not repeat a Failed run.
       return record.lastOutcome?.outcome !== 'Failed';
     case 'Forced':
     case 'Interval':
