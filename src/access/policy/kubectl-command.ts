@@ -84,7 +84,10 @@ export function podCommandNotes(config: AccessConfig, spec: unknown, title: stri
   return 'violation' in read || sessionOf(config) ? [] : notesOf(doubtsForPod(read, podNamesOf(spec), title));
 }
 
-/** What can make a valid access command fail for the granted pod: for its requester, without the remedies for the author. */
+/**
+ * What can make a valid access command fail for the granted pod. The texts are for the requester, so they omit the remedies, which are for
+ * the author of the template.
+ */
 export function commandDoubts(config: AccessConfig, names: PodNames, title: string): readonly string[] {
   const read = readAccessCommand(config);
   if ('violation' in read) return [];
@@ -125,7 +128,7 @@ function doubtsForRequesters(config: AccessConfig, read: KubectlCall, grantable:
   const doubts: Doubt[] = [];
   if (read.lacksSeparator) {
     const found = 'has no -- before the command for the pod, which kubectl rejects from version 1.31 on';
-    doubts.push({ found, remedy: 'write it' });
+    doubts.push({ found, remedy: 'write -- before that command' });
   }
   if (!read.namespace) {
     const found = 'has no -n, so it fails for requesters whose kubeconfig selects another namespace';

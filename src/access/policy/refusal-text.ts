@@ -52,8 +52,8 @@ const otherRemedy = 'change the template so that the API server accepts it, or a
 const maxFields = 3;
 
 /**
- * What to do about a pod beyond the baseline level in a namespace without the label. Names no field if `object` is within that level,
- * because a webhook may have added the field.
+ * What to do about a pod beyond the baseline level in a namespace without the label `access.drawbridge.dev/allow-privileged`. Names no
+ * field if `object` is within that level, because a webhook may have added the field.
  */
 function baselineRemedy({ metadata, spec }: KubeObject): string {
   const podSpec = isRecord(spec) ? spec : {};

@@ -44,7 +44,7 @@ export type TemplateState =
       readonly ready: boolean | undefined;
       /** The generation that `ready` refers to; undefined if the template has no conditions. */
       readonly observedGeneration: number | undefined;
-      /** The first condition that is False, except AccessPlanValid and the summaries. */
+      /** The first False condition other than AccessPlanValid, Ready, Reconciling, and Stalled. */
       readonly failing?: { readonly type: string; readonly reason: string; readonly message: string };
       /** Why the server could not plan access when the reconciler last checked this generation. The plan of a request may succeed. */
       readonly unplannable?: { readonly code: string; readonly message: string };
@@ -67,7 +67,7 @@ export interface RequestInput {
   /** The spec before an UPDATE. */
   readonly oldSpec?: RequestSpec;
   readonly template: TemplateState;
-  /** Whether the caller holds `permissionsToHold` of the template. False without a check in an emergency, or if a group matches. */
+  /** Whether the caller holds `permissionsToHold` of the template. Also false without a check, for example in an emergency. */
   readonly alreadyHolds: boolean;
   /** For an emergency, an overdue review of the caller's earlier emergency access; undefined if none is overdue. */
   readonly overdueReview?: OverdueReview | undefined;

@@ -42,8 +42,8 @@ export interface TemplateInput {
 export type PlannedTemplate = Omit<TemplateInput, 'grantable' | 'serverNamespace'>;
 
 /**
- * Returned instead of violations if the server could not plan the template: it had no processor time or, at admission, the plan exceeds
- * `admissionWork`. Also the reason of AccessPlanValid until the first judgement of a version.
+ * Returned instead of violations if the server did not plan the template, because it had no processor time or, at admission, because the
+ * plan exceeds `admissionWork`. Also the reason of AccessPlanValid until the leader has checked this generation of the template.
  */
 export const notPlanned = 'NotPlanned';
 

@@ -136,7 +136,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
   });
   const lostRecordings = open({
     resource: accessSessions,
-    // Only the gateway writes these objects, and it may not be installed.
+    // The gateway writes these objects, and it may not be installed.
     optional: true,
     project: viewLostRecording,
     indexes: { [byRequest]: ({ requestUid }: LostRecordingView) => [requestUid] },
@@ -205,7 +205,10 @@ function requestSpec(resource: Resource): StoreSpec<RequestView> {
   };
 }
 
-/** Keys of the requests that a change of `pod` can affect: the request that its label names, and those with a grant on its name. */
+/**
+ * Keys of the requests whose access `pod` is or was for: the request that its label names, and those with a grant on its name. Omits
+ * requests that wait for a running pod of their workload.
+ */
 export function requestsOfPod(requests: Store<RequestView>, pod: PodView): string[] {
   const requestUid = pod.labels[requestLabel];
   const owners = requestUid === undefined ? [] : requests.byIndex(byUid, requestUid);

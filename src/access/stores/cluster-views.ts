@@ -22,9 +22,9 @@ export interface RequestRef {
 }
 
 /**
- * The request that the metadata of the object names; undefined if the metadata does not prove one. The object must have the label
- * `access.drawbridge.dev/request`, the plan hash, and the request as its controller. If it has no controller (see `RequestRef.owner`), its
- * name must end in the first 8 characters of the uid and `-access`.
+ * The request that the metadata of the object names; undefined for an object without this metadata. The object must have the label
+ * `access.drawbridge.dev/request`, the annotation with the plan hash, and the request as its controller. If it has no controller (see
+ * `RequestRef.owner`), its name must end in the first 8 characters of the uid and `-access`.
  */
 function requestRefOf(object: KubeObject): RequestRef | undefined {
   const { metadata } = object;

@@ -3,7 +3,10 @@ import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { readObject } from '../../api/schema/kind.ts';
 import { type ViewMetadata, viewMetadata } from './access-views.ts';
 
-/** An AccessSession whose recording was lost. A policy lets only the gateway write it. */
+/**
+ * An AccessSession whose recording was lost. The policy `drawbridge-sessions` of the chart rejects creations and updates by users other than
+ * the gateway, except updates by the garbage collector.
+ */
 export interface LostRecordingView extends ViewMetadata {
   /** The uid of the request that owns the session. */
   readonly requestUid: string;

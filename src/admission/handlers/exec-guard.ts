@@ -105,7 +105,7 @@ const text = (value: unknown): string | undefined => (typeof value === 'string' 
 
 /**
  * Records who connects to which pod, with an audit line and, except for dry runs, an Event on the pod. The line names a request whose grant
- * permits the call, if there is one. It never denies.
+ * permits the call, if there is one. The webhook never denies.
  */
 export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cachedConnectTarget'>): Handler {
   return {
@@ -129,8 +129,8 @@ type Ports = Pick<AdmissionPorts, 'connectTarget' | 'breakGlassGroup' | 'recordC
 
 /**
  * Allows only the subjects of an open grant without `viaGateway`, and members of the break-glass group, to connect to its access pod. RBAC
- * permissions on pods do not suffice. The API server sends only calls to pods whose names look like access pods. For a pod that the server
- * did not create, RBAC alone decides.
+ * permissions on pods do not suffice. The API server sends only calls to pods whose names look like access pods, and no calls of the
+ * gateway, which `guardGateway` checks. For a pod that the server did not create, RBAC alone decides.
  */
 export function guardAccessPod(ports: Ports): Handler {
   return {

@@ -9,7 +9,7 @@ const MAX_NAME = 63;
 
 /**
  * A generated name if the object has only generateName; undefined otherwise. The webhook generates it because the signature covers the
- * name, and the API server generates names only after admission.
+ * name, and the API server generates names only after the mutating webhooks.
  */
 export function generatedName(metadata: unknown): string | undefined {
   const name = own(metadata, 'name') ?? '';

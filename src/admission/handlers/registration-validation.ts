@@ -16,7 +16,7 @@ type Ports = Pick<InventoryPorts, 'registrations' | 'entriesOf'>;
 export function validateRegistration({ registrations, entriesOf }: Ports): Handler {
   return {
     async decide({ operation, name: reviewName, object, oldObject }, signal) {
-      // The review has no name on deletecollection and for generated names.
+      // The review of a deletecollection has no name.
       const name = reviewName || String(own(own(object ?? oldObject, 'metadata'), 'name') ?? '');
       if (operation === 'DELETE') {
         const entries = await entriesOf(name, signal);

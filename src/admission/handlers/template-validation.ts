@@ -32,8 +32,8 @@ import type { AdmissionPorts, PresentPlan } from '../ports.ts';
 /**
  * Validating webhook of templates. It denies a spec that violates the schema, that would make the leader deny every request, or that hands
  * out permissions that the caller does not have. It warns if the leader would deny requests now because of other objects, such as a missing
- * workload. A stored violation of the rule book or of the plan denies no update; the schema and the permissions count for each new spec. An
- * update that does not change the spec is never denied, and warns about what the stored template violates.
+ * workload. A stored violation of the rule book or of the plan denies no update; the webhook checks the schema and the permissions of each
+ * new spec. An update that does not change the spec is never denied, and warns about what the stored template violates.
  */
 export function validateTemplate(
   kind: TemplateKind,

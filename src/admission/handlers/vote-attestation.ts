@@ -102,7 +102,7 @@ function alreadyVoted(
   const toVoteOnOthers = others.length === 0 ? '' : `to vote on what waits, set spec.about to ${others.join(' or ')}; `;
   const remedy =
     decision === 'Deny' || about === 'Review'
-      ? 'it needs no second vote'
+      ? 'no second vote is needed'
       : ended
         ? 'the request has ended, so it needs no vote'
         : about === 'Access'

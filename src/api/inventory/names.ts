@@ -86,7 +86,10 @@ export const runIdOf = (entryUid: string, component: string, seq: number): strin
 
 /** Name of the ServiceAccount of a component for one entry: `inventory-UID.COMPONENT`. */
 export const accountName = (entryUid: string, component: string): string => `${accountPrefix}${entryUid}.${component}`;
-/** Name prefix of the ServiceAccounts of components. Besides these, only the account with which the server proves write authorization has it. */
+/**
+ * Name prefix of the ServiceAccounts of components, and of the account with which `DryRunProof` checks that the webhook denies writes
+ * without a run. The webhook denies status writes of other accounts with this prefix.
+ */
 export const accountPrefix = 'inventory-';
 
 /** ServiceAccount, in the namespace of the leader election Lease, whose tokens authenticate calls to components. */

@@ -83,7 +83,7 @@ describe('votes', () => {
         assert.deepEqual([status?.code, status?.reason], [409, 'AlreadyExists']);
         assert.deepEqual(world.votes, [], 'not signed');
         const denial = await mutate(vote({ decision: 'Deny' }), { dryRun });
-        assert.match(denial.status?.message ?? '', /and spec\.decision Deny; .*; it needs no second vote$/);
+        assert.match(denial.status?.message ?? '', /and spec\.decision Deny; .*; no second vote is needed$/);
       });
     }
 

@@ -713,7 +713,7 @@ describe('template policy', () => {
     [
       'a command without -- before the one for the pod',
       template({ podSpec }, { accessCommand: 'kubectl exec -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} sh' }),
-      /^spec\.accessConfig\.accessCommand has no -- before the command for the pod, which kubectl rejects from version 1\.31 on; write it$/,
+      /^spec\.accessConfig\.accessCommand has no -- before the command for the pod, which kubectl rejects from version 1\.31 on; write -- before that command$/,
     ],
     [
       'a patch by which the kubelet ends the pod before its access',
