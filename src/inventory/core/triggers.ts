@@ -20,7 +20,7 @@ export const triggerReasons = {
   created: 'Created',
   configChanged: 'ConfigChanged',
   inputChanged: 'InputChanged',
-  /** A missing input of the last outcome changed. It starts a run once all of them hold. */
+  /** A missing input of the last outcome changed. The trigger starts a run only if all missing inputs hold. */
   inputArrived: 'InputArrived',
   forced: 'Forced',
   remote: 'Remote',
@@ -156,8 +156,8 @@ export function mergeTriggers(existing: readonly Trigger[], added: readonly Trig
 }
 
 /**
- * Whether a trigger is kept if there are too many. A comparison with the entry would not find a remote change, and would report a forced
- * run only as changed inputs. A deletion is most urgent.
+ * Whether a trigger is kept if there are too many. `entryTriggers` would not find a dropped remote change again, and would report a dropped
+ * forced run only as changed inputs. A deletion is most urgent.
  */
 const isKeptFirst = ({ reason }: Trigger): boolean =>
   reason === 'Remote' || reason === 'Forced' || reason === 'Deleting';

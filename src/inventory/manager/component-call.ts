@@ -34,7 +34,7 @@ export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry
   });
 }
 
-/** The event for the answer to a call; undefined if a report, the deadline, or a reload already ended this run in memory. */
+/** The event for the answer to a call; undefined if the run is no longer active in memory, for example because a report ended it. */
 export function replyEvent(
   deps: KeyLoopDeps,
   memory: KeyMemory,

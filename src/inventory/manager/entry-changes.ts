@@ -12,11 +12,11 @@ import { isApplicable, mayRun } from './entry-snapshot.ts';
 export const isContentChanged = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
 
 /**
- * Triggers for one component from a change of an entry: a changed force annotation, a changed path that the component reads or waits for, and a
- * change of what `mayRun` returns. A component may wait until no component reads a path (`noReaders`; `EntryReaders` says which components count).
- * Any change of content triggers such a component, because this function does not know the readers. `isWanted` decides whether a trigger starts a run.
- * `record` is undefined if the component has not run. `contentChanged` is the result of `isContentChanged`, computed once for all
- * components.
+ * Triggers for one component from a change of an entry: a changed force annotation, a changed path that the component reads or waits for,
+ * and a change of what `mayRun` returns. A component may wait until no component reads a path (`noReaders`; `EntryReaders` says which
+ * components count). Any change of content triggers such a component, because this function does not know the readers. `isWanted` decides
+ * whether a trigger starts a run. `record` is undefined if the component has not run. `contentChanged` is the result of `isContentChanged`,
+ * computed once for all components.
  */
 export function triggersOf(
   before: Entry,
