@@ -103,7 +103,7 @@ export function accessControllers(deps: AccessDeps): Controller[] {
   ];
 }
 
-/** Interval of the janitor's sweep, milliseconds. Even with its jitter, it is below the documented minute. */
+/** Interval at which the janitor looks for orphans in the stores, milliseconds. With its jitter, it is less than a minute. */
 const sweepMs = 50_000;
 /**
  * Delay before the janitor checks the children of a deleted or ended request, milliseconds. Meanwhile, the request reconciler deletes them.
@@ -135,7 +135,6 @@ function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Cont
     ],
     reconciler: janitor,
     workers: 4,
-    // The longest delay between retries is also below the documented minute.
     backoff: { baseMs: 500, capMs: 10_000 },
   });
 }

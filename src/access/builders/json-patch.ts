@@ -150,7 +150,7 @@ function resolvePointer(
   return { value };
 }
 
-/** Fields of the template that set the entries of a map of the pod. Patches see only the entries that the pod has already. */
+/** By the path of a map of the pod: the field of `controllerTargetMutationConfig` that sets entries of this map. */
 const mapFields = new Map([
   ['/metadata/annotations', 'podAnnotations'],
   ['/metadata/labels', 'podLabels'],

@@ -125,8 +125,9 @@ const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMuta
  * Plans a Pod for the requester, with its Role and RoleBinding. The Pod is copied from the workload, or defined in podSpec if the template
  * has no workload. Its labels are our label, those of podLabels and the patch, and, unless `accessPods` is `oz`, labels of the workload
  * that NetworkPolicies select by (`planPodLabels`). It runs under the ServiceAccount `default` or, if the template keeps it or with `oz`,
- * under that of the workload; with `allowPrivilegedPod`, podSpec or the patch can choose any. It mounts a token only if podSpec or the
- * patch enables it. `PlanTooLarge` if the plan exceeds the budget.
+ * under that of the workload; with `allowPrivilegedPod`, podSpec or the patch can choose any. Kubernetes mounts its token automatically
+ * only if podSpec or the patch enables that. Projected token volumes of the workload are copied. `PlanTooLarge` if the plan exceeds the
+ * budget.
  */
 export const planPodAccess = (input: PodAccessInput): Planned =>
   withinBudget((budget) => planWithin(budget, input), input.clock, input.work);

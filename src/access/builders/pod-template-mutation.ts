@@ -203,8 +203,9 @@ export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly 
 }
 
 /**
- * Disables the token mount, and removes annotations that inject identities, secrets, or sidecars. Call it before the access template is
- * applied, so that only that template can enable them again. Throws `PlanTooLarge` once `budget` is spent.
+ * Disables the automatic mount of the token, and removes annotations by which other software injects identities, secrets, or sidecars.
+ * Keeps projected token volumes. Call it before the access template is applied, so that the template can enable the mount and add such
+ * annotations. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function withoutIdentity(podTemplate: unknown, budget: PlanBudget): unknown {
   const [metadata, spec] = [own(podTemplate, 'metadata'), own(podTemplate, 'spec')];

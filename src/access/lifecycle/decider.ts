@@ -373,7 +373,10 @@ const transientCodes: ReadonlySet<string> = new Set([
   'ConfinementLost',
 ]);
 
-/** Whether the violation may end without an edit of the template. Only a StatefulSet creates a pod of the same name again. */
+/**
+ * Whether an approved request waits for the violation to end. It waits after `InvalidTargetPod` only if the workload is a StatefulSet,
+ * which creates a pod of the same name again.
+ */
 const isTransient = ({ code }: Violation, { spec }: TemplateView): boolean =>
   transientCodes.has(code) || (code === 'InvalidTargetPod' && spec.controllerTargetRef?.kind === 'StatefulSet');
 

@@ -219,7 +219,7 @@ export class RequestReconciler implements Reconciler {
     const isDue = isPastRetention || surplus.some((other) => other.uid === uid);
     if (isDue && this.#toRemove.has(uid)) return revoker.remove(request, signal);
     if (isDue) {
-      // Deletions must not delay the end of other access: the thousands of requests that ended together are also deleted together.
+      // Deletions must not delay the end of other access: if thousands of requests ended together, they are also deleted together.
       this.#toRemove.add(uid);
       return at(alreadyDueMs, cleanupLane);
     }

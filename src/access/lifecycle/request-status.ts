@@ -41,7 +41,7 @@ interface GrantDetails {
   readonly duration: string;
   /** The limits and requests that the caps of the template set or lowered in the access pod, one clause each. */
   readonly limits: readonly string[];
-  /** The URL for the reason of the request; undefined if the template has no link. */
+  /** The URL for the reason of the request; undefined if the template has no link, or the request no reason. */
   readonly reasonLink?: string | undefined;
   /** Present if the granted duration counts from the opening of access (`countsFromOpening`). */
   readonly approved?: ApprovalUpdate | undefined;

@@ -123,7 +123,10 @@ export class GrantDryRuns {
 const isAboutNamespace = ({ code, message }: ApiError): boolean =>
   code === 404 || /because it is being terminated/.test(message);
 
-/** A policy requires the annotation. The server signs no dry run, because a webhook that receives it could use the MAC elsewhere. */
+/**
+ * The object with an annotation that the ValidatingAdmissionPolicy of the chart requires (`MarkMissing`). Its value is no MAC, because a
+ * webhook that receives the dry run could use a MAC elsewhere.
+ */
 const withPlaceholderMac = (object: KubeObject): KubeObject => ({
   ...object,
   metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, [macAnnotation]: 'dry-run' } },

@@ -28,7 +28,7 @@ export const approvers: Command = {
   name: 'approvers',
   summary: 'Show who can approve requests through a template',
   details:
-    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If an entry has no holder, or only users of unknown groups, prints the command that binds its groups. If you may not read all bindings and roles, instead prints what you may not read, and whom to ask.',
+    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If an entry of approvals.all in the template has no holder, or only users of unknown groups, prints the command that binds the groups of that entry. If you may not read all bindings and roles, instead prints what you may not read, and whom to ask.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   examples: ['approvers payments-shell'],
   async run({ args, io, connect }: Context) {

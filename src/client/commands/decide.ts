@@ -218,7 +218,7 @@ function decidedText(request: KubeObject, about: string, decision: 'Approve' | '
   return `${decided}; it needs at least ${left} more ${left === 1 ? 'approval' : 'approvals'}`;
 }
 
-/** What follows the end of granted access. */
+/** What the server does after a denial or revocation of granted access, as a clause. */
 const closingText = (request: KubeObject): string => `the server closes the access${openSessionsText(request)}`;
 
 function voteManifest(

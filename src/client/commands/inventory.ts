@@ -199,7 +199,7 @@ function nextOf(run: KubeObject): string {
   if (textIn(run, 'spec.phase') === 'Idle') return textIn(run, 'spec.next');
   const time = (field: string): string => textIn(run, field).replace(/\.\d+/, '');
   const found = `running since ${time('spec.startedAt')}`;
-  // True after an answer 202.
+  // Set if the component answered 202, so that it reports the outcome later.
   const isAsynchronous = own(own(run, 'spec'), 'asynchronous') === true;
   if (textIn(run, 'spec.phase') !== 'Running' || !isAsynchronous) return found;
   return `${found}; ends without a report at about ${time('spec.leaseUntil')}`;

@@ -85,7 +85,7 @@ export async function watchRequests(context: Context): Promise<number> {
 
 /**
  * The last row of a deleted request. It shows no open access, because the server closes access before it removes its finalizer from the
- * request.
+ * request, and soon after another client has removed it.
  */
 const asDeleted = (request: KubeObject, now: string): KubeObject => ({
   ...request,
