@@ -109,7 +109,7 @@ export const controllerTargetMutationConfig = Type.Object(
     keepServiceAccount: Type.Optional(
       Type.Boolean({
         description:
-          'Whether the access pod runs under the ServiceAccount of the workload, for example for its cloud identity. Its token is mounted only if patchSpecOperations sets automountServiceAccountToken to true. By default, it runs under the ServiceAccount default, with the image pull secrets of the workload.',
+          'Whether the access pod runs under the ServiceAccount of the workload, for example for its cloud identity. Kubernetes mounts its token if patchSpecOperations sets automountServiceAccountToken to true. The server also copies the projected token volumes of the workload. By default, it runs under the ServiceAccount default, with the image pull secrets of the workload.',
         default: false,
       }),
     ),
