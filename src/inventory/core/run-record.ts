@@ -5,10 +5,9 @@ import type { EntryRef } from '../entry.ts';
 type Spec = ReconcileRun['spec'];
 
 /**
- * The stored record of one component of one entry. Instants are epoch milliseconds. `attempt` counts the Retry outcomes of the component
- * since the last Done, or since the first run with these inputs, and sets the backoff. After a call that the component did not accept, it
- * instead counts such calls in a row. Each change between the two restarts it at 1, so that an outage of the endpoint delays no later
- * retry.
+ * The stored record of one component of one entry. Instants are epoch milliseconds. `attempt` sets the backoff. It counts the Retry
+ * outcomes since the last Done, or since the first run with these inputs and this operation. A call that the component does not accept
+ * starts a count of such calls in a row instead. The next accepted run ends that count, so that an outage delays no later retry.
  */
 export interface RunRecord
   extends Readonly<Pick<Spec, 'component' | 'seq' | 'phase' | 'operation' | 'asynchronous' | 'attempt'>> {
@@ -20,8 +19,8 @@ export interface RunRecord
    */
   readonly inputsDigest: string | undefined;
   /**
-   * ID of the token with which the component may write and report. Undefined outside of phase Running, and once the deletion of the entry
-   * has revoked it.
+   * ID of the token with which the component may write. Undefined outside of phase Running, and once the entry is being deleted: the
+   * component may then use the token only to report.
    */
   readonly credentialId: string | undefined;
   /**
@@ -31,8 +30,8 @@ export interface RunRecord
   /** Start of the last started run; undefined before the first. */
   readonly startedAtMs: number | undefined;
   /**
-   * Deadline of the current run; undefined without one. The true deadline may differ by up to `unstoredShare` (10 %) of the granted time,
-   * because the server does not store small changes. The next leader adds that share.
+   * Deadline of the current run; undefined without one. The true deadline may differ by up to `unstoredShare` (10 %) of the time that the
+   * call or the last heartbeat granted, because the server does not store small changes. The next leader adds that share.
    */
   readonly deadlineMs: number | undefined;
   /** Time of the next run if no trigger starts one earlier; undefined during a run. */

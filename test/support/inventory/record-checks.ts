@@ -205,8 +205,8 @@ export class RecordChecks {
       about,
     );
     const isRefusedCall = wasNotAccepted(last.reason);
-    // Retries and calls that were not accepted count apart.
-    const isOfOtherKind = isRetry && isRefusedCall !== wasNotAccepted(before?.lastOutcome?.reason);
+    // Retries and calls that were not accepted count apart. Any accepted run ends the count of the latter.
+    const isOfOtherKind = isRefusedCall !== wasNotAccepted(before?.lastOutcome?.reason);
     const attempt = isOfOtherKind ? 0 : (before?.attempt ?? 0);
     const attempts = last.outcome === 'Done' ? 0 : attempt + (isRetry ? 1 : 0);
     assertInvariant(next.attempt === attempts, 'I12: only Retry counts an attempt', about);

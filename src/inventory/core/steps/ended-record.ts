@@ -43,12 +43,12 @@ export function endedRecord({ state, context }: Transition, record: RunRecord, e
   };
 }
 
-/** `attempt` after the run. A Retry by the component and a call that it did not accept start separate counts. */
+/** `attempt` after the run. A run that the component accepted and a call that it did not accept end each other's count. */
 function attemptAfter({ attempt, lastOutcome }: RunRecord, { outcome, reason }: Ending): number {
   if (outcome === 'Done') return 0;
-  if (outcome !== 'Retry') return attempt;
   const isFirstOfItsKind = wasNotAccepted(lastOutcome?.reason) !== wasNotAccepted(reason);
-  return isFirstOfItsKind ? 1 : attempt + 1;
+  const attemptBefore = isFirstOfItsKind ? 0 : attempt;
+  return outcome === 'Retry' ? attemptBefore + 1 : attemptBefore;
 }
 
 /** The record without credentials, so that no token may write. */

@@ -320,6 +320,28 @@ describe('a running key', () => {
     assert.deepEqual([stage.record.attempt, Math.round(nextInMs(stage) / 1000)], [1, 1], 'as the first Retry');
   });
 
+  it('ends the count of calls that were not accepted with the first accepted run, whatever its outcome', () => {
+    const stage = new StepStage().running();
+    for (let call = 0; call < 20; call += 1) {
+      stage.handle({
+        kind: 'notAccepted',
+        code: 'Unreachable',
+        message: 'refused',
+        retryAfterMs: undefined,
+        probeDelayMs: undefined,
+        inputs: stage.inputs,
+      });
+      stage.later(nextInMs(stage)).dequeued().started();
+    }
+    assert.equal(stage.record.attempt, 20);
+    stage.outcome({ outcome: 'Progressing', requeueAfterSeconds: 10 });
+    assert.equal(stage.record.attempt, 0);
+    stage.later(nextInMs(stage)).dequeued().started();
+    stage.random = 0.999_999;
+    stage.outcome({ outcome: 'Retry' });
+    assert.deepEqual([stage.record.attempt, Math.round(nextInMs(stage) / 1000)], [1, 1], 'as the first Retry');
+  });
+
   it('counts a run that was not accepted apart from its retries', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Retry' });
     stage.later(nextInMs(stage)).dequeued().started();
