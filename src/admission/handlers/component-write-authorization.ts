@@ -27,7 +27,7 @@ async function decide(review: Review, { latestRun, writesOf, clock }: Ports, sig
   if (!account) {
     const { username } = review.user;
     return denyWrite(
-      `${username} is not a component's ServiceAccount; only components write the status of an entry, with the token of their current run; change the spec instead`,
+      `${username} may not write the status of an entry: names of ServiceAccounts that begin with inventory- are reserved for components, as inventory-ENTRY_UID.COMPONENT; use a ServiceAccount with another name`,
     );
   }
   const { entryUid, component } = account;
@@ -61,7 +61,7 @@ const denyWrite = (message: string, details?: Decision['details']): Decision =>
 
 const uidOf = ({ oldObject }: Review): unknown => own(own(oldObject, 'metadata'), 'uid');
 
-/** The credential id of the token. Only the API server sets it. */
+/** The ID of the token, from the API server. Only a user who may impersonate the ServiceAccount and this extra field can choose it. */
 function credentialOf({ extra }: UserInfo): string | undefined {
   const ids = own(extra, 'authentication.kubernetes.io/credential-id');
   return Array.isArray(ids) && ids.length === 1 ? ids[0] : undefined;

@@ -17,8 +17,8 @@ interface Described {
 
 /**
  * The state of a component, or the outcome of a run, in one line. If it waits for inputs: the inputs and the message. If it is running:
- * only the message. If it is suspended: the message without `suspendedText`, which the entry has once. In other cases: the state, the
- * reason, and the message.
+ * only the message. If it is suspended: the message without `suspendedText`, because the condition Ready of the entry has that text. In
+ * other cases: the state, the reason, and the message.
  */
 export function describeState(described: Described): string {
   const { state, reason, message } = described;
@@ -57,7 +57,7 @@ const reasonTexts: Readonly<Record<string, string>> = {
   Forced: 'force annotation changed; a run is due or in progress',
   InputsChanged: 'inputs or registration changed; a run is due or in progress',
   Pending: 'the first run is due or in progress',
-  RegistrationRefused: 'the condition Accepted of the registration says why',
+  RegistrationRefused: 'the condition Accepted of its ComponentReconciler says why',
   TooLarge: 'the entry is too large',
 };
 

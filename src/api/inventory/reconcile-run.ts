@@ -103,7 +103,7 @@ export const reconcileRunKind = defineKind({
         ),
       ),
       attempt: count(
-        'Number of Retry outcomes since the last Done, or since the first run with these inputs; or of calls in a row that the component did not accept.',
+        'Number of Retry outcomes since the last Done, or since the first run with these inputs and this operation; or of calls in a row that the component did not accept.',
       ),
       nextAt: Type.Optional(
         time('Time of the next run if nothing triggers one earlier. It counts once heldBy is absent.'),

@@ -19,8 +19,8 @@ export interface RunRecord
    */
   readonly inputsDigest: string | undefined;
   /**
-   * ID of the token with which the component may write. Undefined outside of phase Running, and once the entry is being deleted: the
-   * component may then use the token only to report.
+   * ID of the token with which the component may write. Undefined outside of phase Running. If the entry is deleted during a run with the
+   * operation `reconcile`, it becomes undefined, and the component may use the token only to report.
    */
   readonly credentialId: string | undefined;
   /**
