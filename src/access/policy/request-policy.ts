@@ -101,7 +101,7 @@ const requesterIsCaller: Check<RequestInput> = ({ caller, spec }) => {
     code: 'MissingIdentity',
     message:
       `spec.requester names ${typeof username === 'string' ? quote(username) : 'no user'}; it must name ${quote(caller.username)}, ` +
-      'the caller. The mutating webhook of drawbridge sets it: check that it is installed',
+      'the caller. The mutating webhook of drawbridge sets the field: check that the webhook is registered',
     field: 'spec.requester',
     status: 403,
   };
@@ -117,7 +117,7 @@ const requesterClaimsNoForeignGroup: Check<RequestInput> = ({ caller, spec }) =>
     code: 'MissingIdentity',
     message:
       `spec.requester.groups has ${quote(String(foreign))}, and ${quote(caller.username)} is not in that group; ` +
-      'the mutating webhook of drawbridge sets the field: check that it is installed',
+      'the mutating webhook of drawbridge sets the field: check that the webhook is registered',
     field: 'spec.requester.groups',
     status: 403,
   };

@@ -32,8 +32,8 @@ export function permissionsHandedOut(template: GrantingTemplate): Permission[] {
 }
 
 /**
- * The permissions that let a caller use the template without being in an allowed group: exec (which stands for the rules of every grant),
- * the rules that the template adds, and `permissionsToCreate`. If the template excludes exec, reading pods replaces it.
+ * The permissions that let a caller use the template without being in an allowed group: `create` on `pods/exec`, the rules that the
+ * template adds, and `permissionsToCreate`. Although every grant includes `readRule`, it is required only if the template excludes exec.
  */
 export function permissionsToHold(template: GrantingTemplate): Permission[] {
   const { accessConfig } = template.spec;
@@ -66,8 +66,8 @@ function permissionsOnAllPods(rules: readonly TemplateRule[]): Permission[] {
 }
 
 /**
- * `MissingIdentity` if `spec.author` is not the caller, or names a group that the caller is not in. The mutating webhook writes the author,
- * whose permissions the controller checks.
+ * `MissingIdentity` if `spec.author` is not the caller, or names a group that the caller is not in. The mutating webhook writes the
+ * author. The validating webhook and the leader check the author's permissions.
  */
 export function authorCallerViolation(
   caller: Pick<Caller, 'username' | 'groups'>,
@@ -83,7 +83,7 @@ export function authorCallerViolation(
     code: 'MissingIdentity',
     message:
       `spec.author names ${found}; it must name ${quote(caller.username)}, the caller, and only groups of the caller. ` +
-      'The mutating webhook of drawbridge sets it: check that it is installed',
+      'The mutating webhook of drawbridge sets the field: check that the webhook is registered',
     field: 'spec.author',
     status: 403,
   };
@@ -104,7 +104,7 @@ export function authorPermissionsViolation(
     code: 'AuthorLacksRights',
     message:
       `author ${quote(username)} may not ${lacking.map(describePermission).join(', ')} in namespace ${quote(namespace)}; ` +
-      `a template hands out only what its author may do: ask someone who holds these permissions ${remedy}`,
+      `a template hands out only what its author may do: ask someone who holds all of its permissions ${remedy}`,
     status: 403,
   };
 }

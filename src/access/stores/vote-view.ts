@@ -11,7 +11,10 @@ export interface VoteView extends ViewMetadata {
   readonly requestUid: string;
   /** Epoch ms. */
   readonly createdAtMs: number;
-  /** False if the request of the emergency was already deleted when the vote was created. Kubernetes never garbage-collects such a vote. */
+  /**
+   * False for a vote about `Review` whose request was already deleted when the vote was created. Kubernetes does not garbage-collect such a
+   * vote: the leader deletes it after the review.
+   */
   readonly hasOwner: boolean;
   readonly spec: VoteSpec;
 }

@@ -202,7 +202,7 @@ describe('M13: a template grants', () => {
       assert.equal(conditionOf(stored, 'AuthorHoldsRights')?.reason, 'AuthorLacksRights');
       const refusal = await refusalThrough('of-erin');
       assert.match(refusal, /"erin" may not get pods\/exec, create pods\/exec/);
-      assert.match(refusal, /: ask someone who holds these permissions to update it, for example: kubectl patch /);
+      assert.match(refusal, /: ask someone who holds all of its permissions to update it, for example: kubectl patch /);
       assert.doesNotMatch(refusal, /[Aa]sk the author/);
       await holds('owners', writesTemplates, sees, execs, creates);
       await stage.restart();

@@ -36,7 +36,7 @@ const lacksRights = {
   type: 'AuthorHoldsRights',
   reason: 'AuthorLacksRights',
   message:
-    'author "erin" may not get pods/log in namespace "payments"; a template hands out only what its author may do: ask someone who holds these permissions to update it, for example: kubectl patch podaccesstemplate payments-shell -n payments --type=merge -p \'{"spec":{"author":{"username":"me"}}}\'',
+    'author "erin" may not get pods/log in namespace "payments"; a template hands out only what its author may do: ask someone who holds all of its permissions to update it, for example: kubectl patch podaccesstemplate payments-shell -n payments --type=merge -p \'{"spec":{"author":{"username":"me"}}}\'',
 };
 
 describe('explaining a policy', () => {

@@ -66,7 +66,7 @@ describe('the permissions that a template grants', () => {
     const lacking: Permission[] = createExec ? [createExec] : [];
     assert.equal(
       authorPermissionsViolation('erin', 'payments', lacking, 'to apply it')?.message,
-      'author "erin" may not create pods/exec in namespace "payments"; a template hands out only what its author may do: ask someone who holds these permissions to apply it',
+      'author "erin" may not create pods/exec in namespace "payments"; a template hands out only what its author may do: ask someone who holds all of its permissions to apply it',
     );
     assert.equal(authorPermissionsViolation('erin', 'payments', [], 'to apply it'), undefined);
   });
