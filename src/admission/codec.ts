@@ -27,7 +27,7 @@ export interface Review {
   readonly resource: { readonly group: string; readonly version: string; readonly resource: string };
   /** The subresource; empty for the object itself. */
   readonly subResource: string;
-  /** Empty on a CREATE with generateName, and on a DELETE of a collection. */
+  /** Empty on a DELETE of a collection, and for a mutating webhook on a CREATE with generateName. */
   readonly name: string;
   readonly namespace: string;
   readonly user: UserInfo;

@@ -15,6 +15,6 @@ export const gatewayUserOf = (namespace: string): string => `system:serviceaccou
 export const grantProxyPath = (namespace: string, grant: string): string =>
   `/apis/${gatewayGroup}/${gatewayVersion}/namespaces/${namespace}/grants/${grant}/proxy`;
 
-/** The path of the live view of an open session, or of its recording. `session`: the UUID of the session. */
+/** The path of the live view of an open session (`sessions`), or of a recording (`recordings`). `session`: the UUID of the session. */
 export const sessionLogPath = (resource: 'sessions' | 'recordings', namespace: string, session: string): string =>
   `/apis/${gatewayGroup}/${gatewayVersion}/namespaces/${namespace}/${resource}/${session}/log`;
