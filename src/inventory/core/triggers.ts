@@ -156,8 +156,8 @@ export function mergeTriggers(existing: readonly Trigger[], added: readonly Trig
 }
 
 /**
- * Whether a trigger is kept if there are too many. `entryTriggers` would not find a dropped remote change again, and would report a dropped
- * forced run only as changed inputs. A deletion is most urgent.
+ * Whether a trigger is kept if there are too many. `entryTriggers` would not find a dropped remote change again, and would report a
+ * dropped forced run only as changed inputs. A deletion is most urgent.
  */
 const isKeptFirst = ({ reason }: Trigger): boolean =>
   reason === 'Remote' || reason === 'Forced' || reason === 'Deleting';
