@@ -31,7 +31,7 @@ export interface TemplateView<Spec = TemplateSpec> extends ViewMetadata {
   readonly ready: TemplateStatus['ready'];
   /**
    * The reconciler's last signature of `spec.author`, which may be by an earlier key or for an earlier author. Undefined if
-   * `spec.author.signature` has always sufficed.
+   * the reconciler never stored one.
    */
   readonly authorSignature: TemplateStatus['authorSignature'];
   /** Epoch ms; 0 if the time is missing or invalid. */
