@@ -202,7 +202,7 @@ function nextOf(run: KubeObject): string {
   // Set if the component answered 202, so that it reports the outcome later.
   const isAsynchronous = own(own(run, 'spec'), 'asynchronous') === true;
   if (textIn(run, 'spec.phase') !== 'Running' || !isAsynchronous) return found;
-  return `${found}; ends without a report at about ${time('spec.leaseUntil')}`;
+  return `${found}; without a report, it ends at about ${time('spec.leaseUntil')}`;
 }
 
 const componentTable: Presentation<ComponentLine> = {

@@ -169,7 +169,7 @@ describe('drawbridge tells administrators', () => {
       for (const line of [
         /^shoot +NotReady +2026-11-21T09:00:00Z +- +- +waits for \/status\/outputs\/network\/vnet$/m,
         /^waits +NotReady +\S+ +- +- +waits for \/status\/outputs\/dns to be absent$/m,
-        /^runs +Progressing +\S+ +running since 2026-11-21T09:00:00Z; ends without a report at about 2026-11-21T09:01:00Z +retry +running since 9; last outcome: Done$/m,
+        /^runs +Progressing +\S+ +running since 2026-11-21T09:00:00Z; without a report, it ends at about 2026-11-21T09:01:00Z +retry +running since 9; last outcome: Done$/m,
         /^next +Progressing +\S+ +at 2026-11-21T10:00:00Z or earlier +interval passed +InputsChanged: inputs or registration changed; a run is due or in progress$/m,
       ])
         assert.match(why, line);
@@ -185,7 +185,12 @@ describe('drawbridge tells administrators', () => {
         [
           ['shoot', 'none: suspended by spec.suspend of the entry', 0, true],
           ['waits', 'none: suspended by spec.suspend of the entry', 0, true],
-          ['runs', 'running since 2026-11-21T09:00:00Z; ends without a report at about 2026-11-21T09:01:00Z', 2, true],
+          [
+            'runs',
+            'running since 2026-11-21T09:00:00Z; without a report, it ends at about 2026-11-21T09:01:00Z',
+            2,
+            true,
+          ],
           ['next', 'at 2026-11-21T10:00:00Z or earlier', 0, true],
           ['byoc', '', 0, true],
         ],
