@@ -89,13 +89,16 @@ export function encodeAnswer(uid: string, answer: Answer): unknown {
   };
 }
 
-/** Maximum length of all warnings of an answer, characters. If they are longer, the API server cuts each, and drops the last ones. */
+/**
+ * Maximum length of all warnings of a call, characters, with those of other webhooks, which the server does not know. If they are longer,
+ * the API server cuts each, and drops the last ones.
+ */
 const MAX_WARNINGS = 4096;
 /** Length to which the API server then cuts each warning, characters. */
 const MAX_CUT_WARNING = 256;
 
 /**
- * The warnings, unchanged if the API server passes them on uncut. Otherwise, cuts each in the middle, so that it keeps its remedy, and
+ * The warnings, unchanged if they have at most `MAX_WARNINGS` characters. Otherwise, cuts each in the middle, so that it keeps its remedy, and
  * replaces those that still do not fit by a count.
  */
 function withinLimits(warnings: readonly string[]): readonly string[] {

@@ -32,8 +32,8 @@ export function permissionsHandedOut(template: GrantingTemplate): Permission[] {
 }
 
 /**
- * The permissions that let a caller use the template without being in an allowed group: `create` on `pods/exec`, the rules that the
- * template adds, and `permissionsToCreate`. Although every grant includes `readRule`, it is required only if the template excludes exec.
+ * The permissions that let a caller use the template without being in an allowed group, except in an emergency: `create` on `pods/exec`,
+ * the rules that the template adds, and `permissionsToCreate`. Although every grant includes `readRule`, it is required only if the template excludes exec.
  */
 export function permissionsToHold(template: GrantingTemplate): Permission[] {
   const { accessConfig } = template.spec;

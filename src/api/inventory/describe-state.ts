@@ -58,7 +58,7 @@ const reasonTexts: Readonly<Record<string, string>> = {
   InputsChanged: 'inputs or registration changed; a run is due or in progress',
   Pending: 'the first run is due or in progress',
   RegistrationRefused: 'the condition Accepted of its ComponentReconciler says why',
-  TooLarge: 'the entry is too large',
+  TooLarge: 'the entry is too large; its condition Ready has the limit',
 };
 
 function inputText({ path, want, value }: MissingInput): string {

@@ -40,7 +40,7 @@ export const missingInput = Type.Object(
 /** An input that a component waits for. */
 export type MissingInput = Static<typeof missingInput>;
 
-/** Maximum length of a text that `kubectl get` prints in one column, characters. */
+/** Maximum length that the server gives a text for a column of `kubectl get`, characters. */
 export const maxColumnText = 80;
 
 /** Maximum number of missing inputs of one run. */
