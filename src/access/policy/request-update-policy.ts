@@ -92,8 +92,7 @@ export const updateRequestPolicy: RuleBook<RequestInput> = {
   'spec-kept': {
     requirement: 'the other fields of the spec stay as they are',
     check: specIsUnchanged,
-    remedy: () =>
-      'to extend open access, if the template allows extensions, use spec.extensions; for all else, create another request',
+    remedy: () => 'to extend open access, if the template allows it, use spec.extensions; else create another request',
   },
 };
 
