@@ -43,7 +43,7 @@ export function chooseDuration(requestedText: string | undefined, config: Durati
   const requested = readDuration(requestedText, 'spec.duration');
   if (typeof requested !== 'bigint') return requested;
   if (requested <= maxNs) return chosen(requested, `${durationText(requested)}, as requested`, false);
-  const message = `requested ${durationText(requested)}, granted ${maximum}`;
+  const message = `requested ${durationText(requested)}, limited to ${maximum}`;
   return chosen(maxNs, message, true);
 }
 

@@ -169,7 +169,8 @@ export function specIsFinal(fields: Readonly<Record<string, unknown>>): CelRule[
         '!has(oldSelf.extensions) || (has(self.extensions) && self.extensions.size() >= oldSelf.extensions.size() && ' +
         `[${Array.from({ length: maxExtensions }, (_, index) => index).join(', ')}].all(index, index >= oldSelf.extensions.size() || ` +
         'self.extensions[index] == oldSelf.extensions[index]))',
-      message: 'SpecImmutable: extensions cannot be changed or removed; add another one',
+      message:
+        'SpecImmutable: extensions cannot be changed or removed; when the last one is decided, add another at the end: in a JSON patch, the path is /spec/extensions/-',
       reason: 'FieldValueForbidden',
       fieldPath: '.extensions',
     },

@@ -107,7 +107,7 @@ describe('M20: a request that can never be granted is denied at creation', () =>
     const { stderr } = await stage.alice.kubectl(['create', '-n', stage.namespace, '-f', '-'], {
       input: JSON.stringify(podRequest('too-long', { duration: '99h' })),
     });
-    const message = /requested 99 h, granted the template's maximum of 4 h/;
+    const message = /requested 99 h, limited to the template's maximum of 4 h/;
     assert.match(stderr, new RegExp(`^Warning: spec\\.duration: ${message.source}`));
     await stage.kubectl('wait', 'podaccessrequest/too-long', '--for=condition=AccessResourcesReady', '--timeout=20s');
     const conditions = await stage.kubectl(

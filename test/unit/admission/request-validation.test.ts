@@ -135,7 +135,7 @@ describe('validation of requests', () => {
 
   it('warns if the template limits the duration', async () => {
     const response = await create(stamped({ duration: '9h' }));
-    assert.deepEqual(response.warnings, ["spec.duration: requested 9 h, granted the template's maximum of 2 h"]);
+    assert.deepEqual(response.warnings, ["spec.duration: requested 9 h, limited to the template's maximum of 2 h"]);
   });
 
   it('warns if the template ends the pod before the granted time', async () => {
@@ -211,7 +211,7 @@ describe('validation of requests', () => {
     it('warns that they are shorter', async () => {
       const response = await ask({ duration: '2h' });
       assert.deepEqual(response.warnings, [
-        "spec.duration: requested 2 h, granted the template's emergency maximum of 30 min",
+        "spec.duration: requested 2 h, limited to the template's emergency maximum of 30 min",
       ]);
     });
 

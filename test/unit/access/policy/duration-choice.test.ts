@@ -11,7 +11,7 @@ describe('duration choice', () => {
     ['', '30m', '24h', 30, false, /default of 30 min$/],
     ['30m', '1h', '24h', 30, false, /^30 min, as requested$/],
     ['24h', '1h', '24h', 1440, false, /as requested/],
-    ['48h', '1h', '24h', 1440, true, /^requested 2 days, granted the template's maximum of 24 h$/],
+    ['48h', '1h', '24h', 1440, true, /^requested 2 days, limited to the template's maximum of 24 h$/],
     ['2562047h', '1h', '24h', 1440, true, /maximum of 24 h/],
     [undefined, '5h', '1h', 60, false, /^the template's maximum of 1 h, because its default of 5 h is longer$/],
     ['1.5h', '1h', '24h', 90, false, /1 h 30 min/],
