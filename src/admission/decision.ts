@@ -35,7 +35,10 @@ export interface Decision {
     | 'code'
     | 'message'
   >;
-  /** The groups whose members this decision allows. The audit line lists those of the caller first. */
+  /**
+   * The groups whose members this decision allows. In the audit line, the groups of the caller that are among them come first, so that
+   * they stay if the list is cut.
+   */
   readonly decidingGroups?: readonly string[];
   /** UID of the pod on CONNECT, because the review has none. */
   readonly objectUid?: string;

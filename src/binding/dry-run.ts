@@ -16,7 +16,8 @@ const maxPrinted = 10_000;
  * delete (uid and resourceVersion) with a read; if they hold, the delete resolves to `deleted`, whatever finalizers the object has. It logs
  * verb, resource, name, and the changed fields of a write; for Secrets, field names without values. It does not log a repeated write, or
  * one that changes nothing. A dry run that fails rejects with its error. If a webhook does not support dry runs, the write counts as
- * successful. The client sends reads and reviews unchanged. `createToken` rejects with CodedError `DryRun`.
+ * successful: a create, update, or apply resolves to the object that was sent, and a patch, which it then does not log, to the stored
+ * object. The client sends reads and reviews unchanged. `createToken` rejects with CodedError `DryRun`.
  */
 export function dryRunClient(client: Client, log: Log): Client {
   return decorate(client, new WritePrinter(log));

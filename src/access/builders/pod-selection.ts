@@ -174,13 +174,10 @@ function confinementLost(
 /** Why the access pod does not get the workload's labels, and how it can. */
 function remedyFor(conflicting: readonly CompiledSelector[]): string {
   const nameOf = ({ kind, name }: CompiledSelector): string => `${kind} ${name}`;
-  const why =
-    conflicting.length === 0
-      ? 'podLabels or patchSpecOperations set other values'
-      : `with them, ${list(conflicting.map(nameOf))} would select it`;
+  if (conflicting.length === 0) return 'podLabels or patchSpecOperations set other values; set these labels there';
   const allowable = conflicting.filter(({ kind }) => !workloadKinds.has(kind));
   const allow = allowable.length === 0 ? '' : `, and add ${list(allowable.map(entryOf))} to spec.allowedSelectors`;
-  return `${why}; add these labels to podLabels${allow}`;
+  return `with them, ${list(conflicting.map(nameOf))} would select it; add these labels to podLabels${allow}`;
 }
 
 /** The entry of `spec.allowedSelectors` for the object, as YAML in flow style. */

@@ -228,12 +228,12 @@ export class KeySecret implements KeyRing {
 }
 
 const restoreOrReplace =
-  'restore the earlier Secret from a backup or, if there is none, delete the Secret and restart the server, which creates new keys; signatures by earlier keys, ' +
-  'such as those of open grants, then become invalid';
+  'restore the earlier Secret from a backup or, if there is none, delete the Secret and restart the server, which creates new keys; what the earlier keys ' +
+  'signed, for example open grants or heads of the audit journal, then becomes invalid';
 
 const missingSecret =
-  'the Secret does not exist; restore it from a backup before a replica restarts: a replica that starts without it creates new keys, and signatures by the earlier ' +
-  'keys, such as those of open grants, then become invalid';
+  'the Secret does not exist; restore it from a backup before a replica restarts: a replica that starts without it creates new keys, and what the earlier ' +
+  'keys signed, for example open grants or heads of the audit journal, then becomes invalid';
 
 const unprovenSecret =
   'nothing proves that this installation used the keys in the Secret, so another client may know them; if you created the Secret, start the server with ' +

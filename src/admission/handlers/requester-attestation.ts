@@ -21,8 +21,8 @@ type Ports = Pick<AdmissionPorts, 'clock' | 'signRequester' | 'signChange'>;
 
 /**
  * Mutating webhook of requests. On CREATE, it writes the requester and signs it (a dry run gets no signature). It also sets the server's
- * finalizer, and removes other finalizers and all owner references, which could delay or prevent a revocation. On UPDATE, it signs claims
- * and extensions of the requester. It restores the requester if the caller omits it, and the finalizer unless the request is being deleted.
+ * finalizer, and removes other finalizers, which could keep the request after its access has ended, and all owner references, by which the
+ * garbage collector could delete it. On UPDATE, it signs what the requester sets in `spec.claimed` or adds to `spec.extensions`. It restores the requester if the caller omits it, and the finalizer unless the request is being deleted.
  */
 export function attestRequester(kind: RequestKind, ports: Ports): Handler {
   return {
@@ -54,7 +54,6 @@ function attestNewRequest(kind: RequestKind, review: Review, spec: JsonObject, p
   const metadata = own(object, 'metadata');
   const name = generatedName(metadata);
   if (name !== undefined) patch.set(['metadata', 'name'], name);
-  // Foreign finalizers or owner references could keep a deleted request, and with it the access, alive.
   if (!isDeepStrictEqual(own(metadata, 'finalizers'), [revokeFinalizer])) {
     patch.set(['metadata', 'finalizers'], [revokeFinalizer]);
   }

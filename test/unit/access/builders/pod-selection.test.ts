@@ -189,7 +189,7 @@ describe('the labels of a workload that its access pod keeps', () => {
     [
       'by another label of the template',
       outcome([egress('deny', byLabels({ tier: 'backend' }))], { labels: { ...own, tier: 'console' } }),
-      /podLabels or patchSpecOperations set other values; add these labels to podLabels, or set/,
+      /podLabels or patchSpecOperations set other values; set these labels there, or set/,
     ],
     [
       'by a label that the policy excludes',
