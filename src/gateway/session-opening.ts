@@ -11,7 +11,7 @@ import { type AuditedCall, type SessionAudit, type SessionRecord, sessionRecord 
 import type { SessionObjects } from './session-objects.ts';
 import { type Session, type Sessions, tooManySessions } from './sessions.ts';
 import { PodStream, type StreamResult } from './stream.ts';
-import { endsAccess, endText, sessionEndText } from './stream-end.ts';
+import { endsAccess, endText, type StreamEnd, sessionEndText } from './stream-end.ts';
 import type { Answer, Upstream } from './upstream.ts';
 
 interface SessionOpeningDeps {
@@ -105,17 +105,21 @@ export class SessionOpening {
       endViews(sessionEndText(result));
       void audit.ended(record, result);
     };
-    // The opened stream starts the command, and the access may have ended since the call was checked.
-    const end = session.ending();
-    if (end) {
+    const refused = (end: StreamEnd): Refusal => {
       closed({ end });
       return { status: endsAccess(end.code) ? 403 : 503, code: end.code, message: endText(end) };
-    }
+    };
+    // The opened stream starts the command, and the access may have ended since the call was checked, or end before the API server answers.
+    const end = session.ending();
+    if (end) return refused(end);
+    session.attach({ end: () => abort.abort(), warn: () => {} });
     let answer: Answer;
     try {
       const headers = { ...request.headers, 'sec-websocket-protocol': protocols.join(', ') };
       answer = await upstream.open(target, { headers, upgrades: true, signal: abort.signal });
     } catch (error) {
+      const end = session.ending();
+      if (end) return refused(end);
       closed({});
       throw error;
     }
