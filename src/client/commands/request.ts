@@ -140,7 +140,9 @@ async function requireExec(connection: ClusterConnection, type: TypeName, args: 
   const name = { namespace: connection.namespace, name: nameWithoutType(args.positionals[0] ?? '') };
   const found = await unlessForbidden(findObject(connection.cluster.client, templateResource(type), name, {}));
   if (found === undefined || found instanceof Error || permitsExec(found)) return;
-  const flags = [...connection.quotedFlags, ...givenFlags(args, ['exec', 'container'])];
+  const pod = args.text('pod');
+  const podFlags = pod === undefined ? [] : ['--pod', shellWord(pod)];
+  const flags = [...connection.quotedFlags, ...podFlags, ...givenFlags(args, ['exec', 'container'])];
   const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...flags].join(' ')}`;
   throw usageProblem(
     `template ${name.name} permits no exec; omit --exec, and the client prints a command for the open access. Run: ${command}`,
@@ -225,9 +227,9 @@ async function createProblem(
   const commandForKind = (_: string, kind: string): string =>
     `run: ${io.program} request ${kind.toLowerCase()} ${words}`;
   const withFlags = message
+    .replace(/\bspec\.(\w+)\b/g, (field, name: string) => flagOf[name] ?? field)
     .replace(/create a request of kind (Pod|Exec)AccessRequest$/, commandForKind)
-    .replace(/kubectl get (pod|exec)accesstemplates -n \S+$/, [io.program, 'templates', ...where].join(' '))
-    .replace(/\bspec\.(\w+)\b/g, (field, name: string) => flagOf[name] ?? field);
+    .replace(/kubectl get (pod|exec)accesstemplates -n \S+$/, [io.program, 'templates', ...where].join(' '));
   return new Problem(exitCode, withFlags);
 }
 

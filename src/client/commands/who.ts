@@ -114,12 +114,13 @@ function approvedBy(request: KubeObject): string {
 }
 
 /**
- * Whether the line is about an entry into a pod, or a denied attempt. For a session through the gateway, the line of a webhook has the
- * ServiceAccount of the gateway as `who`; that of the gateway (`session`) has the user.
+ * Whether the line is about an entry into a pod, or an attempt that a webhook denied. For a session through the gateway, the line of a
+ * webhook has the ServiceAccount of the gateway as `who`; that of the gateway (`session`, `opened`) has the user. The lines of calls that
+ * the gateway refused need not be about entries.
  */
 function isEntry(record: object): boolean {
   const [event, verdict, operation] = ['event', 'verdict', 'what.operation'].map((path) => textIn(record, path));
-  if (event === 'session') return operation === 'CONNECT' && (verdict === 'opened' || verdict === 'denied');
+  if (event === 'session') return operation === 'CONNECT' && verdict === 'opened';
   return connectSubresources.some((subresource) => subresource === event);
 }
 

@@ -227,7 +227,7 @@ describe('the client says what happened:', () => {
       '--for',
       '10m',
       '--reason',
-      'disk full',
+      'spec.reason of disk',
       '--pod',
       'web-0',
       '--exec',
@@ -238,14 +238,17 @@ describe('the client says what happened:', () => {
       'a b',
     ];
     const { stderr } = await cluster.run(['request', 'exec', 'shell', ...flags]);
-    const kept = "--for 10m --reason 'disk full' --exec --output json -- ls 'a b'";
+    const kept = "--for 10m --reason 'spec.reason of disk' --exec --output json -- ls 'a b'";
     assert.ok(stderr.endsWith(`; run: drawbridge request pod shell -n payments ${kept}\n`), stderr);
   });
 
   it('that a template permits no exec, before it asks for access with --exec', async () => {
     const metadata = { name: 'logs', namespace: 'payments' };
     const accessConfig = { exec: false, rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }] };
-    await open({ podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec: { accessConfig } }] });
+    await open({
+      podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec: { accessConfig } }],
+      execaccesstemplates: [{ kind: 'ExecAccessTemplate', metadata, spec: { accessConfig } }],
+    });
     assert.match((await cluster.run(['templates'])).stdout, /^logs +pod, no shell /m);
     const { code, stderr } = await cluster.run(['request', 'pod', 'logs', '--for', '10m', '--exec']);
     assert.equal(code, 2);
@@ -253,6 +256,8 @@ describe('the client says what happened:', () => {
       stderr,
       /template logs permits no exec; omit --exec, .*\. Run: drawbridge request pod logs -n payments --for 10m$/m,
     );
+    const ofPod = await cluster.run(['request', 'exec', 'logs', '--pod', 'db-0', '--exec']);
+    assert.match(ofPod.stderr, /\. Run: drawbridge request exec logs -n payments --pod db-0$/m);
     assert.deepEqual(cluster.writes, []);
   });
 

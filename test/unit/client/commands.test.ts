@@ -148,7 +148,6 @@ describe('the client', () => {
           ['alice', 'exec allowed'],
           [gateway.user, 'exec allowed'],
           ['alice', 'attach opened'],
-          ['alice', 'session denied'],
         ],
       );
     } finally {
