@@ -168,6 +168,20 @@ describe('S16: without the server and the webhooks, the API server', () => {
         'ReservedLabel',
       ));
 
+    it('that another client makes of a Pod by a Binding, whose labels Kubernetes adds to the Pod', async () => {
+      const binding = { metadata: { ...metadata, name: 'unscheduled' }, target: { kind: 'Node', name: 'node-1' } };
+      const pod = {
+        metadata: { name: 'unscheduled' },
+        spec: { schedulerName: 'none', containers: [{ name: 'app', image: 'busybox:1.37' }] },
+      };
+      assert.equal((await stage.plane.call('POST', url('pods'), pod)).status, 201);
+      assertRefused(await stage.plane.call('POST', url('pods/binding', 'unscheduled'), binding), 'ReservedLabel');
+      assertRefused(
+        await stage.plane.call('POST', `/api/v1/namespaces/${stage.namespace}/bindings`, binding),
+        'ReservedLabel',
+      );
+    });
+
     const marks: [string, object, string][] = [
       ['the loss of its label', { labels: { [requestLabel]: null } }, 'MarkKept'],
       ['another label', { labels: { [requestLabel]: 'other' } }, 'MarkKept'],
