@@ -5,7 +5,7 @@ import type { Refusal } from './answers.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
 import { type StreamEnd, timeOfDay } from './stream-end.ts';
 
-/** A stream, or the answer to a read such as a followed log. Its session can end it. */
+/** A stream, the call that opens it, or the answer to a read such as a followed log. Its session can end it. */
 export interface Endable {
   /** Ends the stream or the answer with a reason. Has no effect after the first call. */
   end(reason: StreamEnd): void;

@@ -100,6 +100,17 @@ describe('the objects of sessions', () => {
   });
 
   const names = (): string[] => cluster.names(accessSessions).map((key) => key.slice(namespace.length + 1));
+  /** Asks for a session whose AccessSession the API server creates, but whose answer is lost, so that the replica refuses the session. */
+  const refuseOne = async (): Promise<void> => {
+    const { client } = cluster;
+    const create = client.create;
+    client.create = async (...args) => {
+      await create(...args);
+      throw new Error('the answer was lost');
+    };
+    await assert.rejects(replica.open(), { code: 'SessionNotStored' });
+    client.create = create;
+  };
   const writes = (): string[] =>
     cluster.calls.splice(0).flatMap(({ verb, plural }) => (verb === 'get' ? [] : [`${verb} ${plural}`]));
   const leaseNames = (): string[] => cluster.names(leases);
@@ -182,16 +193,9 @@ describe('the objects of sessions', () => {
   });
 
   it('are required: a session without one is refused, and an object that appears nevertheless is deleted', async () => {
-    const { client } = cluster;
-    const create = client.create;
-    client.create = async (...args) => {
-      await create(...args);
-      throw new Error('the answer was lost');
-    };
-    await assert.rejects(replica.open(), { code: 'SessionNotStored' });
+    await refuseOne();
     await clock.advance(second);
     assert.deepEqual(names(), []);
-    client.create = create;
     await replica.open();
   });
 
@@ -399,13 +403,7 @@ describe('the objects of sessions', () => {
     });
 
     it('are not kept if the session was refused, because nothing was to be recorded', async () => {
-      const { client } = cluster;
-      const create = client.create;
-      client.create = async (...args) => {
-        await create(...args);
-        throw new Error('the answer was lost');
-      };
-      await assert.rejects(replica.open(), { code: 'SessionNotStored' });
+      await refuseOne();
       await clock.advance(second);
       assert.deepEqual(names(), []);
     });

@@ -294,32 +294,31 @@ describe('the opening of a session', () => {
     assert.deepEqual([stage.verdicts, stage.sessions.count], [['opened', 'ended Revoked'], 0]);
   });
 
-  it('calls no API server, which would start the command, if the access was revoked before', async () => {
-    const stage = new Stage();
-    const waits = new Later<void>();
-    stage.objectWaits = waits.promise;
-    const opened = stage.open();
-    await settle();
-    stage.cluster.change({ spec: { templateName: 'payments-exec', revoked: true } });
-    waits.resolve();
-    await opened;
-    assert.match(await stage.received(), /^HTTP\/1\.1 403 .*access ended at .*: Revoked/s);
-    assert.deepEqual(stage.calls, []);
-    assert.deepEqual([stage.verdicts, stage.sessions.count], [['opened', 'ended Revoked'], 0]);
-  });
-
-  it('calls no API server if this replica stops before', async () => {
-    const stage = new Stage();
-    const waits = new Later<void>();
-    stage.objectWaits = waits.promise;
-    const opened = stage.open();
-    await settle();
-    stage.sessions.close();
-    waits.resolve();
-    await opened;
-    assert.match(await stage.received(), /^HTTP\/1\.1 503 .*Restarting; run the command again/s);
-    assert.deepEqual([stage.calls, stage.verdicts], [[], ['opened', 'ended Restarting']]);
-  });
+  const revoke = ({ cluster }: Stage): void =>
+    cluster.change({ spec: { templateName: 'payments-exec', revoked: true } });
+  const ends: readonly (readonly [cause: string, happen: (stage: Stage) => void, answer: RegExp, code: string])[] = [
+    ['the access was revoked before', revoke, /^HTTP\/1\.1 403 .*access ended at .*: Revoked/s, 'Revoked'],
+    [
+      'this replica stops before',
+      ({ sessions }) => sessions.close(),
+      /^HTTP\/1\.1 503 .*Restarting; run the command again/s,
+      'Restarting',
+    ],
+  ];
+  for (const [cause, happen, answer, code] of ends) {
+    it(`calls no API server, which would start the command, if ${cause}`, async () => {
+      const stage = new Stage();
+      const waits = new Later<void>();
+      stage.objectWaits = waits.promise;
+      const opened = stage.open();
+      await settle();
+      happen(stage);
+      waits.resolve();
+      await opened;
+      assert.match(await stage.received(), answer);
+      assert.deepEqual([stage.calls, stage.verdicts, stage.sessions.count], [[], ['opened', `ended ${code}`], 0]);
+    });
+  }
 
   it('is refused with the message of the API server, which may refuse it, too', async () => {
     const stage = new Stage();
