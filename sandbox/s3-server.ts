@@ -5,7 +5,7 @@ import { openSync } from 'node:fs';
 import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { ensureS3Server } from './build/binaries.ts';
+import { ensureGoPrograms } from './build/binaries.ts';
 import { createAuthority, issue } from './pki.ts';
 import { freePorts } from './ports.ts';
 import { until } from './wait.ts';
@@ -33,7 +33,7 @@ export class S3Server {
   /** Starts it with an empty `bucket`. `directory` must be absolute and empty. */
   static async start(directory: string, bucket: string): Promise<S3Server> {
     const [port = 0] = await freePorts(1);
-    const server = new S3Server(directory, port, await ensureS3Server());
+    const server = new S3Server(directory, port, (await ensureGoPrograms(['versitygw'])).versitygw);
     const authority = createAuthority('s3');
     const { certificate, key } = issue(authority, { commonName: 'localhost', serves: ['localhost'] });
     await mkdir(server.bucket(bucket), { recursive: true });

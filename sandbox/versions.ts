@@ -1,6 +1,8 @@
 /** The Kubernetes version that the sandbox runs, as `GET /version` reports it. */
 export const kubernetesVersion = 'v1.36.3';
 
+export const containerdVersion = 'v2.4.2';
+
 export const kwokVersion = 'v0.8.0';
 
 /** Raise it when sandbox/kubelet changes, so that the sandbox uses no earlier program that the environment provides. */

@@ -29,32 +29,45 @@ export async function ensureBinaries(options: { readonly onProgress?: OnProgress
   if (isComplete(found)) return found;
   const binaries = { ...(await cachePaths()), ...(await clientsElsewhere(found)), ...found } as Binaries;
   if ((await missing(binaries)).length === 0) return binaries;
-  await withLock(join(cacheRoot(), 'lock'), () => fill(binaries, onProgress), {
-    onWait: (pid) => onProgress(`process ${pid} is building the sandbox's programs, waiting for it`),
-  });
+  await locked(() => fill(binaries, onProgress), onProgress);
   return binaries;
 }
 
-/** Returns the path of the S3 server, which only a few tests need, so that planes do not wait for its build of a minute. */
-export async function ensureS3Server(options: { readonly onProgress?: OnProgress } = {}): Promise<string> {
-  const onProgress = options.onProgress ?? (() => undefined);
-  const program: GoProgram = 'versitygw';
-  const path = join(cacheRoot(), await goCacheKey(program, await goVersion()), program);
-  const build = async (): Promise<void> => {
-    if (await isExecutable(path)) return;
-    await mkdir(dirname(path), { recursive: true });
-    await inWorkspace((workspace) =>
-      reporting(`building ${program}`, onProgress, () => buildGoProgram(program, workspace, path)),
-    );
+/**
+ * Returns the paths of further programs, which only a few tests need, so that planes do not wait for their builds. All of a node take about
+ * five minutes after those of a plane.
+ */
+export async function ensureGoPrograms<T extends GoProgram>(
+  names: readonly T[],
+  { onProgress = () => undefined }: { readonly onProgress?: OnProgress } = {},
+): Promise<Readonly<Record<T, string>>> {
+  const go = await goVersion();
+  const pathOf = async (name: T): Promise<string> => join(cacheRoot(), await goCacheKey(name, go), name);
+  const paths = new Map(await Promise.all(names.map(async (name) => [name, await pathOf(name)] as const)));
+  const build = (workspace: string, name: T, path: string): Promise<void> =>
+    reporting(`building ${name}`, onProgress, () => buildGoProgram(name, workspace, path));
+  const fill = async (): Promise<void> => {
+    for (const [name, path] of paths) {
+      if (await isExecutable(path)) continue;
+      await mkdir(dirname(path), { recursive: true });
+      await inWorkspace((workspace) => build(workspace, name, path));
+    }
   };
-  if (!(await isExecutable(path))) await withLock(join(cacheRoot(), 'lock'), build);
-  return path;
+  const present = await Promise.all([...paths.values()].map(isExecutable));
+  if (present.includes(false)) await locked(fill, onProgress);
+  return Object.fromEntries(paths) as Record<T, string>;
 }
+
+const locked = (work: () => Promise<void>, onProgress: OnProgress): Promise<void> =>
+  withLock(join(cacheRoot(), 'lock'), work, {
+    onWait: (pid) => onProgress(`process ${pid} is building the sandbox's programs, waiting for it`),
+  });
 
 const isComplete = (found: Partial<Binaries>): found is Binaries =>
   programs.every((program) => found[program] !== undefined);
 
-function cacheRoot(): string {
+/** The folder of all that is built for the sandbox. */
+export function cacheRoot(): string {
   return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'drawbridge', 'sandbox');
 }
 

@@ -1,7 +1,7 @@
 import { readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheKey } from './cache-key.ts';
-import { type GoProgram, goFlags, goPrograms, goTargets } from './programs.ts';
+import { type GoProgram, goFlags, goTargets } from './programs.ts';
 import { run } from './run.ts';
 
 /** The output of `go version`. Without a usable Go, throws an error that names what to install. */
@@ -19,14 +19,14 @@ export async function goVersion(): Promise<string> {
   return answer.stdout;
 }
 
-/** The cache key of a program and the others of its module, built with the given Go. */
+/** The cache key of all programs of a module, built with the given Go. */
 export async function goCacheKey(program: GoProgram, version: string): Promise<string> {
-  const { module } = goTargets[program];
+  const target = goTargets[program];
+  const { module } = target;
   const files = (await readdir(module)).filter((name) => /\.(go|mod|sum)$/.test(name)).sort();
-  const ofModule = goPrograms.map((name) => goTargets[name]).filter((target) => target.module === module);
   return cacheKey({
     moduleFiles: await Promise.all(files.map((file) => readFile(join(module, file), 'utf8'))),
-    flags: [...goFlags, ...ofModule.map(({ ldflags }) => ldflags)],
+    flags: goFlags(target),
     goVersion: version,
     platform: `${process.platform}/${process.arch}`,
   });
@@ -36,7 +36,7 @@ export async function goCacheKey(program: GoProgram, version: string): Promise<s
 export async function buildGoProgram(program: GoProgram, workspace: string, destination: string): Promise<void> {
   const target = goTargets[program];
   const output = join(workspace, program);
-  const built = await run('go', ['build', ...goFlags, '-ldflags', target.ldflags, '-o', output, target.package], {
+  const built = await run('go', ['build', ...goFlags(target), '-o', output, target.package], {
     cwd: target.module,
     env: { ...process.env, CGO_ENABLED: '0' },
   });

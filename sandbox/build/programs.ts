@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { kubeletVersion, kubernetesVersion, kwokVersion } from '../versions.ts';
+import { containerdVersion, kubeletVersion, kubernetesVersion, kwokVersion } from '../versions.ts';
 
 export const componentPrograms = [
   'etcd',
@@ -9,12 +9,15 @@ export const componentPrograms = [
   'kwok',
   'sandbox-kubelet',
 ] as const;
-export const goPrograms = [...componentPrograms, 'versitygw'] as const;
+/** The programs of a real node, besides those of the control plane. */
+export const nodePrograms = ['kubelet', 'kube-proxy', 'containerd', 'containerd-shim-runc-v2', 'ctr'] as const;
+export const goPrograms = [...componentPrograms, ...nodePrograms, 'versitygw'] as const;
 export const clientPrograms = ['kubectl', 'helm'] as const;
 /** The programs of a plane. */
 export const programs = [...componentPrograms, ...clientPrograms] as const;
 
 export type ComponentProgram = (typeof componentPrograms)[number];
+export type NodeProgram = (typeof nodePrograms)[number];
 export type GoProgram = (typeof goPrograms)[number];
 export type ClientProgram = (typeof clientPrograms)[number];
 export type Program = (typeof programs)[number];
@@ -26,16 +29,24 @@ export interface GoTarget {
   /** Folder of the module that contains the program, or pins its version. */
   readonly module: string;
   readonly package: string;
+  /** Build tags besides those of every program. The programs of one module have the same. */
+  readonly tags?: readonly string[];
+  /** The programs of one module have the same. */
   readonly ldflags: string;
 }
 
 const kubernetesModule = fileURLToPath(new URL('../kubernetes', import.meta.url));
 const kwokModule = fileURLToPath(new URL('../kwok', import.meta.url));
 const kubeletModule = fileURLToPath(new URL('../kubelet', import.meta.url));
+const containerdModule = fileURLToPath(new URL('../containerd', import.meta.url));
 const s3Module = fileURLToPath(new URL('../s3', import.meta.url));
 
-/** Flags of every program; `GoTarget.ldflags` has the flags of one. */
-export const goFlags: readonly string[] = ['-trimpath', '-tags=grpcnotrace,notest'];
+/** The flags that the programs of a module are built with. */
+export const goFlags = ({ tags = [], ldflags }: GoTarget): string[] => [
+  '-trimpath',
+  `-tags=${['grpcnotrace', 'notest', ...tags].join(',')}`,
+  `-ldflags=${ldflags}`,
+];
 
 // Without a stamp, programs report v0.0.0-master, which breaks version checks in Helm and kubectl.
 // The date is constant, because a changing date would defeat Go's link cache.
@@ -52,6 +63,14 @@ const kubernetesLdflags = [
   '-s -w',
   ...stamp.map((pair) => `-X k8s.io/component-base/version.${pair} -X k8s.io/client-go/pkg/version.${pair}`),
 ].join(' ');
+
+const ofContainerd = (name: string): GoTarget => ({
+  module: containerdModule,
+  package: `github.com/containerd/containerd/v2/cmd/${name}`,
+  // Its snapshots are overlays.
+  tags: ['no_btrfs', 'no_devmapper', 'no_zfs'],
+  ldflags: `-s -w -X github.com/containerd/containerd/v2/version.Version=${containerdVersion}`,
+});
 
 const ofKubernetes = (path: string): GoTarget => ({
   module: kubernetesModule,
@@ -74,5 +93,10 @@ export const goTargets: Readonly<Record<GoProgram, GoTarget>> = {
     package: '.',
     ldflags: `-s -w -X main.version=${kubeletVersion}`,
   },
+  kubelet: ofKubernetes('k8s.io/kubernetes/cmd/kubelet'),
+  'kube-proxy': ofKubernetes('k8s.io/kubernetes/cmd/kube-proxy'),
+  containerd: ofContainerd('containerd'),
+  'containerd-shim-runc-v2': ofContainerd('containerd-shim-runc-v2'),
+  ctr: ofContainerd('ctr'),
   versitygw: { module: s3Module, package: 'github.com/versity/versitygw/cmd/versitygw', ldflags: '-s -w' },
 };
