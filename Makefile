@@ -16,7 +16,7 @@ mocha := node_modules/.bin/mocha --config test/mocharc.json --reporter test/run/
 
 .PHONY: help
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .PHONY: run
 run: dist/drawbridge.js ## a demo of access on a real control plane, step by step (ONCE=1 ends after it; DURATION=15s; other demos: DEMO=session, DEMO=binding, DEMO=inventory)
@@ -80,6 +80,19 @@ faults: dist/drawbridge.js sandbox-binaries ## long tests: crashes, outages, bur
 
 # These check how soon access ends, or a call is answered, while the server is killed repeatedly or attacked, so no other test runs beside them.
 alone := test/faults/access/random-histories.test.ts test/faults/admission/under-attack.test.ts test/faults/admission/slow-clients.test.ts
+
+.PHONY: node node-programs
+node: node_modules ## a real Kubernetes node with kubelet and containerd, and the image of this checkout, until Ctrl-C (Linux, root)
+	@$(tsx) sandbox/node/main.ts
+node-programs: node_modules
+	@PREPARE=1 $(tsx) sandbox/node/main.ts
+
+.PHONY: e2e
+e2e: node-programs dist/drawbridge.js ## end-to-end tests on a real node, from the image of the Dockerfile (Linux, root; FILE=... for one file, DRAWBRIDGE_NODE=folder reuses a node)
+	@DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(or $(FILE),$(e2e))
+
+# In this order: each file continues on the node that the one before leaves.
+e2e = test/e2e/install.test.ts $(filter-out %/install.test.ts,$(sort $(wildcard test/e2e/*.test.ts)))
 
 # The random unit tests with all cases: 2,000 schedules of the inventory, and every property.
 random = RUNS=$(or $(RUNS),2000) FUZZ=all DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) $(mocha) --parallel --jobs 2 \

@@ -36,18 +36,21 @@ export async function createDirectory(): Promise<string> {
   throw new Error('no folder for temporary files is writable; set TMPDIR');
 }
 
-/** Writes the certificates of a new plane and returns the authority that signs its users. */
-export async function createPki(directory: string): Promise<Authority> {
+/**
+ * Writes the certificates of a new plane and returns the authority that signs its users. `address` is where clients reach the API server,
+ * and the API server the kubelet.
+ */
+export async function createPki(directory: string, address = '127.0.0.1'): Promise<Authority> {
   const authority = createAuthority('sandbox-ca');
   const frontProxy = createAuthority('sandbox-front-proxy-ca');
   const webhookCaller = createAuthority('sandbox-webhook-caller-ca');
-  const serves = ['127.0.0.1', '::1', 'localhost', 'kubernetes.default.svc', '10.96.0.1'];
+  const serves = [...new Set(['127.0.0.1', address]), '::1', 'localhost', 'kubernetes.default.svc', '10.96.0.1'];
   const serviceAccount = createSigningKey();
   await Promise.all([
     writeIdentity(directory, 'ca', authority),
     writeIdentity(directory, 'apiserver', issue(authority, { commonName: 'kube-apiserver', serves })),
     writeIdentity(directory, 'front-proxy-ca', frontProxy),
-    writeIdentity(directory, 'kubelet', issue(authority, { commonName: 'kubelet', serves: ['127.0.0.1'] })),
+    writeIdentity(directory, 'kubelet', issue(authority, { commonName: 'kubelet', serves: [address] })),
     writeIdentity(directory, 'kubelet-client', issue(authority, { commonName: 'kube-apiserver-kubelet-client' })),
     writeIdentity(directory, 'front-proxy-client', issue(frontProxy, { commonName: 'front-proxy-client' })),
     writeFile(join(directory, 'pki', 'webhook-caller-ca.crt'), webhookCaller.certificate),

@@ -39,6 +39,16 @@ describe('sandbox watchdog', () => {
     assert.equal(forgotten.signalCode, null);
   });
 
+  for (const way of ['done', 'abandon'] as const) {
+    it(`removes its control groups after ${way}, with the groups below`, async () => {
+      const groups = [join(folder, 'memory'), join(folder, 'pids')];
+      for (const group of groups) await mkdir(join(group, 'pods', 'pod'), { recursive: true });
+      const watchdog = new Watchdog(folder, groups);
+      await watchdog[way]();
+      await until('the groups to go', () => groups.every((group) => !existsSync(group)), soon);
+    });
+  }
+
   it('changes no watched process and no folder after done', async () => {
     const child = sleeper();
     const watchdog = new Watchdog(folder);
