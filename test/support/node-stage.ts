@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { run } from '../../sandbox/build/run.ts';
+import { checkout } from '../../sandbox/node/images/dockerfile.ts';
+import { drawbridgeImage } from '../../sandbox/node/images/images.ts';
+import type { RealNode } from '../../sandbox/node/node.ts';
+import { Terminal } from '../../sandbox/terminal.ts';
+import { until } from '../../sandbox/wait.ts';
+import { accessUrl, type Manifest, type StoredRequest } from './access-requests.ts';
+import { Client, program as client } from './client.ts';
+import { sharedNode } from './node.ts';
+import { Person } from './person.ts';
+
+/** Reads the first shell block of a page that contains `text`: its commands, each in one line. */
+export function commandsOf(page: string, text = ''): string[] {
+  const content = readFileSync(join(checkout, page), 'utf8').replaceAll('REGISTRY', 'localhost');
+  const blocks = [...content.matchAll(/^( *)```sh\n(.*?)^\1```/gms)].map(([, , block = '']) => block);
+  const block = blocks.find((one) => one.includes(text));
+  assert.ok(block !== undefined, `${page} has no shell block with ${text}`);
+  return block
+    .replaceAll(/\\\n\s*/g, '')
+    .split(/\n|&&/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
+const recordings = '/var/lib/recordings';
+
+/** drawbridge on a real node, installed by the commands of the documents, and the people of `examples/`. */
+export class NodeStage {
+  readonly node: RealNode;
+  /** The client of drawbridge, in the namespace of the workload. */
+  readonly client: Client;
+  /** A user of group devs, which the templates allow. */
+  readonly alice: Person;
+  /** A user of group payments-leads. */
+  readonly bob: Person;
+  /** A user of group sre, which the templates allow. */
+  readonly carol: Person;
+  /** Namespace of the release. */
+  readonly system = 'drawbridge-system';
+  /** Namespace of the workload and the templates. */
+  readonly namespace = 'payments';
+
+  private constructor(node: RealNode, [alice, bob, carol]: readonly [Person, Person, Person]) {
+    this.node = node;
+    [this.alice, this.bob, this.carol] = [alice, bob, carol];
+    this.client = new Client({ plane: node, namespace: this.namespace });
+  }
+
+  /** On the shared node, where nothing may be installed yet. */
+  static async bare(): Promise<NodeStage> {
+    const node = await sharedNode();
+    const people = [
+      await Person.of(node, 'alice', ['devs']),
+      await Person.of(node, 'bob', ['payments-leads']),
+      await Person.of(node, 'carol', ['sre']),
+    ] as const;
+    return new NodeStage(node, people);
+  }
+
+  /** With all four features, and the workload and templates of `examples/`; installs what is missing. */
+  static async open(): Promise<NodeStage> {
+    const stage = await NodeStage.bare();
+    if (!(await stage.isInstalled())) {
+      await stage.install();
+      await stage.enableGateway();
+      await stage.enableInventory();
+      await stage.enableBinding();
+    }
+    await stage.applyExamples();
+    return stage;
+  }
+
+  async isInstalled(): Promise<boolean> {
+    const { code } = await this.sh('helm status drawbridge -n drawbridge-system', { reject: false });
+    return code === 0;
+  }
+
+  /** The commands of docs/tasks/install.md. The node has the image that `docker build` would build. */
+  async install(): Promise<void> {
+    const image = await drawbridgeImage();
+    const [build, push, ...others] = commandsOf('docs/tasks/install.md');
+    assert.deepEqual([build, push], [`docker build -t ${image} .`, `docker push ${image}`]);
+    for (const command of others) await this.sh(command);
+  }
+
+  /** As docs/tasks/open-sessions-through-the-gateway.md says, with recordings on a volume, as docs/tasks/record-sessions.md says. */
+  async enableGateway(): Promise<void> {
+    await this.node.run('mkdir', ['-p', recordings]);
+    await this.node.run('chown', ['65532:65532', recordings]);
+    await this.apply(...recordingVolume(this.system));
+    const [upgrade = '', wait = ''] = commandsOf('docs/tasks/open-sessions-through-the-gateway.md', 'features.gateway');
+    await this.sh(`${upgrade} --set gateway.recordings.volume.persistentVolumeClaim.claimName=recordings`);
+    await this.sh(`${wait} --timeout=60s`);
+    await this.rolledOut();
+  }
+
+  /** As docs/tasks/run-the-inventory.md says. */
+  async enableInventory(): Promise<void> {
+    const commands = commandsOf('docs/tasks/run-the-inventory.md', 'features.inventory');
+    const { code } = await this.sh('kubectl get namespace fleet', { reject: false });
+    for (const command of code === 0 ? commands.slice(1) : commands) await this.sh(command);
+    await this.rolledOut();
+  }
+
+  /** As docs/tasks/install.md says under Binding, beside the other features. */
+  async enableBinding(): Promise<void> {
+    const [upgrade = ''] = commandsOf('docs/tasks/open-sessions-through-the-gateway.md', 'features.gateway');
+    await this.sh(`${upgrade} --set features.binding=true --set binding.bindable={widgets.acme.example}`);
+    await this.rolledOut();
+  }
+
+  /** Resolves when every replica of every feature is ready. */
+  async rolledOut(): Promise<void> {
+    await this.sh('kubectl rollout status deployment -n drawbridge-system --timeout=120s');
+  }
+
+  async applyExamples(): Promise<void> {
+    for (const file of ['workload', 'rbac', 'templates']) await this.sh(`kubectl apply -f examples/${file}.yaml`);
+    await this.sh('kubectl rollout status deployment/payments -n payments --timeout=60s');
+    await this.templatesReady();
+  }
+
+  /** Resolves when every template of the namespace is ready. */
+  async templatesReady(): Promise<void> {
+    await this.sh(
+      'kubectl wait podaccesstemplates,execaccesstemplates --all -n payments --for=jsonpath={.status.ready}=true --timeout=30s',
+    );
+  }
+
+  async apply(...manifests: readonly object[]): Promise<void> {
+    const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests });
+    await this.node.kubectl(['apply', '-f', '-'], { input });
+  }
+
+  /** Runs one command line of a document, in the checkout, by default as the administrator. No quotes but around a whole word. */
+  async sh(line: string, { reject = true, kubeconfig = this.node.adminKubeconfig } = {}) {
+    const { binaries, directory } = this.node;
+    const [program = '', ...args] = line.split(/\s+/).map((word) => word.replace(/^'(.*)'$/, '$1'));
+    const result = await run(program, args, {
+      cwd: checkout,
+      env: { PATH: `${dirname(binaries.kubectl)}:${process.env['PATH']}`, HOME: directory, KUBECONFIG: kubeconfig },
+    });
+    if (reject) assert.equal(result.code, 0, `${line}\n${result.stderr}${result.stdout}`);
+    return result;
+  }
+
+  /** The Pods of a label selector in a namespace. */
+  async pods(namespace: string, selector: string): Promise<NodePod[]> {
+    const { body } = await this.node.probe(
+      `/api/v1/namespaces/${namespace}/pods?labelSelector=${encodeURIComponent(selector)}`,
+    );
+    return (body as { items: NodePod[] }).items;
+  }
+
+  /** Creates a request and resolves when access is open. */
+  async createReady(person: Person, manifest: Manifest): Promise<StoredRequest> {
+    const url = accessUrl(manifest.kind, this.namespace);
+    const { status, body } = await person.call('POST', url, manifest);
+    assert.equal(status, 201, JSON.stringify(body));
+    return this.request(manifest.kind, (body as StoredRequest).metadata.name, ({ status }) => status?.ready === true);
+  }
+
+  /** Resolves to a request as soon as the condition holds. */
+  async request(
+    kind: string,
+    name: string,
+    holds: (found: StoredRequest) => boolean,
+    timeoutMs = 30_000,
+  ): Promise<StoredRequest> {
+    let last: unknown;
+    const found = await until(
+      `${kind} ${name}`,
+      async () => {
+        const { body } = await this.node.probe(`${accessUrl(kind, this.namespace)}/${name}`);
+        last = body;
+        return holds(body as StoredRequest) && (body as StoredRequest);
+      },
+      { timeoutMs, everyMs: 10 },
+    ).catch((error: Error) => {
+      throw new Error(`${error.message}: ${JSON.stringify(last)}`);
+    });
+    return found;
+  }
+
+  /** kubectl or the client in a real terminal, in the namespace of the workload. */
+  terminal(person: Person, who: 'kubectl' | 'drawbridge', ...args: readonly string[]): Terminal {
+    const { kubectl } = this.node.binaries;
+    const words = ['-n', this.namespace, ...args];
+    const env = {
+      PATH: `${dirname(kubectl)}:${process.env['PATH']}`,
+      HOME: this.node.directory,
+      KUBECONFIG: person.kubeconfig,
+      TERM: 'xterm',
+    };
+    return who === 'kubectl'
+      ? new Terminal(kubectl, words, env)
+      : new Terminal(process.execPath, [client, ...words], env);
+  }
+
+  /** Resolves to how long after `sinceMs`, epoch ms, the condition first holds. */
+  async lateness(what: string, sinceMs: number, holds: () => Promise<boolean> | boolean): Promise<number> {
+    const timeoutMs = sinceMs - Date.now() + 30_000;
+    await until(what, async () => (await holds()) || undefined, { timeoutMs, everyMs: 10 });
+    return Date.now() - sinceMs;
+  }
+
+  /** Deletes every request of the namespace, and resolves when they and their grants have gone. */
+  async deleteRequests(): Promise<void> {
+    await this.sh('kubectl delete podaccessrequests,execaccessrequests --all -n payments --timeout=60s');
+  }
+}
+
+/** A Pod; the fields that tests read. */
+export interface NodePod {
+  readonly metadata: { readonly name: string; readonly uid: string; readonly deletionTimestamp?: string };
+  readonly spec: { readonly containers: readonly { readonly name: string }[] };
+  readonly status: {
+    readonly phase: string;
+    readonly reason?: string;
+    readonly message?: string;
+    readonly containerStatuses?: readonly {
+      readonly name: string;
+      readonly restartCount: number;
+      readonly ready: boolean;
+    }[];
+  };
+}
+
+/** A volume that every replica can mount. */
+const recordingVolume = (namespace: string): object[] => {
+  const claim = { accessModes: ['ReadWriteMany'], storageClassName: '' };
+  const capacity = { storage: '1Gi' };
+  return [
+    {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'recordings' },
+      spec: { ...claim, capacity, hostPath: { path: recordings }, claimRef: { namespace, name: 'recordings' } },
+    },
+    {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'recordings', namespace },
+      spec: { ...claim, volumeName: 'recordings', resources: { requests: capacity } },
+    },
+  ];
+};
