@@ -278,7 +278,8 @@ function requestController(
         const keys = requestsOfPod(kind.requests, pod).filter((key) => hasNoEnd(kind.requests.get(key)));
         // The revoker deletes pods, too. An event in lane 0 aborts a reconcile in the normal lane, so the event of the revoker's own delete
         // could abort the revocation.
-        return keys.map((key) => ({ key, lane: endsAccess(event) ? cleanupLane : normalLane }));
+        const lane = endsAccess(event) || pod.ended !== undefined ? cleanupLane : normalLane;
+        return keys.map((key) => ({ key, lane }));
       }),
       ...(kind.createsPod
         ? []

@@ -25,7 +25,7 @@ export const endingTexts: Readonly<Record<Ending, string>> = {
   TemplateDeleted: 'its template was deleted',
   Shortened: 'an edit of the template shortened the access',
   NoLongerAllowed: 'its template no longer allows it',
-  TargetPodGone: 'its pod no longer exists; create a new request',
+  TargetPodGone: 'its pod has ended or no longer exists; create a new request',
   GrantInvalid: 'status.grant or status.ended has no valid signature of this server',
 };
 

@@ -15,8 +15,7 @@ import type { Violation } from '../policy/policy.ts';
 import { byRequest } from '../stores/access-stores.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { VoteView } from '../stores/vote-view.ts';
-import { deniedBy } from './approval-status.ts';
-import { type Ending, endingTexts } from './ending.ts';
+import { type Cause, causeText } from './cause.ts';
 import type { GrantMetrics } from './grant-metrics.ts';
 import { conditionOf } from './request-conditions.ts';
 import { accessEndMs, type EndSigner } from './request-ends.ts';
@@ -140,12 +139,12 @@ export class GrantReporter {
   }
 
   /**
-   * Reports the end of a grant. Call it after the access is closed, because revocation never waits for the journal. `denial` is the vote
-   * that ended the access, if one did.
+   * Reports the end of a grant. Call it after the access is closed, because revocation never waits for the journal.
    */
-  revoked(request: RequestView, ending: Ending, denial?: VoteView): void {
+  revoked(request: RequestView, cause: Cause): void {
+    const { ending, denial } = cause;
     const { revokedReason } = request.spec;
-    const text = denial ? deniedBy({ vote: denial }).message : endingTexts[ending];
+    const text = causeText(cause);
     this.#deps.metrics.revoked(request, ending, accessEndMs(request, this.#deps.signer), this.#deps.clock.now());
     this.#appendInBackground({
       ...this.#record(request, 'revocation', 'revoked'),

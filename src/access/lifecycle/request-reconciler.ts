@@ -14,11 +14,11 @@ import { byRequest } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { LostRecordingView } from '../stores/lost-recording-view.ts';
 import type { VoteView } from '../stores/vote-view.ts';
-import { deniedBy } from './approval-status.ts';
+import { type Cause, causeText } from './cause.ts';
 import type { Decider } from './decider.ts';
 import { awaitsReviewText, owedApproval, reviewedApproval, verdictText } from './emergency-status.ts';
 import { endedStatus } from './ended-status.ts';
-import { type Ending, endingTexts, outcomeOf } from './ending.ts';
+import { type Ending, outcomeOf } from './ending.ts';
 import type { Extender } from './extender.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import type { Granter } from './granter.ts';
@@ -61,7 +61,7 @@ export class RequestReconciler implements Reconciler {
    * By request uid: why the request ends, recorded after the server tried to delete the RoleBinding. From then on, the request ends in any
    * case, even if an extension is written afterwards.
    */
-  readonly #endings = new Map<string, { readonly ending: Ending; readonly denial: VoteView | undefined }>();
+  readonly #endings = new Map<string, Cause>();
 
   /** uids of ended requests that the next reconcile deletes, in the cleanup lane. */
   readonly #toRemove = new Set<string>();
@@ -93,13 +93,13 @@ export class RequestReconciler implements Reconciler {
     if (hasVerifiedEnd(request, signer)) return this.#keepEnded(request, signal);
     if (request.ended) return this.#endUnverified(request, request.ended, signal);
     const startedEnding = this.#endings.get(request.uid);
-    if (startedEnding) return this.#end(request, startedEnding.ending, signal, startedEnding.denial);
-    if (this.#isExpired(request)) return this.#end(request, 'Expired', signal);
+    if (startedEnding) return this.#end(request, startedEnding, signal);
+    if (this.#isExpired(request)) return this.#end(request, { ending: 'Expired' }, signal);
     this.#scheduleEnd(request);
-    const ending = await this.#earlyEnding(request, signal);
-    if (ending) return this.#end(request, ending, signal);
+    const cause = await this.#earlyEnding(request, signal);
+    if (cause) return this.#end(request, cause, signal);
     const denial = await this.#denialOfOpen(request, signal);
-    if (denial) return this.#end(request, 'VoteDenied', signal, denial);
+    if (denial) return this.#end(request, { ending: 'VoteDenied', denial }, signal);
     const current = await this.#showReview(await this.#showLostRecording(request, signal), signal);
     if (isDeniedOrEnded(current)) return done;
     if (current.grant) return this.#keepOpen(current, signal);
@@ -138,18 +138,18 @@ export class RequestReconciler implements Reconciler {
    * first, and status writes come last. The normal lane would be wrong: the deletion of the request enqueues the key in lane 0, which would
    * abort the running reconcile.
    */
-  async #end(request: RequestView, ending: Ending, signal: AbortSignal, denial?: VoteView): Promise<Result> {
+  async #end(request: RequestView, cause: Cause, signal: AbortSignal): Promise<Result> {
     // If the grant is forged, the children in the status may be forged, too. Without them, the applier finds our objects by their owner.
-    const trusted = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
+    const trusted = cause.ending === 'GrantInvalid' ? { ...request, children: [] } : request;
     const existed = await this.#deps.revoker.deleteRoleBinding(trusted, signal);
     // `close` reports the end of a grant, and the decider a denial. Without our finalizer, an earlier leader has normally reported the end.
     const isReported = isDeniedOrEnded(request) || !request.finalizers.includes(revokeFinalizer);
     if (!request.grant && request.children.length === 0 && !isReported && !this.#endings.has(request.uid))
-      this.#deps.reporter.endedWithoutAccess(request, endText(request, ending, denial));
-    this.#endings.set(request.uid, { ending, denial });
+      this.#deps.reporter.endedWithoutAccess(request, endText(request, cause));
+    this.#endings.set(request.uid, cause);
     if (existed) return at(alreadyDueMs, cleanupLane);
-    if (await this.#deps.revoker.close(trusted, ending, signal, denial)) return at(alreadyDueMs, cleanupLane);
-    const ended = await this.#writeEnd(request, ending, signal, denial);
+    if (await this.#deps.revoker.close(trusted, cause, signal)) return at(alreadyDueMs, cleanupLane);
+    const ended = await this.#writeEnd(request, cause, signal);
     if (!ended) return this.#deps.revoker.remove(request, signal);
     this.#lastReconciled.set(request.key, ended);
     this.#forgetOpen(request.uid);
@@ -162,12 +162,8 @@ export class RequestReconciler implements Reconciler {
    * of the server denied it, the server has no keys, or the API server no longer accepts the object. While a review is owed, the last three
    * do not apply.
    */
-  async #writeEnd(
-    request: RequestView,
-    ending: Ending,
-    signal: AbortSignal,
-    denial: VoteView | undefined,
-  ): Promise<RequestView | undefined> {
+  async #writeEnd(request: RequestView, cause: Cause, signal: AbortSignal): Promise<RequestView | undefined> {
+    const { ending, denial } = cause;
     const { decider, edits, extender, revoker, reviews, history, signer, status, clock } = this.#deps;
     const owed = request.deleting || !request.grant ? undefined : reviews.of(request.uid);
     const wasDenied = isDeniedOrEnded(request) && !hasEndedCondition(request);
@@ -184,7 +180,7 @@ export class RequestReconciler implements Reconciler {
       : request.approval?.state === 'Reviewed'
         ? `; ${verdictText(request.approval)}`
         : '';
-    const text = `${endText(request, ending, denial)}${denial?.spec.about === 'Review' ? '' : reviewText}`;
+    const text = `${endText(request, cause)}${denial?.spec.about === 'Review' ? '' : reviewText}`;
     // If the grant is forged, sign no refusal for it.
     const extensions = ending === 'GrantInvalid' ? undefined : extender.refuseUndecided(request);
     const end = { ending, text, ended, approval, extensions };
@@ -241,7 +237,7 @@ export class RequestReconciler implements Reconciler {
     const { revoker, signer } = this.#deps;
     const trusted = { ...request, children: [] };
     if (await revoker.deleteRoleBinding(trusted, signal)) return at(alreadyDueMs, cleanupLane);
-    await revoker.close(trusted, 'GrantInvalid', signal);
+    await revoker.close(trusted, { ending: 'GrantInvalid' }, signal);
     if (await signer.isOurEnd(request, ended, signal)) return this.#keepEnded(request, signal);
     revoker.reportUnverified(trusted);
     return revoker.remove(request, signal);
@@ -304,18 +300,18 @@ export class RequestReconciler implements Reconciler {
   }
 
   /** Why the request must end before its deadline; undefined if it need not. Rejects if the keys cannot be read, and as the client does. */
-  async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
-    if (request.revoked) return 'Revoked';
-    if (request.deleting) return 'Deleted';
+  async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Cause | undefined> {
+    if (request.revoked) return { ending: 'Revoked' };
+    if (request.deleting) return { ending: 'Deleted' };
     const { grant } = request;
     if (!grant) return undefined;
     const { signer, edits } = this.#deps;
-    if (this.#hasPassed(request, edits.latestEndMs(request))) return 'Shortened';
+    if (this.#hasPassed(request, edits.latestEndMs(request))) return { ending: 'Shortened' };
     // Without keys, the server cannot verify a grant. It still ends one whose template or pod is deleted, or that an edit of the template
     // forbids.
     const lost = signer.hasKeys ? undefined : await this.#lostPrerequisite(request, grant, signal);
     if (lost) return lost;
-    if (!(await signer.isOurGrant(request, grant, signal))) return 'GrantInvalid';
+    if (!(await signer.isOurGrant(request, grant, signal))) return { ending: 'GrantInvalid' };
     return this.#lostPrerequisite(request, grant, signal);
   }
 
@@ -327,9 +323,12 @@ export class RequestReconciler implements Reconciler {
     return template && votes.storedDenial(request, template, signal);
   }
 
-  async #lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
+  async #lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Cause | undefined> {
     const { revoker, edits } = this.#deps;
-    return (await revoker.lostPrerequisite(request, grant, signal)) ?? edits.endingReason(request, signal);
+    const lost = await revoker.lostPrerequisite(request, grant, signal);
+    if (lost) return lost;
+    const ending: Ending | undefined = await edits.endingReason(request, signal);
+    return ending && { ending };
   }
 
   /**
@@ -381,13 +380,12 @@ interface RequestReconcilerDeps {
 }
 
 /** Why the request ended, as a clause for its condition. */
-function endText({ spec, grant }: RequestView, ending: Ending, denial: VoteView | undefined): string {
-  if (denial) return deniedBy({ vote: denial }).message;
-  if (ending === 'Expired' && !grant) return 'it was not decided in time; create a new request';
+function endText({ spec, grant }: RequestView, cause: Cause): string {
+  if (cause.ending === 'Expired' && !grant) return 'it was not decided in time; create a new request';
   const { revokedReason } = spec;
-  return ending === 'Revoked' && revokedReason !== undefined
-    ? `${endingTexts.Revoked}: ${revokedReason}`
-    : endingTexts[ending];
+  return cause.ending === 'Revoked' && revokedReason !== undefined
+    ? `${causeText(cause)}: ${revokedReason}`
+    : causeText(cause);
 }
 
 /** Requeues the key at the earliest of these times, epoch ms. */

@@ -12,8 +12,7 @@ import type { Applier } from '../../rbac/applier.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
-import type { VoteView } from '../stores/vote-view.ts';
-import type { Ending } from './ending.ts';
+import type { Cause } from './cause.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import { hasEndedCondition } from './request-conditions.ts';
 import { RequestDeadlines } from './request-deadlines.ts';
@@ -51,23 +50,25 @@ export class Revoker {
   }
 
   /**
-   * Returns why an open grant must end early: its template or its pod was deleted, or another object replaced it under its name. Undefined
-   * if both exist; does not check a pod that is not created yet. If the store does not show the object, a live read decides, because the
+   * Returns why an open grant must end early: its template or its pod was deleted, another object replaced it under its name, or the pod has
+   * ended. Undefined if neither is so; does not check a pod that is not created yet. If the store does not show the object, a live read decides, because the
    * store may lag behind. Rejects as the client does.
    */
-  async lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
+  async lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Cause | undefined> {
     const { kind } = this.#deps;
     const template = { namespace: request.namespace, name: grant.template.name };
     if (kind.templates.get(keyOf(template))?.uid !== grant.template.uid) {
       if (await this.#noLongerExists(kind.templateResource, template, grant.template.uid, signal))
-        return 'TemplateDeleted';
+        return { ending: 'TemplateDeleted' };
     }
     const podUid = grant.pod.uid ?? request.children.find((child) => child.kind === 'Pod')?.uid;
     const pod = { namespace: request.namespace, name: grant.pod.name };
-    if (podUid !== undefined && this.#deps.pods.get(keyOf(pod))?.uid !== podUid) {
-      if (await this.#noLongerExists(pods, pod, podUid, signal)) return 'TargetPodGone';
-    }
-    return undefined;
+    const stored = this.#deps.pods.get(keyOf(pod));
+    if (podUid === undefined) return undefined;
+    // The phases Failed and Succeeded are final, so a store that lags behind is right, too.
+    if (stored?.uid === podUid)
+      return stored.ended === undefined ? undefined : { ending: 'TargetPodGone', podEnd: stored.ended };
+    return (await this.#noLongerExists(pods, pod, podUid, signal)) ? { ending: 'TargetPodGone' } : undefined;
   }
 
   /**
@@ -124,10 +125,9 @@ export class Revoker {
   /**
    * Deletes the children of a grant. Reports its end if a child existed, or if no earlier process seems to have reported it. If
    * `status.ended` is not verified yet and no child existed, leaves the report to `reportUnverified`. The request stays. Resolves to false
-   * without a grant, or if an earlier call has succeeded. `denial` is the vote that ended the access, if one did. Rejects as the client
-   * does.
+   * without a grant, or if an earlier call has succeeded. Rejects as the client does.
    */
-  async close(request: RequestView, ending: Ending, signal: AbortSignal, denial?: VoteView): Promise<boolean> {
+  async close(request: RequestView, cause: Cause, signal: AbortSignal): Promise<boolean> {
     if (!request.grant || this.#childrenDeleted.has(request.uid)) return false;
     const existed = await this.deleteChildren(request, signal);
     this.#childrenDeleted.add(request.uid);
@@ -135,7 +135,7 @@ export class Revoker {
     // end. Prefer a missing report to a second one.
     const isReported = request.deleting || hasEndedCondition(request);
     if (!existed && !isReported && request.ended) this.#unverified.add(request.uid);
-    else if (existed || !isReported) this.#deps.reporter.revoked(request, ending, denial);
+    else if (existed || !isReported) this.#deps.reporter.revoked(request, cause);
     return true;
   }
 
@@ -144,13 +144,13 @@ export class Revoker {
    * it, that process has reported the end. Call this once the signature has proved invalid.
    */
   reportUnverified(request: RequestView): void {
-    if (this.#unverified.delete(request.uid)) this.#deps.reporter.revoked(request, 'GrantInvalid');
+    if (this.#unverified.delete(request.uid)) this.#deps.reporter.revoked(request, { ending: 'GrantInvalid' });
   }
 
   /** Deletes the children of a request that no longer exists. Reports the end only if a child existed. Rejects as `deleteChildren` does. */
   async deleteChildrenOfVanished(request: RequestView, signal: AbortSignal): Promise<void> {
     if (!request.grant || this.#childrenDeleted.has(request.uid)) return;
-    if (await this.deleteChildren(request, signal)) this.#deps.reporter.revoked(request, 'Deleted');
+    if (await this.deleteChildren(request, signal)) this.#deps.reporter.revoked(request, { ending: 'Deleted' });
   }
 
   /**

@@ -10,6 +10,8 @@ import {
 } from '../../api/object.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
+import { printable } from '../../kit/printable.ts';
+import { shorten } from '../../kit/shorten.ts';
 import { deletionGraceS } from '../../rbac/applier.ts';
 import { type PodNames, podNamesOf } from '../policy/kubectl-command.ts';
 import { type ViewMetadata, viewMetadata } from './access-views.ts';
@@ -66,7 +68,10 @@ export interface PodView extends ViewMetadata {
   /** Without `kubectl.kubernetes.io/last-applied-configuration`. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly phase: string;
+  /** Ready, and not being deleted: the kubelet keeps the condition Ready of a Pod until its containers stop. */
   readonly ready: boolean;
+  /** How the Pod ended, in one line, such as `Failed: Evicted: ...`. Absent while it can run: its phase is neither Failed nor Succeeded. */
+  readonly ended?: string;
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
   /** Has a deletionTimestamp and a grace period of at most `deletionGraceS` seconds. */
@@ -96,7 +101,10 @@ export function viewPod(object: KubeObject): PodView | undefined {
   const { [lastApplied]: _, ...otherAnnotations } = annotations;
   const requestRef = requestRefOf(object);
   const controller = controllerOf(object);
-  const ready = own(conditionOf(object.status, 'Ready'), 'status') === 'True';
+  const deleting = deletionTimestamp !== undefined;
+  const ended = endOf(object.status);
+  const isReady = own(conditionOf(object.status, 'Ready'), 'status') === 'True';
+  const ready = isReady && !deleting && ended === undefined;
   const deadlineMs = deadlineOf(object);
   return {
     ...metadata,
@@ -104,13 +112,14 @@ export function viewPod(object: KubeObject): PodView | undefined {
     annotations: otherAnnotations,
     phase: text(own(object.status, 'phase')),
     ready,
-    deleting: deletionTimestamp !== undefined,
-    nothingToRevoke: deletionTimestamp !== undefined && deletionGracePeriodSeconds <= deletionGraceS,
+    ...(ended === undefined ? {} : { ended }),
+    deleting,
+    nothingToRevoke: deleting && deletionGracePeriodSeconds <= deletionGraceS,
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
     ...(requestRef ? { requestRef } : {}),
     ...(controller ? { controller: ownerView(controller) } : {}),
     names: podNamesOf(object.spec),
-    notReadyReason: ready ? '' : notReadyReasonOf(object),
+    notReadyReason: ready ? '' : notReadyReasonOf(object, ended),
   };
 }
 
@@ -122,28 +131,64 @@ function deadlineOf({ metadata, spec, status }: KubeObject): number | undefined 
 }
 
 /**
- * Why the Pod is not ready, for example `container shell: ImagePullBackOff`. Contains neither restart counts nor times, which would change
- * with every update.
+ * Why the Pod is not ready, for example `container shell: ImagePullBackOff: ...`, with what the kubelet says about it. Contains neither
+ * restart counts nor times, which would change with every update.
  */
-function notReadyReasonOf({ metadata: { namespace, name }, status }: KubeObject): string {
+function notReadyReasonOf({ metadata, status }: KubeObject, ended: string | undefined): string {
+  if (ended !== undefined) return `the Pod has ended: ${ended}`;
+  if (metadata.deletionTimestamp !== undefined) return 'the Pod is being deleted, and access ends with it';
+  const describe = `; see the Events of the Pod with: kubectl describe pod ${metadata.name} -n ${metadata.namespace}`;
+  const container = stoppedContainerOf(status);
+  if (container !== undefined) return `${container}${describe}`;
+  const scheduled = conditionOf(status, 'PodScheduled');
+  if (own(scheduled, 'status') === 'False') return `not scheduled${said(scheduled)}${describe}`;
+  const phase = text(own(status, 'phase'));
+  if (phase !== 'Running') return `the Pod is ${phase || 'Pending'}`;
+  // The kubelet names the containers, such as `containers with unready status: [shell]`.
+  return `the Pod is Running, but not Ready${said(conditionOf(status, 'Ready')) || ': its condition Ready has no message'}${describe}`;
+}
+
+/** How a Pod ended whose phase is Failed or Succeeded, which is final: by its status, else by the container that failed. */
+function endOf(status: unknown): string | undefined {
+  const phase = text(own(status, 'phase'));
+  if (phase !== 'Failed' && phase !== 'Succeeded') return undefined;
+  const reason = text(own(status, 'reason'));
+  if (reason !== '') return `${phase}: ${printable(reason)}${said(status)}`;
+  const container = phase === 'Failed' ? stoppedContainerOf(status) : undefined;
+  return container === undefined ? `${phase}${said(status)}` : `${phase}: ${container}`;
+}
+
+/** The first container that waits or failed, and why, such as `container app: OOMKilled (exit code 137)`. Undefined if there is none. */
+function stoppedContainerOf(status: unknown): string | undefined {
   for (const container of [...listIn(status, 'initContainerStatuses'), ...listIn(status, 'containerStatuses')]) {
     const state = own(container, 'state');
     const details = own(state, 'waiting') ?? own(state, 'terminated');
     if (details === undefined || own(details, 'reason') === 'Completed') continue;
-    const reason = text(own(details, 'reason')) || 'not running';
-    // The kubelet alternates between ErrImagePull and ImagePullBackOff, and each change would cause a status write.
-    return `container ${text(own(container, 'name'))}: ${reason === 'ErrImagePull' ? 'ImagePullBackOff' : reason}`;
+    return `container ${text(own(container, 'name'))}: ${stopOf(details, own(own(container, 'lastState'), 'terminated'))}`;
   }
-  const phase = text(own(status, 'phase'));
-  if (phase === 'Failed' || phase === 'Succeeded') {
-    return `the Pod has ended (${text(own(status, 'reason')) || phase}); delete this request and create another`;
-  }
-  const scheduled = conditionOf(status, 'PodScheduled');
-  if (own(scheduled, 'status') === 'False') return `not scheduled: ${text(own(scheduled, 'message'))}`;
-  if (phase !== 'Running') return `the Pod is ${phase || 'Pending'}`;
-  // The kubelet names the containers, such as `containers with unready status: [shell]`.
-  const message = text(own(conditionOf(status, 'Ready'), 'message')) || 'its condition Ready has no message';
-  return `the Pod is Running, but not Ready: ${message}; see the Events of the Pod with: kubectl describe pod ${name} -n ${namespace}`;
+  return undefined;
+}
+
+/** `details`: why a container waits or how it terminated. `last`: how it terminated before it waited, if it did. */
+function stopOf(details: unknown, last: unknown): string {
+  const reason = printable(text(own(details, 'reason'))) || 'not running';
+  const exitCode = own(details, 'exitCode');
+  // The runtime writes the message of StartError. That of another termination is from the container itself, perhaps from its log.
+  if (typeof exitCode === 'number')
+    return `${reason} (exit code ${exitCode})${reason === 'StartError' ? said(details) : ''}`;
+  // Its message has a delay, which changes.
+  if (reason === 'CrashLoopBackOff') return last === undefined ? reason : `${reason} after ${stopOf(last, undefined)}`;
+  // The kubelet alternates between ErrImagePull and ImagePullBackOff, and each change would cause a status write.
+  return `${reason === 'ErrImagePull' ? 'ImagePullBackOff' : reason}${said(details, /^Back-off pulling image "[^"]*"(: ErrImagePull: )?/)}`;
+}
+
+/** Maximum length of a message of the kubelet or the scheduler in ours, characters. */
+const maxSaid = 200;
+
+/** `: ` and the message of `details` without `prefix`, in one line; empty if it has none. The message is input from outside. */
+function said(details: unknown, prefix = /^/): string {
+  const message = text(own(details, 'message')).replace(prefix, '').trim();
+  return message === '' ? '' : `: ${shorten(printable(message), maxSaid)}`;
 }
 
 const conditionOf = (status: unknown, type: string): unknown =>

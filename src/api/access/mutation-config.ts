@@ -102,7 +102,7 @@ export const controllerTargetMutationConfig = Type.Object(
     keepTerminationGracePeriod: Type.Optional(
       Type.Boolean({
         description:
-          'Whether the access pod keeps the termination grace period of the workload. By default, it is at most one second. When access ends, the server always deletes the pod with a grace period of one second.',
+          'Whether the access pod keeps the termination grace period of the workload. By default, it is at most one second. When access ends, the server always deletes the pod with a grace period of one second; kubelets wait at least two.',
         default: false,
       }),
     ),

@@ -318,6 +318,15 @@ describe('M5: a grant', () => {
         'TargetPodGone',
         ({ status }) => stage.kubectl('delete', 'pod', status?.podName ?? '', '--wait=false'),
       ],
+      [
+        'when its pod is evicted',
+        'TargetPodGone',
+        ({ status }) => {
+          const evicted = { status: { phase: 'Failed', reason: 'Evicted', message: 'The node was low on memory.' } };
+          const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify(evicted)];
+          return stage.kubectl('patch', 'pod', status?.podName ?? '', ...patch);
+        },
+      ],
     ];
     for (const [index, [title, code, end]] of endings.entries()) {
       it(title, async () => {

@@ -196,10 +196,8 @@ describe('M28: manifests of Oz users', () => {
       await stage.templateReady('PodAccessTemplate', 'stuck');
       const asked = await stage.createOk(stage.alice, podRequest('stays', { templateName: 'stuck' }));
       // If the pod was not on its node yet, the first message says that.
-      const waiting = await stage.requestUntil(
-        'to report why it waits',
-        asked,
-        (now) => readiness(now)?.message === 'container app: ImagePullBackOff',
+      const waiting = await stage.requestUntil('to report why it waits', asked, (now) =>
+        /^container app: ImagePullBackOff: .*; see the Events of the Pod/.test(readiness(now)?.message ?? ''),
       );
       assert.equal(readiness(waiting)?.status, 'False');
     });

@@ -96,6 +96,39 @@ describe('a person who uses drawbridge to get access', () => {
     }
   });
 
+  for (const command of ['exec', 'watch', 'request'] as const) {
+    it(`is told within five seconds by ${command} that the pod died before it was ready`, async () => {
+      await stage.apply({
+        apiVersion: 'crds.wizardofoz.co/v1alpha1',
+        kind: 'PodAccessTemplate',
+        metadata: { name: 'dying' },
+        spec: {
+          accessConfig: { allowedGroups: ['devs'] },
+          controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+          controllerTargetMutationConfig: { podAnnotations: { 'sandbox/waiting-reason': 'CreateContainerError' } },
+        },
+      });
+      await stage.templateReady('PodAccessTemplate', 'dying');
+      const name = `dies-${command}`;
+      const ask = ['request', 'pod', 'dying', '--name', name];
+      if (command !== 'request') await client.ok(stage.alice, ...ask, '--no-wait');
+      const waiting = client.start(stage.alice, ...(command === 'request' ? ask : [command, name]));
+      await says(
+        waiting,
+        /container \S+: CreateContainerError: .*; see the Events of the Pod with: kubectl describe pod/,
+      );
+      const status = (await stage.read('PodAccessRequest', name))?.status;
+      const died = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' };
+      const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status: died })];
+      await stage.kubectl('patch', 'pod', status?.podName ?? '', ...patch);
+      const diedMs = Date.now();
+      const { code, stderr } = await waiting.ended;
+      assert.ok(Date.now() - diedMs < 5000);
+      assert.equal(code, 5, stderr);
+      assert.match(stderr, /has ended: .*its pod has ended: Failed: Evicted: The node was low on resource: memory\./);
+    });
+  }
+
   it('reads objects as JSON and YAML', async () => {
     const request = await stage.createReady(stage.alice, podRequest('forms', { reason: 'a\u001b[2Jb\u009b' }));
     const json = await client.ok(stage.alice, 'get', 'forms', '-o', 'json');

@@ -225,7 +225,13 @@ describe('a request that ended', () => {
         'if the pod of the workload is gone',
         undefined,
         () => stage.cluster.client.delete(pods, { ...look, name: 'db-0' }),
-        'Normal AccessRevoked: access ended: its pod no longer exists; create a new request',
+        'Normal AccessRevoked: access ended: its pod has ended or no longer exists; create a new request',
+      ],
+      [
+        'if the pod of the workload was evicted',
+        undefined,
+        async () => stage.podsAre({ phase: 'Failed', reason: 'Evicted', message: 'The node was low on memory.' }),
+        'Normal AccessRevoked: access ended: its pod has ended: Failed: Evicted: The node was low on memory.; create a new request',
       ],
     ] as const) {
       it(title, async () => {

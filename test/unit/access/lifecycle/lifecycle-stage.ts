@@ -283,12 +283,15 @@ export class LifecycleStage {
     return approvers;
   }
 
-  /** Writes the status of the pods like the kubelet. */
   podBecomesReady(): void {
+    this.podsAre({ phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] });
+  }
+
+  /** Writes the status of the pods like the kubelet. */
+  podsAre(status: object): void {
     for (const key of this.cluster.names(pods)) {
       const [namespace = '', name = ''] = key.split('/');
       const pod = this.cluster.find(pods, { namespace, name });
-      const status = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
       if (pod) this.cluster.put(pods, { ...pod, status } as KubeObject);
     }
   }

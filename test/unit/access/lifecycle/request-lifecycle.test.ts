@@ -199,6 +199,48 @@ describe('the lifecycle of a request', () => {
     assert.equal(stage.lines.at(-1)?.code, 'TargetPodGone');
   });
 
+  const oomKilled = { name: 'app', state: { terminated: { reason: 'OOMKilled', exitCode: 137 } } };
+  const deaths: [string, object, string][] = [
+    [
+      'evicted',
+      { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' },
+      'Failed: Evicted: The node was low on resource: memory.',
+    ],
+    [
+      'killed without memory',
+      { phase: 'Failed', containerStatuses: [oomKilled] },
+      'Failed: container app: OOMKilled (exit code 137)',
+    ],
+    ['completed', { phase: 'Succeeded' }, 'Succeeded'],
+  ];
+  for (const [how, status, text] of deaths) {
+    for (const [when, opens] of [
+      ['while access opens', false],
+      ['while access is open', true],
+    ] as const) {
+      it(`ends and says why if its pod is ${how} ${when}`, async () => {
+        stage.ask();
+        await stage.clock.advance(opens ? 10 : 1500);
+        if (opens) stage.podBecomesReady();
+        await stage.clock.advance(100);
+        stage.podsAre(status);
+        await stage.clock.advance(100);
+        assert.deepEqual(childrenLeft(), []);
+        const { code, message } = stage.lines.at(-1) ?? {};
+        assert.deepEqual([code, message], ['TargetPodGone', `its pod has ended: ${text}; create a new request`]);
+        await stage.clock.advance(15_000);
+        assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
+      });
+    }
+  }
+
+  it('stays open if the kubelet restarts the container of its pod', async () => {
+    await granted();
+    stage.podsAre({ phase: 'Running', containerStatuses: [oomKilled] });
+    await stage.clock.advance(1000);
+    assert.equal(childrenLeft().length, 3);
+  });
+
   it('reports a grant once, even after retries of its objects', async () => {
     let faults = 3;
     stage.cluster.fault = ({ verb, plural }) => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AccessKind } from '../../../../src/access/access-kind.ts';
+import type { Cause } from '../../../../src/access/lifecycle/cause.ts';
 import type { Ending } from '../../../../src/access/lifecycle/ending.ts';
 import { Revoker, type RevokerDeps } from '../../../../src/access/lifecycle/revoker.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
@@ -45,14 +46,14 @@ function revokerOf(
       get: () => note('get').then(() => ({ metadata: { uid: uidUnderTheName } })),
     },
     applier: { delete: (resource: { kind: string }) => note(`close ${resource.kind}`).then(() => existed) },
-    reporter: { revoked: (_request: RequestView, ending: string) => calls.push(`report ${ending}`) },
+    reporter: { revoked: (_request: RequestView, { ending }: Cause) => calls.push(`report ${ending}`) },
   };
   return { revoker: new Revoker(deps as unknown as RevokerDeps), calls };
 }
 
 /** Closes the access and removes the request, as the reconciler does. */
 async function end(revoker: Revoker, request: RequestView, ending: Ending): Promise<Result> {
-  await revoker.close(request, ending, signal);
+  await revoker.close(request, { ending }, signal);
   return revoker.remove(request, signal);
 }
 

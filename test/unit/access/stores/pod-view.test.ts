@@ -9,13 +9,25 @@ const pod = (status?: unknown, metadata: object = {}): KubeObject => ({
   ...(status === undefined ? {} : { status }),
 });
 const readyIs = (status: string, message?: string) => [{ type: 'Ready', status, ...(message && { message }) }];
+const waits = (reason: string, message?: string, last?: object) => ({
+  phase: 'Pending',
+  containerStatuses: [
+    {
+      name: 'app',
+      state: { waiting: { reason, ...(message && { message }) } },
+      ...(last && { lastState: { terminated: last } }),
+    },
+  ],
+});
+const seeEvents = '; see the Events of the Pod with: kubectl describe pod web-0 -n ns';
+const pullError = 'failed to pull and unpack image "web": not found';
 const waitingOf = (status?: unknown): string | undefined => viewPod(pod(status))?.notReadyReason;
 
 describe('the view of a Pod', () => {
   it('keeps the fields for decisions and drops the manifest in the annotations', () => {
     const annotations = { team: 'payments', 'kubectl.kubernetes.io/last-applied-configuration': '{…}' };
     const status = { phase: 'Running', conditions: readyIs('True') };
-    assert.deepEqual(viewPod(pod(status, { labels: { app: 'web' }, annotations, deletionTimestamp: 'now' })), {
+    assert.deepEqual(viewPod(pod(status, { labels: { app: 'web' }, annotations })), {
       key: 'ns/web-0',
       uid: 'p-1',
       resourceVersion: '7',
@@ -25,8 +37,8 @@ describe('the view of a Pod', () => {
       annotations: { team: 'payments' },
       phase: 'Running',
       ready: true,
-      deleting: true,
-      nothingToRevoke: true,
+      deleting: false,
+      nothingToRevoke: false,
       names: { containers: [], ports: [] },
       notReadyReason: '',
     });
@@ -44,6 +56,14 @@ describe('the view of a Pod', () => {
     const controllerOf = (...ownerReferences: object[]) => viewPod(pod(undefined, { ownerReferences }))?.controller;
     assert.deepEqual(controllerOf(owner, controller), { kind: 'ReplicaSet', name: 'web-1', uid: 'r-1' });
     assert.equal(controllerOf(owner, { ...controller, controller: false }), undefined);
+  });
+
+  it('is not ready while it is deleted, although its containers still run', () => {
+    const view = viewPod(pod({ phase: 'Running', conditions: readyIs('True') }, { deletionTimestamp: 'now' }));
+    assert.deepEqual(
+      [view?.ready, view?.deleting, view?.notReadyReason],
+      [false, true, 'the Pod is being deleted, and access ends with it'],
+    );
   });
 
   const deletions: [string, object, boolean][] = [
@@ -72,17 +92,51 @@ describe('the view of a Pod', () => {
     [
       'that is not ready',
       { phase: 'Running', conditions: readyIs('False', 'containers with unready status: [shell]') },
-      'the Pod is Running, but not Ready: containers with unready status: [shell]; see the Events of the Pod with: kubectl describe pod web-0 -n ns',
+      `the Pod is Running, but not Ready: containers with unready status: [shell]${seeEvents}`,
     ],
     [
       'that is not ready and does not say why',
       { phase: 'Running', conditions: readyIs('False') },
-      'the Pod is Running, but not Ready: its condition Ready has no message; see the Events of the Pod with: kubectl describe pod web-0 -n ns',
+      `the Pod is Running, but not Ready: its condition Ready has no message${seeEvents}`,
     ],
     [
       'whose image cannot be pulled',
-      { phase: 'Pending', containerStatuses: [{ name: 'app', state: { waiting: { reason: 'ImagePullBackOff' } } }] },
-      'container app: ImagePullBackOff',
+      waits('ImagePullBackOff', `Back-off pulling image "web": ErrImagePull: ${pullError}`),
+      `container app: ImagePullBackOff: ${pullError}${seeEvents}`,
+    ],
+    [
+      'whose image is pulled again, with the same text',
+      waits('ErrImagePull', pullError),
+      `container app: ImagePullBackOff: ${pullError}${seeEvents}`,
+    ],
+    [
+      'whose Secret is missing',
+      waits('CreateContainerConfigError', 'secret "tls" not found'),
+      `container app: CreateContainerConfigError: secret "tls" not found${seeEvents}`,
+    ],
+    [
+      'whose kubelet sends control characters',
+      waits('RunContainerError\n', 'red \u001b[31m\r\nalert'),
+      `container app: RunContainerError?: red ?[31m??alert${seeEvents}`,
+    ],
+    [
+      'that is killed again and again, without the delay, which changes',
+      waits('CrashLoopBackOff', 'back-off 40s restarting failed container', { reason: 'OOMKilled', exitCode: 137 }),
+      `container app: CrashLoopBackOff after OOMKilled (exit code 137)${seeEvents}`,
+    ],
+    [
+      'whose command does not exist',
+      waits('CrashLoopBackOff', 'back-off 10s', {
+        reason: 'StartError',
+        exitCode: 128,
+        message: 'exec: "x": not found',
+      }),
+      `container app: CrashLoopBackOff after StartError (exit code 128): exec: "x": not found${seeEvents}`,
+    ],
+    [
+      'whose container ended, without what it wrote into its message',
+      waits('CrashLoopBackOff', 'back-off 10s', { reason: 'Error', exitCode: 1, message: 'password: hunter2' }),
+      `container app: CrashLoopBackOff after Error (exit code 1)${seeEvents}`,
     ],
     [
       'whose init container failed, before its containers',
@@ -90,7 +144,7 @@ describe('the view of a Pod', () => {
         initContainerStatuses: [{ name: 'init', state: { terminated: { reason: 'Error' } } }],
         containerStatuses: [{ name: 'app', state: { waiting: { reason: 'PodInitializing' } } }],
       },
-      'container init: Error',
+      `container init: Error${seeEvents}`,
     ],
     [
       'whose init container is through',
@@ -98,18 +152,36 @@ describe('the view of a Pod', () => {
         initContainerStatuses: [{ name: 'init', state: { terminated: { reason: 'Completed' } } }],
         containerStatuses: [{ name: 'app', state: { waiting: {} } }],
       },
-      'container app: not running',
+      `container app: not running${seeEvents}`,
     ],
     [
       'that has failed',
-      { phase: 'Failed', reason: 'DeadlineExceeded' },
-      'the Pod has ended (DeadlineExceeded); delete this request and create another',
+      { phase: 'Failed', reason: 'DeadlineExceeded', message: 'Pod was active on the node' },
+      'the Pod has ended: Failed: DeadlineExceeded: Pod was active on the node',
     ],
-    ['that has ended', { phase: 'Succeeded' }, 'the Pod has ended (Succeeded); delete this request and create another'],
+    [
+      'that was evicted, although its container has terminated, too',
+      {
+        phase: 'Failed',
+        reason: 'Evicted',
+        message: 'The node was low on resource: memory.',
+        containerStatuses: [{ name: 'app', state: { terminated: { reason: 'Error', exitCode: 137 } } }],
+      },
+      'the Pod has ended: Failed: Evicted: The node was low on resource: memory.',
+    ],
+    [
+      'that was killed without memory',
+      {
+        phase: 'Failed',
+        containerStatuses: [{ name: 'app', state: { terminated: { reason: 'OOMKilled', exitCode: 137 } } }],
+      },
+      'the Pod has ended: Failed: container app: OOMKilled (exit code 137)',
+    ],
+    ['that has ended', { phase: 'Succeeded' }, 'the Pod has ended: Succeeded'],
     [
       'that fits nowhere',
       { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3 nodes are available' }] },
-      'not scheduled: 0/3 nodes are available',
+      `not scheduled: 0/3 nodes are available${seeEvents}`,
     ],
   ];
   for (const [what, status, expected] of stories) {
@@ -133,10 +205,12 @@ describe('the view of a Pod', () => {
     });
   }
 
-  it('truncates a long reason', () => {
-    const waiting = waitingOf({
-      containerStatuses: [{ name: 'app', state: { waiting: { reason: 'x'.repeat(9000) } } }],
-    });
-    assert.ok((waiting ?? '').length < 600);
-  });
+  it('truncates a long reason', () => assert.ok((waitingOf(waits('x'.repeat(9000))) ?? '').length < 650));
+
+  for (const [what, length, shown] of [
+    ['keeps a message of 200 characters', 200, `${'m'.repeat(200)}; see`],
+    ['cuts a message of 201 characters', 201, `${'m'.repeat(199)}…; see`],
+  ] as const) {
+    it(what, () => assert.ok(waitingOf(waits('Error', 'm'.repeat(length)))?.includes(`: Error: ${shown}`)));
+  }
 });
