@@ -50,12 +50,13 @@ export interface StreamOptions {
   readonly command: readonly string[];
 }
 
-const channelProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
+/** `channel.k8s.io` has the same frames and channels as v4, but no exit code. */
+const channelProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io', 'channel.k8s.io'];
 /** The subprotocols of WebSockets that the gateway can parse. In others, such as base64, it would not find the channels. */
 export const streamProtocols: Readonly<Record<StreamKind, readonly string[]>> = {
   exec: channelProtocols,
   attach: channelProtocols,
-  portforward: ['SPDY/3.1+portforward.k8s.io'],
+  portforward: ['SPDY/3.1+portforward.k8s.io', 'v4.channel.k8s.io'],
 };
 
 const streamKinds: readonly string[] = ['exec', 'attach', 'portforward'] satisfies StreamKind[];
@@ -73,13 +74,17 @@ const listOptions = [
   'resourceVersion',
   'resourceVersionMatch',
   'sendInitialEvents',
+  'shardSelector',
   'timeoutSeconds',
 ];
 
-/** The query parameters that the gateway passes on, by the kind of call. */
+/**
+ * The query parameters that the gateway passes on, by the kind of call: those that client-go can send. `timeout` is in every call of a
+ * client with a time limit, as by `kubectl --request-timeout`. The API server checks it in reads, and ignores it in logs and streams.
+ */
 const parameters: Readonly<Record<StreamKind | 'log' | 'get' | 'list', readonly string[]>> = {
-  get: ['includeObject', 'pretty', 'resourceVersion'],
-  list: listOptions,
+  get: ['includeObject', 'pretty', 'resourceVersion', 'timeout'],
+  list: [...listOptions, 'timeout'],
   log: [
     'container',
     'follow',
@@ -90,11 +95,12 @@ const parameters: Readonly<Record<StreamKind | 'log' | 'get' | 'list', readonly 
     'sinceTime',
     'stream',
     'tailLines',
+    'timeout',
     'timestamps',
   ],
-  exec: [...stdio, 'command'],
-  attach: stdio,
-  portforward: ['ports'],
+  exec: [...stdio, 'command', 'timeout'],
+  attach: [...stdio, 'timeout'],
+  portforward: ['ports', 'timeout'],
 };
 
 /** The documents below `proxy` that clients ask for before any call of a pod. */

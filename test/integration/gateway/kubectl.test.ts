@@ -197,6 +197,33 @@ describe('kubectl in a context of `drawbridge use`', () => {
         for (const terminal of [attached, logs]) terminal.kill();
       });
 
+      it('passes the time limit of every command, and the API server checks that of reads', async () => {
+        const local = join(folder, 'limited');
+        await writeFile(local, 'content');
+        const limited = (...args: string[]) => kubectl(['--request-timeout=30s', ...args]);
+        for (const args of [
+          ['get', 'pods'],
+          ['get', 'pod', pod, '-o', 'yaml'],
+          ['logs', pod],
+          ['exec', pod, '--', 'true'],
+          ['cp', local, `${pod}:limited`],
+          ['api-resources'],
+          ['version'],
+        ]) {
+          const { code, stderr } = await limited(...args);
+          assert.equal(code, 0, `${args.join(' ')}: ${stderr}`);
+        }
+        const attached = start('--request-timeout=30s', 'attach', '-i', pod);
+        await attached.shows(/If you don't see a command prompt|All commands and output/);
+        attached.kill();
+        const forward = start('--request-timeout=30s', 'port-forward', `pod/${pod}`, `:${portOf(echo)}`);
+        await forward.shows(/Forwarding from 127\.0\.0\.1:(\d+)/);
+        forward.kill();
+        const path = `/api/v1/namespaces/${stage.namespace}/pods`;
+        const wrong = await kubectl(['get', '--raw', `${path}?timeout=soon`]);
+        assert.match(wrong.stderr, /BadRequest.*invalid timeout specified in the request URL/);
+      });
+
       it('forwards a port, with 20 MB in both directions at once over each of three connections', async function () {
         this.timeout(60_000);
         const forward = start('port-forward', `pod/${pod}`, `:${portOf(echo)}`);

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { until } from '../../../sandbox/wait.ts';
+import { grantProxyPath } from '../../../src/api/gateway/names.ts';
 import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
 
 describe('a stream through the gateway, by kubectl', () => {
@@ -42,6 +43,29 @@ describe('a stream through the gateway, by kubectl', () => {
     await terminal.shows(/^42/m);
     terminal.write('exit\n');
     assert.equal(await terminal.exit(), 0);
+  });
+
+  it('passes exec of older clients, whose protocol has no exit code', async () => {
+    const { namespace } = stage;
+    const pod = `${grantProxyPath(namespace, grant.name)}/api/v1/namespaces/${namespace}/pods/payments`;
+    const path = `${pod}/exec?stdout=true&stderr=true&command=echo&command=hello`;
+    const stream = (await stage.alice.stream(path, 'channel.k8s.io')).read();
+    await stream.shows(/hello/);
+    await stream.closed;
+  });
+
+  it('forwards ports to older clients, in channels of the WebSocket', async () => {
+    const target = createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1');
+    await until('the target to listen', async () => target.listening, { timeoutMs: 30_000 });
+    const { port } = target.address() as AddressInfo;
+    const { namespace } = stage;
+    const pod = `${grantProxyPath(namespace, grant.name)}/api/v1/namespaces/${namespace}/pods/payments`;
+    const path = `${pod}/portforward?ports=${port}`;
+    const stream = (await stage.alice.stream(path, 'v4.channel.k8s.io')).read();
+    stream.send('\0hello');
+    await stream.shows(/\0hello/);
+    stream.socket.destroy();
+    target.close();
   });
 
   it('forwards ports', async () => {

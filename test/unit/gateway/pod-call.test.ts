@@ -83,6 +83,44 @@ describe('what a grant lets its subject call through the gateway', () => {
     });
   });
 
+  const parameters: readonly [what: string, target: string, names: readonly string[]][] = [
+    ['a read of the pod', `${pods}/web-0`, ['includeObject', 'pretty', 'resourceVersion', 'timeout']],
+    [
+      'a list of pods',
+      pods,
+      [
+        ...['allowWatchBookmarks', 'continue', 'fieldSelector', 'includeObject', 'labelSelector', 'limit', 'pretty'],
+        ...['resourceVersion', 'resourceVersionMatch', 'sendInitialEvents', 'shardSelector', 'timeout'],
+        ...['timeoutSeconds', 'watch'],
+      ],
+    ],
+    [
+      'a log',
+      `${pods}/web-0/log`,
+      [
+        ...['container', 'follow', 'limitBytes', 'pretty', 'previous', 'sinceSeconds', 'sinceTime', 'stream'],
+        ...['tailLines', 'timeout', 'timestamps'],
+      ],
+    ],
+    ['exec', `${pods}/web-0/exec`, ['command', 'container', 'stderr', 'stdin', 'stdout', 'timeout', 'tty']],
+    ['attach', `${pods}/web-0/attach`, ['container', 'stderr', 'stdin', 'stdout', 'timeout', 'tty']],
+    ['port-forward', `${pods}/web-0/portforward`, ['ports', 'timeout']],
+  ];
+  for (const [what, target, names] of parameters) {
+    for (const name of names) {
+      it(`passes ${name} of ${what}`, () => {
+        const upgrade = /exec|attach|portforward/.test(target) ? 'websocket' : undefined;
+        const rules = ['exec', 'attach', 'portforward'].map((way) => rule(`pods/${way}`, 'create'));
+        const decision = decide(call(`${target}?${name}=1`, { upgrade }), {
+          ...granted,
+          rules: [...granted.rules, ...rules],
+        });
+        assert.ok(decision.kind === 'read' || decision.kind === 'stream', JSON.stringify(decision));
+        assert.equal(new URL(decision.target, 'https://x').searchParams.has(name), true);
+      });
+    }
+  }
+
   for (const path of ['', '/api', '/api/v1', '/apis']) {
     it(`answers discovery at ${path || 'the root'}`, () => assert.equal(codeOf(call(path)), 'document'));
   }
