@@ -6,7 +6,7 @@ import { own } from '../kit/json-value.ts';
 /** The refusal of a call. */
 export interface Refusal {
   /** HTTP status. */
-  readonly status: 400 | 401 | 403 | 404 | 405 | 429 | 502 | 503;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 429 | 431 | 502 | 503;
   /** Stable code, such as `NoLiveGrant`, for the audit journal. */
   readonly code: string;
   /** What was found; what is allowed; what to do. */
@@ -21,6 +21,7 @@ const reasons: Readonly<Record<Refusal['status'], string>> = {
   404: 'NotFound',
   405: 'MethodNotAllowed',
   429: 'TooManyRequests',
+  431: 'BadRequest',
   502: 'ServiceUnavailable',
   503: 'ServiceUnavailable',
 };
@@ -33,6 +34,7 @@ const titles: Readonly<Record<Refusal['status'], string>> = {
   404: 'Not Found',
   405: 'Method Not Allowed',
   429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
   502: 'Bad Gateway',
   503: 'Service Unavailable',
 };

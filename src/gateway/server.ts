@@ -7,6 +7,7 @@ import { type Clock, sleep } from '../kit/clock.ts';
 import type { KeyPair } from '../kit/key-pair.ts';
 import { listen } from '../kit/listen.ts';
 import type { Store } from '../kube/store.ts';
+import { type Refusal, refuseUpgrade } from './answers.ts';
 import { type FrontProxy, frontProxyOf, isApiServer, recordHandshake } from './front-proxy.ts';
 import type { Gateway } from './gateway.ts';
 import type { PeerIdentity } from './peers.ts';
@@ -43,7 +44,9 @@ const HEADERS_MS = 5_000;
  */
 const KEEP_ALIVE_MS = 120_000;
 /** Maximum size of the head of a call, bytes: the command of exec is in its URL. */
-const MAX_HEAD = 64 * 1024;
+const MAX_HEAD = 256 * 1024;
+/** How long a client may take to send the rest of a head that is too large, milliseconds. */
+const REST_MS = 1_000;
 /** How long a closing server waits for streams and logs to send the reason for their end, milliseconds. */
 const DRAIN_MS = 2_000;
 
@@ -85,6 +88,14 @@ export async function startGatewayServer(options: GatewayServerOptions) {
     socket.once('close', () => upgraded.delete(socket));
     void gateway.onUpgrade(request, socket, head);
   });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code !== 'HPE_HEADER_OVERFLOW') return void socket.destroy();
+    // Further parts of the same head cause the same error.
+    if (socket.writableEnded) return;
+    // A connection that closes before the client has sent all resets, and the client does not get the answer.
+    refuseUpgrade(socket, headTooLarge);
+    options.clock.schedule(REST_MS, () => socket.destroy());
+  });
   limit(server, isTrusted);
   let pair = certificate.current;
   const apply = (): void => server.setSecureContext(tlsOptions(pair, frontProxyOf(frontProxy)));
@@ -111,6 +122,12 @@ export async function startGatewayServer(options: GatewayServerOptions) {
     },
   };
 }
+
+const headTooLarge: Refusal = {
+  status: 431,
+  code: 'HeadTooLarge',
+  message: `the path, query, and headers of the call have over ${MAX_HEAD / 1024} KiB; shorten the command of exec: pass a script by its standard input instead`,
+};
 
 /**
  * If `ca` is absent, Node trusts the public certificate authorities (CAs). So without settings, `ca` is an empty list, and no client

@@ -106,6 +106,12 @@ export const gatewayCodes = {
     meaning: 'The gateway does not serve the path.',
     remedy: 'Use `kubectl drawbridge exec`, `drawbridge sessions`, or a path that the message lists.',
   },
+  HeadTooLarge: {
+    audience: 'requester',
+    meaning:
+      'The path, the query, and the headers of the call have over 256 KiB, for example because of a long command.',
+    remedy: 'Shorten the command: `kubectl exec -i POD -- sh < script.sh`.',
+  },
   OnlyGet: {
     audience: 'anyone',
     meaning: 'The method of a call for a session or a recording is not GET.',

@@ -98,6 +98,62 @@ describe('the server of the gateway', () => {
     await server.close();
   });
 
+  describe('with a large head of a call', () => {
+    const { pair, authority = '' } = newSignedPair(['gateway.ns.svc'], Date.now());
+    let server: Awaited<ReturnType<typeof startGatewayServer>>;
+    before(async () => {
+      server = await startGatewayServer({
+        gateway: {
+          onRequest: async ({ url = '' }, response) => void response.end(`${url.length} characters`),
+          onUpgrade: async () => {},
+        },
+        frontProxy: { get: () => undefined, subscribe: () => () => {} } as unknown as Store<FrontProxy>,
+        identity: new PeerIdentity(pair),
+        certificate: { current: pair, start: (listener) => listener(pair), close() {} },
+        host: '127.0.0.1',
+        port: 0,
+        clock: systemClock,
+        limit: () => {},
+      });
+    });
+    after(() => server.close());
+
+    /** Sends a call with a path of the size, and resolves to the answer and how long the connection stayed open. */
+    async function answerTo(size: number, after = '\r\n\r\n'): Promise<{ answer: string; tookMs: number }> {
+      const startedMs = systemClock.monotonic();
+      const socket = connect({ port: server.port, host: '127.0.0.1', servername: 'gateway.ns.svc', ca: authority });
+      socket.on('error', () => {});
+      socket.write(`GET /${'x'.repeat(size - 1)} HTTP/1.1\r\nHost: x\r\nConnection: close${after}`);
+      let answer = '';
+      socket.on('data', (chunk: Buffer) => {
+        answer += chunk.toString();
+      });
+      await once(socket, 'close');
+      return { answer, tookMs: systemClock.monotonic() - startedMs };
+    }
+
+    it('answers one of 250 KiB', async () => {
+      assert.match((await answerTo(250 * 1024)).answer, /^HTTP\/1\.1 200 OK.*256000 characters/s);
+    });
+
+    for (const kib of [257, 4096]) {
+      it(`refuses one of ${kib} KiB with 431, and says what to do`, async () => {
+        const { answer } = await answerTo(kib * 1024);
+        assert.match(
+          answer,
+          /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n.*256 KiB; shorten the command of exec/s,
+        );
+        assert.equal(answer.split('HTTP/1.1').length, 2, 'one answer');
+      });
+    }
+
+    it('closes the connection of one that never ends', async () => {
+      const { answer, tookMs } = await answerTo(300 * 1024, '');
+      assert.match(answer, /^HTTP\/1\.1 431 /);
+      assert.ok(tookMs < 4000, `${tookMs} ms`);
+    });
+  });
+
   it('serves a renewed pair as soon as it gets it, also while the certificate still names the earlier one', async () => {
     const pairs = [1, 2].map(() => newSignedPair(['gateway.ns.svc'], Date.now()));
     const [before, renewed] = pairs.map(({ pair }) => pair) as [KeyPair, KeyPair];
