@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+
 /**
  * Frames of WebSockets (RFC 6455) in one direction. The gateway passes the bytes of a stream on unchanged. It also parses them, to read the
  * messages, and to know where it may insert a frame.
@@ -42,6 +44,7 @@ export class FrameReader {
   #isInMessage = false;
   /** Whether the next part is the first of its message. */
   #isStart = false;
+  #isClosed = false;
 
   /**
    * `isMasked`: if true, frames must be masked, as clients send them; if false, frames must not be masked. `hasFragments`: whether a
@@ -58,6 +61,11 @@ export class FrameReader {
     return this.#left === undefined && this.#headerBytes === 0 && !this.#isInMessage;
   }
 
+  /** Whether a close frame has begun, after which no frame may follow. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   /**
    * Reads the chunk. Returns the number of its bytes up to the last place where a frame may be inserted; -1 if the chunk has no such place.
    * Throws FrameError if a frame breaks the protocol.
@@ -68,7 +76,7 @@ export class FrameReader {
     while (offset < chunk.length) {
       offset += this.#left === undefined ? this.#readHeader(chunk, offset) : this.#readPayload(chunk, offset);
       if (this.#left === 0) this.#endFrame();
-      if (this.isAtBoundary) boundary = offset;
+      if (this.isAtBoundary && !this.#isClosed) boundary = offset;
     }
     return boundary;
   }
@@ -119,6 +127,7 @@ export class FrameReader {
 
   #checkOrder(payload: number): void {
     const opcode = this.#opcode;
+    if (opcode === opcodes.close) this.#isClosed = true;
     if (opcode >= opcodes.close) {
       if (opcode > opcodes.pong) throw new FrameError(`a frame has the unknown opcode ${opcode}`);
       if (!this.#isFinal || payload > 125) throw new FrameError('a control frame is fragmented, or has over 125 bytes');
@@ -168,6 +177,13 @@ export function frameOf(opcode: number, payload: Buffer): Buffer {
     header.writeBigUInt64BE(BigInt(length), 2);
   }
   return Buffer.concat([header, payload]);
+}
+
+/** One complete frame with a random mask, as clients send it. `payload`: at most 125 bytes. */
+export function maskedFrameOf(opcode: number, payload: Buffer): Buffer {
+  const mask = randomBytes(4);
+  const body = payload.map((byte, i) => byte ^ mask.readUInt8(i % 4));
+  return Buffer.concat([Buffer.of(0x80 | opcode, 0x80 | payload.length), mask, body]);
 }
 
 /** A message on a channel of the exec protocol (`v5.channel.k8s.io`), as the pod sends it. */

@@ -127,11 +127,6 @@ export class SessionOpening {
       closed({});
       return refusalIn(answer.message);
     }
-    if (socket.destroyed) {
-      answer.socket.destroy();
-      closed({});
-      return undefined;
-    }
     const chosen = answer.headers['sec-websocket-protocol'] ?? '';
     if (!protocols.includes(chosen)) {
       answer.socket.destroy();
@@ -143,6 +138,7 @@ export class SessionOpening {
     const stream = new PodStream({
       kind,
       options,
+      protocol: chosen,
       client: socket,
       clientHead: head,
       upstream: answer.socket,

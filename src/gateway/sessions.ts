@@ -52,6 +52,8 @@ export const tooManySessions: Refusal = {
 const WARNINGS_MS = [10 * 60_000, 2 * 60_000];
 /** Interval of the check whether revocations still reach this replica, and whether the wall clock has jumped, milliseconds. */
 const CHECK_MS = 5_000;
+/** How long a closing process waits for the end of its sessions, milliseconds. */
+const CLOSE_MS = 3_000;
 
 interface SessionState {
   stream?: Endable;
@@ -80,6 +82,8 @@ export class Sessions {
   #count = 0;
   #cancelCheck: Cancel = () => {};
   #stopped: StreamEnd | undefined;
+  /** Called when the last session has ended. */
+  #onEmpty: () => void = () => {};
 
   constructor(grants: LiveGrants, clock: Clock) {
     this.#grants = grants;
@@ -138,19 +142,33 @@ export class Sessions {
       close: () => {
         if (!sessions.streams.delete(id)) return;
         this.#count -= 1;
-        if (sessions.streams.size > 0) return;
-        sessions.cancel();
-        this.#byGrant.delete(key);
+        if (sessions.streams.size === 0) {
+          sessions.cancel();
+          this.#byGrant.delete(key);
+        }
+        if (this.#count === 0) this.#onEmpty();
       },
     };
   }
 
-  /** Ends every session with `Restarting`, also sessions that begin later. */
-  close(): void {
+  /**
+   * Ends every session with `Restarting`, also sessions that begin later. Resolves once none is left, or after 3 s: until then, the streams
+   * end their processes.
+   */
+  close(): Promise<void> {
     for (const stop of this.#unsubscribe) stop();
     this.#cancelCheck();
-    this.#stopped = { code: 'Restarting', atMs: this.#clock.now() };
-    for (const sessions of this.#byGrant.values()) endAll(sessions, this.#stopped);
+    const stopped: StreamEnd = { code: 'Restarting', atMs: this.#clock.now() };
+    this.#stopped = stopped;
+    return new Promise((resolve) => {
+      const cancel = this.#clock.schedule(CLOSE_MS, resolve);
+      this.#onEmpty = () => {
+        cancel();
+        resolve();
+      };
+      for (const sessions of this.#byGrant.values()) endAll(sessions, stopped);
+      if (this.#count === 0) this.#onEmpty();
+    });
   }
 
   #recheckAll(): void {

@@ -2,12 +2,20 @@ import type { Duplex } from 'node:stream';
 import type { Cancel, Clock } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
 import { Flow } from './flow.ts';
-import { channelMessage, closeFrame, FrameError, type FrameListener, FrameReader, frameOf, opcodes } from './frames.ts';
+import {
+  channelMessage,
+  closeFrame,
+  FrameError,
+  type FrameListener,
+  FrameReader,
+  frameOf,
+  maskedFrameOf,
+  opcodes,
+} from './frames.ts';
 import type { StreamKind, StreamOptions } from './pod-call.ts';
+import { channels, type EndingMessage, endingMessages } from './process-end.ts';
 import { endText, type StreamEnd } from './stream-end.ts';
 
-/** The channels of the exec protocol: the first byte of each message. */
-const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 /** The channels on which a client may send. */
 const clientChannels: readonly number[] = [channels.stdin, channels.resize, channels.close];
 
@@ -29,7 +37,7 @@ export interface StreamResult {
   /** Bytes of messages to the pod, and from it. */
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** The exit code of the command; undefined if the stream ended without one. */
+  /** The exit code of the command; undefined if the stream ended without one. Then the process may still run in the pod. */
   readonly exitCode: number | undefined;
 }
 
@@ -51,6 +59,8 @@ export interface StreamListener {
 interface PodStreamDeps {
   readonly kind: StreamKind;
   readonly options: StreamOptions;
+  /** The subprotocol of the WebSocket. */
+  readonly protocol: string;
   /** The connection to the client, and the bytes that came with its call. */
   readonly client: Duplex;
   readonly clientHead: Buffer;
@@ -61,13 +71,14 @@ interface PodStreamDeps {
   readonly idleAfterMs: number | undefined;
   readonly clock: Clock;
   readonly listener?: StreamListener | undefined;
-  /** Called once, after the end of the stream. */
+  /** Called once, after the client is gone, and the process has ended or did not end in time. */
   readonly onClosed: (result: StreamResult) => void;
 }
 
 /**
  * One stream between a client and a pod. It passes bytes on unchanged in both directions, no faster than the receiver reads them, and
- * parses their frames. Between complete messages to the client, it inserts pings, warnings, and the reason of the end.
+ * parses their frames. Between complete messages to the client, it inserts pings, warnings, and the reason of the end. Whoever ends the
+ * stream of an exec, it then types the end of the process (`endingMessages`), which the client neither delays nor sees.
  */
 export class PodStream {
   readonly #deps: PodStreamDeps;
@@ -79,7 +90,12 @@ export class PodStream {
   /** Frames to send to the client once the current message from the pod is complete. */
   readonly #waiting: Buffer[] = [];
   #state: 'open' | 'ending' | 'endSent' | 'closed' = 'open';
+  /** Set to `ending` once nothing of the client passes any more, and to `over` once the connection to the pod is closed. */
+  #pod: 'open' | 'ending' | 'over' = 'open';
+  /** Whether the last message to the pod is complete, so that another one may follow. */
+  #isPodAtBoundary = true;
   #end: StreamEnd | undefined;
+  #isFinished = false;
   #bytesIn = 0;
   #bytesOut = 0;
   /** When the last byte of the client arrived, or reading from it was paused, monotonic milliseconds. */
@@ -89,6 +105,7 @@ export class PodStream {
   #cancelPing: Cancel = () => {};
   #cancelIdle: Cancel = () => {};
   #cancelEnd: Cancel = () => {};
+  #cancelProcess: Cancel = () => {};
 
   constructor(deps: PodStreamDeps) {
     const { clock, kind } = deps;
@@ -115,9 +132,10 @@ export class PodStream {
     this.#fromClient = new FrameReader(true, fromClient, !hasChannels);
     this.#fromPod = new FrameReader(false, {
       onData: (part, first) => {
+        if (hasChannels) this.#commandStatus.read(part, first);
+        if (this.#isClientOver) return;
         this.#bytesOut += part.length;
         this.#usedAtMs = clock.monotonic();
-        if (hasChannels) this.#commandStatus.read(part, first);
         deps.listener?.fromPod(part, first);
       },
     });
@@ -128,7 +146,10 @@ export class PodStream {
     const { client, upstream, clientHead, upstreamHead } = this.#deps;
     for (const socket of [client, upstream]) socket.on('error', () => {});
     client.on('data', (chunk: Buffer) => this.#toPod(chunk));
-    client.on('end', () => upstream.end());
+    client.on('end', () => {
+      if (this.#endingMessages().length > 0) this.#endProcess();
+      else upstream.end();
+    });
     client.on('close', () => this.#close());
     upstream.on('data', (chunk: Buffer) => this.#toClient(chunk));
     upstream.on('end', () => {
@@ -136,9 +157,13 @@ export class PodStream {
     });
     upstream.on('close', () => {
       if (this.#state === 'open' && !client.writableEnded) client.destroy();
+      this.#endPod();
     });
+    // The client may have left while the stream was opened, which started the process.
+    if (client.destroyed) this.#close();
     if (upstreamHead.length > 0) this.#toClient(upstreamHead);
     if (clientHead.length > 0) this.#toPod(clientHead);
+    if (this.#state === 'closed') return;
     this.#checkClient();
     this.#checkUse();
   }
@@ -162,6 +187,7 @@ export class PodStream {
     this.#end = end;
     this.#deps.listener?.note(endText(end));
     this.#toPodFlow.resumeNow();
+    this.#endProcess();
     // While a message from the pod is incomplete, no other message can begin, so its rest passes first.
     if (this.#fromPod.isAtBoundary) {
       this.#sendEnd();
@@ -174,7 +200,6 @@ export class PodStream {
   #toClient(chunk: Buffer): void {
     const { client, clock } = this.#deps;
     const flow = this.#toClientFlow;
-    if (this.#state === 'endSent' || this.#state === 'closed') return;
     let boundary: number;
     try {
       boundary = this.#fromPod.read(chunk);
@@ -184,6 +209,8 @@ export class PodStream {
       client.destroy();
       return;
     }
+    if (this.#pod === 'ending' && this.#commandStatus.isKnown) this.#endPod();
+    if (this.#isClientOver) return;
     this.#waitForListener(flow);
     const isInterrupted = this.#state === 'ending' || this.#waiting.length > 0;
     if (boundary < 0 || !isInterrupted) {
@@ -202,15 +229,23 @@ export class PodStream {
   #toPod(chunk: Buffer): void {
     const { clock } = this.#deps;
     this.#heardAtMs = clock.monotonic();
-    if (this.#state !== 'open') return;
+    if (this.#pod !== 'open') return;
+    let boundary: number;
     try {
-      this.#fromClient.read(chunk);
+      boundary = this.#fromClient.read(chunk);
     } catch {
       this.end({ code: 'BadFrame', atMs: clock.now() });
       return;
     }
     this.#waitForListener(this.#toPodFlow);
+    if (this.#fromClient.isClosed && this.#endingMessages().length > 0) {
+      // The API server would close the stream at once, and the process would stay.
+      this.#toPodFlow.pass(chunk.subarray(0, Math.max(0, boundary)));
+      this.#endProcess();
+      return;
+    }
     this.#toPodFlow.pass(chunk);
+    this.#isPodAtBoundary = this.#fromClient.isAtBoundary;
   }
 
   #waitForListener(flow: Flow): void {
@@ -223,17 +258,55 @@ export class PodStream {
     else this.#waiting.push(frame);
   }
 
+  /** Whether nothing from the pod passes to the client any more. */
+  get #isClientOver(): boolean {
+    return this.#state === 'endSent' || this.#state === 'closed';
+  }
+
+  /** From now on, passes nothing of the client to the pod. Ends the process of an exec, and then closes the connection to the pod. */
+  #endProcess(): void {
+    if (this.#pod !== 'open') return;
+    this.#pod = 'ending';
+    this.#sendToProcess(this.#endingMessages());
+  }
+
+  #endingMessages(): readonly EndingMessage[] {
+    const { kind, options, protocol } = this.#deps;
+    // The main process of the container, which attach reaches, is not the user's to end.
+    const canEnd = kind === 'exec' && this.#isPodAtBoundary && !this.#commandStatus.isKnown;
+    return canEnd ? endingMessages(options, protocol) : [];
+  }
+
+  #sendToProcess([next, ...rest]: readonly EndingMessage[]): void {
+    const { upstream, clock } = this.#deps;
+    if (!next) {
+      this.#endPod();
+      return;
+    }
+    upstream.write(maskedFrameOf(opcodes.binary, next.message));
+    this.#cancelProcess = clock.schedule(next.pauseMs, () => this.#sendToProcess(rest));
+  }
+
+  #endPod(): void {
+    if (this.#pod === 'over') return;
+    this.#pod = 'over';
+    this.#cancelProcess();
+    this.#deps.upstream.destroy();
+    this.#finish();
+  }
+
   /**
-   * Closes the connection to the pod. If the last message to the client is complete and its connection is not closing, sends a close frame
+   * If the last message to the client is complete and its connection is not closing, sends a close frame
    * to the client; to a client of exec or attach, first the reason. Otherwise, destroys the client's connection.
    */
   #sendEnd(isComplete = this.#fromPod.isAtBoundary): void {
-    const { client, upstream, kind, options, clock } = this.#deps;
+    const { client, kind, options, clock } = this.#deps;
     const end = this.#end;
     if (this.#state !== 'ending' || !end) return;
     this.#state = 'endSent';
     this.#cancelEnd();
-    upstream.destroy();
+    // The status of the command may follow output that the client has not read.
+    this.#toClientFlow.resumeNow();
     if (!isComplete || client.writableEnded) {
       client.destroy();
       return;
@@ -280,7 +353,14 @@ export class PodStream {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
     for (const cancel of [this.#cancelPing, this.#cancelIdle, this.#cancelEnd]) cancel();
-    this.#deps.upstream.destroy();
+    this.#toClientFlow.resumeNow();
+    this.#endProcess();
+    this.#finish();
+  }
+
+  #finish(): void {
+    if (this.#state !== 'closed' || this.#pod !== 'over' || this.#isFinished) return;
+    this.#isFinished = true;
     const { exitCode } = this.#commandStatus;
     this.#deps.onClosed({ end: this.#end, bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, exitCode });
   }
@@ -289,6 +369,8 @@ export class PodStream {
 /** Reads the exit code of a command from the Status that the API server sends last, on the channel `error`. */
 class CommandStatus {
   exitCode: number | undefined;
+  /** Whether the Status has begun to arrive, which says that the process has ended or did not start. */
+  isKnown = false;
   #text = '';
   #isError = false;
 
@@ -297,6 +379,7 @@ class CommandStatus {
    */
   read(part: Buffer, first: number | undefined): void {
     if (first !== undefined) this.#isError = first === channels.error;
+    this.isKnown ||= this.#isError && part.length > (first === undefined ? 0 : 1);
     if (!this.#isError || this.#text.length + part.length > MAX_STATUS) return;
     this.#text += part.toString('latin1', first === undefined ? 0 : 1);
     this.exitCode = exitCodeIn(this.#text);

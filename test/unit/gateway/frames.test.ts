@@ -1,5 +1,12 @@
 import assert from 'node:assert/strict';
-import { channelMessage, FrameReader, frameOf, MAX_PAYLOAD, opcodes } from '../../../src/gateway/frames.ts';
+import {
+  channelMessage,
+  FrameReader,
+  frameOf,
+  MAX_PAYLOAD,
+  maskedFrameOf,
+  opcodes,
+} from '../../../src/gateway/frames.ts';
 import { seededRandom } from '../../support/random.ts';
 
 /** The frame as a client sends it. */
@@ -121,8 +128,18 @@ describe('the reader of frames', () => {
     assert.equal(reader.read(frame), frame.length);
   });
 
-  it('reads a close frame like any control frame', () => {
-    const frame = frameOf(opcodes.close, Buffer.from('\x03\xe8bye', 'latin1'));
-    assert.equal(new FrameReader(false).read(frame), frame.length);
+  it('finds no place for another frame after a close frame', () => {
+    const [data, close] = [frameOf(opcodes.binary, Buffer.from('x')), frameOf(opcodes.close, Buffer.alloc(2))];
+    const reader = new FrameReader(false);
+    assert.equal(reader.read(Buffer.concat([data, close])), data.length);
+    assert.equal(reader.isClosed, true);
+  });
+
+  it('reads a frame with a mask, as it is written', () => {
+    const parts: string[] = [];
+    const reader = new FrameReader(true, { onData: (part) => parts.push(reader.unmasked(part).toString()) });
+    const frame = maskedFrameOf(opcodes.binary, Buffer.from('typed'));
+    assert.equal(reader.read(frame), frame.length);
+    assert.deepEqual(parts, ['typed']);
   });
 });

@@ -143,6 +143,14 @@ class Stage {
     this.#gatewayClient.destroy();
   }
 
+  /** Waits for as long as the gateway tries to end the process. */
+  async processStays(): Promise<void> {
+    for (let i = 0; i < 40; i++) {
+      await this.clock.advance(100);
+      await settle();
+    }
+  }
+
   async received(): Promise<string> {
     await settle();
     return this.#received;
@@ -218,6 +226,7 @@ describe('the opening of a session', () => {
       await settle();
       await stage.clock.advance(6_000);
       assert.match(await stage.received(), /the session ended at .*: RecordingLost/);
+      await stage.processStays();
       assert.equal(stage.pod.readableEnded, true);
     });
   });
@@ -232,7 +241,7 @@ describe('the opening of a session', () => {
     waits.resolve();
     await opened;
     stage.disconnect();
-    await settle();
+    await stage.processStays();
     assert.deepEqual([stage.calls.length, stage.objects], [1, ['created', 'ended']]);
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
-import { channelMessage, closeFrame, frameOf, opcodes } from '../../../src/gateway/frames.ts';
+import { channelMessage, closeFrame, FrameReader, frameOf, opcodes } from '../../../src/gateway/frames.ts';
 import type { StreamKind, StreamOptions } from '../../../src/gateway/pod-call.ts';
 import { PodStream, type StreamListener, type StreamResult } from '../../../src/gateway/stream.ts';
 import { duplexPair } from '../../support/duplex-pair.ts';
@@ -33,6 +33,7 @@ function fragment(opcode: number, payload: string): Buffer {
 interface Setting {
   readonly kind?: StreamKind;
   readonly options?: StreamOptions;
+  readonly protocol?: string;
   readonly idleAfterMs?: number;
   readonly listener?: StreamListener;
 }
@@ -47,7 +48,13 @@ class Stage {
   #toClient = Buffer.alloc(0);
   #toPod = Buffer.alloc(0);
 
-  constructor({ kind = 'exec', options = terminal, idleAfterMs, listener }: Setting = {}) {
+  constructor({
+    kind = 'exec',
+    options = terminal,
+    protocol = 'v5.channel.k8s.io',
+    idleAfterMs,
+    listener,
+  }: Setting = {}) {
     const [client, gatewayClient] = duplexPair();
     const [pod, upstream] = duplexPair();
     this.client = client;
@@ -62,6 +69,7 @@ class Stage {
     this.stream = new PodStream({
       kind,
       options,
+      protocol,
       client: gatewayClient,
       clientHead: Buffer.alloc(0),
       upstream,
@@ -83,6 +91,27 @@ class Stage {
   async forwarded(): Promise<string> {
     await settle();
     return this.#toPod.toString('latin1');
+  }
+
+  /** What the pod has read of the client or of the gateway, without the frames: each message with its channel. */
+  async typed(): Promise<string> {
+    await settle();
+    let typed = '';
+    const reader = new FrameReader(true, {
+      onData: (part) => {
+        typed += reader.unmasked(part).toString('latin1');
+      },
+    });
+    reader.read(this.#toPod);
+    return typed;
+  }
+
+  /** The process of the pod ends. */
+  async processEnds(exitCode = 130): Promise<void> {
+    await settle();
+    const status = { status: 'Failure', details: { causes: [{ reason: 'ExitCode', message: String(exitCode) }] } };
+    if (!this.pod.destroyed) this.pod.end(channelMessage(3, JSON.stringify(status)));
+    await settle();
   }
 
   end(code: 'Expired' | 'Revoked' = 'Expired'): void {
@@ -137,8 +166,10 @@ describe('a stream between a client and a pod', () => {
   it('ends when the client goes', async () => {
     const stage = new Stage();
     stage.client.destroy();
-    await settle();
+    await stage.processEnds();
     assert.equal(stage.pod.readableEnded || stage.pod.destroyed, true);
+    assert.equal(stage.results.length, 1);
+    assert.equal(stage.clock.pendingTimers, 0);
   });
 
   describe('that the gateway ends', () => {
@@ -147,7 +178,7 @@ describe('a stream between a client and a pod', () => {
       stage.end();
       const line = channelMessage(1, `\r\n[drawbridge] ${reason}\r\n`);
       assert.equal(await stage.received(), text(Buffer.concat([line, channelMessage(3, failure), closeFrame(1000)])));
-      await settle();
+      await stage.processEnds();
       assert.deepEqual(
         stage.results.map(({ end }) => end?.code),
         ['Expired'],
@@ -178,7 +209,8 @@ describe('a stream between a client and a pod', () => {
       const stage = new Stage();
       stage.end();
       stage.client.write(fromClient(channelMessage(0, 'late')));
-      assert.equal(await stage.forwarded(), '');
+      await stage.clock.advance(3000);
+      assert.doesNotMatch(await stage.typed(), /late/);
     });
 
     it('counts the first reason only', async () => {
@@ -209,8 +241,11 @@ describe('a stream between a client and a pod', () => {
       await settle();
       stage.end();
       await stage.clock.advance(149);
-      assert.equal(stage.results.length, 0);
+      assert.equal(stage.client.destroyed || stage.client.readableEnded, false);
       await stage.clock.advance(1);
+      await settle();
+      assert.equal(stage.client.destroyed || stage.client.readableEnded, true);
+      await stage.clock.advance(3000);
       await settle();
       assert.deepEqual(
         stage.results.map(({ end }) => end?.code),
@@ -226,12 +261,145 @@ describe('a stream between a client and a pod', () => {
       stage.pod.write(channelMessage(1, 'x'.repeat(60_000)));
       await settle();
       stage.end();
+      await stage.processEnds();
       await settle();
       await stage.clock.advance(999);
       assert.equal(stage.results.length, 0);
       await stage.clock.advance(1);
       await settle();
       assert.equal(stage.results.length, 1);
+    });
+  });
+
+  describe('of an exec that ends', () => {
+    const closesStdin = '\xff\0';
+    const piped: StreamOptions = { ...plain, stdin: true };
+    const ways: readonly [how: string, end: (stage: Stage) => void][] = [
+      ['by the gateway', (stage) => stage.end()],
+      ['because the client goes', (stage) => void stage.client.destroy()],
+      ['because the client closes its side', (stage) => void stage.client.end()],
+      ['by a close frame', (stage) => void stage.client.write(fromClient(closeFrame(1000)))],
+      ['by a broken frame', (stage) => void stage.client.write(channelMessage(0, 'x'))],
+    ];
+    for (const [how, end] of ways) {
+      it(`${how}, types Ctrl-C, and after 50 ms Ctrl-D`, async () => {
+        const stage = new Stage();
+        end(stage);
+        assert.equal(await stage.typed(), '\0\x03');
+        await stage.clock.advance(49);
+        assert.equal(await stage.typed(), '\0\x03');
+        await stage.clock.advance(1);
+        assert.equal(await stage.typed(), '\0\x03\0\x04');
+      });
+
+      it(`${how}, closes the input of a command without a terminal`, async () => {
+        const stage = new Stage({ options: piped });
+        end(stage);
+        assert.equal(await stage.typed(), closesStdin);
+        await stage.clock.advance(499);
+        assert.equal(stage.pod.destroyed || stage.pod.readableEnded, false);
+        await stage.clock.advance(1);
+        await settle();
+        assert.equal(stage.pod.destroyed || stage.pod.readableEnded, true);
+      });
+    }
+
+    it('stops to type once the process has ended, and tells its exit code', async () => {
+      const stage = new Stage();
+      stage.end();
+      await stage.processEnds(130);
+      await stage.clock.advance(3000);
+      assert.equal(await stage.typed(), '\0\x03');
+      assert.deepEqual(
+        stage.results.map(({ end, exitCode }) => [end?.code, exitCode]),
+        [['Expired', 130]],
+      );
+    });
+
+    it('types Ctrl-\\ and Ctrl-Z to a process that stays, and gives up after 1.5 s, without an exit code', async () => {
+      const stage = new Stage();
+      stage.end();
+      await settle();
+      for (let i = 0; i < 150 && stage.results.length === 0; i++) {
+        await stage.clock.advance(10);
+        await settle();
+      }
+      const keys = (await stage.typed()).replaceAll('\0', '');
+      assert.equal(keys, `\x03\x04\x03\x04\x1c\x03\x04\x1a${'\x04'.repeat(14)}`);
+      assert.deepEqual(
+        stage.results.map(({ end, exitCode }) => [end?.code, exitCode]),
+        [['Expired', undefined]],
+      );
+      assert.equal(stage.clock.pendingTimers, 0);
+    });
+
+    it('tells the client the end before the process has ended, and nothing that the process still says', async () => {
+      const stage = new Stage();
+      stage.end();
+      assert.match(await stage.received(), /access ended/);
+      stage.pod.write(channelMessage(1, 'secret'));
+      assert.doesNotMatch(await stage.received(), /secret/);
+    });
+
+    it('records nothing that the process says after the end', async () => {
+      let heard = '';
+      const listener: StreamListener = {
+        fromPod: (part) => {
+          heard += part.toString('latin1');
+        },
+        fromClient: () => {},
+        note: () => {},
+      };
+      const stage = new Stage({ listener });
+      stage.end();
+      await settle();
+      stage.pod.write(channelMessage(1, 'secret'));
+      await settle();
+      assert.equal(heard, '');
+      assert.equal(stage.results.length, 0);
+    });
+
+    it('waits for the process, although the client read nothing', async () => {
+      const stage = new Stage();
+      stage.client.pause();
+      for (let sent = 0; sent < 20; sent++) stage.pod.write(channelMessage(1, 'x'.repeat(30_000)));
+      await settle();
+      stage.end();
+      await stage.processEnds(7);
+      await stage.clock.advance(1000);
+      await settle();
+      assert.equal(stage.results[0]?.exitCode, 7);
+    });
+
+    const silent: readonly [string, Setting, ((stage: Stage) => void)?][] = [
+      ['to the main process of a container', { kind: 'attach' }],
+      ['to a forwarded port', { kind: 'portforward' }],
+      ['without an input', { options: { ...terminal, stdin: false } }],
+      ['to a command of an older client without a terminal', { options: piped, protocol: 'v4.channel.k8s.io' }],
+      [
+        'within a message of the client',
+        {},
+        (stage) => void stage.client.write(fromClient(channelMessage(0, 'abc')).subarray(0, 8)),
+      ],
+    ];
+    for (const [what, setting, before] of silent) {
+      it(`types nothing ${what}`, async () => {
+        const stage = new Stage(setting);
+        before?.(stage);
+        const forwarded = await stage.forwarded();
+        stage.end();
+        await settle();
+        assert.equal(await stage.forwarded(), forwarded);
+        assert.equal(stage.results.length, 1);
+        assert.equal(stage.clock.pendingTimers, 0);
+      });
+    }
+
+    it('types nothing after the command has ended by itself', async () => {
+      const stage = new Stage();
+      await stage.processEnds(0);
+      assert.equal(await stage.typed(), '');
+      assert.deepEqual(stage.results[0]?.exitCode, 0);
     });
   });
 
@@ -245,7 +413,7 @@ describe('a stream between a client and a pod', () => {
     ];
     for (const [how, bytes] of broken) {
       it(`${how}, ends with BadFrame, and passes nothing on`, async () => {
-        const stage = new Stage();
+        const stage = new Stage({ options: plain });
         stage.client.write(bytes);
         assert.equal(await stage.forwarded(), '');
         assert.match(await stage.received(), /BadFrame/);
@@ -327,6 +495,7 @@ describe('a stream between a client and a pod', () => {
       stage.end();
       stage.pod.write(message.subarray(10_000));
       assert.match(await stage.received(), /xxx.*access ended/s);
+      await stage.processEnds();
       assert.equal(stage.results[0]?.end?.code, 'Expired');
     });
   });
@@ -359,9 +528,9 @@ describe('a stream between a client and a pod', () => {
       await stage.clock.advance(20_000);
       assert.equal(await stage.received(), text(frameOf(opcodes.ping, Buffer.alloc(0))));
       await stage.clock.advance(39_999);
-      assert.equal(stage.results.length, 0);
+      assert.doesNotMatch(await stage.received(), /ended/);
       await stage.clock.advance(1);
-      await settle();
+      await stage.processEnds();
       assert.equal(stage.results[0]?.end?.code, 'ClientGone');
     });
 
