@@ -309,7 +309,7 @@ describe('the opening of a session', () => {
     ['the access was revoked before', revoke, /^HTTP\/1\.1 403 .*access ended at .*: Revoked/s, 'Revoked'],
     [
       'this replica stops before',
-      ({ sessions }) => sessions.close(),
+      ({ sessions }) => void sessions.close(),
       /^HTTP\/1\.1 503 .*Restarting; run the command again/s,
       'Restarting',
     ],

@@ -205,8 +205,30 @@ describe('a session of a grant', () => {
     const stage = new Stage();
     stage.cluster.open(stage.clock.now() + minute);
     const stream = stage.begin();
-    stage.sessions.close();
+    void stage.sessions.close();
     assert.deepEqual(stream.ends, ['Restarting']);
+  });
+
+  it('lets a stopping replica wait for its end, at most 3 s', async () => {
+    const stage = new Stage();
+    stage.cluster.open(stage.clock.now() + minute);
+    const live = stage.live();
+    assert.ok(live);
+    const closed = async (end: () => unknown): Promise<boolean> => {
+      let isClosed = false;
+      void stage.sessions.close().then(() => {
+        isClosed = true;
+      });
+      await stage.clock.advance(2_999);
+      assert.equal(isClosed, false);
+      await end();
+      await stage.clock.settle();
+      return isClosed;
+    };
+    const session = stage.sessions.begin(live);
+    assert.equal(await closed(() => session?.close()), true, 'the session is over');
+    stage.sessions.begin(live);
+    assert.equal(await closed(() => stage.clock.advance(1)), true, 'the time is over');
   });
 
   it('does not begin if the grant has 64', () => {
@@ -244,7 +266,7 @@ describe('a session of a grant', () => {
     const session = live && stage.sessions.begin(live);
     session?.close();
     assert.equal(stage.sessions.count, 0);
-    stage.sessions.close();
+    void stage.sessions.close();
     assert.equal(stage.clock.pendingTimers, 0);
   });
 
