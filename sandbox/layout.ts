@@ -14,20 +14,20 @@ export interface PlaneRecord {
   readonly execUser: string;
 }
 
-const roomNeeded = 1024 ** 3;
+const GiB = 1024 ** 3;
 
 /** The folder of a plane's containers. It is beside the plane's own folder, which the user of the containers cannot enter. */
 export const containersFolder = (directory: string): string => `${directory}-containers`;
 
-/** Creates a private folder and that of the containers, in memory if there is enough. */
-export async function createDirectory(): Promise<string> {
+/** Creates a private folder and that of the containers, in memory if there is enough: `roomNeeded` bytes. */
+export async function createDirectory(prefix = 'drawbridge-sandbox-', roomNeeded = GiB): Promise<string> {
   for (const root of ['/dev/shm', tmpdir()]) {
     const free = await statfs(root).then(
       (stat) => stat.bavail * stat.bsize,
       () => 0,
     );
     if (root === tmpdir() || free > roomNeeded) {
-      const directory = await mkdtemp(join(root, 'drawbridge-sandbox-'));
+      const directory = await mkdtemp(join(root, prefix));
       for (const part of ['pki', 'kubeconfigs', 'logs']) await mkdir(join(directory, part));
       await mkdir(containersFolder(directory), { mode: 0o711 });
       return directory;

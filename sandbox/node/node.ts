@@ -1,12 +1,19 @@
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { ensureBinaries, ensureGoPrograms } from '../build/binaries.ts';
 import { type Binaries, type NodeProgram, nodePrograms } from '../build/programs.ts';
 import type { OnProgress } from '../build/progress.ts';
 import { commandLines, type Ports } from '../commands.ts';
 import { Component } from '../component.ts';
-import { createPki, type PlaneRecord, readAuthority, readRecord, writeRecord } from '../layout.ts';
+import {
+  containersFolder,
+  createDirectory,
+  createPki,
+  type PlaneRecord,
+  readAuthority,
+  readRecord,
+  writeRecord,
+} from '../layout.ts';
 import type { Authority } from '../pki.ts';
 import { PlaneClient } from '../plane-client.ts';
 import { apiserverReady, defaultServiceAccountExists, nodeTakesPods } from '../readiness.ts';
@@ -31,6 +38,8 @@ const runtime = ['containerd', 'kubelet', 'kube-proxy'] as const;
 type ComponentName = (typeof controlPlane)[number] | (typeof runtime)[number];
 
 const startLimitMs = 120_000;
+/** Images take one gigabyte, and Pods may write as much; more, because the kubelet evicts Pods when memory is short. */
+const roomInMemory = 8 * 1024 ** 3;
 /** In the node's own network namespace, no other program has these ports. */
 const ports: Ports = {
   etcd: 2379,
@@ -129,8 +138,7 @@ interface ContainerStatus {
 
 /** Starts a node and resolves once Pods can run on it. It ends when this process ends, even by SIGKILL. */
 export async function startNode(parts: NodeParts): Promise<RealNode> {
-  const directory = await mkdtemp(join(tmpdir(), 'drawbridge-node-'));
-  for (const part of ['pki', 'kubeconfigs', 'logs']) await mkdir(join(directory, part));
+  const directory = await createDirectory('drawbridge-node-', roomInMemory);
   const controlGroups = await controlGroupFolders(basename(directory));
   const watchdog = new Watchdog(directory, controlGroups);
   await createControlGroup(controlGroups);
@@ -150,7 +158,7 @@ export async function startNode(parts: NodeParts): Promise<RealNode> {
   try {
     await node.bringUp();
   } catch (error) {
-    const tails = await node.logTails();
+    const tails = node.logTails();
     await node.stop();
     throw new Error(`the node did not start: ${(error as Error).message}\n${tails}`, { cause: error });
   }
@@ -202,10 +210,10 @@ class OwnedNode extends RealNode {
     return this.#stopping;
   }
 
-  async logTails(): Promise<string> {
-    const logs = join(this.directory, 'logs');
-    const named = [...this.#components.values()].map((component) => `--- ${component.name}\n${component.logTail()}`);
-    return `${named.join('\n')}\n(${(await readdir(logs)).length} logs)`;
+  logTails(): string {
+    return [...this.#components.values()]
+      .map((component) => `--- ${component.name}\n${component.logTail()}`)
+      .join('\n');
   }
 
   async #end(): Promise<void> {
@@ -215,7 +223,8 @@ class OwnedNode extends RealNode {
     await namespaces.close();
     await Promise.all([...this.#components.values()].map((component) => component.kill()));
     await watchdog.done();
-    await rm(this.directory, { recursive: true, force: true, maxRetries: 3 });
+    for (const folder of [this.directory, containersFolder(this.directory)])
+      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 
   async #waitFor(what: string, condition: () => Promise<boolean>): Promise<void> {
