@@ -26,6 +26,8 @@ export function commandsOf(page: string, text = ''): string[] {
 }
 
 const recordings = '/var/lib/recordings';
+/** For a hook that may have to start a node and install drawbridge first. */
+export const installLimitMs = 600_000;
 
 /** drawbridge on a real node, installed by the commands of the documents, and the people of `examples/`. */
 export class NodeStage {
@@ -170,17 +172,18 @@ export class NodeStage {
     holds: (found: StoredRequest) => boolean,
     timeoutMs = 30_000,
   ): Promise<StoredRequest> {
-    let last: unknown;
+    let last: StoredRequest | undefined;
     const found = await until(
       `${kind} ${name}`,
       async () => {
         const { body } = await this.node.probe(`${accessUrl(kind, this.namespace)}/${name}`);
-        last = body;
-        return holds(body as StoredRequest) && (body as StoredRequest);
+        last = body as StoredRequest;
+        return holds(last) && last;
       },
       { timeoutMs, everyMs: 10 },
     ).catch((error: Error) => {
-      throw new Error(`${error.message}: ${JSON.stringify(last)}`);
+      const messages = last?.status?.conditions?.map(({ type, message }) => `${type}: ${message}`);
+      throw new Error(`${error.message}\n${messages?.join('\n')}`);
     });
     return found;
   }
