@@ -2,15 +2,7 @@ import type { Config } from './config.ts';
 import { Manager } from './engine/manager.ts';
 import { access } from './features/access.ts';
 import { binding } from './features/binding.ts';
-import {
-  clock,
-  type Feature,
-  type Host,
-  type OpenFeature,
-  probedWatches,
-  QUIET_SILENCE_MS,
-  type Serving,
-} from './features/feature.ts';
+import { clock, countedWatches, type Feature, type Host, type OpenFeature, type Serving } from './features/feature.ts';
 import { gateway } from './features/gateway.ts';
 import { inventory } from './features/inventory.ts';
 import { openServing, openServingFiles, openWebhooks } from './features/serving.ts';
@@ -53,7 +45,8 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     log,
     connections: Math.max(...features.map(({ connections }) => connections)),
     onServerTime: watchClockSkew({ clock, log, metrics }),
-    watches: { ...probedWatches('own', watchRefusals), ...(servesHttps ? {} : { silenceMs: QUIET_SILENCE_MS }) },
+    // Bindings report a withdrawn permission of either cluster within seconds. Other features learn it when a watch ends.
+    watches: { ...countedWatches('own', watchRefusals), probe: config.features.includes('binding') },
   });
   const removeStartCheck = health.addCheck('start', () => 'the process is starting');
   const program = new URL('health-thread.mjs', import.meta.url);

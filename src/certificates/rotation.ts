@@ -21,8 +21,8 @@ interface RotationState {
  */
 export const propagationMs = 10_000;
 /**
- * Milliseconds after which every ready replica is expected to serve a new pair in the Secret. A replica replaces a silent watch within half
- * a minute. A replica without an answer of the API server for a minute is not ready.
+ * Milliseconds after which every ready replica is expected to serve a new pair in the Secret. A replica replaces a silent watch within
+ * 90 s. A replica without data of the API server for 90 s is not ready.
  */
 export const loadMs = 5 * 60_000;
 

@@ -7,12 +7,11 @@ import type { Client } from '../kube/client.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 import {
   clock,
+  countedWatches,
   type Feature,
   type Host,
   leadership,
   type OpenFeature,
-  probedWatches,
-  QUIET_SILENCE_MS,
   recorder,
   storesProblem,
 } from './feature.ts';
@@ -58,7 +57,7 @@ function open(host: Host): OpenFeature {
           clock,
           log: log.child({ server: credentials.server }),
           connections: providerConnections,
-          watches: { ...probedWatches('provider', watchRefusals), silenceMs: QUIET_SILENCE_MS },
+          watches: { ...countedWatches('provider', watchRefusals), probe: true },
         }),
       writeClient,
       dryRun: config.dryRun,

@@ -14,6 +14,7 @@ import { type EventRecorder, eventRecorder } from '../kube/event-recorder.ts';
 import { type LeaseGateOptions, leaseGate } from '../kube/lease-gate.ts';
 import type { WatchOptions } from '../kube/shared-stores.ts';
 import type { Projected, Store } from '../kube/store.ts';
+import { STALE_MS } from '../kube/store.ts';
 import type { HealthCheck } from '../observe/health.ts';
 import type { Log } from '../observe/log.ts';
 import type { CounterMetric, Metrics } from '../observe/metrics.ts';
@@ -111,7 +112,7 @@ export function leadership(
   // A dry run writes no Lease either, so that it can run while another process leads.
   if (!config.leaderElect || config.dryRun) return { gate: alwaysLeading(name), leaderOnly: (client) => client };
   const { identity } = config;
-  const gate = leaseGate({ client: cluster.client, name, namespace, ...times, identity, clock, log });
+  const gate = leaseGate({ cluster, name, namespace, ...times, identity, clock, log });
   return { gate, leaderOnly: (client) => gate.requireLeader(client) };
 }
 
@@ -120,27 +121,15 @@ export function recorder({ config, log }: Host, feature: FeatureName, client: Cl
   return eventRecorder({ client, clock, log, controller: `drawbridge.dev/${feature}`, instance: config.identity });
 }
 
-/**
- * How long a watch of a provider, or of a process that runs only the binding feature, may be silent before a second connection checks it,
- * milliseconds. API servers send a bookmark each minute, so a healthy watch is not silent for so long. Other watches are checked sooner.
- */
-export const QUIET_SILENCE_MS = 75_000;
-
-/** Options of watches with a probe (`WatchOptions.probe`), whose refusals are counted. `cluster` is a label of the metric. */
-export function probedWatches(cluster: 'own' | 'provider', watchRefusals: CounterMetric): WatchOptions {
-  return {
-    probe: true,
-    onRefusal: ({ plural, group }, code) =>
-      watchRefusals.inc({ cluster, resource: group === '' ? plural : `${plural}.${group}`, code: String(code) }),
-  };
-}
-
-/** Age from which a store counts as stale, milliseconds. With a healthy API server, watches and probes keep it far below. */
-const MAX_STORE_AGE_MS = 60_000;
+/** Options of watches whose refusals are counted. `cluster` is a label of the metric. */
+export const countedWatches = (cluster: 'own' | 'provider', watchRefusals: CounterMetric): WatchOptions => ({
+  onRefusal: ({ plural, group }, code) =>
+    watchRefusals.inc({ cluster, resource: group === '' ? plural : `${plural}.${group}`, code: String(code) }),
+});
 
 /**
  * How long a permission may be missing before the process should get no more traffic, milliseconds: longer than an upgrade that deletes and
- * creates RBAC objects, and less than MAX_STORE_AGE_MS.
+ * creates RBAC objects, and less than STALE_MS.
  */
 const MAX_REFUSED_MS = 10_000;
 
@@ -160,7 +149,7 @@ export function storesProblem(all: readonly Store<Projected>[]): ReturnType<Heal
     `the API server no longer allows list and watch of: ${refused}; grant these permissions to the ServiceAccount of the server again`;
   const refused = names((store) => store.failing?.refused !== undefined);
   if (all.some((store) => (store.failing?.refusedForMs ?? 0) >= MAX_REFUSED_MS)) return refusal(refused);
-  const stale = names((store) => store.ageMs > MAX_STORE_AGE_MS);
-  if (stale) return `no data from the API server for over ${MAX_STORE_AGE_MS / 1000} s: ${stale}`;
+  const stale = names((store) => store.ageMs > STALE_MS);
+  if (stale) return `no data from the API server for over ${STALE_MS / 1000} s: ${stale}`;
   return refused ? { warning: refusal(refused) } : undefined;
 }

@@ -6,7 +6,7 @@ import type { KubeObject } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import type { Cluster } from '../kube/cluster.ts';
-import type { Store } from '../kube/store.ts';
+import { STALE_MS, type Store } from '../kube/store.ts';
 import { StoreWaits } from '../kube/store-waits.ts';
 import type { Refusal } from './answers.ts';
 import type { Granted } from './pod-call.ts';
@@ -43,8 +43,6 @@ export interface GrantProof {
   onChange(listener: () => void): () => void;
 }
 
-/** Maximum age of the stores that prove a grant, milliseconds. An older store could lack a revocation. */
-const MAX_AGE_MS = 60_000;
 /** How long a call waits for a grant that no watch has reported yet, milliseconds. */
 const APPEARANCE_MS = 2_000;
 /** Maximum number of calls that wait for grants at once; further calls are answered without a wait. */
@@ -139,11 +137,10 @@ export class LiveGrants {
   }
 
   /**
-   * Whether a revocation could be missing: a store has not synced, or the API server has not confirmed the stores or the keys for over a
-   * minute.
+   * Whether a revocation could be missing: a store has not synced, or the API server has not confirmed the stores or the keys for 90 s.
    */
   get isStale(): boolean {
-    return this.#proof.ageMs > MAX_AGE_MS || this.#stores.some(({ synced, ageMs }) => !synced || ageMs > MAX_AGE_MS);
+    return this.#proof.ageMs > STALE_MS || this.#stores.some(({ synced, ageMs }) => !synced || ageMs > STALE_MS);
   }
 
   #request(namespace: string, name: string): GatewayRequest | undefined {
@@ -190,5 +187,5 @@ const notReady: Refusal = {
   status: 503,
   code: 'GatewayNotReady',
   message:
-    'the gateway has not read the grants or their keys, or lost contact with the API server for over a minute; try again in a few seconds, or tell an administrator: /readyz of the gateway names the cause',
+    'the gateway has not read the grants or their keys, or lost contact with the API server for over 90 s; try again in a few seconds, or tell an administrator: /readyz of the gateway names the cause',
 };

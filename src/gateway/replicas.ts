@@ -23,10 +23,10 @@ const leasePrefix = 'drawbridge-gateway-';
 /** How often a replica with sessions renews its Lease, milliseconds. */
 const RENEW_MS = 30_000;
 /**
- * How long a Lease is valid without a renewal, milliseconds. It is longer than the minute after which a replica that cannot reach the API
- * server ends its own sessions. So those sessions have ended before other replicas delete their AccessSessions.
+ * How long a Lease is valid without a renewal, milliseconds. It is longer than the 90 s (STALE_MS) after which a replica that cannot reach the
+ * API server ends its own sessions. So those sessions have ended before other replicas delete their AccessSessions.
  */
-const DURATION_MS = 90_000;
+const DURATION_MS = 120_000;
 
 interface ReplicasOptions {
   readonly client: Client;

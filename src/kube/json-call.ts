@@ -223,9 +223,9 @@ export interface ConnectionOptions {
 const KEEP_ALIVE_MS = 30_000;
 /**
  * Idle time of a connection before TCP keep-alive probes begin, milliseconds. Node then probes each second, ten times, so a connection
- * whose peer no longer answers breaks within 20 s, without a call.
+ * whose peer no longer answers breaks after about 18 s, without a call.
  */
-const PROBE_AFTER_MS = 10_000;
+const PROBE_AFTER_MS = 8_000;
 
 /**
  * `ClusterTls` whose `ca` may also be an empty list, to trust no server. If `ca` is absent, Node trusts the public certificate authorities

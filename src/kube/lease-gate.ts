@@ -1,16 +1,18 @@
-import type { KubeObject, ObjectName } from '../api/object.ts';
+import { type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
 import { leases } from '../api/resources.ts';
 import type { LeaderGate } from '../engine/leader-gate.ts';
 import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { Client } from './client.ts';
+import type { Cluster } from './cluster.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import { claimLease, readLease, releaseLease, sameVersion } from './lease-record.ts';
 import { type KubeLog, silentLog } from './log.ts';
+import type { Projected, StoreEvent } from './store.ts';
 
 /** The Lease, and the times of the leader election, as in client-go. */
 export interface LeaseGateOptions {
-  readonly client: Client;
+  readonly cluster: Pick<Cluster, 'client' | 'watch'>;
   readonly name: string;
   readonly namespace: string;
   /** Name of this process, unique among the replicas. */
@@ -20,10 +22,7 @@ export interface LeaseGateOptions {
   readonly leaseDurationMs?: number;
   /** Milliseconds without proof of renewal after which this process stops leading. Default 10 000. */
   readonly renewDeadlineMs?: number;
-  /**
-   * Milliseconds between two attempts, plus up to 20% jitter. While another process holds the Lease, a standby reads it five times as often.
-   * Default 2 000.
-   */
+  /** Milliseconds between two attempts, plus up to 20% jitter. Default 2 000. */
   readonly retryPeriodMs?: number;
   /** Default: no log. */
   readonly log?: KubeLog;
@@ -49,13 +48,27 @@ export function leaseGate(options: LeaseGateOptions): LeaseGate {
   return new LeaseCampaign(options);
 }
 
-/** How often a standby reads the Lease in one retry period. */
-const READS_PER_RETRY = 5;
+/** A Lease, without the fields that a standby does not need. */
+interface LeaseView extends Projected {
+  readonly lease: KubeObject;
+}
+
+function viewLease({ apiVersion, kind, metadata, spec }: KubeObject): LeaseView {
+  const { name, namespace, uid = '', resourceVersion = '' } = metadata;
+  const lease = {
+    apiVersion,
+    kind,
+    metadata: { name, ...(namespace ? { namespace } : {}), uid, resourceVersion },
+    spec,
+  };
+  return { key: keyOf(metadata), uid, resourceVersion, lease };
+}
 
 class LeaseCampaign implements LeaseGate {
   readonly name: string;
+  readonly #cluster: Pick<Cluster, 'watch'>;
   readonly #client: Client;
-  readonly #lease: ObjectName;
+  readonly #lease: Required<ObjectName>;
   readonly #identity: string;
   readonly #clock: Clock;
   readonly #durationMs: number;
@@ -63,7 +76,7 @@ class LeaseCampaign implements LeaseGate {
   readonly #retryMs: number;
   readonly #log: KubeLog;
   readonly #random: () => number;
-  /** The Lease as last read or written; undefined if it does not exist, or must be read again. */
+  /** The Lease as last read, seen, or written; undefined if it does not exist, or must be read again. */
   #lastRead: KubeObject | undefined;
   /** When this process first saw the resourceVersion of `#lastRead`, milliseconds on its own monotonic clock. */
   #lastReadAtMs = 0;
@@ -72,7 +85,8 @@ class LeaseCampaign implements LeaseGate {
 
   constructor(options: LeaseGateOptions) {
     this.name = options.name;
-    this.#client = options.client.urgent();
+    this.#cluster = options.cluster;
+    this.#client = options.cluster.client.urgent();
     this.#lease = { namespace: options.namespace, name: options.name };
     this.#identity = options.identity;
     this.#clock = options.clock;
@@ -113,11 +127,46 @@ class LeaseCampaign implements LeaseGate {
 
   /** Resolves to true once this process holds the Lease, and to false when `signal` aborts. */
   async #acquire(signal: AbortSignal): Promise<boolean> {
-    while (!signal.aborted) {
-      if (await this.#tryClaim(signal)) return true;
-      await sleep(this.#clock, this.#nextTryMs(), signal).catch(() => undefined);
+    if (await this.#tryClaim(signal)) return true;
+    let turn = new AbortController();
+    const { name, namespace } = this.#lease;
+    const fieldSelector = `metadata.name=${name}`;
+    const { store, release } = this.#cluster.watch({ resource: leases, namespace, fieldSelector, project: viewLease });
+    const unsubscribe = store.subscribe((event) => {
+      this.#onEvent(event);
+      if (!this.#heldByOther()) turn.abort();
+    });
+    const onStop = (): void => turn.abort();
+    signal.addEventListener('abort', onStop);
+    try {
+      while (!signal.aborted) {
+        await this.#waitForTurn(turn.signal);
+        // Before the attempt, so that a release that the watch shows meanwhile is not missed.
+        turn = new AbortController();
+        if (!signal.aborted && (await this.#tryClaim(signal))) return true;
+      }
+      return false;
+    } finally {
+      signal.removeEventListener('abort', onStop);
+      unsubscribe();
+      release();
     }
-    return false;
+  }
+
+  /** The watch only shows when to try: each attempt of a standby reads the Lease first. So a dead watch cannot make two leaders. */
+  #onEvent(event: StoreEvent<LeaseView>): void {
+    this.#lastRead = event.type === 'deleted' ? undefined : event.now.lease;
+    this.#lastReadAtMs = this.#clock.monotonic();
+  }
+
+  /** Waits until the Lease of another process expires; without such a Lease, for one retry period. Ends early when `turn` aborts. */
+  async #waitForTurn(turn: AbortSignal): Promise<void> {
+    do {
+      const delayMs = this.#heldByOther()
+        ? Math.max(50, this.#heldUntilMs() - this.#clock.monotonic())
+        : this.#jittered();
+      await sleep(this.#clock, delayMs, turn).catch(() => undefined);
+    } while (!turn.aborted && this.#heldByOther());
   }
 
   /**
@@ -300,15 +349,6 @@ class LeaseCampaign implements LeaseGate {
         signal?.removeEventListener('abort', onAbort);
       },
     };
-  }
-
-  /**
-   * Delay before the next attempt to acquire the Lease, milliseconds. While another process holds the Lease, a standby reads it often, so
-   * that it soon sees a release, and tries as soon as the Lease expires.
-   */
-  #nextTryMs(): number {
-    if (!this.#heldByOther()) return this.#jittered();
-    return Math.min(this.#jittered() / READS_PER_RETRY, Math.max(50, this.#heldUntilMs() - this.#clock.monotonic()));
   }
 
   /** The retry period plus up to 20% jitter, milliseconds. */

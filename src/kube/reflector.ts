@@ -1,5 +1,5 @@
 import type { KubeObject, Resource } from '../api/object.ts';
-import { backoffMs, jittered, retryAfterMsOf } from '../kit/backoff.ts';
+import { backoffMs, retryAfterMsOf } from '../kit/backoff.ts';
 import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { resourcePath } from './api-paths.ts';
@@ -9,8 +9,8 @@ import type { KubeLog } from './log.ts';
 import { isOlder } from './resource-version.ts';
 import type { Transport } from './transport.ts';
 import type { WatchEvent } from './watch-event.ts';
-import type { WatchProbe } from './watch-probe.ts';
-import { LONGEST_RETRY_AFTER_MS, runWatchSession } from './watch-session.ts';
+import type { ProbedWatch, WatchProbe } from './watch-probe.ts';
+import { runWatchSession } from './watch-session.ts';
 import { MalformedStreamError } from './watch-stream.ts';
 
 /** The collection to list and watch; see `StoreSpec`. */
@@ -48,16 +48,16 @@ export interface ReflectorOptions {
   readonly random: () => number;
   readonly log: KubeLog;
   readonly signal: AbortSignal;
-  /** As `WatchSessionOptions.silenceMs`. */
-  readonly silenceMs?: number | undefined;
-  /** Checks open watches for lost permissions and dead connections. If absent, the reflector notices only silent watches. */
+  /** Checks open watches for lost permissions and dead connections. If absent, only the next watch shows a lost permission. */
   readonly probe?: WatchProbe | undefined;
   /** Called for each list or watch that the server answers with 401, 403, 429, or a 5xx. */
   readonly onRefusal?: ((resource: Resource, code: number) => void) | undefined;
 }
 
-/** Requested duration of a watch, seconds; jitter changes it by up to 10%. */
+/** Minimum duration of a watch, seconds; jitter adds up to a fifth. */
 const WATCH_SECONDS = 300;
+/** Maximum wait for a Retry-After, milliseconds. */
+const LONGEST_RETRY_AFTER_MS = 60_000;
 /** Bounds of the backoff after a failure, milliseconds. The cap also limits how long a watch lags behind a recovered API server. */
 const BASE_MS = 500;
 const CAP_MS = 5_000;
@@ -97,6 +97,12 @@ const STALE_LISTS_MS = 30_000;
 /** Number of streams that break in a row, without a valid event, before the reflector relists. */
 const MALFORMED_BEFORE_RELIST = 3;
 
+/** Why a watch that the probe checks is opened anew. */
+const doubtTexts = {
+  connection: 'no answer to two calls in a row',
+  permission: 'the server may no longer allow the watch',
+} as const;
+
 /** Keeps a sink equal to one collection of the API server until the signal aborts. Retries after every fault. Never rejects. */
 export async function reflect(spec: ReflectorSpec, sink: ReflectorSink, options: ReflectorOptions): Promise<void> {
   await new Reflector(spec, sink, options).run();
@@ -127,16 +133,25 @@ class Reflector {
   #refusals = 0;
   /** Cancels the timer that, after ALLOWED_AFTER_MS, ends the refusal. */
   #cancelAllowed: Cancel | undefined;
-  /**
-   * Whether the server rejected a successor, a second connection for the open watch (`runWatchSession`), usually because it was too busy,
-   * and the watch has received nothing since.
-   */
-  #isSuccessorRefused = false;
+  /** The watch as the probe knows it; the same one for each connection. */
+  readonly #probed: ProbedWatch;
+  /** Ends the open watch with an error; undefined while none is open. */
+  #endWatch: ((error: Error) => void) | undefined;
 
   constructor(spec: ReflectorSpec, sink: ReflectorSink, options: ReflectorOptions) {
     this.#spec = spec;
     this.#sink = sink;
     this.#options = options;
+    const { resource, namespace, fieldSelector } = spec;
+    this.#probed = {
+      resource,
+      namespace,
+      fieldSelector,
+      alive: () => {
+        if (this.#refusals === 0) this.#sink.alive();
+      },
+      check: (doubt) => this.#endWatch?.(new Error(doubtTexts[doubt])),
+    };
   }
 
   async run(): Promise<void> {
@@ -216,30 +231,27 @@ class Reflector {
   }
 
   #watch(): Promise<void> {
-    const { transport, clock, random, signal } = this.#options;
+    const { transport, clock, random, signal, probe } = this.#options;
     const { resource, namespace, labelSelector, fieldSelector } = this.#spec;
+    const timeoutSeconds = Math.round(WATCH_SECONDS * (1 + random() / 5));
+    this.#timeoutAtMs = clock.monotonic() + timeoutSeconds * 1000;
+    const from = { allowWatchBookmarks: true, resourceVersion: this.#resumeVersion };
     return runWatchSession({
       transport,
       clock,
       signal,
-      silenceMs: this.#options.silenceMs,
       path: resourcePath(resource, { namespace }),
-      query: () => {
-        const timeoutSeconds = Math.round(jittered(WATCH_SECONDS, 0.1, random));
-        this.#timeoutAtMs = clock.monotonic() + timeoutSeconds * 1000;
-        const from = { allowWatchBookmarks: true, resourceVersion: this.#resumeVersion };
-        return { watch: true, ...from, timeoutSeconds, labelSelector, fieldSelector };
-      },
+      query: { watch: true, ...from, timeoutSeconds, labelSelector, fieldSelector },
       alive: () => this.#onWatchAlive(),
-      opened: (check) => {
-        const alive = (): void => {
-          if (this.#refusals === 0 && !this.#isSuccessorRefused) this.#sink.alive();
+      opened: (end) => {
+        this.#endWatch = end;
+        const leave = probe?.add(this.#probed);
+        return () => {
+          this.#endWatch = undefined;
+          leave?.();
         };
-        const watch = { resource, namespace, fieldSelector, check, alive };
-        return this.#options.probe?.add(watch) ?? (() => {});
       },
       event: (event) => this.#onEvent(event),
-      successorRejected: (error, attempt) => this.#onBusy(error, attempt),
     });
   }
 
@@ -297,21 +309,8 @@ class Reflector {
 
   /** Reports the watch as alive. While a refusal lasts, does so only after the watch has stayed open for ALLOWED_AFTER_MS. */
   #onWatchAlive(): void {
-    this.#isSuccessorRefused = false;
     if (this.#refusals === 0) this.#sink.alive();
     else this.#cancelAllowed ??= this.#options.clock.schedule(ALLOWED_AFTER_MS, () => this.#onAllowed());
-  }
-
-  /** Handles a rejected successor. `attempt`: number of successors that were rejected in a row before this one. */
-  #onBusy(error: ApiError, attempt: number): void {
-    const { log, onRefusal } = this.#options;
-    this.#isSuccessorRefused = true;
-    onRefusal?.(this.#spec.resource, error.code);
-    if (attempt === 0)
-      log.warn('the API server rejected a new connection for a watch; the open one stays', {
-        ...this.#fields(),
-        reason: describe(error),
-      });
   }
 
   /** Ends the refusals in a row, after a complete list or a watch that stayed open. */

@@ -20,12 +20,6 @@ export interface SharedStoresOptions {
 
 /** How the stores of one cluster check their watches. */
 export interface WatchOptions {
-  /**
-   * How long a watch may receive nothing before the store opens a new connection for it, milliseconds. Default 20 000: the store notices a
-   * dead connection within 28 s. From 75 000 on, a healthy watch of a quiet kind is not silent for so long, because API servers send a
-   * bookmark each minute.
-   */
-  readonly silenceMs?: number;
   /** Whether to ask the API server every few seconds whether it still answers and allows the watches (`WatchProbe`). Default false. */
   readonly probe?: boolean;
   /** Called for each list or watch that the server answers with 401, 403, 429, or a 5xx. */

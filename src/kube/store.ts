@@ -1,5 +1,11 @@
 import type { KubeObject, Resource } from '../api/object.ts';
 
+/**
+ * `Store.ageMs` from which a store is stale, milliseconds. A healthy quiet watch receives a bookmark each minute, and one that receives
+ * nothing for 75 s is opened anew (`runWatchSession`).
+ */
+export const STALE_MS = 90_000;
+
 /** The fields that a store keeps of every object. `StoreSpec.project` adds those that the readers of the store use. */
 export interface Projected {
   readonly key: string;
@@ -62,9 +68,8 @@ export interface Store<T extends Projected> {
   /** Resolves when synced; rejects if the store closes or `signal` aborts first. */
   whenSynced(signal?: AbortSignal): Promise<void>;
   /**
-   * Milliseconds since the server last answered a list or watch without an error, or sent data. Infinity before the first such answer. With
-   * `WatchOptions.probe`, the answer to a review counts, too, unless the server has rejected a new watch since the open one last received
-   * data.
+   * Milliseconds since the server last answered a list or watch without an error, or sent data; with `WatchOptions.probe`, also since it
+   * answered a review. Infinity before the first such answer.
    */
   readonly ageMs: number;
   /** The current failure; undefined once the server answers again, or, after `maxObjects` was exceeded, once a list is short enough. */

@@ -3,9 +3,14 @@ import type { Cancel, Clock } from '../kit/clock.ts';
 import { isRecord, own, strings } from '../kit/json-value.ts';
 import { ApiError, isUnauthorized } from './errors.ts';
 import type { Transport } from './transport.ts';
-import type { WatchDoubt } from './watch-session.ts';
 
-/** An open watch that a `WatchProbe` checks. */
+/**
+ * Why a watch is checked. `connection`: its connection may be dead. `permission`: the server may no longer allow the watch; an API server
+ * checks the permission only when a watch starts.
+ */
+type WatchDoubt = 'connection' | 'permission';
+
+/** An open watch that a `WatchProbe` checks. It is the same object for each connection of the watch. */
 export interface ProbedWatch {
   readonly resource: Resource;
   /** One namespace; absent: all namespaces. */
@@ -13,7 +18,7 @@ export interface ProbedWatch {
   readonly fieldSelector?: string | undefined;
   /** Called when the API server has answered the review of the watch's namespace, but not with 401, 429, or a 5xx. */
   alive(): void;
-  /** Opens a new connection for the watch, to find out whether the doubt is justified. */
+  /** Opens the watch anew, to find out whether the doubt is justified. */
   check(doubt: WatchDoubt): void;
 }
 
@@ -40,10 +45,7 @@ const REVIEWS_A_PERIOD = 2;
  * namespaces: an administrator often withdraws several permissions at once.
  */
 const SHORT_PAUSE_MS = 250;
-/**
- * Time limit of a review, milliseconds. Two such limits, a period, SPREAD_MS, and the time in which a server must accept the new connection
- * take less than 30 s together, so that a dead connection is noticed within that time.
- */
+/** Time limit of a review, milliseconds. With a period and SPREAD_MS, two of them take less than 20 s. */
 const ANSWER_MS = 4_000;
 /**
  * Time over which the probe distributes its checks of connections, milliseconds, so that the new connections do not reach the API server
@@ -60,7 +62,7 @@ const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
 /**
  * Asks one cluster every few seconds whether it still answers and still allows the watches, with one SelfSubjectRulesReview for all watches
  * of a namespace. Such a review is needed because an API server does not end an open watch when its permission is withdrawn. The answer
- * proves nothing: if a watch seems to have no permission, the probe calls its `check`, which opens a new connection.
+ * proves nothing: if a watch seems to have no permission, the probe calls its `check`, which opens the watch anew.
  *
  * A review fails if no usable answer arrives within 4 s, which puts the connections in doubt, or if the answer is 401, which puts the
  * permissions in doubt. After two failed reviews in a row, the probe checks every watch once, for the doubt of the second. It checks every
@@ -77,7 +79,7 @@ export class WatchProbe {
   /** What failed reviews put in doubt; undefined after a review that succeeded. */
   #doubt: WatchDoubt | undefined;
   /** Watches that were checked because no rule allowed them; removed when a rule allows them again. */
-  readonly #checked = new Set<ProbedWatch>();
+  readonly #checked = new WeakSet<ProbedWatch>();
   readonly #closed = new AbortController();
   #cancel: Cancel | undefined;
   #isReviewing = false;
@@ -100,7 +102,6 @@ export class WatchProbe {
     if (!known && this.#watches.size === REVIEWS_A_PERIOD + 1) this.#stop();
     this.#schedule();
     return () => {
-      this.#checked.delete(watch);
       joined.delete(watch);
       if (joined.size === 0 && this.#watches.get(namespace) === joined) this.#watches.delete(namespace);
       if (this.#watches.size === 0) this.#stop();

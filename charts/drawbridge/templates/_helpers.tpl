@@ -109,7 +109,7 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   resourceNames: [{{ include "drawbridge.certificateSecret" . }}]
-  verbs: [get, update]
+  verbs: [get, list, watch, update]
 {{- end }}
 
 {{/* Permissions to sign the heads of a feature's audit journal, and for access the grants. */}}

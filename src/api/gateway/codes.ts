@@ -13,7 +13,7 @@ export const sessionEndTexts = {
   RecordingLost: 'the session must be recorded, and the gateway could not store its recording; the grant stays open',
   Restarting: 'the replica of the gateway stops; the grant stays open',
   Unverifiable:
-    'the replica has heard nothing from the API server for a minute, so a revocation could be missing; the grant stays open',
+    'the replica has heard nothing from the API server for 90 s, so a revocation could be missing; the grant stays open',
   BadFrame: 'the client or the pod sent a frame that the protocol does not allow',
   ClientGone: 'the client did not answer for a minute',
 } as const;
@@ -70,8 +70,7 @@ export const gatewayCodes = {
   },
   GatewayNotReady: {
     audience: 'operator',
-    meaning:
-      'The gateway has not read the grants or their keys, or lost contact with the API server for over a minute.',
+    meaning: 'The gateway has not read the grants or their keys, or lost contact with the API server for over 90 s.',
     remedy: 'Try again. `/readyz` of the gateway names the cause.',
   },
   FrontProxyUntrusted: {

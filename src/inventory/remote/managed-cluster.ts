@@ -3,7 +3,7 @@ import { backoffMs } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
-import type { Store, StoreEvent, StoreFailure } from '../../kube/store.ts';
+import { STALE_MS, type Store, type StoreEvent, type StoreFailure } from '../../kube/store.ts';
 import { type WatchedObject, watchKey, watchSpec } from './watch-spec.ts';
 
 interface ManagedClusterOptions {
@@ -20,8 +20,6 @@ interface ManagedClusterOptions {
 const MAX_FAILING_MS = 10_000;
 /** A watch is unhealthy if it has no complete list this long after `#openedAtMs`, milliseconds. */
 const MAX_FIRST_LIST_MS = 45_000;
-/** A watch is unhealthy if its age (`Store.ageMs`) exceeds this, milliseconds. While the cluster answers, the age stays below 30 s. */
-const MAX_SILENCE_MS = 60_000;
 /** Backoff between attempts to connect, milliseconds. `#retryOpen` adds `baseMs`, because a jittered delay may be near 0. */
 const CONNECT_BACKOFF = { baseMs: 1_000, capMs: 30_000 };
 
@@ -95,8 +93,8 @@ export class ManagedClusterWatches {
       if (failing && failing.forMs > MAX_FAILING_MS) return `the watch of ${watch.resource} fails: ${failing.reason}`;
       if (!synced && sinceOpenMs > MAX_FIRST_LIST_MS)
         return `the list of ${watch.resource} has not completed for over ${MAX_FIRST_LIST_MS / 1000} s; ${checkConnection}`;
-      if (synced && silentMs > MAX_SILENCE_MS)
-        return `the watch of ${watch.resource} received nothing for over ${MAX_SILENCE_MS / 1000} s; ${checkConnection}`;
+      if (synced && silentMs > STALE_MS)
+        return `the watch of ${watch.resource} received nothing for over ${STALE_MS / 1000} s; ${checkConnection}`;
     }
     return undefined;
   }

@@ -5,7 +5,8 @@ import { AccessStage } from '../../support/access-stage.ts';
 import { orphansIn } from '../../support/orphans.ts';
 import { sharedPlane } from '../../support/plane.ts';
 
-const noticedWithinMs = 30_000;
+/** An API server sends a bookmark each minute. */
+const noticedWithinMs = 90_000;
 
 describe('watches that stop delivering without closing', () => {
   let stage: AccessStage;
@@ -28,13 +29,13 @@ describe('watches that stop delivering without closing', () => {
   after(() => stage?.close());
 
   it(`are detected within ${noticedWithinMs / 1000} s, and the missed changes are handled`, async function () {
-    this.timeout(150_000);
+    this.timeout(200_000);
     const given = await stage.createReady(stage.alice, podRequest('given-back'));
     for (const watch of open) silent.add(watch);
     const silentMs = Date.now();
     const asked = await stage.createOk(stage.alice, podRequest('asked'));
     await stage.alice.call('DELETE', stage.urlOf(given.kind, given.metadata.name));
-    const goneMs = await stage.gone(given, 45_000);
+    const goneMs = await stage.gone(given, 120_000);
     console.log(`      made up for ${goneMs - silentMs} ms after the last line`);
     assert.ok(goneMs - silentMs <= noticedWithinMs, `${goneMs - silentMs} ms`);
     await stage.ready(asked);

@@ -109,7 +109,6 @@ describe('the chart with the gateway', () => {
       'watch crds.wizardofoz.co/execaccessrequests',
       'list access.drawbridge.dev/accesssessions',
       'watch access.drawbridge.dev/accesssessions',
-      'create authorization.k8s.io/selfsubjectrulesreviews',
       `list apiregistration.k8s.io/apiservices ${gatewayApiService}`,
       `watch apiregistration.k8s.io/apiservices ${gatewayApiService}`,
       `patch apiregistration.k8s.io/apiservices ${gatewayApiService}`,
@@ -128,7 +127,7 @@ describe('the chart with the gateway', () => {
       ...['get', 'create', 'patch'].map((verb) => `${verb} /configmaps ${keys} ${heads}`),
       ...['get', 'list', 'watch', 'create', 'patch', 'delete'].map((verb) => `${verb} coordination.k8s.io/leases`),
       ...['list', 'watch', 'patch'].map((verb) => `${verb} /secrets ${own}`),
-      ...['get', 'update'].map((verb) => `${verb} coordination.k8s.io/leases ${own}`),
+      ...['get', 'list', 'watch', 'update'].map((verb) => `${verb} coordination.k8s.io/leases ${own}`),
     ]);
     const bound = all
       .filter(({ subjects }) => subjects?.some(({ name }: { name: string }) => name === 'drawbridge-gateway'))

@@ -211,8 +211,7 @@ describe('kube against a real apiserver', () => {
   });
 
   it('passes a lease from one process to the next', async () => {
-    const gate = (identity: string) =>
-      leaseGate({ client: cluster.client, name: 'gate', namespace, identity, clock: systemClock });
+    const gate = (identity: string) => leaseGate({ cluster, name: 'gate', namespace, identity, clock: systemClock });
     const leading: string[] = [];
     const run = (identity: string, signal: AbortSignal) =>
       gate(identity).run((lead) => {

@@ -36,7 +36,7 @@ const konnectorRules = [
 /** Permissions in the namespace of the konnector: on the Secrets with kubeconfigs, and on the Lease. */
 const ownNamespaceRules = [
   rule('', ['secrets'], 'get', 'list', 'watch', 'create', 'update', 'patch'),
-  rule('coordination.k8s.io', ['leases'], 'get', 'create', 'update', 'patch'),
+  rule('coordination.k8s.io', ['leases'], 'get', 'list', 'watch', 'create', 'update', 'patch'),
 ];
 
 const claimVerbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { pods } from '../../../src/api/resources.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
-import { createClient } from '../../../src/kube/http-client.ts';
 import { type LeaseGate, type LeaseGateOptions, leaseGate } from '../../../src/kube/lease-gate.ts';
-import { Transport } from '../../../src/kube/transport.ts';
+import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import { advanceIo, settleIo, until } from '../../support/io.ts';
-import { pod, type Script, ScriptedApiserver } from '../../support/scripted-apiserver.ts';
+import { type Answer, pod, type Script, ScriptedApiserver } from '../../support/scripted-apiserver.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 /** One Lease, with versions and conflicts like in an API server. */
@@ -15,7 +14,16 @@ class LeaseStore {
   writes = 0;
   #version = 0;
 
+  /** Open watches of the Lease. */
+  readonly watches = new Set<Answer>();
+
   readonly script: Script = (request, answer) => {
+    if (request.watch) {
+      answer.open();
+      this.watches.add(answer);
+      return;
+    }
+    if (request.query.has('fieldSelector')) return answer.list(String(this.#version), this.lease ? [this.lease] : []);
     if (request.method === 'GET') return this.lease ? answer.json(200, this.lease) : answer.status(404, 'NotFound');
     const wanted = request.body as KubeObject;
     if (request.method === 'POST' && this.lease) return answer.status(409, 'AlreadyExists');
@@ -28,6 +36,7 @@ class LeaseStore {
   put(wanted: KubeObject): KubeObject {
     this.writes++;
     this.lease = { ...wanted, metadata: { ...wanted.metadata, uid: 'u', resourceVersion: String(++this.#version) } };
+    for (const watch of this.watches) if (!watch.closed) watch.event('MODIFIED', this.lease);
     return this.lease;
   }
 
@@ -60,7 +69,7 @@ describe('lease gate', () => {
   interface Candidate {
     readonly gate: LeaseGate;
     readonly server: ScriptedApiserver;
-    readonly transport: Transport;
+    readonly cluster: OpenCluster;
     readonly stop: AbortController;
     readonly running: Promise<void>;
     /** The number of current leads, and of all leads so far. */
@@ -72,17 +81,16 @@ describe('lease gate', () => {
 
   async function candidate(
     identity: string,
-    options: Partial<LeaseGateOptions> & { slow?: boolean } = {},
+    options: Partial<LeaseGateOptions> & { slow?: boolean; script?: Script } = {},
   ): Promise<Candidate> {
-    const server = await ScriptedApiserver.start(store.script);
-    const transport = new Transport(staticCredentials({ server: server.url }), { clock, random: () => 0.5 });
-    const client = createClient(transport);
-    const gate = leaseGate({ client, name: 'test', namespace: 'ns', identity, clock, random: () => 0.5, ...options });
+    const server = await ScriptedApiserver.start(options.script ?? store.script);
+    const cluster = openCluster(staticCredentials({ server: server.url }), { clock, random: () => 0.5 });
+    const gate = leaseGate({ cluster, name: 'test', namespace: 'ns', identity, clock, random: () => 0.5, ...options });
     const stop = new AbortController();
     const self: Candidate = {
       gate,
       server,
-      transport,
+      cluster,
       stop,
       running: Promise.resolve().then(() => gate.run(lead, stop.signal)),
       now: 0,
@@ -99,7 +107,7 @@ describe('lease gate', () => {
     }
     cleanUp.push(async () => {
       stop.abort();
-      const closing = transport.close();
+      const closing = cluster.close();
       await server.close();
       await closing;
     });
@@ -140,6 +148,70 @@ describe('lease gate', () => {
     assert.equal(store.spec['holderIdentity'], 'b');
     assert.equal(store.spec['leaseTransitions'], 1);
   });
+
+  it('reads nothing while another replica leads and its watch shows each renewal', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    const b = await candidate('b');
+    await until(() => store.watches.size === 1);
+    await advanceIo(clock, 5_000);
+    const before = b.server.requests.length;
+    await advanceIo(clock, 60_000);
+    assert.deepEqual([a.now, b.now], [1, 0]);
+    assert.equal(b.server.requests.length, before);
+  });
+
+  it('leads as soon as its watch shows that the leader has released the Lease', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    const b = await candidate('b');
+    await until(() => store.watches.size === 1);
+    a.stop.abort();
+    await a.running;
+    await until(() => b.now === 1);
+  });
+
+  it('leads as soon as its watch shows a release during its own attempt', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    const b = await candidate('b');
+    await until(() => store.watches.size === 1);
+    // The watch of `b` misses renewals, so that it reads the Lease. Before it has the answer, `a` releases the Lease.
+    const watches = [...store.watches];
+    store.watches.clear();
+    const held = store.lease;
+    b.server.follow((request, answer) => {
+      b.server.follow(store.script);
+      if (!held || request.method !== 'GET') return store.script(request, answer);
+      for (const watch of watches) store.watches.add(watch);
+      a.stop.abort();
+      void a.running.then(() => settleIo()).then(() => answer.json(200, held));
+    });
+    await advanceIo(clock, 15_500);
+    await until(() => b.now === 1);
+  });
+
+  for (const [what, script] of [
+    ['is silent', (request, answer) => (request.watch ? answer.open() : undefined)],
+    ['is not allowed', (_request, answer) => answer.status(403)],
+  ] satisfies [string, Script][]) {
+    it(`takes over by reads alone, and never while another leads, if its watch ${what}`, async () => {
+      const a = await candidate('a');
+      await until(() => a.now === 1);
+      const b = await candidate('b', {
+        script: (request, answer) =>
+          request.query.has('fieldSelector') && (what === 'is not allowed' || request.watch)
+            ? script(request, answer)
+            : store.script(request, answer),
+      });
+      await advanceIo(clock, 60_000);
+      assert.deepEqual([a.now, b.now], [1, 0]);
+      a.stop.abort();
+      await a.running;
+      await advanceIo(clock, 15_500);
+      assert.equal(b.now, 1);
+    });
+  }
 
   it('keeps the Lease until its work has settled', async () => {
     const a = await candidate('a', { slow: true });
@@ -252,7 +324,7 @@ describe('lease gate', () => {
     clock = frozen;
     const a = await candidate('a');
     await until(() => a.now === 1);
-    const guarded = a.gate.requireLeader(createClient(a.transport));
+    const guarded = a.gate.requireLeader(a.cluster.client);
     frozen.frozenMs = 20_000;
     assert.equal(a.now, 1, 'no timer has aborted the lead yet');
     const writes = store.writes;
@@ -307,9 +379,9 @@ describe('lease gate', () => {
 
   it('ends with its work: returns or throws with it, and releases the Lease', async () => {
     const server = await ScriptedApiserver.start(store.script);
-    const transport = new Transport(staticCredentials({ server: server.url }), { clock });
-    cleanUp.push(() => Promise.all([transport.close(), server.close()]));
-    const gate = leaseGate({ client: createClient(transport), name: 'test', namespace: 'ns', identity: 'a', clock });
+    const cluster = openCluster(staticCredentials({ server: server.url }), { clock });
+    cleanUp.push(() => Promise.all([cluster.close(), server.close()]));
+    const gate = leaseGate({ cluster, name: 'test', namespace: 'ns', identity: 'a', clock });
     await gate.run(() => Promise.resolve(), new AbortController().signal);
     assert.equal(store.spec['holderIdentity'], '');
     const failing = gate.run(() => Promise.reject(new Error('broken')), new AbortController().signal);
@@ -318,9 +390,9 @@ describe('lease gate', () => {
   });
 
   it('rejects invalid times', () => {
-    const client = { urgent: () => ({}) } as LeaseGateOptions['client'];
+    const cluster = { client: { urgent: () => ({}) } } as LeaseGateOptions['cluster'];
     const times = { leaseDurationMs: 5_000, renewDeadlineMs: 10_000 };
-    assert.throws(() => leaseGate({ client, name: 'x', namespace: 'ns', identity: 'a', clock, ...times }), {
+    assert.throws(() => leaseGate({ cluster, name: 'x', namespace: 'ns', identity: 'a', clock, ...times }), {
       code: 'InvalidLeaseTimes',
     });
   });

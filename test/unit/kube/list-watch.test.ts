@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type KubeObject, keyOf } from '../../../src/api/object.ts';
 import { pods } from '../../../src/api/resources.ts';
+import { storesProblem } from '../../../src/features/feature.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import type { Projected, Store, StoreEvent, StoreHandle, StoreSpec } from '../../../src/kube/store.ts';
@@ -106,7 +107,7 @@ describe('list-watch', () => {
     const [watch] = server.watches;
     assert.equal(watch?.query.get('resourceVersion'), '10');
     assert.equal(watch?.query.get('allowWatchBookmarks'), 'true');
-    assert.equal(watch?.query.get('timeoutSeconds'), '300');
+    assert.equal(watch?.query.get('timeoutSeconds'), '330');
   });
 
   it('pages through long lists', async () => {
@@ -357,7 +358,7 @@ describe('list-watch', () => {
       );
       await store.whenSynced();
       await advanceIo(clock, 2_000);
-      for (let i = 0; i < 20; i++) {
+      for (let i = 0; i < 22; i++) {
         server.answers.at(-1)?.bookmark(String(11 + i));
         await advanceIo(clock, 15_000, 1_000);
       }
@@ -451,66 +452,66 @@ describe('list-watch', () => {
     );
   });
 
-  it('detects a dead connection within 30 s', async () => {
-    let dead = false;
-    const { store, changes } = await start((request, answer) => {
-      if (!request.watch) return answer.list('10', []);
-      if (!dead) answer.open();
-    });
+  it('opens a watch anew after 75 s without a bookmark, and delivers what the silent one missed', async () => {
+    const { store, changes } = await start((request, answer) =>
+      request.watch ? answer.open() : answer.list('10', []),
+    );
     await store.whenSynced();
     await until(() => server.watches.length === 1);
-    dead = true;
-    await advanceIo(clock, 28_250);
-    assert.equal(server.watches.length, 2, 'a successor was tried');
-    assert.ok(server.answers.filter(({ closed }) => closed).length >= 2, 'and both were given up');
     server.follow((_request, answer) => {
       answer.open();
       answer.event('ADDED', pod('missed', '11'));
     });
-    await advanceIo(clock, 1_500);
+    await advanceIo(clock, 74_000, 1_000);
+    assert.equal(server.watches.length, 1);
+    await advanceIo(clock, 2_000);
     assert.deepEqual(changes(), ['added missed 11']);
     assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '10');
-  });
-
-  it('keeps a quiet healthy watch without a new list', async () => {
-    const { store } = await start((request, answer) =>
-      request.watch ? answer.open() : answer.list('10', [pod('a', '5')]),
+    assert.deepEqual(
+      server.answers.map(({ closed }) => closed),
+      [true, true, false],
+      'the silent connection is closed',
     );
-    await store.whenSynced();
-    for (let i = 0; i < 20; i++) {
-      await advanceIo(clock, 5_000, 1_000);
-      assert.ok(store.ageMs <= 21_000, `age ${store.ageMs} ms`);
-    }
-    assert.equal(server.lists.length, 1);
-    assert.ok(server.watches.length <= 6, `${server.watches.length} watches in 100 s`);
-    assert.equal(server.answers.filter(({ closed }) => !closed).length, 1, 'the old connections are dropped');
   });
 
-  it('opens no second watch while bytes arrive', async () => {
+  it('keeps one watch for at least five minutes while a bookmark arrives each minute', async () => {
     const { store } = await start((request, answer) => (request.watch ? answer.open() : answer.list('10', [])));
     await store.whenSynced();
     await until(() => server.watches.length === 1);
-    for (let i = 0; i < 6; i++) {
-      server.answers.at(-1)?.bookmark(String(11 + i));
-      await advanceIo(clock, 15_000, 1_000);
+    assert.ok(Number(server.watches[0]?.query.get('timeoutSeconds')) >= 300);
+    for (let version = 11; version < 21; version++) {
+      await advanceIo(clock, 61_000, 1_000);
+      assert.ok(store.ageMs <= 62_000, `age ${store.ageMs} ms`);
+      server.answers.at(-1)?.bookmark(String(version));
     }
-    assert.equal(server.watches.length, 1);
+    assert.deepEqual([server.lists.length, server.watches.length], [1, 1]);
   });
 
-  it('keeps its watch if a busy server rejects the second one', async () => {
-    const { store, changes } = await start((request, answer) => {
-      if (!request.watch) return answer.list('10', []);
-      if (server.watches.length === 1) return answer.open();
-      answer.status(429, 'TooManyRequests', { 'retry-after': '3' });
+  for (const [what, reject] of [
+    ['answers another watch with 429', (answer) => answer.status(429, 'TooManyRequests', { 'retry-after': '1' })],
+    [
+      'answers another watch with 429 and a wait of a day',
+      (answer) => answer.status(429, 'TooManyRequests', { 'retry-after': '86400' }),
+    ],
+    ['answers another watch with 503', (answer) => answer.status(503)],
+    ['does not answer another watch', () => undefined],
+  ] satisfies [string, (answer: Answer) => void][]) {
+    it(`is stale from 90 s of silence on if the server ${what}, and current once it accepts another watch`, async () => {
+      const { store } = await start((request, answer) => (request.watch ? answer.open() : answer.list('10', [])));
+      await store.whenSynced();
+      await until(() => server.watches.length === 1);
+      server.follow((_request, answer) => reject(answer));
+      await advanceIo(clock, 89_000, 1_000);
+      assert.equal(storesProblem([store]), undefined);
+      await advanceIo(clock, 2_000, 1_000);
+      assert.equal(storesProblem([store]), 'no data from the API server for over 90 s: pods');
+      assert.notEqual(server.watches.length, 1);
+      server.follow((_request, answer) => answer.open());
+      await advanceIo(clock, 60_000, 1_000);
+      assert.equal(storesProblem([store]), undefined);
+      assert.equal(server.lists.length, 1);
     });
-    await store.whenSynced();
-    await until(() => server.watches.length === 1);
-    await advanceIo(clock, 22_000);
-    server.answers[1]?.event('ADDED', pod('a', '11'));
-    await until(() => changes().length === 1);
-    assert.equal(server.watches.length, 2);
-    assert.equal(server.answers[1]?.closed, false);
-  });
+  }
 
   it('reports the failure and its duration until the server answers again', async () => {
     let away = false;

@@ -45,7 +45,6 @@ describe('watches that the API server refuses', () => {
       log: { debug: () => {}, info: line('info'), warn: line('warn'), error: line('error') },
       watches: {
         probe: true,
-        silenceMs: 75_000,
         onRefusal: ({ plural }, code) => void refusals.push(`${plural} ${code}`),
       },
     });
@@ -257,7 +256,7 @@ describe('a cluster at rest', () => {
       answer.open();
       endsAtMs = clock.monotonic() + Number(query.get('timeoutSeconds')) * 1000;
     });
-    const watches = { probe: true, silenceMs: 75_000 };
+    const watches = { probe: true };
     const cluster = openCluster(staticCredentials({ server: server.url }), { clock, random: () => 0.5, watches });
     const { store } = cluster.watch({ resource: pods, project: () => undefined });
     await store.whenSynced();
@@ -275,7 +274,7 @@ describe('a cluster at rest', () => {
     await closing;
   });
 
-  it('probes the connection of a silent watch by TCP within 10 s, so that one without another end breaks within 20 s', async () => {
+  it('probes the connection of a silent watch by TCP within 8 s, so that one without another end breaks within 20 s', async () => {
     const server = await ScriptedApiserver.start(({ watch }, answer) =>
       watch ? answer.open() : answer.list('10', []),
     );
@@ -295,7 +294,7 @@ describe('a cluster at rest', () => {
     await until(() => timers().length > 0 && timers().every((timer) => timer.startsWith('02:')));
     const hundredths = timers().map((timer) => Number.parseInt(timer.slice(3), 16));
     assert.ok(
-      hundredths.every((left) => left <= 1_000),
+      hundredths.every((left) => left <= 800),
       hundredths.join(),
     );
     const closing = cluster.close();
@@ -312,7 +311,7 @@ describe('a cluster at rest', () => {
       if (watch) answer.open();
       else answer.list('10', []);
     });
-    const watches = { probe: true, silenceMs: 75_000 };
+    const watches = { probe: true };
     const cluster = openCluster(staticCredentials({ server: server.url }), { clock, random: () => 0.5, watches });
     const { store } = cluster.watch({ resource: pods, project: () => undefined });
     await store.whenSynced();
