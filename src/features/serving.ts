@@ -56,7 +56,13 @@ export function openServing(
   const objectNames = headNames[feature ?? 'access'];
   const shared = { client, namespace, clock, log };
   const adopt = config.adoptSigningKeys;
-  const keys = new KeySecret({ ...shared, name: objectNames.keys, purpose: headPurpose, adopt });
+  const keys = new KeySecret({
+    ...shared,
+    name: objectNames.keys,
+    purpose: headPurpose,
+    adopt,
+    rereadMs: AUDIT_KEYS_MS,
+  });
   void keys.start(signal);
   const onUnsigned = unsignedLines(metrics);
   const heads = new AuditHeads({ ...shared, name: objectNames.heads, replica, journal, keys, onUnsigned });
@@ -82,6 +88,8 @@ export function openServing(
   };
 }
 
+/** How often a replica reads the keys of its audit journal again, milliseconds. Only a rotation that nobody waits for changes them. */
+const AUDIT_KEYS_MS = 300_000;
 /** Times of the Lease of the certificate, milliseconds. They are longer than those of features, because no step of a rotation is urgent. */
 const renewalLease = { leaseDurationMs: 30_000, renewDeadlineMs: 20_000, retryPeriodMs: 5_000 };
 

@@ -19,8 +19,6 @@ const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
 
 /** Size of a new key, and minimum size of an accepted one, in bytes. */
 const KEY_BYTES = 32;
-/** Interval between reads once there are keys, milliseconds. */
-const rereadMs = 30_000;
 /** Interval between reads until there are keys, milliseconds. */
 const retryMs = 1000;
 
@@ -34,6 +32,8 @@ export interface KeySecretOptions {
   readonly purpose: string;
   /** Whether to use a Secret even without proof that this installation used its keys before: `--adopt-signing-keys`. */
   readonly adopt: boolean;
+  /** Interval between reads once there are keys, milliseconds. */
+  readonly rereadMs: number;
   /** Whether an earlier version of the server, which published no public keys, used these keys. Default: no. */
   readonly usedBefore?: (keys: SigningKeys, options: { signal?: AbortSignal }) => Promise<boolean>;
   readonly clock: Clock;
@@ -75,7 +75,7 @@ export class KeySecret implements KeyRing {
   }
 
   /**
-   * Reads the keys every 30 s (every 1 s until there are keys) until `signal` aborts. Until there are keys, creates the Secret if it is
+   * Reads the keys every `rereadMs` (every 1 s until there are keys) until `signal` aborts. Until there are keys, creates the Secret if it is
    * missing. Resolves after the first attempt, successful or not. Never rejects.
    */
   async start(signal: AbortSignal): Promise<void> {
@@ -85,7 +85,7 @@ export class KeySecret implements KeyRing {
 
   async #keepReading(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await sleep(this.#deps.clock, this.#keys ? rereadMs : retryMs, signal).catch(() => undefined);
+      await sleep(this.#deps.clock, this.#keys ? this.#deps.rereadMs : retryMs, signal).catch(() => undefined);
       if (!signal.aborted) await this.#attempt(signal);
     }
   }

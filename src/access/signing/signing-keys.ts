@@ -9,12 +9,15 @@ import { grantPurpose } from './signer.ts';
  * signed audit heads with keys derived from the same Secret. So until the ConfigMap exists, `usedBefore` looks for a head with such a key,
  * which shows that this installation used the Secret before.
  */
-export function signingKeys(options: Omit<KeySecretOptions, 'name' | 'purpose' | 'usedBefore'>): KeySecret {
+export function signingKeys(
+  options: Omit<KeySecretOptions, 'name' | 'purpose' | 'rereadMs' | 'usedBefore'>,
+): KeySecret {
   const { client, namespace } = options;
   return new KeySecret({
     ...options,
     name: keySecretName,
     purpose: grantPurpose,
+    rereadMs: 30_000,
     async usedBefore({ current, previous }, callOptions) {
       const configMap = await findObject(client, configMaps, { namespace, name: headNames.access.heads }, callOptions);
       const publicKeys = [current, ...(previous ? [previous] : [])].map((key) => new HeadSigner(key).publicKey);

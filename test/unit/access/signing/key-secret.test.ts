@@ -31,7 +31,7 @@ describe('the Secret of the signing keys', () => {
   let cluster: MemoryCluster;
   let lines: unknown[];
   let stop: AbortController;
-  const options = { ...name, purpose: 'test', adopt: false };
+  const options = { ...name, purpose: 'test', adopt: false, rereadMs: 30_000 };
   const open = (more: Partial<KeySecretOptions> = {}): KeySecret => {
     const line = (...parts: unknown[]): number => lines.push(parts);
     const log: Log = { ...noLog, error: line, warn: line, info: line, debug: line };
