@@ -94,6 +94,10 @@ e2e: node-programs dist/drawbridge.js ## end-to-end tests on a real node, from t
 # In this order: each file continues on the node that the one before leaves.
 e2e = test/e2e/install.test.ts $(filter-out %/install.test.ts,$(sort $(wildcard test/e2e/*.test.ts)))
 
+.PHONY: conformance
+conformance: dist/drawbridge.js ## Kubernetes' own end-to-end tests on a real node, without drawbridge, with it, and through its gateway (Linux, root; an hour)
+	@$(tsx) sandbox/conformance/run.ts
+
 # The random unit tests with all cases: 2,000 schedules of the inventory, and every property.
 random = RUNS=$(or $(RUNS),2000) FUZZ=all DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) $(mocha) --parallel --jobs 2 \
   test/unit/inventory/manager/schedules.test.ts \

@@ -36,7 +36,8 @@ export async function goCacheKey(program: GoProgram, version: string): Promise<s
 export async function buildGoProgram(program: GoProgram, workspace: string, destination: string): Promise<void> {
   const target = goTargets[program];
   const output = join(workspace, program);
-  const built = await run('go', ['build', ...goFlags(target), '-o', output, target.package], {
+  const command = target.isTest ? ['test', '-vet=off', '-c'] : ['build'];
+  const built = await run('go', [...command, ...goFlags(target), '-o', output, target.package], {
     cwd: target.module,
     env: { ...process.env, CGO_ENABLED: '0' },
   });

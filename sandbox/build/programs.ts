@@ -11,7 +11,9 @@ export const componentPrograms = [
 ] as const;
 /** The programs of a real node, besides those of the control plane. */
 export const nodePrograms = ['kubelet', 'kube-proxy', 'containerd', 'containerd-shim-runc-v2', 'ctr'] as const;
-export const goPrograms = [...componentPrograms, ...nodePrograms, 'versitygw'] as const;
+/** Kubernetes' own end-to-end tests, their runner, and the program of their images. */
+export const conformancePrograms = ['e2e.test', 'ginkgo', 'agnhost'] as const;
+export const goPrograms = [...componentPrograms, ...nodePrograms, ...conformancePrograms, 'versitygw'] as const;
 export const clientPrograms = ['kubectl', 'helm'] as const;
 /** The programs of a plane. */
 export const programs = [...componentPrograms, ...clientPrograms] as const;
@@ -29,6 +31,8 @@ export interface GoTarget {
   /** Folder of the module that contains the program, or pins its version. */
   readonly module: string;
   readonly package: string;
+  /** Whether the program is the tests of the package. */
+  readonly isTest?: boolean;
   /** Build tags besides those of every program. The programs of one module have the same. */
   readonly tags?: readonly string[];
   /** The programs of one module have the same. */
@@ -39,6 +43,7 @@ const kubernetesModule = fileURLToPath(new URL('../kubernetes', import.meta.url)
 const kwokModule = fileURLToPath(new URL('../kwok', import.meta.url));
 const kubeletModule = fileURLToPath(new URL('../kubelet', import.meta.url));
 const containerdModule = fileURLToPath(new URL('../containerd', import.meta.url));
+const conformanceModule = fileURLToPath(new URL('../conformance', import.meta.url));
 const s3Module = fileURLToPath(new URL('../s3', import.meta.url));
 
 /** The flags that the programs of a module are built with. */
@@ -72,8 +77,8 @@ const ofContainerd = (name: string): GoTarget => ({
   ldflags: `-s -w -X github.com/containerd/containerd/v2/version.Version=${containerdVersion}`,
 });
 
-const ofKubernetes = (path: string): GoTarget => ({
-  module: kubernetesModule,
+const ofKubernetes = (path: string, module = kubernetesModule): GoTarget => ({
+  module,
   package: path,
   ldflags: kubernetesLdflags,
 });
@@ -98,5 +103,8 @@ export const goTargets: Readonly<Record<GoProgram, GoTarget>> = {
   containerd: ofContainerd('containerd'),
   'containerd-shim-runc-v2': ofContainerd('containerd-shim-runc-v2'),
   ctr: ofContainerd('ctr'),
+  'e2e.test': { ...ofKubernetes('k8s.io/kubernetes/test/e2e', conformanceModule), isTest: true },
+  ginkgo: ofKubernetes('github.com/onsi/ginkgo/v2/ginkgo', conformanceModule),
+  agnhost: ofKubernetes('k8s.io/kubernetes/test/images/agnhost', conformanceModule),
   versitygw: { module: s3Module, package: 'github.com/versity/versitygw/cmd/versitygw', ldflags: '-s -w' },
 };
