@@ -88,7 +88,7 @@ export function openServing(
   };
 }
 
-/** How often a replica reads the keys of its audit journal again, milliseconds. Only a rotation that nobody waits for changes them. */
+/** How often a replica reads the keys of its audit journal again, milliseconds. Only a rotation changes them, and it may take effect late. */
 const AUDIT_KEYS_MS = 300_000;
 /** Times of the Lease of the certificate, milliseconds. They are longer than those of features, because no step of a rotation is urgent. */
 const renewalLease = { leaseDurationMs: 30_000, renewDeadlineMs: 20_000, retryPeriodMs: 5_000 };

@@ -77,7 +77,7 @@ interface PodStreamDeps {
 
 /**
  * One stream between a client and a pod. It passes bytes on unchanged in both directions, no faster than the receiver reads them, and
- * parses their frames. Between complete messages to the client, it inserts pings, warnings, and the reason of the end. Whoever ends the
+ * parses their frames. Between complete messages to the client, it inserts pings, warnings, and the reason of the end. Whatever ends the
  * stream of an exec, it then types the end of the process (`endingMessages`), which the client neither delays nor sees.
  */
 export class PodStream {

@@ -37,7 +37,7 @@ describe('access on a real node', function () {
       assert.ok(processes.length >= 2, `the container and the shell: ${processes}`);
     });
 
-    it('lets nobody else enter', async () => {
+    it('lets no other user enter', async () => {
       const { code, stderr } = await stage.carol.kubectl(['exec', '-n', stage.namespace, pod(), '--', 'id'], {
         reject: false,
       });
