@@ -12,6 +12,7 @@ import type { Cluster } from '../kube/cluster.ts';
 import type { Credentials } from '../kube/credentials.ts';
 import { type EventRecorder, eventRecorder } from '../kube/event-recorder.ts';
 import { type LeaseGateOptions, leaseGate } from '../kube/lease-gate.ts';
+import { serviceAccountOf } from '../kube/service-account.ts';
 import type { WatchOptions } from '../kube/shared-stores.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import { STALE_MS } from '../kube/store.ts';
@@ -106,13 +107,14 @@ type LeaseTimes = Pick<LeaseGateOptions, 'leaseDurationMs' | 'renewDeadlineMs' |
  * unchanged.
  */
 export function leadership(
-  { config, cluster, log }: Pick<Host, 'config' | 'cluster' | 'log'>,
+  { config, cluster, credentials, log }: Pick<Host, 'config' | 'cluster' | 'credentials' | 'log'>,
   { namespace, name, ...times }: { readonly namespace: string; readonly name: string } & LeaseTimes,
 ): { readonly gate: LeaderGate; readonly leaderOnly: (client: Client) => Client } {
   // A dry run writes no Lease either, so that it can run while another process leads.
   if (!config.leaderElect || config.dryRun) return { gate: alwaysLeading(name), leaderOnly: (client) => client };
   const { identity } = config;
-  const gate = leaseGate({ cluster, name, namespace, ...times, identity, clock, log });
+  const account = () => serviceAccountOf(credentials);
+  const gate = leaseGate({ cluster, name, namespace, ...times, identity, account, clock, log });
   return { gate, leaderOnly: (client) => gate.requireLeader(client) };
 }
 

@@ -44,7 +44,7 @@ export function openServingFiles(config: Config, log: Log, metrics: Metrics): Se
 
 /** Opens the parts that features with HTTPS share. Until they close, SIGHUP reopens the audit journal. */
 export function openServing(
-  { config, cluster, metrics, log, signal }: Omit<Host, 'serving'>,
+  { config, cluster, credentials, metrics, log, signal }: Omit<Host, 'serving'>,
   { openCertificate, journal, clientAuthorities }: ServingFiles,
 ): Serving {
   const { client } = cluster;
@@ -67,7 +67,7 @@ export function openServing(
   const onUnsigned = unsignedLines(metrics);
   const heads = new AuditHeads({ ...shared, name: objectNames.heads, replica, journal, keys, onUnsigned });
   heads.start();
-  const renewal = controllerDeps && certificateRenewal({ config, cluster, metrics, log }, controllerDeps);
+  const renewal = controllerDeps && certificateRenewal({ config, cluster, credentials, metrics, log }, controllerDeps);
   return {
     certificate: sharedAmongServers(certificate),
     ...(renewal ? { renewal } : {}),
@@ -99,7 +99,7 @@ const renewalLease = { leaseDurationMs: 30_000, renewDeadlineMs: 20_000, retryPe
  * the features.
  */
 function certificateRenewal(
-  host: Pick<Host, 'config' | 'cluster' | 'metrics' | 'log'>,
+  host: Pick<Host, 'config' | 'cluster' | 'credentials' | 'metrics' | 'log'>,
   deps: NonNullable<OpenCertificate['controllerDeps']>,
 ): Pick<OpenFeature, 'gate' | 'controllers'> {
   const { cluster, metrics, log } = host;

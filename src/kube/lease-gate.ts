@@ -8,6 +8,7 @@ import type { Cluster } from './cluster.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import { claimLease, readLease, releaseLease, sameVersion } from './lease-record.ts';
 import { type KubeLog, silentLog } from './log.ts';
+import { replaces, type ServiceAccountId } from './service-account.ts';
 import type { Projected, StoreEvent } from './store.ts';
 
 /** The Lease, and the times of the leader election, as in client-go. */
@@ -18,6 +19,11 @@ export interface LeaseGateOptions {
   /** Name of this process, unique among the replicas. */
   readonly identity: string;
   readonly clock: Clock;
+  /**
+   * The ServiceAccount of this process, if it has one. If it replaced that of the holder, the holder is gone: this process does not wait until
+   * the Lease expires. Example: Helm deletes permissions before Pods stop, so an uninstalled server cannot release its Lease.
+   */
+  readonly account?: () => Promise<ServiceAccountId | undefined>;
   /** Milliseconds without renewal after which another process may take over. Default 15 000. */
   readonly leaseDurationMs?: number;
   /** Milliseconds without proof of renewal after which this process stops leading. Default 10 000. */
@@ -54,11 +60,11 @@ interface LeaseView extends Projected {
 }
 
 function viewLease({ apiVersion, kind, metadata, spec }: KubeObject): LeaseView {
-  const { name, namespace, uid = '', resourceVersion = '' } = metadata;
+  const { name, namespace, uid = '', resourceVersion = '', annotations = {} } = metadata;
   const lease = {
     apiVersion,
     kind,
-    metadata: { name, ...(namespace ? { namespace } : {}), uid, resourceVersion },
+    metadata: { name, ...(namespace ? { namespace } : {}), uid, resourceVersion, annotations },
     spec,
   };
   return { key: keyOf(metadata), uid, resourceVersion, lease };
@@ -71,6 +77,9 @@ class LeaseCampaign implements LeaseGate {
   readonly #lease: Required<ObjectName>;
   readonly #identity: string;
   readonly #clock: Clock;
+  readonly #readAccount: () => Promise<ServiceAccountId | undefined>;
+  /** The ServiceAccount at the last attempt. */
+  #account: ServiceAccountId | undefined;
   readonly #durationMs: number;
   readonly #deadlineMs: number;
   readonly #retryMs: number;
@@ -90,6 +99,7 @@ class LeaseCampaign implements LeaseGate {
     this.#lease = { namespace: options.namespace, name: options.name };
     this.#identity = options.identity;
     this.#clock = options.clock;
+    this.#readAccount = options.account ?? (() => Promise.resolve(undefined));
     this.#durationMs = options.leaseDurationMs ?? 15_000;
     this.#deadlineMs = options.renewDeadlineMs ?? 10_000;
     this.#retryMs = options.retryPeriodMs ?? 2_000;
@@ -258,6 +268,7 @@ class LeaseCampaign implements LeaseGate {
   }
 
   async #claim(signal: AbortSignal): Promise<boolean> {
+    this.#account = await this.#readAccount();
     // A leader replaces the Lease as it wrote it last; a standby reads the Lease first.
     if (!this.leading || !this.#lastRead) await this.#read(signal);
     if (this.#heldByOther()) return false;
@@ -266,6 +277,7 @@ class LeaseCampaign implements LeaseGate {
     const claim = claimLease({
       name: this.#lease,
       holder: this.#identity,
+      account: this.#account,
       durationMs: this.#durationMs,
       nowMs: this.#clock.now(),
       before,
@@ -293,7 +305,8 @@ class LeaseCampaign implements LeaseGate {
   /** Whether another process holds the Lease as last read, and its time has not passed. */
   #heldByOther(): boolean {
     if (!this.#lastRead) return false;
-    const { holder } = readLease(this.#lastRead);
+    const { holder, account } = readLease(this.#lastRead);
+    if (this.#account && account && replaces(this.#account, account)) return false;
     return holder !== '' && holder !== this.#identity && this.#clock.monotonic() < this.#heldUntilMs();
   }
 

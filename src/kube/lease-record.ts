@@ -3,6 +3,10 @@ import { leases } from '../api/resources.ts';
 import { formatMicroTime } from '../kit/clock.ts';
 import { own } from '../kit/json-value.ts';
 import { number, text } from './fields.ts';
+import { formatServiceAccount, readServiceAccount, type ServiceAccountId } from './service-account.ts';
+
+/** With which ServiceAccount the holder claimed the Lease. */
+export const accountAnnotation = 'drawbridge.dev/holder-account';
 
 /** The spec of a coordination.k8s.io/v1 Lease. */
 export interface LeaseRecord {
@@ -14,16 +18,19 @@ export interface LeaseRecord {
   readonly renewTime: string | undefined;
   /** How often the holder has changed. */
   readonly transitions: number;
+  /** With which ServiceAccount the holder claimed the Lease; undefined if it had none. */
+  readonly account: ServiceAccountId | undefined;
 }
 
 /** Reads the spec of a Lease. A field of another type counts as absent; absent transitions count as 0. */
-export function readLease({ spec }: KubeObject): LeaseRecord {
+export function readLease({ metadata, spec }: KubeObject): LeaseRecord {
   return {
     holder: text(spec, 'holderIdentity') ?? '',
     durationSeconds: number(spec, 'leaseDurationSeconds'),
     acquireTime: text(spec, 'acquireTime'),
     renewTime: text(spec, 'renewTime'),
     transitions: number(spec, 'leaseTransitions') ?? 0,
+    account: readServiceAccount(own(metadata.annotations, accountAnnotation)),
   };
 }
 
@@ -31,6 +38,7 @@ export function readLease({ spec }: KubeObject): LeaseRecord {
 export interface LeaseClaim {
   readonly name: ObjectName;
   readonly holder: string;
+  readonly account: ServiceAccountId | undefined;
   readonly durationMs: number;
   /** Wall clock, for display only: no process decides by it. */
   readonly nowMs: number;
@@ -42,17 +50,21 @@ export interface LeaseClaim {
  * The Lease as the holder writes it to acquire or renew it. It has the resourceVersion of `before`, so a write in between causes a
  * conflict.
  */
-export function claimLease({ name, holder, durationMs, nowMs, before }: LeaseClaim): KubeObject {
+export function claimLease({ name, holder, account, durationMs, nowMs, before }: LeaseClaim): KubeObject {
   const previous = before && readLease(before);
   const now = formatMicroTime(nowMs);
   const isRenewal = previous?.holder === holder;
-  return leaseObject(name, before, {
+  const lease = leaseObject(name, before, {
     holderIdentity: holder,
     leaseDurationSeconds: Math.ceil(durationMs / 1000),
     acquireTime: (isRenewal ? previous?.acquireTime : undefined) ?? now,
     renewTime: now,
     leaseTransitions: previous ? previous.transitions + (isRenewal ? 0 : 1) : 0,
   });
+  const { [accountAnnotation]: earlier, ...others } = lease.metadata.annotations ?? {};
+  if (!account && earlier === undefined) return lease;
+  const annotations = { ...others, ...(account ? { [accountAnnotation]: formatServiceAccount(account) } : {}) };
+  return { ...lease, metadata: { ...lease.metadata, annotations } };
 }
 
 /** The Lease without a holder, so that the next holder need not wait until it expires. */

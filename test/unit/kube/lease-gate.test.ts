@@ -240,6 +240,49 @@ describe('lease gate', () => {
     assert.equal(a.now, 0, 'the crashed one stopped first');
   });
 
+  const account = (key: string, uid: string, issuedAt: number) => async () => ({ key, uid, issuedAt });
+  const old = account('ns/server', 'uid-1', 1000);
+
+  it('takes over at once from a holder whose ServiceAccount was deleted and created again', async () => {
+    const a = await candidate('a', { account: old });
+    await until(() => a.now === 1);
+    a.server.follow((_request, answer) => answer.status(401, 'Unauthorized'));
+    const b = await candidate('b', { account: account('ns/server', 'uid-2', 2000) });
+    await until(() => b.now === 1);
+    assert.equal(store.spec['holderIdentity'], 'b');
+    await advanceIo(clock, 10_000);
+    assert.deepEqual([a.now, b.now], [0, 1]);
+  });
+
+  it('does not get a Lease back for an earlier ServiceAccount whose token is still cached', async () => {
+    const b = await candidate('b', { account: account('ns/server', 'uid-2', 2000) });
+    await until(() => b.now === 1);
+    const a = await candidate('a', { account: old });
+    await advanceIo(clock, 60_000);
+    assert.deepEqual([a.now, b.reigns], [0, 1]);
+  });
+
+  for (const [which, other] of [
+    ['another name', account('ns/other', 'uid-2', 2000)],
+    ['the same uid', account('ns/server', 'uid-1', 2000)],
+    ['a token of the same time', account('ns/server', 'uid-2', 1000)],
+    ['no ServiceAccount', async () => undefined],
+  ] as const) {
+    it(`waits for a holder until its Lease expires, with ${which}`, async () => {
+      const a = await candidate('a', { account: old });
+      await until(() => a.now === 1);
+      const b = await candidate('b', { account: other });
+      await settleIo();
+      a.server.follow(() => undefined);
+      await advanceIo(clock, 14_500);
+      assert.equal(b.now, 0);
+      await advanceIo(clock, 1_500);
+      assert.equal(b.now, 1);
+      // Otherwise the Lease would name an account that no longer holds it.
+      assert.notEqual(store.lease?.metadata.annotations?.['drawbridge.dev/holder-account'], 'ns/server uid-1 1000');
+    });
+  }
+
   for (const [fault, script] of [
     ['is unreachable', (_request, answer) => answer.reset()],
     ['does not answer', () => undefined],
