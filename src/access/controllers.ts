@@ -1,4 +1,5 @@
 import type { TemplateKind } from '../api/access/names.ts';
+import { gatewayApiService } from '../api/gateway/names.ts';
 import type { Journal } from '../audit/journal.ts';
 import { Controller } from '../engine/controller.ts';
 import { deadlines } from '../engine/sources/deadlines.ts';
@@ -17,6 +18,7 @@ import type { AccessPodMode } from './builders/plan.ts';
 import { PlanQueue } from './builders/plan-budget.ts';
 import { changedReviews, type OwedReviews } from './emergency/owed-reviews.ts';
 import { ReviewReconciler } from './emergency/review-reconciler.ts';
+import { GatewayWithdrawal, isGatewayPod, type WithdrawalView } from './gateway-withdrawal.ts';
 import { Janitor } from './janitor.ts';
 import { Decider } from './lifecycle/decider.ts';
 import { Extender } from './lifecycle/extender.ts';
@@ -55,6 +57,8 @@ export interface AccessDeps {
   /** The namespace of the server, in which it opens no access. */
   readonly serverNamespace: string;
   readonly stores: AccessStores;
+  /** At most one object: the record of a withdrawn APIService. */
+  readonly withdrawals: Store<WithdrawalView>;
   /** The reviews of emergency access that another person still has to make. */
   readonly reviews: OwedReviews;
   readonly journal: Journal;
@@ -68,7 +72,7 @@ export interface AccessDeps {
 }
 
 /**
- * The controllers of the access feature, in start order: templates, requests, emergency reviews, janitor. Each starts once the one before
+ * The controllers of the access feature, in start order: templates, requests, emergency reviews, janitor, gateway. Each starts once the one before
  * has synced.
  */
 export function accessControllers(deps: AccessDeps): Controller[] {
@@ -100,6 +104,7 @@ export function accessControllers(deps: AccessDeps): Controller[] {
     ...controllers.map(({ requests }) => requests),
     reviewController(controllers, deps),
     janitorController(kinds, deps),
+    gatewayController(deps),
   ];
 }
 
@@ -311,6 +316,23 @@ function requestController(
     lane0Aborts: true,
     // If the API server is unavailable at the end of a grant, the server retries within two seconds of its return.
     backoff: { baseMs: 100, capMs: 2000 },
+  });
+}
+
+function gatewayController(deps: AccessDeps): Controller {
+  const { stores, withdrawals: records, serverNamespace: namespace } = deps;
+  const key = gatewayApiService;
+  return controller('GatewayWithdrawal', deps, {
+    sources: [
+      fromSubscription('gateway', stores.gateway, () => [key]),
+      fromSubscription('record', records, () => [key]),
+      fromSubscription('pod', stores.pods, (event) =>
+        isGatewayPod('now' in event ? event.now : event.before, namespace) ? [key] : [],
+      ),
+    ],
+    reconciler: new GatewayWithdrawal({ ...deps, pods: stores.pods, gateway: stores.gateway, records, namespace }),
+    workers: 1,
+    backoff: { baseMs: 500, capMs: 10_000 },
   });
 }
 

@@ -3,6 +3,7 @@ import { admissionReads, connectTargets } from '../access/admission-reads.ts';
 import { admissionWork } from '../access/builders/plan-budget.ts';
 import { accessControllers } from '../access/controllers.ts';
 import { OwedReviews, reviewsSpec } from '../access/emergency/owed-reviews.ts';
+import { withdrawalSpec } from '../access/gateway-withdrawal.ts';
 import { GrantQuota } from '../access/lifecycle/grant-quota.ts';
 import { parseGrantable } from '../access/policy/granted-rules.ts';
 import type { Violation } from '../access/policy/policy.ts';
@@ -60,6 +61,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
   const quota = new GrantQuota({ stores, limits, signer, clock });
   const reviewStore = cluster.watch(reviewsSpec(namespace)).store;
+  const withdrawals = cluster.watch(withdrawalSpec(namespace)).store;
   // Every replica answers webhooks, so their Events use the plain client; Events of controllers use the leader-only client.
   const podEvents = recorder(host, 'access', cluster.client);
   const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, name: leaseName });
@@ -91,6 +93,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     grantable,
     serverNamespace: namespace,
     stores,
+    withdrawals,
     journal,
     events: requestEvents,
     clock,

@@ -1,5 +1,6 @@
 import { accessControllers } from '../../src/access/controllers.ts';
 import { OwedReviews, reviewsSpec } from '../../src/access/emergency/owed-reviews.ts';
+import { withdrawalSpec } from '../../src/access/gateway-withdrawal.ts';
 import { GrantQuota } from '../../src/access/lifecycle/grant-quota.ts';
 import { noLimits } from '../../src/access/policy/limits.ts';
 import { Signer } from '../../src/access/signing/signer.ts';
@@ -59,6 +60,7 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
     quota,
     reviews,
     stores,
+    withdrawals: cluster.watch(withdrawalSpec('drawbridge-system')).store,
     journal,
     events,
     clock,

@@ -43,7 +43,7 @@ export function gatewayViolation(store: Pick<Store<GatewayView>, 'get'>): Violat
   const found = gateway ? `is not Available (${gateway.reason || 'no reason yet'})` : 'does not exist';
   const remedy = gateway
     ? `see why with kubectl describe apiservice ${gatewayApiService}`
-    : 'ask an administrator to install the gateway with the chart';
+    : 'ask an administrator to install the gateway with the chart, or to see why none of its Pods is ready';
   return {
     code: 'GatewayUnavailable',
     message:

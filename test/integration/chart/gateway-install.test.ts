@@ -157,6 +157,57 @@ describe('the chart with the gateway, installed by Helm', function () {
     assert.equal((await thief.call('DELETE', apiServiceUrl)).status, 403);
   });
 
+  it('loses its APIService while it is scaled down, so that namespaces can be deleted, and gets it back', async () => {
+    const before = (await apiService()).spec;
+    const scale = (replicas: number) =>
+      stage.plane.kubectl(['scale', '-n', stage.namespace, 'deployment/drawbridge-gateway', `--replicas=${replicas}`]);
+    await scale(0);
+    const isGone = async (): Promise<boolean> => (await stage.plane.probe(apiServiceUrl)).status === 404;
+    await until('the leader to withdraw the APIService', isGone, { timeoutMs: 30_000 });
+    await stage.plane.kubectl(['create', 'namespace', 'meanwhile']);
+    const removed = await stage.plane.kubectl(['delete', 'namespace', 'meanwhile', '--timeout=30s'], { reject: false });
+    assert.equal(removed.code, 0, removed.stderr);
+    await scale(2);
+    const isAvailable = async (): Promise<boolean> =>
+      (await apiService()).status?.conditions?.some(({ type, status }) => type === 'Available' && status === 'True') ===
+      true;
+    await until('the leader to restore the APIService', isAvailable, { timeoutMs: 60_000 });
+    assert.deepEqual((await apiService()).spec, before);
+    await stage.upgrade('own', on);
+    assert.deepEqual((await apiService()).spec, before);
+  });
+
+  it('cannot be led elsewhere by a thief of the token of access', async () => {
+    const thief = await accountUser(stage.plane, 'drawbridge');
+    const { service } = (await apiService()).spec;
+    const apply = (name: string, change: object, metadata: object = {}): Promise<ApiAnswer> => {
+      const [version, ...group] = name.split('.');
+      const spec = { group: group.join('.'), version, groupPriorityMinimum: 100, versionPriority: 10, service };
+      const object = {
+        apiVersion: 'apiregistration.k8s.io/v1',
+        kind: 'APIService',
+        metadata: { name, ...metadata },
+        spec: { ...spec, ...change },
+      };
+      const url = `/apis/apiregistration.k8s.io/v1/apiservices/${name}?dryRun=All&fieldManager=helm&force=true`;
+      return thief.call('APPLY', url, object);
+    };
+    assert.equal((await apply('v1.apps', {})).status, 403);
+    assert.equal((await apply('v1.example.org', {})).status, 403);
+    const elsewhere = { service: { ...service, name: 'attacker' } };
+    for (const change of [
+      elsewhere,
+      { groupPriorityMinimum: 20_000 },
+      { insecureSkipTLSVerify: true, caBundle: null },
+    ]) {
+      const { status, body } = await apply(gatewayApiService, change);
+      assert.equal(status, 403, JSON.stringify([change, body]));
+      assert.match((body as { message: string }).message, /ApiServiceKept/);
+    }
+    const list = '/apis/apiregistration.k8s.io/v1/apiservices';
+    assert.equal((await thief.call('POST', list, {})).status, 403);
+  });
+
   const leaseUrl = (): string => `/apis/coordination.k8s.io/v1/namespaces/${stage.namespace}/leases`;
   const lease = (
     name: string,

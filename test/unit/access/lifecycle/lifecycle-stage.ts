@@ -1,5 +1,6 @@
 import { accessControllers } from '../../../../src/access/controllers.ts';
 import { OwedReviews, reviewsSpec } from '../../../../src/access/emergency/owed-reviews.ts';
+import { withdrawalSpec } from '../../../../src/access/gateway-withdrawal.ts';
 import { GrantQuota } from '../../../../src/access/lifecycle/grant-quota.ts';
 import { type Limits, noLimits } from '../../../../src/access/policy/limits.ts';
 import { voteName } from '../../../../src/access/policy/vote-policy.ts';
@@ -88,6 +89,7 @@ export class LifecycleStage {
       grantable: this.grantable,
       serverNamespace: 'drawbridge-system',
       stores,
+      withdrawals: cluster.watch(withdrawalSpec('drawbridge-system')).store,
       journal: {
         available: true,
         append: async (record) => {

@@ -28,7 +28,7 @@ describe('a template whose sessions pass through the gateway', () => {
     assert.equal(
       message,
       'APIService v1alpha1.gateway.drawbridge.dev does not exist, and session.via Gateway needs it; ask an administrator to install the ' +
-        'gateway with the chart, or set session.via to Direct (then the gateway neither records nor ends sessions); ' +
+        'gateway with the chart, or to see why none of its Pods is ready, or set session.via to Direct (then the gateway neither records nor ends sessions); ' +
         'the template becomes ready when the gateway is Available',
     );
     assert.equal(condition('Reconciling')?.reason, 'GatewayUnavailable', 'no edit is needed');

@@ -1,0 +1,157 @@
+import { gatewayApiService } from '../api/gateway/names.ts';
+import { apiVersionOf, type KubeObject, keyOf } from '../api/object.ts';
+import { apiServices, configMaps } from '../api/resources.ts';
+import { after, done, type Reconciler, type Result } from '../engine/result.ts';
+import type { Clock } from '../kit/clock.ts';
+import { isRecord, own } from '../kit/json-value.ts';
+import type { Client } from '../kube/client.ts';
+import { findObject } from '../kube/client.ts';
+import type { Store, StoreSpec } from '../kube/store.ts';
+import type { Log } from '../observe/log.ts';
+import { createOrPatchConfigMap } from './signing/config-map.ts';
+import { byNamespace } from './stores/access-stores.ts';
+import { type ViewMetadata, viewMetadata } from './stores/access-views.ts';
+import type { PodView } from './stores/cluster-views.ts';
+import type { GatewayView } from './stores/gateway-view.ts';
+
+// While its APIService exists without a gateway, Kubernetes cannot delete any namespace of the cluster, because discovery is not whole.
+//
+//   a gateway is ready ──── none is, for WITHDRAW_MS ───▶ write the record, delete the APIService
+//          ▲                                                            │
+//          └── create the APIService, clear the record ◀── a gateway is ready
+//
+// Only what has a record is created again: if Helm or a person deletes the APIService, it stays deleted.
+
+/** How long no gateway must be ready until the leader withdraws its APIService, milliseconds. */
+export const WITHDRAW_MS = 120_000;
+
+/** The ConfigMap in the namespace of the server with the APIService that the leader has withdrawn. */
+export const withdrawalName = 'drawbridge-gateway-withdrawn';
+const recordField = 'apiService';
+
+/** The record of a withdrawal. */
+export interface WithdrawalView extends ViewMetadata {
+  /** The withdrawn APIService as JSON; absent if none is withdrawn. */
+  readonly apiService?: string;
+}
+
+/** What the store of the record lists. */
+export const withdrawalSpec = (namespace: string): StoreSpec<WithdrawalView> => ({
+  resource: configMaps,
+  namespace,
+  fieldSelector: `metadata.name=${withdrawalName}`,
+  project: (object) => {
+    const metadata = viewMetadata(object);
+    const apiService = own(own(object, 'data'), recordField);
+    return metadata && { ...metadata, ...(typeof apiService === 'string' ? { apiService } : {}) };
+  },
+});
+
+/** Whether the Pod is one of the gateway of this installation. */
+export const isGatewayPod = ({ namespace, labels }: PodView, serverNamespace: string): boolean =>
+  namespace === serverNamespace &&
+  labels['app.kubernetes.io/name'] === 'drawbridge' &&
+  labels['app.kubernetes.io/component'] === 'gateway';
+
+interface GatewayWithdrawalDeps {
+  readonly client: Client;
+  readonly pods: Store<PodView>;
+  readonly gateway: Store<GatewayView>;
+  readonly records: Store<WithdrawalView>;
+  /** The namespace of the server. */
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Withdraws the APIService of a gateway that is gone, and restores it when a gateway is ready again. It has one key. */
+export class GatewayWithdrawal implements Reconciler {
+  readonly #deps: GatewayWithdrawalDeps;
+  /** When this process first saw that no gateway is ready, monotonic milliseconds. */
+  #goneSinceMs: number | undefined;
+
+  constructor(deps: GatewayWithdrawalDeps) {
+    this.#deps = deps;
+  }
+
+  async reconcile(_key: string, signal: AbortSignal): Promise<Result> {
+    const { pods, gateway, namespace, clock } = this.#deps;
+    const gateways = pods.byIndex(byNamespace, namespace).filter((pod) => isGatewayPod(pod, namespace));
+    const apiService = gateway.get(keyOf({ name: gatewayApiService }));
+    // A gateway outside of the namespace, as in a test, has no Pods here: it is there if the API server reaches it.
+    if (gateways.some(({ ready }) => ready) || (gateways.length === 0 && apiService?.available)) {
+      this.#goneSinceMs = undefined;
+      await this.#restore(apiService !== undefined, signal);
+      return done;
+    }
+    this.#goneSinceMs ??= clock.monotonic();
+    if (!apiService) return done;
+    // If all were scaled down together, the leader ends soon, too. So it does not wait for Pods that do not come back by themselves.
+    const isScaledDown = gateways.length > 0 && gateways.every(({ deleting }) => deleting);
+    const leftMs = isScaledDown ? 0 : this.#goneSinceMs + WITHDRAW_MS - clock.monotonic();
+    if (leftMs > 0) return after(leftMs);
+    await this.#withdraw(signal);
+    return done;
+  }
+
+  async #withdraw(signal: AbortSignal): Promise<void> {
+    const { client, log } = this.#deps;
+    const live = await findObject(client, apiServices, { name: gatewayApiService }, { signal });
+    if (!live) return;
+    const { uid, labels, annotations } = live.metadata;
+    if (uid === undefined) return;
+    await this.#writeRecord(JSON.stringify({ labels, annotations, spec: live.spec }), signal);
+    await client.delete(apiServices, { name: gatewayApiService }, { uid, signal });
+    log.warn('no gateway is ready; withdrew its APIService, so that namespaces can be deleted', {
+      object: gatewayApiService,
+    });
+  }
+
+  /** Creates the APIService of the record, unless it exists, and then clears the record. */
+  async #restore(exists: boolean, signal: AbortSignal): Promise<void> {
+    const { client, records, namespace, log } = this.#deps;
+    const recorded = records.get(keyOf({ namespace, name: withdrawalName }))?.apiService;
+    if (recorded === undefined) return;
+    const object = exists ? undefined : readRecord(recorded);
+    if (object) {
+      // By Helm's own manager, the next upgrade meets no conflict. An apply can be limited to one name, a create cannot.
+      await client.apply(apiServices, object, { fieldManager: 'helm', force: true, signal });
+      log.info('a gateway is ready; restored its APIService', { object: gatewayApiService });
+    }
+    await this.#writeRecord(null, signal);
+  }
+
+  async #writeRecord(apiService: string | null, signal: AbortSignal): Promise<void> {
+    const { client, namespace } = this.#deps;
+    const data = { [recordField]: apiService };
+    await createOrPatchConfigMap(client, { namespace, name: withdrawalName }, { data }, { signal });
+  }
+}
+
+/** The APIService to create. A policy of the chart limits which Service it may name. Undefined if the record is unreadable. */
+function readRecord(text: string): KubeObject | undefined {
+  let record: unknown;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const spec = own(record, 'spec');
+  if (!isRecord(spec)) return undefined;
+  const texts = (value: unknown): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries(isRecord(value) ? value : {}).filter(
+        (entry): entry is [string, string] => typeof entry[1] === 'string',
+      ),
+    );
+  return {
+    apiVersion: apiVersionOf(apiServices),
+    kind: apiServices.kind,
+    metadata: {
+      name: gatewayApiService,
+      labels: texts(own(record, 'labels')),
+      annotations: texts(own(record, 'annotations')),
+    },
+    spec,
+  };
+}
