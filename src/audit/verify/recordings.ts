@@ -44,8 +44,8 @@ interface Expected {
   deleted: boolean;
 }
 
-/** Maximum size of a chunk that the journal may state, bytes. */
-const MAX_CHUNK = 64 * 1024;
+/** Maximum size of a chunk of a recording, bytes. The journal has a line with the SHA-256 of each chunk. */
+export const maxChunk = 1024 * 1024;
 const MAX_CHUNKS = 1_000_000;
 const MAX_PARTS = 999_999;
 
@@ -131,7 +131,7 @@ export class RecordingsVerifier {
     }
     const bytes = own(record, 'bytes');
     const sha256 = own(record, 'sha256');
-    if (typeof bytes !== 'number' || !(bytes > 0 && bytes <= MAX_CHUNK) || typeof sha256 !== 'string') return;
+    if (typeof bytes !== 'number' || !(bytes > 0 && bytes <= maxChunk) || typeof sha256 !== 'string') return;
     const known = expected.chunks.get(number);
     if (known && (known.bytes !== bytes || known.sha256 !== sha256))
       this.#addFinding(

@@ -1,6 +1,7 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import type { Journal } from '../../audit/journal.ts';
 import type { AuditRecord } from '../../audit/record.ts';
+import { maxChunk } from '../../audit/verify/recordings.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import type { Log } from '../../observe/log.ts';
@@ -8,8 +9,8 @@ import { castHeader } from './cast.ts';
 import type { CastReader, SessionCast } from './session-cast.ts';
 import type { RecordingFile, RecordingSink } from './sink.ts';
 
-/** Maximum size of a chunk, bytes. The journal has a line with the SHA-256 of each chunk. */
-const CHUNK = 64 * 1024;
+/** From this number of waiting bytes, the recorder writes them to the sink at once. */
+const WRITE_FROM = 64 * 1024;
 /** Maximum number of bytes of one session that wait for the sink. */
 const MAX_WAITING = 1024 * 1024;
 /** Maximum number of bytes of all sessions that wait for the sink. */
@@ -19,7 +20,7 @@ const MAX_WAITING_IN_ALL = 64 * 1024 * 1024;
  * stream has already read can add several times as many bytes to the recording.
  */
 const PAUSE_FROM = 256 * 1024;
-/** While at least this many bytes of all sessions wait, a stream pauses as soon as a whole chunk of its own session waits. */
+/** While at least this many bytes of all sessions wait, a stream pauses from `WRITE_FROM` waiting bytes of its own. */
 const PAUSE_FROM_IN_ALL = MAX_WAITING_IN_ALL / 2;
 /** Maximum size of a recording, bytes, so that one session cannot fill the storage that all sessions share. */
 const MAX_RECORDING = 1024 * 1024 * 1024;
@@ -101,6 +102,10 @@ export class Recording implements CastReader {
   #size = 0;
   /** Number of chunks that have a line in the journal, or whose line is being written. */
   #chunk = 0;
+  /** The bytes that are stored, and that no line of the journal covers yet. */
+  #unproven: { bytes: number; readonly hash: Hash } = { bytes: 0, hash: createHash('sha256') };
+  /** When the last line was written, monotonic milliseconds. */
+  #provenAtMs = 0;
   #file: RecordingFile | undefined;
   #state: 'open' | 'ending' | 'lost' | 'closed' = 'open';
   /** Set while the recording is created, or bytes are written. */
@@ -197,21 +202,25 @@ export class Recording implements CastReader {
 
   #schedule(): void {
     const { sink, clock } = this.#deps;
-    if (this.#waitingBytes >= CHUNK) this.#flush();
+    if (this.#waitingBytes >= WRITE_FROM) this.#flush();
     else if (sink) this.#cancelFlush ??= clock.schedule(sink.flushMs, () => this.#flush());
   }
 
   #flush(): void {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
-    if (this.#waiting.length > 0) this.#writing ??= this.#afterWrite(this.#write());
+    if (this.#hasWork) this.#writing ??= this.#afterWrite(this.#write());
+  }
+
+  get #hasWork(): boolean {
+    return this.#waiting.length > 0 || this.#unproven.bytes > 0;
   }
 
   #afterWrite(writing: Promise<void>): Promise<void> {
     return writing.finally(() => {
       this.#writing = undefined;
       // Schedule the events that came during the write. If the stream is paused, no later event schedules them.
-      if (this.#state === 'open' && this.#waiting.length > 0) this.#schedule();
+      if (this.#state === 'open' && this.#hasWork) this.#schedule();
     });
   }
 
@@ -223,7 +232,8 @@ export class Recording implements CastReader {
         throw new Error('the gateway runs without --recordings; set the flag, or gateway.recordings of the chart');
       const header = Buffer.from(castHeader(id, cast.startedAtMs));
       this.#file = await this.#inTime(sink.create({ namespace, session: id }, header), (late) => late.close());
-      await this.#journal(header);
+      await this.#prove(header);
+      await this.#journal();
     } catch (error) {
       this.#lose(describe(error));
       throw unavailable();
@@ -231,13 +241,14 @@ export class Recording implements CastReader {
   }
 
   /**
-   * Writes all waiting bytes. Repeats that only while a whole chunk waits, so that little output causes few lines in the journal. At the
-   * end of the session, writes everything, and completes the recording. Never rejects.
+   * Writes all waiting bytes, and a line of the journal for each `maxChunk` bytes, and for less if the last line is `flushMs` old. Repeats
+   * that only while many bytes wait, so that little output causes few writes. At the end of the session, writes everything, and completes
+   * the recording. Never rejects.
    */
   async #write(): Promise<void> {
     try {
       const isDue = (): boolean =>
-        this.#waitingBytes >= CHUNK || (this.#state === 'ending' && this.#waiting.length > 0);
+        this.#waitingBytes >= WRITE_FROM || (this.#state === 'ending' && this.#waiting.length > 0);
       for (let due = this.#waiting.length > 0; due && this.#file && this.#state !== 'lost'; due = isDue()) {
         const bytes = Buffer.concat(this.#waiting.splice(0));
         try {
@@ -245,8 +256,11 @@ export class Recording implements CastReader {
         } finally {
           this.#count(-bytes.length);
         }
-        for (let at = 0; at < bytes.length; at += CHUNK) await this.#journal(bytes.subarray(at, at + CHUNK));
+        await this.#prove(bytes);
       }
+      const isLineDue = this.#deps.clock.monotonic() - this.#provenAtMs >= (this.#deps.sink?.flushMs ?? 0);
+      if (this.#unproven.bytes > 0 && this.#state !== 'lost' && (isLineDue || this.#state === 'ending'))
+        await this.#journal();
       if (this.#state === 'ending') await this.#complete();
     } catch (error) {
       this.#lose(describe(error));
@@ -262,18 +276,31 @@ export class Recording implements CastReader {
     await journal.append({ ...this.#session.record, verdict: 'recorded', chunk: this.#chunk, complete: true });
   }
 
+  /** Adds stored bytes to the next chunk, and writes the lines of full chunks. */
+  async #prove(bytes: Buffer): Promise<void> {
+    for (let rest = bytes; rest.length > 0; ) {
+      const part = rest.subarray(0, maxChunk - this.#unproven.bytes);
+      rest = rest.subarray(part.length);
+      this.#unproven.hash.update(part);
+      this.#unproven.bytes += part.length;
+      if (this.#unproven.bytes === maxChunk) await this.#journal();
+    }
+  }
+
   /**
    * Writes the audit line of the next chunk. Call it after the chunk is stored, so that the recording contains each chunk of the journal.
    */
-  #journal(chunk: Buffer): Promise<void> {
-    const sha256 = createHash('sha256').update(chunk).digest('hex');
+  #journal(): Promise<void> {
+    const { bytes, hash } = this.#unproven;
+    this.#unproven = { bytes: 0, hash: createHash('sha256') };
+    this.#provenAtMs = this.#deps.clock.monotonic();
     this.#chunk += 1;
     return this.#deps.journal.append({
       ...this.#session.record,
       verdict: 'recorded',
       chunk: this.#chunk,
-      bytes: chunk.length,
-      sha256,
+      bytes,
+      sha256: hash.digest('hex'),
     });
   }
 
@@ -313,10 +340,10 @@ export class Recording implements CastReader {
 
   /**
    * Whether the stream must pause until the sink has caught up: from 256 KiB of its own waiting bytes or, while those of all sessions are
-   * at least 32 MiB, from one chunk of its own. With less than a chunk of its own, it does not pause, however many bytes of others wait.
+   * at least 32 MiB, from 64 KiB of its own. With less than that, it does not pause, however many bytes of others wait.
    */
   #mustPause(): boolean {
-    const limit = this.#allWaiting.bytes < PAUSE_FROM_IN_ALL ? PAUSE_FROM : CHUNK;
+    const limit = this.#allWaiting.bytes < PAUSE_FROM_IN_ALL ? PAUSE_FROM : WRITE_FROM;
     return this.#state === 'open' && this.#waitingBytes >= limit;
   }
 

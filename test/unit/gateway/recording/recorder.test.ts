@@ -161,15 +161,25 @@ describe('the recorder', () => {
     assert.equal(sink.parts.length, 3, 'and again');
   });
 
-  it('writes a line with the hash of each chunk of at most 64 KiB, and a last one with their number', async () => {
+  it('writes a line with the hash of each chunk of at most 1 MiB, and a last one with their number', async () => {
     const recording = begin();
-    for (let i = 0; i < 5; i++) out(recording, 'x'.repeat(40_000));
+    await recording.durable;
+    for (let i = 0; i < 60; i++) {
+      out(recording, 'x'.repeat(50_000));
+      await clock.settle();
+    }
     await recording.end();
+    const full = 1024 * 1024;
+    const header = sink.parts[0]?.length ?? 0;
+    const last = Buffer.concat(sink.parts).length - header - 2 * full;
+    assert.deepEqual(
+      lines.map(({ bytes }) => bytes),
+      [header, full, full, last, undefined],
+    );
     const all = Buffer.concat(sink.parts);
     let at = 0;
     for (const [i, { chunk, bytes = 0, sha256 }] of lines.slice(0, -1).entries()) {
       assert.equal(chunk, i + 1);
-      assert.ok(bytes <= 65_536);
       assert.equal(
         sha256,
         createHash('sha256')
@@ -345,6 +355,32 @@ describe('the recorder', () => {
     assert.ok(written <= 11, `${written} lines in ten seconds`);
     await recording.end();
     assert.equal(sink.events.length, 100);
+  });
+
+  it('has a line each second for output that is fast, but less than 1 MiB in it', async () => {
+    const recording = begin();
+    await recording.durable;
+    const before = lines.length;
+    for (let i = 0; i < 100; i++) {
+      out(recording, 'x'.repeat(70_000));
+      await clock.advance(100);
+    }
+    const written = lines.length - before;
+    assert.ok(written >= 9 && written <= 11, `${written} lines in ten seconds`);
+    await recording.end();
+  });
+
+  it('has a line for what was written last, a second after the last line', async () => {
+    const recording = begin();
+    await recording.durable;
+    await clock.advance(900);
+    out(recording, 'x'.repeat(70_000));
+    await clock.settle();
+    const before = lines.length;
+    assert.equal(sink.parts.length, 2, 'it is stored');
+    await clock.advance(1000);
+    assert.equal(lines.length, before + 1);
+    await recording.end();
   });
 
   it('is lost if the pod speaks on an unknown channel, because its output could be missing', async () => {
