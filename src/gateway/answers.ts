@@ -39,7 +39,8 @@ const titles: Readonly<Record<Refusal['status'], string>> = {
   503: 'Service Unavailable',
 };
 
-const bodyOf = ({ status, message }: Refusal): string =>
+/** The refusal as a Kubernetes Status. */
+export const bodyOf = ({ status, message }: Refusal): string =>
   JSON.stringify({
     kind: 'Status',
     apiVersion: 'v1',
@@ -60,7 +61,7 @@ export function refuse(response: ServerResponse, refusal: Refusal): void {
 const CLOSE_MS = 1000;
 
 /** Writes `last`, and ends the connection. If the client keeps its side open, destroys the connection after `CLOSE_MS` without data. */
-function endSocket(socket: Duplex, last: string | Buffer): void {
+export function endSocket(socket: Duplex, last: string | Buffer): void {
   socket.end(last);
   socket.resume();
   if (socket instanceof Socket) socket.setTimeout(CLOSE_MS, () => socket.destroy());

@@ -1,20 +1,19 @@
-import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
-import { RecentMap } from '../kit/recent-map.ts';
 import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import { type Refusal, refuse, refuseUpgrade, relay } from './answers.ts';
 import { type GatewayCall, readCall } from './call-path.ts';
-import { type Caller, readCaller } from './caller.ts';
+import { readCaller } from './caller.ts';
 import { apiDocument, podDocument } from './discovery.ts';
 import { type FrontProxy, frontProxyOf, frontProxyProblem, isApiServer } from './front-proxy.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
 import { isPeerPath, type Peers } from './peers.ts';
-import { type Decision, decide, isDocument, isSubject, type ProxyCall } from './pod-call.ts';
+import { type Decision, decide, isDocument, isRepeat, isSubject, type ProxyCall } from './pod-call.ts';
+import { refuseStream } from './refused-stream.ts';
 import type { AuditedCall, SessionAudit, ViewCall } from './session-audit.ts';
 import type { SessionOpening } from './session-opening.ts';
 import { type Sessions, tooManySessions } from './sessions.ts';
@@ -24,10 +23,6 @@ import type { ViewHandler } from './view-handler.ts';
 
 /** How long a client may take to read the end of a log, milliseconds. */
 const LOG_END_MS = 1000;
-/** Maximum number of refusals of streams that the gateway remembers. */
-const MAX_REFUSED = 1024;
-/** How long the gateway remembers a refusal of a stream, milliseconds. kubectl repeats the call within this time. */
-const REPEAT_MS = 5000;
 
 interface GatewayDeps {
   readonly frontProxy: Store<FrontProxy>;
@@ -59,8 +54,6 @@ type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream
  */
 export class Gateway {
   readonly #deps: GatewayDeps;
-  /** By user and target: the refusal of a stream, and when the gateway refused it, monotonic milliseconds. */
-  readonly #refused = new RecentMap<string, { readonly refusal: Refusal; readonly atMs: number }>(MAX_REFUSED);
 
   constructor(deps: GatewayDeps) {
     this.#deps = deps;
@@ -102,9 +95,8 @@ export class Gateway {
         const refusal = await this.#deps.opening
           .open({ request, socket, head }, outcome, outcome.decision)
           .catch((error: unknown) => this.#unreachable(error, outcome));
-        if (!refusal) return;
-        this.#refused.set(streamKey(outcome.caller, request), { refusal, atMs: this.#deps.clock.monotonic() });
-        return refuseUpgrade(socket, refusal);
+        if (refusal) refuseStream(request, socket, outcome.decision.stream, refusal);
+        return;
       }
       if (outcome.kind !== 'refusal') return refuseUpgrade(socket, noUpgrade);
       if (outcome.audit) await this.#deps.audit.denied(outcome.audit, outcome.refusal);
@@ -148,9 +140,11 @@ export class Gateway {
     }
     const decision = decide(proxyCall, grant);
     if (decision.kind === 'refusal') {
-      const mayBeRepeated = decision.refusal.code === 'WebSocketRequired';
-      const refusal = (mayBeRepeated && this.#earlierRefusal(caller, request)) || decision.refusal;
-      return { kind: 'refusal', refusal, audit: { caller, grant } };
+      // kubectl repeats a refused WebSocket by SPDY. The first call has the line in the journal; this one is no other attempt.
+      const { refusal } = decision;
+      return isRepeat(proxyCall)
+        ? { kind: 'refusal', refusal }
+        : { kind: 'refusal', refusal, audit: { caller, grant } };
     }
     if (decision.kind === 'document') return documentOutcome(podDocument(proxyCall.path, accept));
     return { kind: 'forward', caller, grant, decision };
@@ -175,16 +169,6 @@ export class Gateway {
     } finally {
       connection.off('close', onClose);
     }
-  }
-
-  /**
-   * The refusal of the same stream of the user in the last 5 s; undefined without one. kubectl repeats a refused WebSocket as SPDY, and
-   * shows only the second refusal. So the second one must have the reason of the first.
-   */
-  #earlierRefusal(caller: Caller, request: IncomingMessage): Refusal | undefined {
-    const earlier = this.#refused.get(streamKey(caller, request));
-    const isRecent = earlier && this.#deps.clock.monotonic() - earlier.atMs < REPEAT_MS;
-    return isRecent ? earlier.refusal : undefined;
   }
 
   /** Logs the error, and returns the refusal for the client. */
@@ -232,12 +216,6 @@ export class Gateway {
     });
   }
 }
-
-/** The key of a stream in `#refused`. A call by which kubectl repeats a stream has the same key. A hash, because targets may be long. */
-const streamKey = ({ username }: Caller, { url = '' }: IncomingMessage): string =>
-  createHash('sha256')
-    .update(JSON.stringify([username, url]))
-    .digest('base64');
 
 const proxyCallOf = (
   { path, query }: Extract<GatewayCall, { kind: 'proxy' }>,

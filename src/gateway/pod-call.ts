@@ -51,7 +51,7 @@ export interface StreamOptions {
 }
 
 /** `channel.k8s.io` has the same frames and channels as v4, but no exit code. */
-const channelProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io', 'channel.k8s.io'];
+export const channelProtocols: readonly string[] = ['v5.channel.k8s.io', 'v4.channel.k8s.io', 'channel.k8s.io'];
 /** The subprotocols of WebSockets that the gateway can parse. In others, such as base64, it would not find the channels. */
 export const streamProtocols: Readonly<Record<StreamKind, readonly string[]>> = {
   exec: channelProtocols,
@@ -110,6 +110,9 @@ const documents: ReadonlySet<string> = new Set(['', '/api', '/api/v1', '/apis'])
 export const isDocument = ({ method, path, upgrade }: ProxyCall): boolean =>
   method === 'GET' && upgrade === undefined && documents.has(path);
 
+/** Whether a client such as kubectl calls so after its WebSocket was refused. Older clients also begin with such a call. */
+export const isRepeat = ({ method, upgrade }: ProxyCall): boolean => method === 'POST' && upgrade === 'spdy/3.1';
+
 /** Whether the caller is a subject of the grant. Grants through the gateway have users only; groups never count. */
 export const isSubject = ({ subjects }: Granted, { username }: Caller): boolean =>
   subjects.some(({ kind, name }) => kind === 'User' && name === username);
@@ -152,9 +155,10 @@ export function decide(call: ProxyCall, granted: Granted): Decision {
     const denial = refuseUngranted('create', `pods/${kind}`) ?? refuseUnknownParameter(kind);
     if (denial) return denial;
     if (upgrade !== 'websocket' || method !== 'GET') {
+      // kubectl shows this text also after its WebSocket was refused, perhaps by another replica.
       const message =
         `${kind} came as ${method} with ${upgrade === undefined ? 'no upgrade' : `an upgrade to ${shown(upgrade)}`}; the gateway passes WebSockets only, which begin with GET; ` +
-        'use kubectl 1.31 or newer, or set KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true and KUBECTL_PORT_FORWARD_WEBSOCKETS=true';
+        'kubectl 1.31 and newer calls so if its WebSocket was refused: run the command again with -v=4, which shows why; an older kubectl must be replaced';
       return refusal(400, 'WebSocketRequired', message);
     }
     const options = {

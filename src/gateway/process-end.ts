@@ -14,22 +14,28 @@ const endOfInput = '\x04';
 const quit = '\x1c';
 const suspend = '\x1a';
 
+const leaveShell = [
+  [interrupt, 50],
+  [endOfInput, 100],
+] as const;
+
 /**
  * What ends most programs at a terminal, as measured; pauses are in milliseconds. Ctrl-C stops a command or drops a line, and then Ctrl-D
  * leaves a shell. The pause between both is needed: a program that changes the mode of the terminal meanwhile reads no Ctrl-D. The second
  * round leaves a program within a shell. Ctrl-\ ends what ignores Ctrl-C. Ctrl-Z gets back to the shell from what ignores both, and the
- * exit of the shell then hangs it up. The rest is for shells within shells, and for `ignoreeof`, which wants eleven.
+ * exit of the shell then hangs it up. The next rounds are for shells within shells and for slow nodes, and the rest for `ignoreeof`, which
+ * wants eleven.
  */
 const keys: readonly (readonly [key: string, pauseMs: number])[] = [
-  [interrupt, 50],
-  [endOfInput, 100],
-  [interrupt, 50],
-  [endOfInput, 100],
+  ...leaveShell,
+  ...leaveShell,
   [quit, 50],
-  [interrupt, 50],
-  [endOfInput, 100],
+  ...leaveShell,
   [suspend, 50],
-  ...Array.from({ length: 13 }, () => [endOfInput, 40] as const),
+  [endOfInput, 50],
+  [endOfInput, 50],
+  ...Array.from({ length: 4 }, () => leaveShell).flat(),
+  ...Array.from({ length: 11 }, () => [endOfInput, 30] as const),
   [endOfInput, 300],
 ];
 

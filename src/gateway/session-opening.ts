@@ -64,7 +64,10 @@ export class SessionOpening {
       return refusal;
     }
     const session = sessions.countStream(grant) ? sessions.begin(grant) : undefined;
-    if (!session) return tooManySessions;
+    if (!session) {
+      await audit.denied(call, tooManySessions);
+      return tooManySessions;
+    }
     let recording: Recording | undefined;
     const close = (): void => {
       session.close();

@@ -77,8 +77,8 @@ interface PodStreamDeps {
 
 /**
  * One stream between a client and a pod. It passes bytes on unchanged in both directions, no faster than the receiver reads them, and
- * parses their frames. Between complete messages to the client, it inserts pings, warnings, and the reason of the end. Whatever ends the
- * stream of an exec, it then types the end of the process (`endingMessages`), which the client neither delays nor sees.
+ * parses their frames. Between complete messages to the client, it inserts pings, warnings, and the reason of the end. After the end of the
+ * stream of an exec, for any reason, it ends the process (`endingMessages`), which the client neither delays nor sees.
  */
 export class PodStream {
   readonly #deps: PodStreamDeps;

@@ -16,6 +16,8 @@ interface Frame {
   readonly length?: bigint;
 }
 
+const ping = Buffer.of(0x89, 0);
+
 /** A stream of exec, attach, or port-forward as a client without manners speaks it: frames of any form, read or not. */
 export class RawStream {
   readonly socket: Duplex;
@@ -54,10 +56,11 @@ export class RawStream {
     });
   }
 
-  /** Begins to read. Without it, the client reads nothing. */
+  /** Begins to read, and answers the pings of the gateway. Without it, the client reads nothing. */
   read(): this {
     this.socket.on('data', (chunk: Buffer) => {
       this.#received = Buffer.concat([this.#received, chunk]);
+      if (chunk.equals(ping)) this.send('', { opcode: 10 });
     });
     return this;
   }

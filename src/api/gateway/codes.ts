@@ -49,7 +49,8 @@ export const gatewayCodes = {
   WebSocketRequired: {
     audience: 'requester',
     meaning: 'The client called exec, attach, or port-forward without a WebSocket, for example with SPDY.',
-    remedy: 'Use kubectl 1.31 or newer.',
+    remedy:
+      'Use kubectl 1.31 or newer. A newer kubectl calls so after its WebSocket was refused; `-v=4` shows the reason.',
   },
   UnknownProtocol: {
     audience: 'requester',

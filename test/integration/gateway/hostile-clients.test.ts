@@ -88,17 +88,47 @@ describe('a client that breaks the rules of its stream, through the API server',
     other.socket.destroy();
   });
 
+  it('of SPDY, which kubectl may repeat after a refusal, is told how to see why, and has no line in the journal', async () => {
+    const rules = [{ apiGroups: [''], resources: ['pods'], resourceNames: ['payments'] as [string], verbs: ['get'] }];
+    const [all, few] = [await stage.grant(), await stage.grant({ over: { rules } })];
+    const pod = `${grantProxyPath(stage.namespace, all.name)}/api/v1/namespaces/${stage.namespace}/pods/payments`;
+    for (const [way, ...args] of [
+      ['exec', 'exec', 'payments', '--', 'true'],
+      ['portforward', 'port-forward', 'pod/payments', ':80'],
+    ]) {
+      const upgrade = { connection: 'Upgrade', upgrade: 'SPDY/3.1' };
+      const spdy = await stage.alice.call('POST', `${pod}/${way}`, undefined, upgrade);
+      assert.match(JSON.stringify(spdy.body), /if its WebSocket was refused: run the command again with -v=4/);
+      const repeated = await stage.alice.kubectl([...few.via, ...args], { reject: false });
+      assert.match(repeated.stderr, /does not give create on pods\/(exec|portforward)/);
+      const why = await stage.alice.kubectl([...few.via, '-v=4', ...args], { reject: false });
+      assert.match(why.stderr, /[Ff]allback.*does not give create|does not give create.*[Ff]allback/s);
+    }
+    const denied = await stage.gateway.audit((line) => line.verdict === 'denied');
+    const of = ({ request }: StagedGrant): unknown[] =>
+      denied.filter((line) => line['request'] === request).map((line) => line['code']);
+    assert.deepEqual(of(all), []);
+    assert.deepEqual(of(few), ['NotGranted', 'NotGranted', 'NotGranted', 'NotGranted'], 'one for each attempt');
+  });
+
   it('that opens too many gets no 65th of a grant, and one again after another has ended', async function () {
     this.timeout(60_000);
     const grant = await stage.grant();
     const streams = await Promise.all(Array.from({ length: 64 }, () => echo(grant)));
-    await assert.rejects(exec(grant, 'cat'), /429: .*the grant has 64 open sessions/);
-    // kubectl repeats the call by SPDY, which the gateway refuses for another reason.
+    const refused = (await exec(grant, 'cat')).read();
+    await refused.shows(/"message":"drawbridge: the grant has 64 open sessions.*"code":429/);
+    await refused.closed;
     const { stderr } = await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', 'cat'], { reject: false });
     assert.match(stderr, /the grant has 64 open sessions/);
+    const denied = await stage.gateway.audit((line) => line['request'] === grant.request && line.verdict === 'denied');
+    assert.deepEqual(
+      denied.map((line) => line['code']),
+      ['TooManySessions'],
+      'kubectl already gets no answer to its read of the Pod, which has no line',
+    );
     const other = await echo(await stage.grant());
     streams[0]?.socket.destroy();
-    await until('a free place', () => exec(grant, 'cat').catch(() => undefined), { timeoutMs: 30_000 });
+    await until('a free place', () => echo(grant).catch(() => undefined), { timeoutMs: 30_000, everyMs: 500 });
     for (const { socket } of [...streams, other]) socket.destroy();
   });
 });
