@@ -136,7 +136,10 @@ function causeIn(message: string): string {
       // How much is used changes with each pod, and would cause a status write.
       .replace(/, used: .*?(?=, limited: )/g, '')
       // The remedy has the command.
-      .replace(/; an administrator sets it with kubectl label namespace$/, '')
+      .replace(
+        /; kubectl debug works with --profile=baseline; an administrator sets it with kubectl label namespace NAMESPACE \S+$/,
+        '',
+      )
   );
 }
 

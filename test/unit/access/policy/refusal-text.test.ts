@@ -52,7 +52,7 @@ describe('why the API server rejects an object of a grant', () => {
 
   describe('if the namespace lacks a label', () => {
     const message =
-      '403: pods "x" is forbidden: PodReachesTooFar: the access pod uses namespaces, paths, or ports of its node; that needs the label access.drawbridge.dev/allow-privileged on the Namespace; an administrator sets it with kubectl label namespace';
+      '403: pods "x" is forbidden: PodReachesTooFar: the access pod uses namespaces, paths, or ports of its node; that needs the label access.drawbridge.dev/allow-privileged on the Namespace; kubectl debug works with --profile=baseline; an administrator sets it with kubectl label namespace NAMESPACE access.drawbridge.dev/allow-privileged=true';
     const label =
       'ask an administrator to add the label: kubectl label namespace payments access.drawbridge.dev/allow-privileged=true';
 
