@@ -173,6 +173,8 @@ const podRoutes: readonly AccessRoute[] = [
     // A broken webhook must never block connections to pods.
     failurePolicy: 'Ignore',
     observeOnly: true,
+    // A hung server delays each connection to each pod by this time.
+    timeoutSeconds: 1,
     matchConditions: [{ name: 'no-access-pod', expression: `!(${isAccessPodName})` }, notByGateway],
     handler: observePod,
   },

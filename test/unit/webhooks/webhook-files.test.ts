@@ -66,7 +66,8 @@ describe('webhook manifests', () => {
         rules.every(({ operations }) => operations.every((each) => each === 'DELETE'));
       assert.equal(failurePolicy, opensNothing ? 'Ignore' : 'Fail', name);
       assert.equal(matchPolicy, 'Equivalent');
-      assert.equal(timeoutSeconds, 3);
+      // It only observes, so a hung server must not hold up the connections of all pods.
+      assert.equal(timeoutSeconds, name === 'vpod.kb.io' ? 1 : 3);
     }
   });
 
