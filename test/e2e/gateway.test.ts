@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import type { Terminal } from '../../sandbox/terminal.ts';
 import { deadlineOf, type StoredRequest } from '../support/access-requests.ts';
 import { installLimitMs, NodeStage } from '../support/node-stage.ts';
@@ -13,6 +14,8 @@ describe('a session through the gateway on a real node', function () {
   let view: Terminal;
   let request: StoredRequest;
   let session = '';
+  /** The processes of each Pod of the workload, before the session. */
+  let resting: readonly number[][];
 
   before(async function () {
     this.timeout(installLimitMs);
@@ -45,6 +48,7 @@ describe('a session through the gateway on a real node', function () {
   });
 
   it('opens with one command, and says that it is recorded', async () => {
+    resting = await processes();
     shell = stage.terminal(stage.alice, 'drawbridge', 'request', 'exec', template, '--for', '25s', '--exec');
     shell.write('echo "now in $HOSTNAME"\n');
     const shown = await shell.shows(/now in payments-\w+-\w+/);
@@ -79,6 +83,10 @@ describe('a session through the gateway on a real node', function () {
     assert.equal(await view.exit(), 0);
   });
 
+  it('leaves no shell in the Pod', async () => {
+    await stage.lateness('the shell to end', Date.now(), async () => isDeepStrictEqual(await processes(), resting));
+  });
+
   it('leaves its recording on the volume', async () => {
     const played = await stage.client.ok(stage.carol, 'sessions', 'play', session);
     assert.match(played, /now in payments-\w+-\w+/);
@@ -86,4 +94,9 @@ describe('a session through the gateway on a real node', function () {
     const files = await stage.node.run('find', ['/var/lib/recordings', '-name', `${session}.cast`, '-size', '+0']);
     assert.match(files, new RegExp(`/${stage.namespace}/${session}\\.cast$`, 'm'));
   });
+
+  async function processes(): Promise<number[][]> {
+    const pods = (await stage.pods(stage.namespace, 'app=payments')).map(({ metadata }) => metadata.name).sort();
+    return Promise.all(pods.map((name) => stage.node.processesOf(stage.namespace, name, 'app')));
+  }
 });

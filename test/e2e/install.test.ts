@@ -5,7 +5,7 @@ const features = ['drawbridge', 'drawbridge-binding', 'drawbridge-gateway', 'dra
 const pods = 'app.kubernetes.io/name=drawbridge';
 
 describe('drawbridge, from the image of its Dockerfile, by the commands of the documents', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let stage: NodeStage;
 
   before(async () => {

@@ -116,7 +116,7 @@ export class NodeStage {
 
   /** Resolves when every replica of every feature is ready. */
   async rolledOut(): Promise<void> {
-    await this.sh('kubectl rollout status deployment -n drawbridge-system --timeout=120s');
+    await this.sh('kubectl rollout status deployment -n drawbridge-system --timeout=240s');
   }
 
   async applyExamples(): Promise<void> {
