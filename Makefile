@@ -68,8 +68,8 @@ integration: dist/drawbridge.js sandbox-binaries shells ## the integration tests
 	@$(tsx) test/run/main.ts $(or $(FILE),test/integration)
 
 .PHONY: shells
-shells: ## installs zsh and fish for the tests of completion (on Debian, as root)
-	@{ command -v zsh && command -v fish; } >/dev/null || apt-get install --yes --no-install-recommends zsh fish
+shells: ## installs zsh and fish for the tests of completion, and rsyslog for that of its example (on Debian, as root)
+	@{ command -v zsh && command -v fish && command -v rsyslogd; } >/dev/null || apt-get install --yes --no-install-recommends zsh fish rsyslog
 
 .PHONY: faults
 faults: dist/drawbridge.js sandbox-binaries ## long tests: crashes, outages, bursts, random histories, and random schedules of the inventory (FILE=... for one file, DRAWBRIDGE_SEED=N for other random ones)

@@ -56,7 +56,7 @@ other programs.
   --namespace NAME    namespace of the heads in the cluster (default drawbridge-system)
 
 Exit codes: 0 unchanged up to the last heads, 1 changed, 2 cannot be checked, 3 a chain has lines, but
-no signed head covers any of them.
+no signed head covers any of them, or, without --partial, a recording has no line.
 `;
 
 const exitCodes = { intact: 0, changed: 1, unsigned: 3 } as const satisfies Record<VerifyReport['verdict'], number>;
@@ -166,13 +166,10 @@ async function verify(auditArgs: AuditArgs, io: AuditIo): Promise<VerifyReport> 
   const report = verifier.report();
   if (!recordingsVerifier || recordings === undefined) return report;
   const checked = await checkRecordings(recordingsVerifier, recordings, partial);
-  if (checked.findings.length === 0) return { ...report, recordings: checked.report };
-  return {
-    ...report,
-    verdict: 'changed',
-    findings: [...report.findings, ...checked.findings],
-    recordings: checked.report,
-  };
+  const findings = [...report.findings, ...checked.findings];
+  const isUnproven = report.verdict === 'unsigned' || (checked.report.unchecked > 0 && !partial);
+  const verdict = findings.length > 0 ? 'changed' : isUnproven ? 'unsigned' : 'intact';
+  return { ...report, verdict, findings, recordings: checked.report };
 }
 
 async function checkRecordings(verifier: RecordingsVerifier, folder: string, partial: boolean) {
@@ -264,13 +261,15 @@ function reportText(report: VerifyReport): string {
 
 const verdicts: Record<VerifyReport['verdict'], string> = {
   intact: 'INTACT: the journal is unchanged up to the last signed head of each chain',
-  unsigned: 'UNSIGNED: no contradiction found, but some chains have only lines that no signed head covers',
+  unsigned:
+    'UNSIGNED: no contradiction found, but some chains have only lines that no signed head covers, or some recordings have no line',
   changed: 'CHANGED: the journal, a head, or a recording is not as the server wrote it, or a part is missing',
 };
 
-function recordingsText({ complete, incomplete, deleted, unprovenBytes }: RecordingsReport): string {
+function recordingsText({ complete, incomplete, deleted, unchecked, unprovenBytes }: RecordingsReport): string {
   const unproven = unprovenBytes > 0 ? ` with ${unprovenBytes} unproven bytes` : '';
-  return `recordings: ${complete} complete, ${incomplete} incomplete${unproven}, ${deleted} deleted by retention`;
+  const notChecked = unchecked > 0 ? `, ${unchecked} not checked: the given files lack their lines` : '';
+  return `recordings: ${complete} complete, ${incomplete} incomplete${unproven}, ${deleted} deleted by retention${notChecked}`;
 }
 
 function findingText({ code, message, chain, at }: Finding): string {

@@ -3,21 +3,34 @@ import { own } from '../../kit/json-value.ts';
 
 /** Maximum length of a line, characters. Longer ones may be truncated; lines of the journal are far shorter. */
 const MAX_LINE = 256 * 1024;
+/** What a container runtime puts in front of each line in the log file of a Pod. It splits lines of over 16 KiB: `P` is a part, `F` the end. */
+const criPrefix = /^\d{4}-\S+ (stdout|stderr) ([PF]) /;
 
 /**
  * The lines of a file, byte for byte: each byte is one character (latin1), because decoding as UTF-8 replaces invalid bytes, so two
- * different files could give the same text. Drops a carriage return before the newline. The last line may lack its newline.
+ * different files could give the same text. Drops a carriage return before the newline. The last line may lack its newline. Joins the
+ * parts of a line that a container runtime has split.
  */
 export async function* byteLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = '';
+  const parts = new Map<string, string>();
+  const whole = (line: string): string[] => {
+    const [prefix, stream = '', kind] = criPrefix.exec(line) ?? [];
+    if (prefix === undefined) return [withoutReturn(line)];
+    const joined = `${parts.get(stream) ?? ''}${line.slice(prefix.length)}`.slice(0, MAX_LINE);
+    if (kind === 'P') parts.set(stream, joined);
+    else parts.delete(stream);
+    return kind === 'P' ? [] : [joined];
+  };
   for await (const chunk of chunks) {
     const text = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('latin1');
     const lines = text.split('\n');
     lines[0] = rest + lines[0];
     rest = (lines.pop() ?? '').slice(0, MAX_LINE);
-    for (const line of lines) yield withoutReturn(line);
+    for (const line of lines) yield* whole(line);
   }
-  if (rest !== '') yield withoutReturn(rest);
+  if (rest !== '') yield* whole(rest);
+  yield* parts.values();
 }
 
 const withoutReturn = (line: string): string => (line.endsWith('\r') ? line.slice(0, -1) : line);

@@ -17,9 +17,7 @@ type FindingCode =
   /** A recording differs from its lines in the journal, the line of one of its chunks is absent, or two lines about a chunk differ. */
   | 'RecordingChanged'
   /** The journal has lines about chunks of a recording that is not in the folder, and no line about its deletion. */
-  | 'RecordingMissing'
-  /** The journal has no line about a recording. */
-  | 'RecordingUnknown';
+  | 'RecordingMissing';
 
 /** A line of a file; numbers start at 1. */
 export interface Place {
@@ -59,7 +57,8 @@ export interface ChainReport {
 export interface VerifyReport {
   /**
    * `intact`: there are no findings, and in each chain with given lines, a signed head covers at least one. `unsigned`: there are no
-   * findings, but in some chain no signed head covers a given line. `changed`: there are findings.
+   * findings, but in some chain no signed head covers a given line, or, unless the journal is partial, a recording has no line. `changed`:
+   * there are findings.
    */
   readonly verdict: 'intact' | 'unsigned' | 'changed';
   /** At most 1,000; `more` counts the others. */
@@ -86,6 +85,8 @@ export interface RecordingsReport {
   readonly incomplete: number;
   /** Deleted by retention, as a line of the journal says. */
   readonly deleted: number;
+  /** Not checked, because the given files have no line about them, or only later ones. */
+  readonly unchecked: number;
   /** Bytes of incomplete recordings that no line of the journal covers. A change of them is not detectable. */
   readonly unprovenBytes: number;
 }

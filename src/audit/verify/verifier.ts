@@ -7,10 +7,7 @@ import { type ChainReport, type Finding, type Place, place, type VerifyReport } 
 export interface VerifierOptions {
   /** Public keys that may sign heads, in base64. Default: the key that each head names. */
   readonly keys?: readonly string[];
-  /**
-   * Accept absent older lines: those before the first line of a chain, and, if another chain has lines, chains without any line.
-   * Default false.
-   */
+  /** Accept absent older lines: those before the first line of a chain, and chains without any line. Default false. */
   readonly partial?: boolean;
 }
 
@@ -144,7 +141,7 @@ export class Verifier {
       else expectContinuation(chain, before, segment.first, (finding) => this.#report(finding));
     }
     const last = Math.max(0, ...segments.map((segment) => segment.last.seq));
-    const mayBeAbsent = last === 0 && this.#options.partial && this.#segments.size > 0;
+    const mayBeAbsent = last === 0 && this.#options.partial;
     if (newest && newest.seq > last && !mayBeAbsent) {
       const orPartial =
         last === 0 && !this.#options.partial

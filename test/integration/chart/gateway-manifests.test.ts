@@ -302,8 +302,34 @@ describe('the chart with the gateway', () => {
       assert.equal((await render(recording({ replicas: 1 }))).code, 0);
       const shared = { recordings: { volume: { persistentVolumeClaim: { claimName: 'shared' } } } };
       assert.equal((await render({ ...on, gateway: shared })).code, 0);
+      const journals = (claimName: string) => ({ audit: { volume: { persistentVolumeClaim: { claimName } } } });
+      const refused = await render(journals('recordings'));
+      assert.match(refused.stderr, /audit\.volume: PersistentVolumeClaim recordings is ReadWriteOnce, and 2 Pods/);
+      assert.equal((await render({ ...journals('recordings'), replicas: 1 })).code, 0);
+      assert.equal((await render(journals('shared'))).code, 0);
       await plane.call('DELETE', `/api/v1/namespaces/${own}`);
     });
+  });
+
+  it('keeps the audit journal of each Pod in a file of its own on the volume of audit.volume', async () => {
+    const volume = { persistentVolumeClaim: { claimName: 'audit' } };
+    const features = { access: true, gateway: true, inventory: true, binding: true };
+    const manifests = await helm.template(namespace, {
+      features,
+      inventory: { namespaces: ['fleet'] },
+      binding: { bindable: ['widgets.example.org'] },
+      audit: { volume },
+    });
+    for (const name of ['drawbridge', 'drawbridge-gateway', 'drawbridge-inventory']) {
+      const pod = named(manifests, 'Deployment', name)['spec'].template.spec;
+      const [{ args, env, volumeMounts }] = pod.containers;
+      assert.ok(args.includes('--audit-log=/var/lib/drawbridge/audit/$(POD_NAME).jsonl'), args.join(' '));
+      assert.deepEqual(env[0], { name: 'POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } });
+      assert.deepEqual(volumeMounts[0], { name: 'audit', mountPath: '/var/lib/drawbridge/audit' });
+      assert.deepEqual(pod.volumes[0], { name: 'audit', ...volume });
+    }
+    const binding = named(manifests, 'Deployment', 'drawbridge-binding')['spec'].template.spec;
+    assert.equal(binding.volumes, undefined);
   });
 
   describe('with a bucket for recordings', () => {
@@ -425,6 +451,11 @@ describe('the chart with the gateway', () => {
       'a volume for recordings that is deleted with its Pod',
       { ...on, gateway: { recordings: { volume: { emptyDir: {} } } } },
       /gateway\.recordings\.volume: it is an emptyDir/,
+    ],
+    [
+      'a volume for the journal that is deleted with its Pod',
+      { audit: { volume: { emptyDir: {} } } },
+      /audit\.volume: it is an emptyDir/,
     ],
     [
       'certificates by hand without a Secret',

@@ -147,7 +147,7 @@ describe('the verifier of audit journals', () => {
       ],
     );
     assert.deepEqual(found(verified({ a: lines.slice(2, 5) }, [journal.head()], { partial: true })), ['Missing']);
-    assert.deepEqual(found(verified({ a: [] }, [journal.head()], { partial: true })), ['Missing']);
+    assert.equal(verified({ a: [] }, [journal.head()], { partial: true }).verdict, 'intact');
   });
 
   describe('with failed writes', () => {
