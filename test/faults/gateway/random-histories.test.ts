@@ -149,6 +149,11 @@ describe('sessions, while random events happen in random order', () => {
     sessions.push(session);
     sockets.push(stream.read().socket);
     await once(stream.socket, 'close');
+    // The gateway refused it within the stream, so no session began.
+    if (stream.received.includes('"message":"drawbridge: ')) {
+      sessions.splice(sessions.indexOf(session), 1);
+      return;
+    }
     session.endedMs = Date.now();
     session.code = /ended at \d\d:\d\d UTC: (\w+)/.exec(stream.received)?.[1];
   }
