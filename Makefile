@@ -92,7 +92,8 @@ e2e: node-programs dist/drawbridge.js ## end-to-end tests on a real node, from t
 	@DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(or $(FILE),$(e2e))
 
 # In this order: each file continues on the node that the one before leaves.
-e2e = test/e2e/install.test.ts $(filter-out %/install.test.ts,$(sort $(wildcard test/e2e/*.test.ts)))
+e2e = test/e2e/install.test.ts $(filter-out %/install.test.ts %/uninstall.test.ts,$(sort $(wildcard test/e2e/*.test.ts))) \
+  test/e2e/uninstall.test.ts
 
 .PHONY: conformance
 conformance: dist/drawbridge.js ## Kubernetes' own end-to-end tests on a real node, without drawbridge, with it, and through its gateway (Linux, root; an hour)

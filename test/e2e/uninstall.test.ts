@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import type { Terminal } from '../../sandbox/terminal.ts';
+import { requestLabel } from '../../src/api/access/names.ts';
+import { execRequest, podRequest } from '../support/access-requests.ts';
+import { commandsOf, installLimitMs, NodeStage } from '../support/node-stage.ts';
+
+describe('uninstalling with open grants, by docs/tasks/uninstall.md', function () {
+  this.timeout(180_000);
+  let stage: NodeStage;
+  let shells: Terminal[];
+
+  before(async function () {
+    this.timeout(installLimitMs);
+    stage = await NodeStage.open();
+    const requests = [
+      await stage.createReady(stage.alice, podRequest('open-pod')),
+      await stage.createReady(stage.alice, execRequest('open-exec')),
+    ];
+    shells = requests.map(({ status }) =>
+      stage.terminal(stage.alice, 'kubectl', 'exec', '-ti', status?.podName ?? '', '--', 'sh'),
+    );
+    for (const shell of shells) {
+      shell.write('echo "in $((40 + 2))"\n');
+      await shell.shows(/in 42/);
+    }
+  });
+  after(() => {
+    for (const shell of shells ?? []) shell.kill();
+  });
+
+  it('revokes every grant, and leaves no Pod of drawbridge', async () => {
+    const [command = ''] = commandsOf('docs/tasks/uninstall.md');
+    await stage.sh(command);
+    for (const kinds of ['podaccessrequests,execaccessrequests', `pods,roles,rolebindings -l ${requestLabel}`]) {
+      const { stdout } = await stage.sh(`kubectl get ${kinds} -n payments -o name`);
+      assert.equal(stdout, '');
+    }
+    await stage.sh('kubectl wait pods --all -n drawbridge-system --for=delete --timeout=90s');
+    assert.notEqual(await shells[0]?.exit(), 0, 'the shell in the access pod ends with it');
+  });
+
+  it('leaves the templates, but no webhook and no gateway that could stand in the way', async () => {
+    const { stdout: templates } = await stage.sh('kubectl get podaccesstemplates -n payments -o name');
+    assert.match(templates, /payments-shell/);
+    const { stdout } = await stage.sh(
+      'kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations,apiservices -o name',
+    );
+    assert.doesNotMatch(stdout, /webhookconfiguration|gateway\.drawbridge\.dev/);
+  });
+});
