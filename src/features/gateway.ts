@@ -10,7 +10,7 @@ import { LiveViews } from '../gateway/live-views.ts';
 import { PeerIdentity, Peers } from '../gateway/peers.ts';
 import { PublicKeys } from '../gateway/public-keys.ts';
 import { recordingMetrics } from '../gateway/recording/metrics.ts';
-import { openRecordings } from '../gateway/recording/open.ts';
+import { openRecordings, tryToRecord } from '../gateway/recording/open.ts';
 import { Recorder } from '../gateway/recording/recorder.ts';
 import { RecordingRetention } from '../gateway/recording/retention.ts';
 import { openReplicaStore, Replicas, replicaName } from '../gateway/replicas.ts';
@@ -22,6 +22,7 @@ import { openSessionStore } from '../gateway/session-view.ts';
 import { Sessions } from '../gateway/sessions.ts';
 import { Upstream } from '../gateway/upstream.ts';
 import { ViewHandler } from '../gateway/view-handler.ts';
+import { describe } from '../kit/errors.ts';
 import { clock, type Feature, type Host, type OpenFeature, storesProblem } from './feature.ts';
 
 /** The gateway feature: passes the streams of users to Pods, and ends them with their grant. Every replica serves; none leads. */
@@ -42,6 +43,14 @@ async function open(host: Host): Promise<OpenFeature> {
   const sessions = new Sessions(grants, clock);
   const upstream = new Upstream(credentials, clock);
   const sink = await openRecordings(config.recordings, clock);
+  if (sink) {
+    // Not a check of readiness: sessions that need no recording can open.
+    void tryToRecord(sink, config.leaseNamespace).catch((error: unknown) =>
+      log.error('the gateway cannot store recordings; it refuses sessions of templates with record: Required', {
+        error: describe(error),
+      }),
+    );
+  }
   const recorder = new Recorder({
     sink,
     journal,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../kit/clock.ts';
 import { FolderSink } from './folder-sink.ts';
 import type { S3Location } from './s3-bucket.ts';
@@ -13,4 +14,12 @@ export async function openRecordings(
   // Import it only for a bucket: the client of AWS takes a third of a second to load.
   const { S3Sink } = await import('./s3-sink.ts');
   return new S3Sink(place, clock);
+}
+
+/** Creates and deletes a recording, to know whether one can be stored. Rejects with the error of the storage. */
+export async function tryToRecord(recordings: RecordingSink & RecordingArchive, namespace: string): Promise<void> {
+  const name = { namespace, session: randomUUID() };
+  const file = await recordings.create(name, Buffer.from('{}\n'));
+  await file.close();
+  await recordings.delete(name);
 }

@@ -198,6 +198,10 @@ describe('a recorded session through the gateway', () => {
       return { ...result, lines: await broken.gateway.audit(({ request }) => request === grant.request) };
     };
 
+    it('is an error in the log from the start', async () => {
+      assert.match(await broken.gateway.log(), /the gateway cannot store recordings.*ENOENT/);
+    });
+
     it('is refused before a byte passes, if it is required', async () => {
       const { stdout, stderr, code, lines } = await run('Required');
       assert.deepEqual([stdout, code], ['', 1]);

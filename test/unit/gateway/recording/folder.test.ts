@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { FolderSink } from '../../../../src/gateway/recording/folder-sink.ts';
+import { tryToRecord } from '../../../../src/gateway/recording/open.ts';
 import { RecordingRetention } from '../../../../src/gateway/recording/retention.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { withoutRoot } from '../../../support/without-root.ts';
@@ -27,6 +28,14 @@ describe('the folder of recordings', () => {
     assert.equal(await readFile(path, 'utf8'), 'header\nmore');
     assert.equal((await stat(path)).mode & 0o777, 0o600);
     assert.equal((await stat(join(folder, 'payments'))).mode & 0o777, 0o700);
+  });
+
+  it('is tried out by a recording that does not stay', async () => {
+    const recordings = new FolderSink(folder);
+    await tryToRecord(recordings, 'drawbridge-system');
+    for await (const { session: left } of recordings.list()) assert.fail(`${left} stays`);
+    await rm(folder, { recursive: true });
+    await assert.rejects(tryToRecord(recordings, 'drawbridge-system'), /ENOENT/);
   });
 
   for (const name of [
