@@ -13,9 +13,14 @@ export const version: Command = {
   async run({ args, io, connect }) {
     const form = outputForm(args);
     const versions: Record<string, string> = { drawbridge: pkg.version };
+    let failure: unknown;
     if (!args.has('client')) {
-      const answer = await (await connect()).cluster.client.raw('/version');
-      versions['kubernetes'] = String(own(answer, 'gitVersion') ?? 'unknown');
+      try {
+        const answer = await (await connect()).cluster.client.raw('/version');
+        versions['kubernetes'] = String(own(answer, 'gitVersion') ?? 'unknown');
+      } catch (error) {
+        failure = error;
+      }
     }
     if (form === 'json') io.print(`${json(versions)}\n`);
     else if (form === 'yaml') io.print(yaml(versions));
@@ -23,6 +28,8 @@ export const version: Command = {
       io.print(`drawbridge ${pkg.version}\n`);
       if (versions['kubernetes'] !== undefined) io.print(`Kubernetes ${printable(versions['kubernetes'])}\n`);
     }
+    // Who asks for the version of this program may have no cluster.
+    if (failure !== undefined) throw failure;
     return exits.done;
   },
 };

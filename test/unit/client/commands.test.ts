@@ -165,6 +165,18 @@ describe('the client', () => {
     assert.equal(JSON.parse(stdout).kubernetes, 'v1.34.0');
   });
 
+  it('prints its own version also if the API server does not answer', async () => {
+    await open(({ path }, answer) => {
+      if (path !== '/version') return false;
+      answer.status(403, 'Forbidden');
+      return true;
+    });
+    const { code, stdout, stderr } = await cluster.run(['version']);
+    assert.match(stdout, /^drawbridge \d+\.\d+\.\d+\n$/);
+    assert.notEqual(stderr, '');
+    assert.equal(code, 3);
+  });
+
   it('shows every permission with its API group', async () => {
     assert.match((await cluster.run(['show', 'c'])).stdout, /^ +get pods\.metrics\.k8s\.io$/m);
   });
