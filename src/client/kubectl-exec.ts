@@ -8,6 +8,7 @@ import { nameIn, requesterOf, requestResource, requestWithFlags, typeOf } from '
 import type { ClusterConnection } from './cluster-connection.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
+import { follow } from './follow.ts';
 import { Problem } from './problem.ts';
 import { isFinal, specOf, stateOf, statusOf } from './request-state.ts';
 import { useText } from './use-text.ts';
@@ -25,11 +26,12 @@ export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnecti
  * ran. Rejects with a Problem if kubectl cannot start, or if the request names no pod yet.
  */
 export async function kubectlExec(
-  { io, args }: Context,
+  context: Context,
   connection: ClusterConnection,
   request: KubeObject,
   command: readonly string[],
 ): Promise<number> {
+  const { io, args } = context;
   const container = args.text('container');
   const { pod } = stateOf(request);
   const server = gatewayUrl(request, connection);
@@ -61,6 +63,7 @@ export async function kubectlExec(
       `cannot run kubectl: ${describe(error)}; ${remedy}: kubectl ${kubectlArgs.map(shellWord).join(' ')}`,
     );
   });
+  if (code === killed) await untilOver(context, connection, request);
   // If the end of access closed the shell, kubectl does not print why.
   const ended = await endText(connection, request);
   // Explain only a failure, because a user may have permissions besides those of the grant. If a signal ended kubectl or the command, the
@@ -83,6 +86,32 @@ async function endText(connection: ClusterConnection, request: KubeObject): Prom
 
 /** If a signal ends a program, its exit code is this number plus the number of the signal. */
 const signalExitBase = 128;
+/** The exit code of a command that was killed, perhaps together with its Pod. */
+const killed = signalExitBase + 9;
+/** How long the server may take to see that a Pod has died, and to end its access, milliseconds. */
+const deathMs = 3_000;
+
+/** Resolves when the request is over, after `deathMs`, or if the client cannot watch it. */
+async function untilOver(
+  { clock, signal }: Context,
+  connection: ClusterConnection,
+  request: KubeObject,
+): Promise<void> {
+  const startedMs = clock.monotonic();
+  const isOver = (now: KubeObject | undefined): boolean => {
+    const state = now && stateOf(now).state;
+    return state === undefined || state === 'Ending' || isFinal(state);
+  };
+  await follow(connection, [{ resource: requestResource(typeOf(request)), name: nameIn(request) }], {
+    clock,
+    signal,
+    onChange: (now) => isOver(now) || undefined,
+    tick: () => {
+      if (clock.monotonic() - startedMs >= deathMs) throw new Error('not over in time');
+    },
+    toContinue: '',
+  }).catch(() => undefined);
+}
 
 /** Why the grant does not permit exec to this user, and what to run instead; empty if it permits exec, or if that is unknown. */
 async function noExecText(connection: ClusterConnection, request: KubeObject): Promise<string> {

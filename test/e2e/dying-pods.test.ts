@@ -17,7 +17,7 @@ const replaceImage = { op: 'replace', path: '/spec/containers/0/image', value: '
 const patchSpecOperations = [{ op: 'add', path: '/spec/restartPolicy', value: 'Never' }];
 const outOfMemory = { command: ['sh', '-c', 'sleep 2; tail /dev/zero'], resources: { limits: { memory: '16Mi' } } };
 
-const deaths: readonly Omit<Death, 'says'>[] = [
+const deaths: readonly Death[] = [
   {
     title: 'was evicted',
     name: 'evicted',
@@ -25,16 +25,19 @@ const deaths: readonly Omit<Death, 'says'>[] = [
       command: ['sh', '-c', 'head -c 50000000 /dev/zero > /tmp/big; sleep 3600'],
       resources: { limits: { 'ephemeral-storage': '10Mi' } },
     },
+    says: /its pod has ended: Failed: Evicted: /,
   },
   {
     title: 'ran out of memory',
     name: 'oom-killed',
     config: { ...outOfMemory, patchSpecOperations },
+    says: /its pod has ended: Failed: .*OOMKilled/,
   },
   {
     title: 'completed',
     name: 'completed',
     config: { command: ['sleep', '2'], patchSpecOperations },
+    says: /its pod has ended: Succeeded/,
   },
 ];
 
@@ -73,17 +76,19 @@ describe('access to a Pod that', function () {
       await stage.sh(`kubectl delete podaccesstemplate ${name} -n payments`);
   });
 
-  for (const { title, name } of deaths) {
-    it(`${title} ends, with the command in it, and cannot be entered again`, async () => {
+  for (const { title, name, says } of deaths) {
+    it(`${title} ends, and the client says why`, async () => {
       const { ended } = stage.client.start(stage.alice, 'request', 'pod', name, '--for', '10m', '--exec', ...forever);
       const request = await requestOf(name);
       await stage.request('PodAccessRequest', request, ({ status }) => status?.ended !== undefined, 60_000);
       const startedMs = Date.now();
-      const { code } = await ended;
+      const { code, stderr } = await ended;
       assert.ok(Date.now() - startedMs < endLimitMs, 'the command ends with its Pod');
       assert.notEqual(code, 0);
+      assert.match(stderr, says);
       const again = await stage.client.run(stage.alice, 'exec', request);
       assert.equal(again.code, exits.ended);
+      assert.match(again.stderr, says);
     });
   }
 
