@@ -25,6 +25,9 @@ import type { GatewayView } from './stores/gateway-view.ts';
 /** How long no gateway must be ready until the leader withdraws its APIService, milliseconds. */
 export const WITHDRAW_MS = 120_000;
 
+/** The same if every Pod of the gateway is being deleted, milliseconds. Pods of access stop 5 s after their deletion began. */
+export const SCALED_DOWN_MS = 3_000;
+
 /** The ConfigMap in the namespace of the server with the APIService that the leader has withdrawn. */
 export const withdrawalName = 'drawbridge-gateway-withdrawn';
 const recordField = 'apiService';
@@ -85,10 +88,14 @@ export class GatewayWithdrawal implements Reconciler {
       return done;
     }
     this.#goneSinceMs ??= clock.monotonic();
-    if (!apiService) return done;
-    // If all were scaled down together, the leader ends soon, too. So it does not wait for Pods that do not come back by themselves.
+    if (!apiService) {
+      // If a GitOps tool creates it again, it stays for another two minutes.
+      this.#goneSinceMs = undefined;
+      return done;
+    }
+    // If all were scaled down together, the leader ends soon, too. Restarted Pods have a successor by then.
     const isScaledDown = gateways.length > 0 && gateways.every(({ deleting }) => deleting);
-    const leftMs = isScaledDown ? 0 : this.#goneSinceMs + WITHDRAW_MS - clock.monotonic();
+    const leftMs = this.#goneSinceMs + (isScaledDown ? SCALED_DOWN_MS : WITHDRAW_MS) - clock.monotonic();
     if (leftMs > 0) return after(leftMs);
     await this.#withdraw(signal);
     return done;
@@ -101,7 +108,8 @@ export class GatewayWithdrawal implements Reconciler {
     const { uid, labels, annotations } = live.metadata;
     if (uid === undefined) return;
     await this.#writeRecord(JSON.stringify({ labels, annotations, spec: live.spec }), signal);
-    await client.delete(apiServices, { name: gatewayApiService }, { uid, signal });
+    const deletion = await client.delete(apiServices, { name: gatewayApiService }, { uid, signal });
+    if (deletion === 'absent') return this.#writeRecord(null, signal);
     log.warn('no gateway is ready; withdrew its APIService, so that namespaces can be deleted', {
       object: gatewayApiService,
     });

@@ -91,9 +91,30 @@ describe('the APIService of the gateway', () => {
     assert.ok(exists());
   });
 
-  it('goes at once if all gateways were scaled down, because the leader may be, too', async () => {
+  it('goes after 3 s if all gateways were scaled down, because the leader may be, too', async () => {
     podIs('True', { deletionTimestamp: '2026-11-21T09:00:00Z', deletionGracePeriodSeconds: 45 });
-    await stage.clock.advance(100);
+    await stage.clock.advance(2900);
+    assert.ok(exists());
+    await stage.clock.advance(200);
+    assert.ok(!exists());
+  });
+
+  it('stays while its only gateway is replaced', async () => {
+    podIs('True', { deletionTimestamp: '2026-11-21T09:00:00Z', deletionGracePeriodSeconds: 45 });
+    await stage.clock.advance(1000);
+    podIs('False');
+    await stage.clock.advance(60_000);
+    assert.ok(exists());
+  });
+
+  it('goes two minutes after another client created it again, if still no gateway is ready', async () => {
+    gatewayDies();
+    await stage.clock.advance(300_000);
+    assert.ok(!exists());
+    apiServiceIs('False');
+    await stage.clock.advance(119_000);
+    assert.ok(exists());
+    await stage.clock.advance(2000);
     assert.ok(!exists());
   });
 
