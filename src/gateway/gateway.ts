@@ -12,7 +12,7 @@ import { apiDocument, podDocument } from './discovery.ts';
 import { type FrontProxy, frontProxyOf, frontProxyProblem, isApiServer } from './front-proxy.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
 import { isPeerPath, type Peers } from './peers.ts';
-import { type Decision, decide, isDocument, isRepeat, isSubject, type ProxyCall } from './pod-call.ts';
+import { type Decision, decide, isDocument, isRepeat, isSubject, type ProxyCall, type StreamKind } from './pod-call.ts';
 import { refuseStream } from './refused-stream.ts';
 import type { AuditedCall, SessionAudit, ViewCall } from './session-audit.ts';
 import type { SessionOpening } from './session-opening.ts';
@@ -40,7 +40,12 @@ interface GatewayDeps {
 /** What the gateway does with a call. A refusal gets an audit line only if `audit` names its user and its grant. */
 type Outcome =
   | { readonly kind: 'document'; readonly contentType: string; readonly body: unknown }
-  | { readonly kind: 'refusal'; readonly refusal: Refusal; readonly audit?: AuditedCall }
+  | {
+      readonly kind: 'refusal';
+      readonly refusal: Refusal;
+      readonly audit?: AuditedCall;
+      readonly stream?: StreamKind | undefined;
+    }
   | { readonly kind: 'view'; readonly view: ViewCall }
   | ({ readonly kind: 'forward' } & AuditedCall & Forwarded);
 
@@ -100,7 +105,8 @@ export class Gateway {
       }
       if (outcome.kind !== 'refusal') return refuseUpgrade(socket, noUpgrade);
       if (outcome.audit) await this.#deps.audit.denied(outcome.audit, outcome.refusal);
-      refuseUpgrade(socket, outcome.refusal);
+      if (outcome.stream) refuseStream(request, socket, outcome.stream, outcome.refusal);
+      else refuseUpgrade(socket, outcome.refusal);
     } catch (error) {
       refuseUpgrade(socket, this.#unreachable(error, outcome));
     }
@@ -140,11 +146,10 @@ export class Gateway {
     }
     const decision = decide(proxyCall, grant);
     if (decision.kind === 'refusal') {
+      const { refusal, stream } = decision;
       // kubectl repeats a refused WebSocket by SPDY. The first call has the line in the journal; this one is no other attempt.
-      const { refusal } = decision;
-      return isRepeat(proxyCall)
-        ? { kind: 'refusal', refusal }
-        : { kind: 'refusal', refusal, audit: { caller, grant } };
+      if (refusal.code === 'WebSocketRequired' && isRepeat(proxyCall)) return { kind: 'refusal', refusal };
+      return { kind: 'refusal', refusal, stream, audit: { caller, grant } };
     }
     if (decision.kind === 'document') return documentOutcome(podDocument(proxyCall.path, accept));
     return { kind: 'forward', caller, grant, decision };

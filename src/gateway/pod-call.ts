@@ -34,9 +34,11 @@ export type Decision =
   | { readonly kind: 'stream'; readonly target: string; readonly stream: StreamKind; readonly options: StreamOptions }
   /** Answers with a discovery document. */
   | { readonly kind: 'document' }
-  | { readonly kind: 'refusal'; readonly refusal: Refusal };
+  /** `stream`: what the caller asked for with a WebSocket. */
+  | { readonly kind: 'refusal'; readonly refusal: Refusal; readonly stream?: StreamKind };
 
 export type StreamDecision = Extract<Decision, { kind: 'stream' }>;
+type RefusedCall = Extract<Decision, { kind: 'refusal' }>;
 
 /** What the caller asked for with a stream. */
 export interface StreamOptions {
@@ -152,9 +154,10 @@ export function decide(call: ProxyCall, granted: Granted): Decision {
   }
 
   function decideStream(kind: StreamKind): Decision {
+    const isWebSocket = upgrade === 'websocket' && method === 'GET';
     const denial = refuseUngranted('create', `pods/${kind}`) ?? refuseUnknownParameter(kind);
-    if (denial) return denial;
-    if (upgrade !== 'websocket' || method !== 'GET') {
+    if (denial) return isWebSocket ? { ...denial, stream: kind } : denial;
+    if (!isWebSocket) {
       // kubectl shows this text also after its WebSocket was refused, perhaps by another replica.
       const message =
         `${kind} came as ${method} with ${upgrade === undefined ? 'no upgrade' : `an upgrade to ${shown(upgrade)}`}; the gateway passes WebSockets only, which begin with GET; ` +
@@ -172,7 +175,7 @@ export function decide(call: ProxyCall, granted: Granted): Decision {
     return { kind: 'stream', target: withQuery(path, query), stream: kind, options };
   }
 
-  function refuseUngranted(verb: string, resource: string): Decision | undefined {
+  function refuseUngranted(verb: string, resource: string): RefusedCall | undefined {
     const wanted = { apiGroups: [''], resources: [resource], resourceNames: [granted.pod], verbs: [verb] };
     if (uncovered(granted.rules, [wanted]).length === 0) return undefined;
     return refusal(
@@ -182,7 +185,7 @@ export function decide(call: ProxyCall, granted: Granted): Decision {
     );
   }
 
-  function refuseUnknownParameter(what: keyof typeof parameters): Decision | undefined {
+  function refuseUnknownParameter(what: keyof typeof parameters): RefusedCall | undefined {
     const unknown = [...query.keys()].find((name) => !parameters[what].includes(name));
     if (unknown === undefined) return undefined;
     const message = `the query has ${shown(unknown)}; the gateway passes ${parameters[what].join(', ')}; remove the parameter`;
@@ -212,7 +215,7 @@ function allowedText({ namespace, pod, rules }: Granted): string {
 const MAX_SHOWN = 120;
 const shown = (text: string): string => JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
 
-const refusal = (status: Refusal['status'], code: string, message: string): Decision => ({
+const refusal = (status: Refusal['status'], code: string, message: string): RefusedCall => ({
   kind: 'refusal',
   refusal: { status, code, message },
 });

@@ -20,13 +20,15 @@ const leaveShell = [
 ] as const;
 
 /**
- * What ends most programs at a terminal, as measured; pauses are in milliseconds. Ctrl-C stops a command or drops a line, and then Ctrl-D
- * leaves a shell. The pause between both is needed: a program that changes the mode of the terminal meanwhile reads no Ctrl-D. The second
+ * What ends most programs at a terminal, as measured; pauses are in milliseconds. Ctrl-C stops a command or drops a line; three of them
+ * also drop a statement of several lines, which sqlite3 would run at Ctrl-D. Then Ctrl-D leaves a shell. The pause between both is needed: a program that changes the mode of the terminal meanwhile reads no Ctrl-D. The second
  * round leaves a program within a shell. Ctrl-\ ends what ignores Ctrl-C. Ctrl-Z gets back to the shell from what ignores both, and the
  * exit of the shell then hangs it up. The next rounds are for shells within shells and for slow nodes, and the rest for `ignoreeof`, which
  * wants eleven.
  */
 const keys: readonly (readonly [key: string, pauseMs: number])[] = [
+  [interrupt, 50],
+  [interrupt, 50],
   ...leaveShell,
   ...leaveShell,
   [quit, 50],

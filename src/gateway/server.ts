@@ -65,6 +65,8 @@ export async function startGatewayServer(options: GatewayServerOptions) {
       ALPNProtocols: ['http/1.1'],
       handshakeTimeout: HEADERS_MS,
       headersTimeout: HEADERS_MS,
+      // Heads are large, so Node checks their time limit each second instead of each 30 s.
+      connectionsCheckingInterval: 1_000,
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEAD,
     },

@@ -238,6 +238,7 @@ export class PodStream {
       return;
     }
     this.#waitForListener(this.#toPodFlow);
+    if (boundary >= 0) this.#isPodAtBoundary = true;
     if (this.#fromClient.isClosed && this.#endingMessages().length > 0) {
       // The API server would close the stream at once, and the process would stay.
       this.#toPodFlow.pass(chunk.subarray(0, Math.max(0, boundary)));

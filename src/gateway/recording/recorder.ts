@@ -312,17 +312,17 @@ export class Recording implements CastReader {
     for (const { length } of this.#waiting.splice(0)) this.#count(-length);
     const { journal, log, onLost } = this.#deps;
     const { namespace, id, record } = this.#session;
+    const unwritten = (error: unknown): void =>
+      log.warn('no audit line for a lost recording', { namespace, session: id, error: describe(error) });
+    // What is stored stays, so it needs its proof.
+    if (this.#unproven.bytes > 0) this.#journal().catch(unwritten);
     log.warn(
       'the recording of a session could not start or continue; if the grant requires the recording, the session does not open, or ends',
       { namespace, session: id, reason: why },
     );
     onLost();
     const line: AuditRecord = { ...record, verdict: 'unrecorded', code: 'RecordingLost', message: why };
-    journal
-      .append(line)
-      .catch((error: unknown) =>
-        log.warn('no audit line for a lost recording', { namespace, session: id, error: describe(error) }),
-      );
+    journal.append(line).catch(unwritten);
     this.#onLost();
     const file = this.#file;
     this.#file = undefined;
