@@ -6,8 +6,8 @@ MAKEFLAGS += --no-print-directory
 
 # The folder in which mocha writes its counts, for the total at the end.
 totals := dist/test-totals
-test faults: export DRAWBRIDGE_TEST_TOTALS := $(totals)
-# A tenth of the cases of every property; make check runs fewer, make faults all.
+test faults nightly: export DRAWBRIDGE_TEST_TOTALS := $(totals)
+# A tenth of the cases of every property; make check runs fewer, make nightly all.
 test: export FUZZ := tenth
 
 sources := $(shell find src release -name '*.ts') package.json
@@ -27,7 +27,7 @@ sandbox: $(if $(WITH),dist/drawbridge.js,node_modules) ## a real control plane t
 	@$(tsx) sandbox/main.ts
 
 .PHONY: test
-test: node_modules ## every test except make faults: lint, types, unit tests, generated files, integration tests on real control planes
+test: node_modules ## the tests of each change: lint, types, unit tests, generated files, integration tests on real control planes
 	@rm -rf $(totals)
 	@$(MAKE) --jobs=2 sandbox-binaries check
 	@$(MAKE) promises verify integration
@@ -72,12 +72,20 @@ shells: ## installs zsh and fish for the tests of completion, and rsyslog for th
 	@{ command -v zsh && command -v fish && command -v rsyslogd; } >/dev/null || apt-get install --yes --no-install-recommends zsh fish rsyslog
 
 .PHONY: faults
-faults: dist/drawbridge.js sandbox-binaries ## long tests: crashes, outages, bursts, random histories, and random schedules of the inventory (FILE=... for one file, DRAWBRIDGE_SEED=N for other random ones)
+faults: dist/drawbridge.js sandbox-binaries ## long tests: crashes, outages, and changes of the leader (FILE=... for one file)
 	@rm -rf $(totals)
-	$(if $(FILE),,$(random))
-	@$(tsx) test/run/main.ts $(or $(FILE),$(filter-out $(alone),$(wildcard test/faults/*/*.test.ts)))
-	$(if $(FILE),,@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(alone))
+	@$(tsx) test/run/main.ts $(or $(FILE),$(filter-out $(nightly) $(alone),$(wildcard test/faults/*/*.test.ts)))
+	$(if $(FILE),,@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(filter-out $(nightly),$(alone)))
 
+.PHONY: nightly
+nightly: dist/drawbridge.js sandbox-binaries ## the longest tests: bursts, attacks, random histories, and random schedules of the inventory (DRAWBRIDGE_SEED=N for other random ones)
+	@rm -rf $(totals)
+	$(random)
+	@$(tsx) test/run/main.ts $(filter-out $(alone),$(nightly))
+	@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(filter $(nightly),$(alone))
+
+nightly := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories access/burst access/api-server-answers \
+  access/older-kubernetes admission/under-attack gateway/many-sessions gateway/random-histories))
 # These check how soon access ends, or a call is answered, while the server is killed repeatedly or attacked, so no other test runs beside them.
 alone := test/faults/access/random-histories.test.ts test/faults/admission/under-attack.test.ts test/faults/admission/slow-clients.test.ts
 
