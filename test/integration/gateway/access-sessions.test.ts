@@ -179,7 +179,7 @@ describe('an AccessSession', () => {
         spec: { holderIdentity: string; leaseDurationSeconds: number };
         metadata: { annotations: Record<string, string> };
       };
-      assert.deepEqual([spec.holderIdentity, spec.leaseDurationSeconds], [session.spec.replica, 90]);
+      assert.deepEqual([spec.holderIdentity, spec.leaseDurationSeconds], [session.spec.replica, 120]);
       assert.equal(metadata.annotations['gateway.drawbridge.dev/address'], `127.0.0.1:${stage.gateway.port}`);
       const killed = stage.gateway;
       await killed.kill();
