@@ -95,6 +95,8 @@ export class PodStream {
   /** Whether the last message to the pod is complete, so that another one may follow. */
   #isPodAtBoundary = true;
   #end: StreamEnd | undefined;
+  /** Whether the gateway does nothing more for the end of the process. */
+  #isProcessLeft = false;
   #isFinished = false;
   #bytesIn = 0;
   #bytesOut = 0;
@@ -281,7 +283,9 @@ export class PodStream {
   #sendToProcess([next, ...rest]: readonly EndingMessage[]): void {
     const { upstream, clock } = this.#deps;
     if (!next) {
-      this.#endPod();
+      this.#isProcessLeft = true;
+      // The rest of the current message may still have to pass to the client.
+      if (this.#state !== 'ending') this.#endPod();
       return;
     }
     upstream.write(maskedFrameOf(opcodes.binary, next.message));
@@ -306,6 +310,7 @@ export class PodStream {
     if (this.#state !== 'ending' || !end) return;
     this.#state = 'endSent';
     this.#cancelEnd();
+    if (this.#isProcessLeft) this.#endPod();
     // The status of the command may follow output that the client has not read.
     this.#toClientFlow.resumeNow();
     if (!isComplete || client.writableEnded) {
@@ -356,6 +361,7 @@ export class PodStream {
     for (const cancel of [this.#cancelPing, this.#cancelIdle, this.#cancelEnd]) cancel();
     this.#toClientFlow.resumeNow();
     this.#endProcess();
+    if (this.#isProcessLeft) this.#endPod();
     this.#finish();
   }
 

@@ -136,7 +136,7 @@ describe('a recorded session through the gateway', () => {
 
     before(async () => {
       const grant = await grantWith({ record: 'Required' });
-      const command = ['sh', '-c', 'yes "a line of the log" | head -c 300000'];
+      const command = ['sh', '-c', 'yes "a line of the log" | head -c 5000000'];
       await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', ...command]);
       session = await recorded(grant);
       const content = await readFile(pathOf(session));
