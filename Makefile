@@ -85,7 +85,7 @@ nightly: dist/drawbridge.js sandbox-binaries ## the longest tests: bursts, attac
 	@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(filter $(nightly),$(alone))
 
 nightly := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories access/burst access/api-server-answers \
-  access/older-kubernetes admission/under-attack gateway/many-sessions gateway/random-histories))
+  access/older-kubernetes access/withdrawn-rights admission/under-attack gateway/many-sessions gateway/random-histories))
 # These check how soon access ends, or a call is answered, while the server is killed repeatedly or attacked, so no other test runs beside them.
 alone := test/faults/access/random-histories.test.ts test/faults/admission/under-attack.test.ts test/faults/admission/slow-clients.test.ts
 

@@ -44,7 +44,6 @@ async function withdraw(plane: PlaneClient, withdrawn: Withdrawn): Promise<() =>
   return () => put(before, true);
 }
 
-const namedWithinMs = 10_000;
 const clearWithinMs = 5_000;
 
 /** A server that watches what `withdrawn` allows. */
@@ -55,11 +54,11 @@ interface WatchingServer {
 }
 
 /** Tests that readiness names a store whose permission is withdrawn while no object changes. Call it in a `describe`. */
-export function itNamesWithdrawn(withdrawn: Withdrawn, server: () => WatchingServer): void {
+export function itNamesWithdrawn(withdrawn: Withdrawn, server: () => WatchingServer, namedWithinMs: number): void {
   let restore: () => Promise<void>;
 
   it(`is named by readiness within ${namedWithinMs / 1000} s`, async function () {
-    this.timeout(90_000);
+    this.timeout(namedWithinMs + 80_000);
     const { plane, readiness } = server();
     assert.doesNotMatch(await readiness(), /no longer allows/);
     restore = await withdraw(plane, withdrawn);

@@ -16,5 +16,6 @@ describe('a permission of the access server that is withdrawn while no object ch
   const readiness = async (): Promise<string> =>
     (await fetch(`http://127.0.0.1:${stage.server.healthPort}/readyz`)).text();
   const withdrawn = { clusterRole: 'drawbridge', resource: 'services', group: '' };
-  itNamesWithdrawn(withdrawn, () => ({ plane: stage.plane, readiness }));
+  // Watches last up to six minutes, and only the next one is refused.
+  itNamesWithdrawn(withdrawn, () => ({ plane: stage.plane, readiness }), 380_000);
 });
