@@ -86,8 +86,9 @@ nightly: dist/drawbridge.js sandbox-binaries ## the longest tests: bursts, attac
 
 nightly := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories access/burst access/api-server-answers \
   access/older-kubernetes access/withdrawn-rights admission/under-attack gateway/many-sessions gateway/random-histories))
-# These check how soon access ends, or a call is answered, while the server is killed repeatedly or attacked, so no other test runs beside them.
-alone := test/faults/access/random-histories.test.ts test/faults/admission/under-attack.test.ts test/faults/admission/slow-clients.test.ts
+# These check how soon access ends, a call is answered, or many runs end, under load or attack, so no other test runs beside them.
+alone := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories admission/under-attack admission/slow-clients \
+  inventory/killed inventory/many-writes))
 
 .PHONY: node node-programs
 node: node_modules ## a real Kubernetes node with kubelet and containerd, and the image of this checkout, until Ctrl-C (Linux, root)
