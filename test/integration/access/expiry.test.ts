@@ -13,7 +13,10 @@ import {
 } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-/** Registers each case as a test and starts all cases at once, because each takes several seconds. */
+/**
+ * Registers each case as a test and starts all cases at once, because each takes half a minute: its grant must outlast the planning
+ * of a hundred other requests.
+ */
 function sideBySide(cases: readonly (readonly [string, () => Promise<void>])[]): void {
   const outcomes = new Map<string, Promise<unknown>>();
   before(() => {
@@ -25,7 +28,7 @@ function sideBySide(cases: readonly (readonly [string, () => Promise<void>])[]):
   });
   for (const [title] of cases) {
     it(title, async function () {
-      this.timeout(90_000);
+      this.timeout(150_000);
       const error = await outcomes.get(title);
       if (error) throw error;
     });
@@ -129,19 +132,19 @@ describe('M5: a grant', () => {
       stage.kubectl('patch', 'podaccesstemplate', name, '--type=merge', '-p', JSON.stringify({ spec }));
 
     sideBySide([
-      ['with a new pod', () => runGrant(podRequest('plain', { duration: '12s' }), async () => undefined)],
+      ['with a new pod', () => runGrant(podRequest('plain', { duration: '30s' }), async () => undefined)],
       ['with a running pod, which stays', ofRunningPod],
       [
         'with a template that no longer allows any group',
         async () =>
-          runGrant(await requestThrough('closing', 'closing', '12s'), () =>
+          runGrant(await requestThrough('closing', 'closing', '30s'), () =>
             patchTemplate('closing', { accessConfig: { allowedGroups: ['nobody'] } }),
           ),
       ],
       [
         'with a template whose target is gone',
         async () =>
-          runGrant(await requestThrough('aimless', 'aimless', '12s'), async () => {
+          runGrant(await requestThrough('aimless', 'aimless', '30s'), async () => {
             await patchTemplate('aimless', { controllerTargetRef: { name: 'vanished' } });
             await stage.templateReady('PodAccessTemplate', 'aimless', false);
           }),
@@ -149,13 +152,13 @@ describe('M5: a grant', () => {
       [
         'with a longer maximum that is written into the template meanwhile',
         async () =>
-          runGrant(await requestThrough('longer', 'longer', '12s'), () =>
+          runGrant(await requestThrough('longer', 'longer', '30s'), () =>
             patchTemplate('longer', { accessConfig: { defaultDuration: '9h', maxDuration: '99h' } }),
           ),
       ],
       [
         'with an owner that is written into the request meanwhile',
-        () => runGrant(podRequest('owned', { duration: '12s' }), adopt),
+        () => runGrant(podRequest('owned', { duration: '30s' }), adopt),
       ],
       ['with a hundred requests ahead in the queue whose pods are never Ready', amongUnready],
       ['with a foreign finalizer on the request, which stays without access', withForeignFinalizer],
@@ -181,19 +184,19 @@ describe('M5: a grant', () => {
       for (let first = 0; first < 100; first += 10) {
         await Promise.all(Array.from({ length: 10 }, (_, index) => ask(first + index)));
       }
-      await runGrant(podRequest('among-unready', { duration: '15s' }), async () => undefined);
+      await runGrant(podRequest('among-unready', { duration: '30s' }), async () => undefined);
     }
 
     async function ofRunningPod(): Promise<void> {
       let pod = '';
-      await runGrant(execRequest('running', { duration: '12s' }), async ({ status }) => {
+      await runGrant(execRequest('running', { duration: '30s' }), async ({ status }) => {
         pod = status?.podName ?? '';
       });
       assert.equal(await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.status.phase}'), 'Running');
     }
 
     async function withForeignFinalizer(): Promise<void> {
-      const request = await stage.createReady(stage.alice, podRequest('held', { duration: '12s' }));
+      const request = await stage.createReady(stage.alice, podRequest('held', { duration: '30s' }));
       const pod = request.status?.podName ?? '';
       const patch = (finalizers: unknown): Promise<string> =>
         stage.kubectl(
