@@ -14,6 +14,9 @@ export interface RefusalText {
 /** Maximum length of the API server's message in ours, characters. */
 const maxCause = 512;
 
+/** How much of a message is read, characters. A webhook chooses its message, and the patterns below take quadratic time. */
+const maxMessage = 8192;
+
 const correctPod =
   'correct the field in spec.podSpec, or in spec.controllerTargetMutationConfig and the workload, as in a Pod';
 
@@ -118,6 +121,7 @@ const goTypes: Readonly<Record<string, string>> = {
 
 function causeIn(message: string): string {
   const line = message
+    .slice(0, maxMessage)
     .replace(/^\d{3}: /, '')
     .replace(/[\p{C}\s]+/gu, ' ')
     .trim();

@@ -89,8 +89,11 @@ describe('why the API server rejects an object of a grant', () => {
     assert.equal(unknownFieldsIn(`${prefix}json: cannot unmarshal`), undefined);
   });
 
-  it('is found in linear time in hostile messages', () => {
-    for (const part of [', used: ', 'Resources:[', 'unknown field "', 'x "', '\n '])
-      text(`403: is attempting to grant RBAC permissions not currently held ${part.repeat(20_000)}`);
-  });
+  for (const part of [', used: ', 'Resources:[', 'Resources:[] ', 'unknown field "', 'x "'])
+    it(`is found in a message of 1 MB that repeats ${JSON.stringify(part)}`, () => {
+      const hostile = part.repeat(1_000_000 / part.length);
+      assert.equal(text(`403: ${hostile}`).cause, `${hostile.trim().slice(0, 511)}…`);
+      const rights = `403: is attempting to grant RBAC permissions not currently held ${hostile}`;
+      assert.equal(text(rights).cause, 'the server does not hold the rules');
+    });
 });
