@@ -3,6 +3,7 @@ import { leases } from '../api/resources.ts';
 import type { LeaderGate } from '../engine/leader-gate.ts';
 import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
+import { unlessAborted } from '../kit/promises.ts';
 import type { Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
@@ -268,7 +269,7 @@ class LeaseCampaign implements LeaseGate {
   }
 
   async #claim(signal: AbortSignal): Promise<boolean> {
-    this.#account = await this.#readAccount();
+    this.#account = await unlessAborted(this.#readAccount(), signal);
     // A leader replaces the Lease as it wrote it last; a standby reads the Lease first.
     if (!this.leading || !this.#lastRead) await this.#read(signal);
     if (this.#heldByOther()) return false;

@@ -262,6 +262,13 @@ describe('lease gate', () => {
     assert.deepEqual([a.now, b.reigns], [0, 1]);
   });
 
+  it('tries again if it cannot read its ServiceAccount in time', async () => {
+    let reads = 0;
+    const a = await candidate('a', { account: () => (reads++ === 0 ? new Promise(() => {}) : old()) });
+    await advanceIo(clock, 8_000);
+    assert.deepEqual([a.now, reads > 1], [1, true]);
+  });
+
   for (const [which, other] of [
     ['another name', account('ns/other', 'uid-2', 2000)],
     ['the same uid', account('ns/server', 'uid-1', 2000)],
