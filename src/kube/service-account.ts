@@ -36,8 +36,9 @@ export function readServiceAccount(text: unknown): ServiceAccountId | undefined 
 }
 
 /**
- * Whether `account` replaced `before`: it has the name, but another uid, so `before` was deleted, and its tokens are no longer valid. The
- * times break the symmetry: the API server issued every token of `before` first.
+ * Whether `account` replaced `before`: it has the name, but another uid, so `before` was deleted.
+ * The API server caches tokens, so those of `before` stay valid for about 10 s. The times break the
+ * symmetry: the API server issued every token of `before` first.
  */
 export const replaces = (account: ServiceAccountId, before: ServiceAccountId): boolean =>
   account.key === before.key && account.uid !== before.uid && account.issuedAt > before.issuedAt;
