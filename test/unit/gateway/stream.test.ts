@@ -308,6 +308,16 @@ describe('a stream between a client and a pod', () => {
       });
     }
 
+    it('by a close frame after the rest of a message, gets that rest, then Ctrl-C, and not the close frame', async () => {
+      const stage = new Stage();
+      const [message, close] = [fromClient(channelMessage(0, 'abc')), fromClient(closeFrame(1000))];
+      stage.client.write(message.subarray(0, 8));
+      await settle();
+      stage.client.write(Buffer.concat([message.subarray(8), close, fromClient(channelMessage(0, 'late'))]));
+      assert.equal(await stage.typed(), '\0abc\0\x03');
+      assert.equal((await stage.forwarded()).includes(text(close)), false);
+    });
+
     it('stops to type once the process has ended, and tells its exit code', async () => {
       const stage = new Stage();
       stage.end();

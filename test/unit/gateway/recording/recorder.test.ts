@@ -232,6 +232,28 @@ describe('the recorder', () => {
     assert.deepEqual([told, lostCount, sink.closed], [1, 1, true]);
   });
 
+  it('has a line for what was stored before it was lost, and for nothing else', async () => {
+    const recording = begin();
+    await recording.durable;
+    out(recording, 'x'.repeat(100_000));
+    await clock.settle();
+    const stored = Buffer.concat(sink.parts);
+    sink.fails = 'ENOSPC: no space left on device';
+    out(recording, 'y'.repeat(100_000));
+    await clock.settle();
+    await recording.end();
+    const header = sink.parts[0]?.length ?? 0;
+    const proof = createHash('sha256').update(stored.subarray(header)).digest('hex');
+    assert.deepEqual(
+      lines.map(({ verdict, chunk, bytes, sha256 }) => [verdict, chunk, bytes, chunk === 2 && sha256]),
+      [
+        ['recorded', 1, header, false],
+        ['recorded', 2, stored.length - header, proof],
+        ['unrecorded', undefined, undefined, false],
+      ],
+    );
+  });
+
   it('is lost after 5 s if the sink hangs', async () => {
     const recording = begin();
     await recording.durable;
