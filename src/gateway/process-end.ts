@@ -14,29 +14,33 @@ const endOfInput = '\x04';
 const quit = '\x1c';
 const suspend = '\x1a';
 
+/**
+ * Ctrl-C stops a command or drops a line, and then Ctrl-D leaves a shell. In the pause between, a
+ * program can restore the mode of the terminal; until then it reads no Ctrl-D.
+ */
 const leaveShell = [
   [interrupt, 50],
   [endOfInput, 100],
 ] as const;
 
-/**
- * What ends most programs at a terminal, as measured; pauses are in milliseconds. Ctrl-C stops a command or drops a line; three of them
- * also drop a statement of several lines, which sqlite3 would run at Ctrl-D. Then Ctrl-D leaves a shell. The pause between both is needed: a program that changes the mode of the terminal meanwhile reads no Ctrl-D. The second
- * round leaves a program within a shell. Ctrl-\ ends what ignores Ctrl-C. Ctrl-Z gets back to the shell from what ignores both, and the
- * exit of the shell then hangs it up. The next rounds are for shells within shells and for slow nodes, and the rest for `ignoreeof`, which
- * wants eleven.
- */
+/** What ends most programs at a terminal, as measured; pauses are in milliseconds. */
 const keys: readonly (readonly [key: string, pauseMs: number])[] = [
+  // Three times Ctrl-C also drop a statement of several lines, which sqlite3 would run at Ctrl-D.
   [interrupt, 50],
   [interrupt, 50],
   ...leaveShell,
+  // A program within a shell.
   ...leaveShell,
+  // A program that ignores Ctrl-C.
   [quit, 50],
   ...leaveShell,
+  // A program that ignores both: the shell that gets the terminal back hangs it up at its exit.
   [suspend, 50],
   [endOfInput, 50],
   [endOfInput, 50],
+  // Shells within shells, and slow nodes.
   ...Array.from({ length: 4 }, () => leaveShell).flat(),
+  // `ignoreeof` wants eleven.
   ...Array.from({ length: 11 }, () => [endOfInput, 30] as const),
   [endOfInput, 300],
 ];
