@@ -69,6 +69,8 @@ export interface AccessDeps {
   /** Whether the server grants through templates without an author, unless they set `allowPrivilegedPod`. */
   readonly trustExistingTemplates: boolean;
   readonly accessPods: AccessPodMode;
+  /** The certificate mode, which is also that of the gateway. */
+  readonly certificates: 'files' | 'own';
 }
 
 /**

@@ -63,6 +63,8 @@ interface GatewayWithdrawalDeps {
   readonly records: Store<WithdrawalView>;
   /** The namespace of the server. */
   readonly namespace: string;
+  /** The certificate mode, which is also that of the gateway. */
+  readonly certificates: 'files' | 'own';
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -117,10 +119,10 @@ export class GatewayWithdrawal implements Reconciler {
 
   /** Creates the APIService of the record, unless it exists, and then clears the record. */
   async #restore(exists: boolean, signal: AbortSignal): Promise<void> {
-    const { client, records, namespace, log } = this.#deps;
+    const { client, records, namespace, certificates, log } = this.#deps;
     const recorded = records.get(keyOf({ namespace, name: withdrawalName }))?.apiService;
     if (recorded === undefined) return;
-    const object = exists ? undefined : readRecord(recorded);
+    const object = exists ? undefined : readRecord(recorded, certificates === 'own');
     if (object) {
       // By Helm's own manager, the next upgrade meets no conflict. An apply can be limited to one name, a create cannot.
       await client.apply(apiServices, object, { fieldManager: 'helm', force: true, signal });
@@ -136,30 +138,32 @@ export class GatewayWithdrawal implements Reconciler {
   }
 }
 
-/** The APIService to create. A policy of the chart limits which Service it may name. Undefined if the record is unreadable. */
-function readRecord(text: string): KubeObject | undefined {
+/**
+ * The APIService to create, without an authority that the gateway or cert-manager writes. Undefined if
+ * the record is unreadable. The policy `drawbridge-apiservice` limits it.
+ */
+function readRecord(text: string, gatewayWritesAuthority: boolean): KubeObject | undefined {
   let record: unknown;
   try {
     record = JSON.parse(text);
   } catch {
     return undefined;
   }
-  const spec = own(record, 'spec');
-  if (!isRecord(spec)) return undefined;
+  const recorded = own(record, 'spec');
+  if (!isRecord(recorded)) return undefined;
   const texts = (value: unknown): Record<string, string> =>
     Object.fromEntries(
       Object.entries(isRecord(value) ? value : {}).filter(
         (entry): entry is [string, string] => typeof entry[1] === 'string',
       ),
     );
+  const annotations = texts(own(record, 'annotations'));
+  const { caBundle, ...spec } = recorded;
+  const isInjected = gatewayWritesAuthority || own(annotations, 'cert-manager.io/inject-ca-from') !== undefined;
   return {
     apiVersion: apiVersionOf(apiServices),
     kind: apiServices.kind,
-    metadata: {
-      name: gatewayApiService,
-      labels: texts(own(record, 'labels')),
-      annotations: texts(own(record, 'annotations')),
-    },
-    spec,
+    metadata: { name: gatewayApiService, labels: texts(own(record, 'labels')), annotations },
+    spec: isInjected || caBundle === undefined ? spec : { ...spec, caBundle },
   };
 }

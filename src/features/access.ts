@@ -68,7 +68,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const client = leaderOnly(cluster.client);
   const reviews = new OwedReviews({ store: reviewStore, client, signer, namespace, clock });
   const requestEvents = recorder(host, 'access', client);
-  const { breakGlassGroup, trustExistingTemplates, accessPods } = config;
+  const { breakGlassGroup, trustExistingTemplates, accessPods, certificates } = config;
   const planQueue = new AdmissionPlanQueue(clock);
   const reviewDeps = {
     plansFor: (address: string, { namespace }: PlannedTemplate) => {
@@ -102,7 +102,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   };
   return {
     gate,
-    controllers: accessControllers({ ...controllerDeps, trustExistingTemplates, accessPods }),
+    controllers: accessControllers({ ...controllerDeps, trustExistingTemplates, accessPods, certificates }),
     webhookDeps: (shared) => ({ access: { ...accessReviews(reviewDeps), ...shared } }),
     readiness: { stores: () => storesProblem([...stores.all, reviewStore]), 'signing-keys': () => keys.problem() },
     // Without keys, the first reconcile of every open grant fails. Revoking needs no keys, so the controllers wait at most 1 s for them.

@@ -53,6 +53,7 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
     serverNamespace: 'drawbridge-system',
     trustExistingTemplates: false,
     accessPods: 'confined' as const,
+    certificates: 'files' as const,
   };
   const deps = {
     client,

@@ -84,8 +84,9 @@ export const policyCodes = {
   },
   ApiServiceKept: {
     audience: 'operator',
-    meaning: 'The ServiceAccount of the gateway changed more of its APIService than `caBundle`.',
-    remedy: 'As for `MarkMissing`, with the Pods of the gateway.',
+    meaning:
+      'The ServiceAccount of the gateway changed more of its APIService than `caBundle`, or the server changed the APIService or created another one than the chart.',
+    remedy: 'As for `MarkMissing`, and also with the Pods of the gateway.',
   },
   SessionForged: {
     audience: 'anyone',

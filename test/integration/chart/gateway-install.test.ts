@@ -10,6 +10,7 @@ import { gatewayApiService, gatewayGroup, gatewayUserOf, gatewayVersion } from '
 import { execRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { rightFor, rightsIn, rolesIn, rulesOf } from '../../support/chart-manifests.ts';
 import { ChartStage } from '../../support/chart-stage.ts';
+import type { Person } from '../../support/person.ts';
 import { accountUser } from '../../support/server-token.ts';
 
 const apiServiceUrl = `/apis/apiregistration.k8s.io/v1/apiservices/${gatewayApiService}`;
@@ -130,6 +131,45 @@ describe('the chart with the gateway, installed by Helm', function () {
     assert.ok(after.status?.conditions?.some(({ type, status }) => type === 'Available' && status === 'True'));
   });
 
+  /** Applies an APIService in a dry run: that of the chart, with changes. */
+  const apply = async (who: Person, name: string, change: object = {}, metadata: object = {}): Promise<ApiAnswer> => {
+    const [version, ...group] = name.split('.');
+    const service = { namespace: stage.namespace, name: 'drawbridge-gateway', port: stage.kubelet.port };
+    const spec = {
+      group: group.join('.'),
+      version,
+      groupPriorityMinimum: 100,
+      versionPriority: 10,
+      service,
+      ...change,
+    };
+    const object = {
+      apiVersion: 'apiregistration.k8s.io/v1',
+      kind: 'APIService',
+      metadata: { name, ...metadata },
+      spec,
+    };
+    const url = `/apis/apiregistration.k8s.io/v1/apiservices/${name}?dryRun=All&fieldManager=helm&force=true`;
+    return who.call('APPLY', url, object);
+  };
+  /** Changes that only a thief of the token of access makes. */
+  const forgeries = ({ service }: ApiService['spec']): readonly [change: object, metadata?: object][] => [
+    [{ service: { ...service, name: 'attacker' } }],
+    [{ service: { ...service, namespace: 'payments' } }],
+    [{ groupPriorityMinimum: 20_000 }],
+    [{ insecureSkipTLSVerify: true, caBundle: null }],
+    [{ caBundle: Buffer.from(stage.plane.authority.certificate).toString('base64') }],
+    [{}, { annotations: { 'cert-manager.io/inject-ca-from': 'payments/attacker' } }],
+    [{}, { annotations: { 'cert-manager.io/inject-apiserver-ca': 'true' } }],
+    [{}, { labels: { 'kube-aggregator.kubernetes.io/automanaged': 'true' } }],
+    [{}, { finalizers: ['example.org/hold'] }],
+  ];
+  const isKept = async (tried: Promise<ApiAnswer>): Promise<void> => {
+    const { status, body } = await tried;
+    assert.equal(status, 403, JSON.stringify(body));
+    assert.match((body as { message: string }).message, /ApiServiceKept/);
+  };
+
   it('can change only caBundle of its APIService, and no other APIService', async () => {
     const thief = await accountUser(stage.plane, 'drawbridge-gateway');
     const patch = (change: object, url = apiServiceUrl): Promise<ApiAnswer> =>
@@ -144,9 +184,7 @@ describe('the chart with the gateway, installed by Helm', function () {
       { metadata: { labels: { 'kube-aggregator.kubernetes.io/automanaged': 'true' } } },
       { metadata: { finalizers: ['example.org/hold'] } },
     ]) {
-      const { status, body } = await patch(change);
-      assert.equal(status, 403, JSON.stringify([change, body]));
-      assert.match((body as { message: string }).message, /ApiServiceKept/);
+      await isKept(patch(change));
     }
     const caBundle = Buffer.from(stage.plane.authority.certificate).toString('base64');
     assert.equal((await patch({ spec: { caBundle } })).status, 200);
@@ -164,6 +202,9 @@ describe('the chart with the gateway, installed by Helm', function () {
     await scale(0);
     const isGone = async (): Promise<boolean> => (await stage.plane.probe(apiServiceUrl)).status === 404;
     await until('the leader to withdraw the APIService', isGone, { timeoutMs: 30_000 });
+    const thief = await accountUser(stage.plane, 'drawbridge');
+    assert.equal((await apply(thief, gatewayApiService)).status, 201, 'as the chart installs it');
+    for (const [change, metadata] of forgeries(before)) await isKept(apply(thief, gatewayApiService, change, metadata));
     await stage.plane.kubectl(['create', 'namespace', 'meanwhile']);
     const removed = await stage.plane.kubectl(['delete', 'namespace', 'meanwhile', '--timeout=30s'], { reject: false });
     assert.equal(removed.code, 0, removed.stderr);
@@ -179,33 +220,11 @@ describe('the chart with the gateway, installed by Helm', function () {
 
   it('cannot be led elsewhere by a thief of the token of access', async () => {
     const thief = await accountUser(stage.plane, 'drawbridge');
-    const { service } = (await apiService()).spec;
-    const apply = (name: string, change: object, metadata: object = {}): Promise<ApiAnswer> => {
-      const [version, ...group] = name.split('.');
-      const spec = { group: group.join('.'), version, groupPriorityMinimum: 100, versionPriority: 10, service };
-      const object = {
-        apiVersion: 'apiregistration.k8s.io/v1',
-        kind: 'APIService',
-        metadata: { name, ...metadata },
-        spec: { ...spec, ...change },
-      };
-      const url = `/apis/apiregistration.k8s.io/v1/apiservices/${name}?dryRun=All&fieldManager=helm&force=true`;
-      return thief.call('APPLY', url, object);
-    };
-    assert.equal((await apply('v1.apps', {})).status, 403);
-    assert.equal((await apply('v1.example.org', {})).status, 403);
-    const elsewhere = { service: { ...service, name: 'attacker' } };
-    for (const change of [
-      elsewhere,
-      { groupPriorityMinimum: 20_000 },
-      { insecureSkipTLSVerify: true, caBundle: null },
-    ]) {
-      const { status, body } = await apply(gatewayApiService, change);
-      assert.equal(status, 403, JSON.stringify([change, body]));
-      assert.match((body as { message: string }).message, /ApiServiceKept/);
-    }
-    const list = '/apis/apiregistration.k8s.io/v1/apiservices';
-    assert.equal((await thief.call('POST', list, {})).status, 403);
+    assert.equal((await apply(thief, 'v1.apps')).status, 403);
+    assert.equal((await apply(thief, 'v1.example.org')).status, 403);
+    const { spec } = await apiService();
+    for (const [change, metadata] of forgeries(spec)) await isKept(apply(thief, gatewayApiService, change, metadata));
+    assert.equal((await thief.call('POST', '/apis/apiregistration.k8s.io/v1/apiservices', {})).status, 403);
   });
 
   const leaseUrl = (): string => `/apis/coordination.k8s.io/v1/namespaces/${stage.namespace}/leases`;

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
 import { stringify } from 'yaml';
+import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
+import { until } from '../../../sandbox/wait.ts';
 import { gatewayApiService, gatewayUserOf } from '../../../src/api/gateway/names.ts';
 import { headNames } from '../../../src/audit/head.ts';
 import { named, rightsIn, rolesIn, rulesOf, tooMuchIn } from '../../support/chart-manifests.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
+import { accountUser } from '../../support/server-token.ts';
 
 const namespace = 'gatehouse';
+const apiServiceUrl = `/apis/apiregistration.k8s.io/v1/apiservices/${gatewayApiService}`;
 const on = { features: { gateway: true } };
 const certificate = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
 const byHand = { mode: 'secret', caBundle: certificate };
@@ -226,6 +230,53 @@ describe('the chart with the gateway', () => {
       [spec.secretName, spec.dnsNames[0]],
       ['drawbridge-gateway-tls', `drawbridge-gateway.${namespace}.svc`],
     );
+  });
+
+  describe('with the policy of its APIService', () => {
+    const authority = { caBundle: Buffer.from(certificate).toString('base64') };
+    const byAttacker = { annotations: { 'cert-manager.io/inject-ca-from': 'payments/attacker' } };
+    const restored: Readonly<Record<string, readonly [denied: object, metadata?: object][]>> = {
+      own: [[authority], [{}, byAttacker]],
+      'cert-manager': [[authority], [{}, byAttacker], [{}, { annotations: {} }]],
+      secret: [[authority, byAttacker]],
+    };
+    for (const [mode, denied] of Object.entries(restored)) {
+      it(`lets access restore it only as the chart installs it, with certificates of mode ${mode}`, async () => {
+        // A namespace for each mode, because the API server may still know the policy of the mode before.
+        const home = `${namespace}-${mode}`;
+        const thief = await accountUser(plane, 'drawbridge', home);
+        const grant = ['create', 'clusterrolebinding', home, '--clusterrole=cluster-admin', `--user=${thief.name}`];
+        const manifests = await helm.template(home, modes[mode]);
+        const policy = ['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding']
+          .map((kind) => stringify(named(manifests, kind, 'drawbridge-apiservice')))
+          .join('---\n');
+        const apiService = named(manifests, 'APIService', gatewayApiService);
+        const apply = (spec: object, metadata: object): Promise<ApiAnswer> =>
+          thief.call('APPLY', `${apiServiceUrl}?dryRun=All&fieldManager=helm`, {
+            ...apiService,
+            metadata: { ...apiService.metadata, ...metadata },
+            spec: { ...apiService['spec'], ...spec },
+          });
+        const isDenied = async (spec: object, metadata: object): Promise<boolean> => {
+          const { status, body } = await apply(spec, metadata);
+          return status === 403 && /ApiServiceKept/.test((body as { message: string }).message);
+        };
+        await plane.kubectl(['apply', '-f', '-'], { input: policy });
+        await plane.kubectl(grant);
+        try {
+          await until('the policy to apply', () => isDenied({ groupPriorityMinimum: 20_000 }, {}), {
+            timeoutMs: 30_000,
+          });
+          for (const [spec, metadata = {}] of denied)
+            assert.ok(await isDenied(spec, metadata), JSON.stringify([spec, metadata]));
+          const { status, body } = await apply({}, {});
+          assert.equal(status, 201, JSON.stringify(body));
+        } finally {
+          await plane.kubectl(['delete', '-f', '-'], { input: policy });
+          await plane.kubectl(['delete', 'clusterrolebinding', home]);
+        }
+      });
+    }
   });
 
   it('sets the resources of its Pods', async () => {

@@ -3,6 +3,7 @@ import { withdrawalName } from '../../../src/access/gateway-withdrawal.ts';
 import { gatewayApiService } from '../../../src/api/gateway/names.ts';
 import type { ObjectMeta } from '../../../src/api/object.ts';
 import { apiServices, configMaps, pods } from '../../../src/api/resources.ts';
+import { TransportError } from '../../../src/kube/errors.ts';
 import { LifecycleStage } from './lifecycle/lifecycle-stage.ts';
 
 const namespace = 'drawbridge-system';
@@ -29,13 +30,16 @@ describe('the APIService of the gateway', () => {
   });
   afterEach(() => stage.stop());
 
-  const apiServiceIs = (available: string): void => {
+  const apiServiceIs = (
+    available: string,
+    more: { annotations?: Record<string, string>; caBundle?: string } = {},
+  ): void => {
     const status = { conditions: [{ type: 'Available', status: available }] };
     stage.cluster.put(apiServices, {
       apiVersion: 'apiregistration.k8s.io/v1',
       kind: 'APIService',
-      metadata,
-      spec,
+      metadata: { ...metadata, annotations: { ...metadata.annotations, ...more.annotations } },
+      spec: { ...spec, ...(more.caBundle === undefined ? {} : { caBundle: more.caBundle }) },
       status,
     });
   };
@@ -79,6 +83,59 @@ describe('the APIService of the gateway', () => {
       [spec, metadata.labels, metadata.annotations],
     );
     assert.deepEqual(recorded(), {});
+  });
+
+  for (const [whose, certificates, annotations, restored] of [
+    ['with the authority that an administrator chose', 'files', {}, 'QQ=='],
+    ['without the authority that the gateway writes', 'own', {}, undefined],
+    ['without the authority that cert-manager writes', 'files', { 'cert-manager.io/inject-ca-from': 'a/b' }, undefined],
+  ] as const) {
+    it(`comes back ${whose}`, async () => {
+      await stage.stop();
+      stage.certificates = certificates;
+      await stage.start();
+      podIs('False');
+      apiServiceIs('False', { annotations, caBundle: 'QQ==' });
+      await stage.clock.advance(121_000);
+      assert.ok(!exists());
+      podIs('True');
+      await stage.clock.advance(100);
+      const after = stage.cluster.find(apiServices, { name: gatewayApiService });
+      const caBundle = restored === undefined ? {} : { caBundle: restored };
+      assert.deepEqual(
+        [after?.spec, after?.metadata.annotations],
+        [
+          { ...spec, ...caBundle },
+          { ...metadata.annotations, ...annotations },
+        ],
+      );
+    });
+  }
+
+  it('stays away if another client deletes it while the leader withdraws it', async () => {
+    stage.cluster.fault = ({ verb }) => {
+      if (verb === 'delete') stage.cluster.drop(apiServices, { name: gatewayApiService });
+    };
+    gatewayDies();
+    await stage.clock.advance(121_000);
+    assert.deepEqual([exists(), recorded()], [false, {}]);
+    podIs('True');
+    await stage.clock.advance(1000);
+    assert.ok(!exists());
+  });
+
+  it('comes back although the answer to its deletion was lost', async () => {
+    stage.cluster.fault = ({ verb }) => {
+      if (verb !== 'delete') return;
+      stage.cluster.drop(apiServices, { name: gatewayApiService });
+      throw new TransportError('no answer', undefined, false);
+    };
+    gatewayDies();
+    await stage.clock.advance(130_000);
+    assert.ok(!exists());
+    podIs('True');
+    await stage.clock.advance(1000);
+    assert.ok(exists());
   });
 
   it('stays if a gateway is ready again within two minutes', async () => {

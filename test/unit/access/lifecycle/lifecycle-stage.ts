@@ -53,6 +53,7 @@ export class LifecycleStage {
   metrics = createMetrics();
   limits: Limits = noLimits;
   grantable: readonly RbacRule[] = [];
+  certificates: 'files' | 'own' = 'files';
   #stop = new AbortController();
   #run: Promise<void> = Promise.resolve();
 
@@ -104,6 +105,7 @@ export class LifecycleStage {
       // The template of this stage has no attestation of the webhook.
       trustExistingTemplates: true,
       accessPods: 'confined',
+      certificates: this.certificates,
     });
     for (const loop of loops) manager.add(loop);
     this.#run = manager.run(this.#stop.signal);
