@@ -31,8 +31,8 @@ const text = readdirSync(join(root, templates))
   .map((file) => read(join(templates, file)))
   .join('---\n')
   .replaceAll('{{ .Release.Namespace }}', 'drawbridge-system')
-  // Removes the conditions under which the chart installs them.
-  .replaceAll(/^\{\{-? (?:if|end).*\}\}$/gm, '')
+  // Removes the conditions under which the chart installs them, and variables.
+  .replaceAll(/^\{\{-? (?:if|end|\$).*\}\}$/gm, '')
   .replaceAll(/\{\{.*?\}\}/g, '{}');
 const documents = parseAllDocuments(text).map((document) => document.toJS() as Policy);
 const policies = documents.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
