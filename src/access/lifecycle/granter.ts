@@ -85,8 +85,8 @@ export class Granter {
         return this.#deny(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
       }
       if (created.kind === 'refused') {
-        const { cause, remedy } = refusalText(created.message, object);
-        const message = `the API server rejected ${resource.kind} ${keyOf(object.metadata)}: ${cause}; ${remedy}, then create a new request`;
+        const { cause, requesterRemedy } = refusalText(created.message, object);
+        const message = `the API server rejected ${resource.kind} ${keyOf(object.metadata)}: ${cause}; ${requesterRemedy}, then create a new request`;
         return this.#deny(request, { code: 'ResourceRefused', message, status: 422 }, signal);
       }
       children.push({

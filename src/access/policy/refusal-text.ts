@@ -3,10 +3,13 @@ import { isRecord } from '../../kit/json-value.ts';
 import { shorten } from '../../kit/shorten.ts';
 import { podReachViolations, serviceAccountOf } from '../builders/pod-security-baseline.ts';
 
-/** Why the API server rejects an object of a grant, and what the template's author or an administrator can do. No final periods. */
+/** Why the API server rejects an object of a grant, and what to do. No final periods. */
 export interface RefusalText {
   readonly cause: string;
+  /** What the template's author or an administrator can do. */
   readonly remedy: string;
+  /** What a requester can do, or whom to ask. */
+  readonly requesterRemedy: string;
   /** Whether the cause can be corrected without an edit of the template or its workload. */
   readonly endsWithoutEdit: boolean;
 }
@@ -80,11 +83,15 @@ function baselineRemedy({ metadata, spec }: KubeObject): string {
 export function refusalText(message: string, object: KubeObject): RefusalText {
   const cause = causeIn(message);
   const [, remedy, endsWithoutEdit] = remedies.find(([pattern]) => pattern.test(cause)) ?? ['', otherRemedy, true];
-  return {
-    cause: shorten(cause, maxCause),
-    remedy: typeof remedy === 'string' ? remedy : remedy(object),
-    endsWithoutEdit,
-  };
+  const text = typeof remedy === 'string' ? remedy : remedy(object);
+  return { cause: shorten(cause, maxCause), remedy: text, requesterRemedy: asked(cause, text), endsWithoutEdit };
+}
+
+/** The remedy for a requester, who can edit no template. Other objects of the namespace may have used up a quota. */
+function asked(cause: string, remedy: string): string {
+  if (cause.startsWith('exceeded quota: '))
+    return 'wait until objects that use the quota are gone, or ask an administrator to raise the ResourceQuota';
+  return remedy.startsWith('ask ') ? remedy : `ask the author of the template to ${remedy}`;
 }
 
 /**

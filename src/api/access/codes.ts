@@ -219,7 +219,7 @@ export const requestCodes = {
     remedy: 'Find out which client created it, and delete it.',
   },
   ResourceRefused: {
-    audience: 'author',
+    audience: 'anyone',
     meaning: 'The API server rejected the Pod, Role, or RoleBinding of a grant, or a dry run of them for a template.',
     remedy:
       'Do what the message says. The cause is an invalid field, a quota, Pod Security, a webhook or policy, or a permission that the server does not hold.',

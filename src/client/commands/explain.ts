@@ -110,7 +110,7 @@ function notesOn(
 
 /**
  * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, `not checked rule: whether requirement; to check: remedy`, or
- * `17 rules passed`. A violation that the leader found in the template, `CODE: what it found; what its author can do`, becomes a failed
+ * `17 rules passed`. A violation that the leader found in the template, `CODE: what it found; what to do`, becomes a failed
  * rule with the code as its name. Any other warning becomes a note.
  */
 export function parseWarning(warning: string): RuleLine {
@@ -120,7 +120,10 @@ export function parseWarning(warning: string): RuleLine {
   const [, code, message = '', found = ''] = /^([A-Z][A-Za-z]+): ((.*?)(?:; .*)?)$/.exec(warning) ?? [];
   if (code !== undefined) {
     // The advice alone does not name the fault.
-    const remedy = `ask the author of the template to correct this: ${message}`;
+    // An administrator sets a quota or a Pod Security level.
+    const who =
+      code === 'ResourceRefused' ? 'the author of the template or an administrator' : 'the author of the template';
+    const remedy = `ask ${who} to correct this: ${message}`;
     return { verdict: 'fail', rule: code, requirement: found, remedy };
   }
   const [, passed] = /^(\d+ rules?) passed$/.exec(warning) ?? [];

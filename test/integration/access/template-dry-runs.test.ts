@@ -206,7 +206,7 @@ describe('a template whose objects the API server would reject', () => {
     );
     assert.match(
       message(denied, 'AccessResourcesCreated'),
-      /^the API server rejected Pod access-\S+: is invalid: spec\.containers\[0\]\.imagePullPolicy: .* as in a Pod, then create a new request$/,
+      /^the API server rejected Pod access-\S+: is invalid: spec\.containers\[0\]\.imagePullPolicy: .*; ask the author of the template to correct .* as in a Pod, then create a new request$/,
     );
     const events = await until(
       'the Event of the denial',

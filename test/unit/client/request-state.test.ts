@@ -159,7 +159,8 @@ describe('the state of a request', () => {
     assert.match(remedyOf('LimitReached'), /^Revoke a grant, or wait/);
     assert.equal(remedyOf('TimedOut'), remedyOf('NotApproved'));
     assert.equal(remedyOf('constructor'), '');
-    assert.match(remedyOf('ResourceRefused', 'a quota; lower the resources'), /^Ask the author of the template/);
+    assert.equal(remedyOf('ResourceRefused', 'a quota; ask an administrator'), '');
+    assert.match(remedyOf('InvalidPatch', 'a path; correct it'), /^Ask the author of the template/);
     for (const code of ['AuthorLacksRights', 'AuthorUnknown']) {
       assert.equal(
         remedyOf(code, 'may not get pods/log; ask someone'),

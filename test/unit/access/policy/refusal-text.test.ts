@@ -50,6 +50,21 @@ describe('why the API server rejects an object of a grant', () => {
     });
   }
 
+  const requesterRemedies: [what: string, message: string, remedy: RegExp][] = [
+    [
+      'to wait, or to ask an administrator, about a quota that is used up',
+      '403: pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3',
+      /^wait until .* are gone, or ask an administrator to raise the ResourceQuota$/,
+    ],
+    [
+      'to ask the author about a pod that is invalid',
+      '422: Pod "x" is invalid: spec.containers[0].name: Required value',
+      /^ask the author of the template to correct the field /,
+    ],
+  ];
+  for (const [what, message, remedy] of requesterRemedies)
+    it(`tells the requester ${what}`, () => assert.match(text(message).requesterRemedy, remedy));
+
   describe('if the namespace lacks a label', () => {
     const message =
       '403: pods "x" is forbidden: PodReachesTooFar: the access pod uses namespaces, paths, or ports of its node; that needs the label access.drawbridge.dev/allow-privileged on the Namespace; kubectl debug works with --profile=baseline; an administrator sets it with kubectl label namespace NAMESPACE access.drawbridge.dev/allow-privileged=true';

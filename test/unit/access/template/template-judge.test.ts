@@ -203,7 +203,7 @@ describe('the judgement of templates', () => {
   const refused = (endsWithoutEdit: boolean): DryRunAnswer => ({
     kind: 'refused',
     object: 'pod',
-    text: { cause: 'exceeded quota', remedy: 'raise it', endsWithoutEdit },
+    text: { cause: 'exceeded quota', remedy: 'raise it', requesterRemedy: 'ask', endsWithoutEdit },
   });
   const unanswered = (mayAnswerLater: boolean): DryRunAnswer => ({ kind: 'unanswered', mayAnswerLater });
 
