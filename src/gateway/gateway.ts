@@ -12,7 +12,16 @@ import { apiDocument, podDocument } from './discovery.ts';
 import { type FrontProxy, frontProxyOf, frontProxyProblem, isApiServer } from './front-proxy.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
 import { isPeerPath, type Peers } from './peers.ts';
-import { type Decision, decide, isDocument, isRepeat, isSubject, type ProxyCall, type StreamKind } from './pod-call.ts';
+import {
+  type Decision,
+  decide,
+  isDocument,
+  isRepeat,
+  isSubject,
+  type ProxyCall,
+  type StreamKind,
+  webSocketStream,
+} from './pod-call.ts';
 import { refuseStream } from './refused-stream.ts';
 import type { AuditedCall, SessionAudit, ViewCall } from './session-audit.ts';
 import type { SessionOpening } from './session-opening.ts';
@@ -44,6 +53,7 @@ type Outcome =
       readonly kind: 'refusal';
       readonly refusal: Refusal;
       readonly audit?: AuditedCall;
+      /** What the caller asked for with a WebSocket. */
       readonly stream?: StreamKind | undefined;
     }
   | { readonly kind: 'view'; readonly view: ViewCall }
@@ -137,16 +147,18 @@ export class Gateway {
     // Answer discovery documents even without a grant: a client reads them first, and shows the reason of a refusal only for its later
     // calls.
     if (isDocument(proxyCall)) return documentOutcome(podDocument(proxyCall.path, accept));
+    const stream = webSocketStream(proxyCall);
     const grant = await this.#findGrant(call, connection);
     if (!grant) return undefined;
-    if ('status' in grant) return { kind: 'refusal', refusal: grant };
+    if ('status' in grant) return { kind: 'refusal', refusal: grant, stream };
     if (!isSubject(grant, caller)) {
       const message = `grant ${grant.name} was given to ${subjectsText(grant)}; you are ${caller.username}; create a request of your own`;
-      return { kind: 'refusal', refusal: { status: 403, code: 'NotYourGrant', message }, audit: { caller, grant } };
+      const refusal: Refusal = { status: 403, code: 'NotYourGrant', message };
+      return { kind: 'refusal', refusal, stream, audit: { caller, grant } };
     }
     const decision = decide(proxyCall, grant);
     if (decision.kind === 'refusal') {
-      const { refusal, stream } = decision;
+      const { refusal } = decision;
       // kubectl repeats a refused WebSocket by SPDY. The first call has the line in the journal; this one is no other attempt.
       if (refusal.code === 'WebSocketRequired' && isRepeat(proxyCall)) return { kind: 'refusal', refusal };
       return { kind: 'refusal', refusal, stream, audit: { caller, grant } };

@@ -34,8 +34,7 @@ export type Decision =
   | { readonly kind: 'stream'; readonly target: string; readonly stream: StreamKind; readonly options: StreamOptions }
   /** Answers with a discovery document. */
   | { readonly kind: 'document' }
-  /** `stream`: what the caller asked for with a WebSocket. */
-  | { readonly kind: 'refusal'; readonly refusal: Refusal; readonly stream?: StreamKind };
+  | { readonly kind: 'refusal'; readonly refusal: Refusal };
 
 export type StreamDecision = Extract<Decision, { kind: 'stream' }>;
 type RefusedCall = Extract<Decision, { kind: 'refusal' }>;
@@ -112,6 +111,12 @@ const documents: ReadonlySet<string> = new Set(['', '/api', '/api/v1', '/apis'])
 export const isDocument = ({ method, path, upgrade }: ProxyCall): boolean =>
   method === 'GET' && upgrade === undefined && documents.has(path);
 
+/** The stream that the call asks for with a WebSocket, whether or not a grant allows it; undefined for any other call. */
+export function webSocketStream({ method, path, upgrade }: ProxyCall): StreamKind | undefined {
+  const last = path.slice(path.lastIndexOf('/') + 1);
+  return method === 'GET' && upgrade === 'websocket' && isStreamKind(last) ? last : undefined;
+}
+
 /** Whether a client such as kubectl calls so after its WebSocket was refused. Older clients also begin with such a call. */
 export const isRepeat = ({ method, upgrade }: ProxyCall): boolean => method === 'POST' && upgrade === 'spdy/3.1';
 
@@ -154,10 +159,9 @@ export function decide(call: ProxyCall, granted: Granted): Decision {
   }
 
   function decideStream(kind: StreamKind): Decision {
-    const isWebSocket = upgrade === 'websocket' && method === 'GET';
     const denial = refuseUngranted('create', `pods/${kind}`) ?? refuseUnknownParameter(kind);
-    if (denial) return isWebSocket ? { ...denial, stream: kind } : denial;
-    if (!isWebSocket) {
+    if (denial) return denial;
+    if (webSocketStream(call) === undefined) {
       // kubectl shows this text also after its WebSocket was refused, perhaps by another replica.
       const message =
         `${kind} came as ${method} with ${upgrade === undefined ? 'no upgrade' : `an upgrade to ${shown(upgrade)}`}; the gateway passes WebSockets only, which begin with GET; ` +

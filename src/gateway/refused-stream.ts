@@ -10,7 +10,7 @@ import { channels } from './process-end.ts';
 const WEB_SOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 /**
- * Refuses a stream of a user of the grant. An exec and an attach open, and end with the refusal as their status, as they do if the
+ * Refuses a stream below a grant. An exec and an attach open, and end with the refusal as their status, as they do if the
  * kubelet refuses. After an HTTP status, kubectl would repeat the call by SPDY, perhaps to another replica, and show only the second
  * answer. A port-forward has no status, so it gets the HTTP status.
  */

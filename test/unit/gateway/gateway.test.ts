@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { text } from 'node:stream/consumers';
 import { connect, type TLSSocket } from 'node:tls';
 import { createAuthority, issue } from '../../../sandbox/pki.ts';
 import { until } from '../../../sandbox/wait.ts';
@@ -18,7 +19,7 @@ import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 type GatewayDeps = ConstructorParameters<typeof Gateway>[0];
 
-describe('a call that waits for its grant', () => {
+describe('a call for a grant', () => {
   const authority = createAuthority('front-proxy');
   const settings: FrontProxy = {
     key: 'k',
@@ -32,6 +33,8 @@ describe('a call that waits for its grant', () => {
   let cluster: GatewayCluster;
   /** What the gateway began: reads at the API server, and streams. */
   let begun: string[];
+  /** The codes of the denials in the journal. */
+  let denied: string[];
   let closed: Promise<void>;
   let server: Awaited<ReturnType<typeof startGatewayServer>>;
   let authorityOfServer: string | undefined;
@@ -41,7 +44,7 @@ describe('a call that waits for its grant', () => {
   beforeEach(async () => {
     cluster = new GatewayCluster(new SimulatedClock());
     cluster.listKeys('ours');
-    begun = [];
+    [begun, denied] = [[], []];
     const whenClosed = deferred();
     closed = whenClosed.promise;
     const frontProxy = { get: () => settings, subscribe: () => () => {} } as unknown as Store<FrontProxy>;
@@ -57,6 +60,7 @@ describe('a call that waits for its grant', () => {
       sessions: new Sessions(cluster.grants, cluster.clock),
       upstream: { open: begin('read') },
       opening: { open: begin('stream') },
+      audit: { denied: async (_call: unknown, { code }: { code: string }) => denied.push(code) },
       clock: cluster.clock,
       log: silentLog,
     } as unknown as GatewayDeps);
@@ -111,6 +115,28 @@ describe('a call that waits for its grant', () => {
       rules: [rule('pods', 'get'), rule('pods/log', 'get'), rule('pods/exec', 'get', 'create')],
     });
   const protocol = 'Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n';
+  const forBob = { subjects: [{ kind: 'User' as const, name: 'bob' }] };
+  const refusals: [what: string, refuse: () => unknown, message: RegExp, lines: readonly string[]][] = [
+    ['has ended', () => open() && cluster.change({ spec: { revoked: true } }), /its access has ended: Revoked/, []],
+    [
+      'was given to another',
+      () => cluster.open(cluster.clock.now() + 60_000, forBob),
+      /was given to bob/,
+      ['NotYourGrant'],
+    ],
+    ['is not read yet', () => cluster.clock.advance(91_000), /has not read the grants/, []],
+  ];
+  for (const [what, refuse, message, lines] of refusals) {
+    it(`opens an exec whose grant ${what} only to refuse it, so that kubectl does not repeat it by SPDY`, async () => {
+      await refuse();
+      const socket = call('/exec?command=sh', `Connection: Upgrade\r\nUpgrade: websocket\r\n${protocol}`);
+      const answer = await text(socket);
+      assert.match(answer, /^HTTP\/1\.1 101 /);
+      assert.match(answer, message);
+      assert.deepEqual(denied, lines);
+    });
+  }
+
   const calls: [what: string, target: string, headers: string][] = [
     ['read', '/log?follow=true', ''],
     ['stream', '/exec?command=sh&stdout=true', `Connection: Upgrade\r\nUpgrade: websocket\r\n${protocol}`],
