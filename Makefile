@@ -85,7 +85,7 @@ nightly: dist/drawbridge.js sandbox-binaries ## the longest tests: bursts, attac
 	@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(filter $(nightly),$(alone))
 
 nightly := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories access/burst access/api-server-answers \
-  access/older-kubernetes access/withdrawn-rights admission/under-attack gateway/many-sessions \
+  access/older-kubernetes access/withdrawn-rights admission/under-attack chart/stuck-namespaces gateway/many-sessions \
   gateway/random-histories gateway/refusals))
 # These check how soon access ends, a call is answered, or many runs end, under load or attack, so no other test runs beside them.
 alone := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories admission/under-attack admission/slow-clients \
