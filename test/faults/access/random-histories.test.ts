@@ -30,7 +30,7 @@ interface Breach {
   readonly lateMs: number;
 }
 
-describe('X2: random events in random order', () => {
+describe('random events in random order', () => {
   const seed = chooseSeed();
   const random = seededRandom(seed);
   const pick = <T>(from: readonly T[]): T | undefined => from[Math.floor(random() * from.length)];

@@ -220,7 +220,7 @@ const upgrade = function (this: Mocha.Suite): void {
 };
 if (isUpgradeTried) describe('an upgrade from the chart with one Deployment for all features', upgrade);
 
-describe('M23: two replicas', function () {
+describe('two replicas', function () {
   this.timeout(120_000);
 
   before(async () => {

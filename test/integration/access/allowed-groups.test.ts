@@ -4,7 +4,7 @@ import { execRequest, podRequest, type StoredRequest } from '../../support/acces
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 
-describe('M2: a user without an allowed group', () => {
+describe('a user without an allowed group', () => {
   let stage: AccessStage;
 
   before(async function () {

@@ -14,7 +14,7 @@ import { Person } from '../../support/person.ts';
 const program = fileURLToPath(new URL('../../../dist/drawbridge.js', import.meta.url));
 const configMapUrl = `/api/v1/namespaces/drawbridge-system/configmaps/${headNames.access.heads}`;
 
-describe('X1: the audit journal', () => {
+describe('the audit journal', () => {
   let stage: AccessStage;
   /** Journals so far, oldest first. */
   const files: string[] = [];

@@ -4,7 +4,7 @@ import { requestLabel } from '../../../src/api/access/names.ts';
 import { conditionOf, execRequest, type Manifest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-describe('M11: the pod chosen for an ExecAccessRequest', () => {
+describe('the pod chosen for an ExecAccessRequest', () => {
   let stage: AccessStage;
 
   before(async function () {

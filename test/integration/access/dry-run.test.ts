@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execRequest, type Manifest, podRequest } from '../../support/access-requests.ts';
 import { AccessStage, isMarker, withoutMarker } from '../../support/access-stage.ts';
 
-describe('M22: a dry run', () => {
+describe('a dry run', () => {
   let stage: AccessStage;
 
   before(async function () {

@@ -6,7 +6,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 import { enter, execs } from '../../support/pod-entries.ts';
 
-describe('M17: only the subjects of its grant enter an access pod', () => {
+describe('only the subjects of its grant enter an access pod', () => {
   let stage: AccessStage;
   let request: StoredRequest;
   let pod: string;

@@ -35,7 +35,7 @@ function sideBySide(cases: readonly (readonly [string, () => Promise<void>])[]):
   }
 }
 
-describe('M5: a grant', () => {
+describe('a grant', () => {
   let stage: AccessStage;
 
   before(async function () {

@@ -3,7 +3,7 @@ import { revokeFinalizer } from '../../../src/api/access/names.ts';
 import { execRequest, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-describe('M7: finalizers and owner references that would keep a deleted request', () => {
+describe('finalizers and owner references that would keep a deleted request', () => {
   let stage: AccessStage;
 
   before(async function () {

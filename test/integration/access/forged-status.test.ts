@@ -8,7 +8,7 @@ import { own } from '../../../src/kit/json-value.ts';
 import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-describe('M12: a status that the server did not write', () => {
+describe('a status that the server did not write', () => {
   let stage: AccessStage;
 
   before(async function () {

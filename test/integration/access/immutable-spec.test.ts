@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-describe('M8: of an existing request', () => {
+describe('of an existing request', () => {
   let stage: AccessStage;
 
   before(async function () {

@@ -6,7 +6,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 
 const promisedMs = 60_000;
 
-describe('M6: the objects of a request that was removed by force are deleted', () => {
+describe('the objects of a request that was removed by force are deleted', () => {
   let stage: AccessStage;
 
   before(async function () {

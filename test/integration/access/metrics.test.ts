@@ -3,7 +3,7 @@ import { until } from '../../../sandbox/wait.ts';
 import { execRequest, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-describe('M26: the metrics of a server', () => {
+describe('the metrics of a server', () => {
   let stage: AccessStage;
 
   before(async function () {

@@ -25,7 +25,7 @@ interface Pod {
   spec: { containers: Container[]; terminationGracePeriodSeconds: number; nodeSelector?: object; priority?: number };
 }
 
-describe('M28: manifests of Oz users', () => {
+describe('manifests of Oz users', () => {
   let stage: AccessStage;
 
   before(async function () {

@@ -7,7 +7,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 import { enter, execs } from '../../support/pod-entries.ts';
 
-describe('M16: each of the five calls that enter a pod', () => {
+describe('each of the five calls that enter a pod', () => {
   let stage: AccessStage;
   /** A user with RBAC permission to enter every pod of the namespace. */
   let eve: Person;

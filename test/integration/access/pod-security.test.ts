@@ -44,7 +44,7 @@ const agent: Manifest = {
 };
 const agentRef = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'agent' } };
 
-describe('M14: the pod of an access template', () => {
+describe('the pod of an access template', () => {
   let stage: AccessStage;
   /** A user with all verbs on templates, by name, and with the permissions that templates grant, but not an administrator. */
   let erin: Person;

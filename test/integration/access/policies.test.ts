@@ -10,7 +10,7 @@ import { accountUser, childMetadata, podWith } from '../../support/server-token.
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
 
-describe('S16: without the server and the webhooks, the API server', () => {
+describe('without the server and the webhooks, the API server', () => {
   let stage: AccessStage;
   /** A user with every permission in the namespace, and none on cluster-scoped resources. */
   let eve: Person;

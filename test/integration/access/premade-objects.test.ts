@@ -46,7 +46,7 @@ function lookalike(kind: string, request: StoredRequest, mac: string | undefined
   }
 }
 
-describe('M10: an object that another client creates in advance under the name of a child', () => {
+describe('an object that another client creates in advance under the name of a child', () => {
   let stage: AccessStage;
 
   before(async function () {

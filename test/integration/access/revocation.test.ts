@@ -7,7 +7,7 @@ import { Person } from '../../support/person.ts';
 
 const limitMs = 1000;
 
-describe('M19: a revoked request', () => {
+describe('a revoked request', () => {
   let stage: AccessStage;
   /** A user without permissions. */
   let dave: Person;

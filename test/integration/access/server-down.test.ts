@@ -7,7 +7,7 @@ import { enter } from '../../support/pod-entries.ts';
 /** A pod in kube-system with a name like that of an access pod. */
 const repairPod = 'repair-access';
 
-describe('M18: while the server is down', () => {
+describe('while the server is down', () => {
   let stage: AccessStage;
   let request: StoredRequest;
 

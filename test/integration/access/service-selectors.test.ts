@@ -40,7 +40,7 @@ const template = (name: string, podLabels: object, more: object = {}): Manifest 
   },
 });
 
-describe('M15: an access pod', () => {
+describe('an access pod', () => {
   let stage: AccessStage;
 
   before(async function () {

@@ -4,7 +4,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 
 const summaries = ['Ready', 'Reconciling', 'Stalled'];
 
-describe('M27: tools without knowledge of these kinds', () => {
+describe('tools without knowledge of these kinds', () => {
   let stage: AccessStage;
 
   before(async function () {

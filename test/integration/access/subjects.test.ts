@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execRequest, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-describe('M3: the grant', () => {
+describe('the grant', () => {
   let stage: AccessStage;
 
   before(async function () {

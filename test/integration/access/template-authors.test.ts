@@ -39,7 +39,7 @@ const sees = core('pods', 'get', 'list', 'watch');
 const execs = core('pods/exec', 'get', 'create');
 const creates = core('pods', 'create');
 
-describe('M13: a template grants', () => {
+describe('a template grants', () => {
   let stage: AccessStage;
   /** A user with the permissions that templates grant, until a test removes them. */
   let erin: Person;

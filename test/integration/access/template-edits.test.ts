@@ -14,7 +14,7 @@ import { Person } from '../../support/person.ts';
 
 const controllerTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
 
-describe('M09: a later edit of a template', () => {
+describe('a later edit of a template', () => {
   let stage: AccessStage;
   let admin: Person;
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-describe('M21: a template', () => {
+describe('a template', () => {
   let stage: AccessStage;
 
   before(async function () {

@@ -3,7 +3,7 @@ import { execRequest, type Manifest, podRequest } from '../../support/access-req
 import { AccessStage } from '../../support/access-stage.ts';
 import { testNamespace } from '../../support/plane.ts';
 
-describe('M20: a request that can never be granted is denied at creation', () => {
+describe('a request that can never be granted is denied at creation', () => {
   let stage: AccessStage;
   let elsewhere: string;
 

@@ -15,7 +15,7 @@ import { testNamespace } from '../../support/plane.ts';
 import { attested, signerOf, signerOn } from '../../support/signers.ts';
 import { attestationOf, type Claimed } from '../../support/signing-oracle.ts';
 
-describe('M4: without the webhooks', () => {
+describe('without the webhooks', () => {
   let stage: AccessStage;
   /** Created before the test removed the webhooks. */
   let model: StoredRequest;
