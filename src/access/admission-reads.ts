@@ -367,7 +367,7 @@ const grantsOf = ({ name, grant }: RequestView) => {
       request: name,
       template: template.name,
       subjects,
-      ...(rules ? { rules } : {}),
+      rules,
       ...(session ? { viaGateway: true as const } : {}),
     },
   ];

@@ -55,8 +55,8 @@ export interface PodGrant {
   /** Name of the template of the request. */
   readonly template: string;
   readonly subjects: readonly GrantSubject[];
-  /** What the subjects may do. Undefined in grants that earlier versions of drawbridge wrote. */
-  readonly rules?: readonly GrantedRule[];
+  /** What the subjects may do. */
+  readonly rules: readonly GrantedRule[];
   /** True if the subjects may connect only through the gateway. */
   readonly viaGateway?: true;
 }

@@ -129,7 +129,7 @@ async function noExecText(connection: ClusterConnection, request: KubeObject): P
   }
   // The rules of a grant through the gateway do not name pods/exec, even if the gateway permits it.
   if (grant.session?.via === 'Gateway') return '';
-  const permitsExec = !grant.rules || grant.rules.some(({ resources }) => resources.includes('pods/exec'));
+  const permitsExec = grant.rules.some(({ resources }) => resources.includes('pods/exec'));
   if (permitsExec) return '';
   const command = useText(request);
   const target = requestWithFlags(connection, typeOf(request), name);

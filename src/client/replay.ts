@@ -104,9 +104,7 @@ export function replay(line: JournalLine, template: ReviewedTemplate, grant?: Re
   const { record } = line;
   const before = textIn(record, 'verdict');
   if (textIn(record, 'templateUid') === '')
-    return undecidable(
-      'the line names no version of the template: the server was of an older version, or found no template',
-    );
+    return undecidable('the line names no version of the template: the server found no template');
   const spec = specIn(record, template.name);
   const [violationIfIneligible, violationIfEligible] = [false, true].map((assumeEligible) =>
     decide(line, template, spec, assumeEligible),

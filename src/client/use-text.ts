@@ -1,4 +1,3 @@
-import { baseRules } from '../access/policy/granted-rules.ts';
 import { grantExample, renderAccessMessage } from '../access/policy/kubectl-command.ts';
 import { requestConditions } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
@@ -12,9 +11,9 @@ export function useText(request: KubeObject): string {
   const { accessMessage = '', grant } = statusOf(request);
   const { pod } = stateOf(request);
   if (accessMessage !== '' || !grant || pod === '') return accessMessage.trimEnd();
-  // The grant confines its rules to the pod, and an example is for any pod. Grants of earlier versions have no rules, and permit exec.
-  const rules = grant.rules?.map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, verbs }));
-  const accessCommand = grantExample(rules ?? baseRules) ?? '';
+  // The grant confines its rules to the pod, and an example is for any pod.
+  const rules = grant.rules.map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, verbs }));
+  const accessCommand = grantExample(rules) ?? '';
   const { namespace = '' } = request.metadata;
   const rendered = renderAccessMessage({ accessCommand }, { name: pod, namespace, labels: {}, annotations: {} });
   return 'text' in rendered ? rendered.text : '';

@@ -1,4 +1,4 @@
-import { componentLabel, componentReconcilers, reconcileRuns, runName, runNameByUid } from '../api/inventory/names.ts';
+import { componentLabel, componentReconcilers, reconcileRuns, runName } from '../api/inventory/names.ts';
 import { type ReconcileRun, readReconcileRun } from '../api/inventory/reconcile-run.ts';
 import type { KubeObject } from '../api/object.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
@@ -24,8 +24,7 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
     async latestRun(entry: EntryRef, component: string, signal: AbortSignal): Promise<ReconcileRun | undefined> {
       const { namespace, uid } = entry;
       const run = await latestRun(client, { namespace, name: runName(entry, component) }, signal);
-      if (run?.spec.entry.uid === uid) return run;
-      return latestRun(client, { namespace, name: runNameByUid(uid, component) }, signal);
+      return run?.spec.entry.uid === uid ? run : undefined;
     },
     /**
      * Paths that a component owns; undefined if its registration is missing or invalid. Reads the registration live if the store lacks it.

@@ -3,7 +3,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import jsonPatch from 'fast-json-patch';
 import type { TemplateState } from '../../src/access/policy/request-policy.ts';
-import { readyTemplate, World } from '../unit/admission/support.ts';
+import { entryRules, readyTemplate, World } from '../unit/admission/support.ts';
 import { mustRefuse, type ReferenceWorld } from './reference-policy.ts';
 import type { FuzzCase } from './reviews.ts';
 
@@ -78,7 +78,7 @@ export class Judge {
     world.template = () => Promise.resolve(stateOf(template));
     const subjects = (pod?.subjects ?? []).map((name) => ({ kind: 'User' as const, name }));
     const session = pod?.viaGateway ? { viaGateway: true as const } : {};
-    const grants = [{ request: 'req', template: 'shell', subjects, ...session }];
+    const grants = [{ request: 'req', template: 'shell', subjects, rules: entryRules, ...session }];
     world.pod = pod && { uid: 'p-1', isAccessPod: pod.ours, grants };
   }
 

@@ -1,3 +1,5 @@
+import { baseRules, confinedTo } from '../../src/access/policy/granted-rules.ts';
+
 /** Valid parsed manifests of access; overrides replace whole fields of the spec. */
 type Manifest = { apiVersion: string; kind: string; metadata: { name: string; namespace: string }; spec: object };
 type Overrides = Readonly<Record<string, unknown>>;
@@ -35,6 +37,7 @@ export const grantOf = (overrides: Overrides = {}): Record<string, unknown> => (
   template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-1', generation: 3 },
   subjects: [{ kind: 'User', name: 'alice' }],
   pod: { name: 'debug-1a2b3c4d-access' },
+  rules: confinedTo('debug-1a2b3c4d-access', baseRules),
   planHash: 'c0ffee',
   expiresAt: '2026-11-21T09:30:00Z',
   ...overrides,

@@ -24,22 +24,11 @@ const linesOf = (file: string, pattern: RegExp): string[] =>
 /** They hide who acts: name the server, the requester, an administrator, another client. The name of a user may be quoted. */
 const hidingWords = /(?<!['"])\b(nobody|somebody|whoever)\b(?!['"])/i;
 
-/** Former names. */
-const retiredNames =
-  /mothership|\bteller\b|GrantTally|GrantTrail|stampRequest|giveUpHope|bePatient|beContent|OwnWrites|UnseenWrites|NewestEntries/i;
-/** Pages that may use the original name of the inventory's design once. */
-const seeds = /^docs\/inventory|^docs\/concepts\/inventory/;
-
 describe('prose', () => {
   it('names who acts', () => {
     assert.deepEqual(
       files.flatMap((file) => linesOf(file, hidingWords)),
       [],
     );
-  });
-
-  it('uses no retired name', () => {
-    const found = files.flatMap((file) => linesOf(file, retiredNames).slice(seeds.test(file) ? 1 : 0));
-    assert.deepEqual(found, []);
   });
 });

@@ -143,7 +143,7 @@ export class Granter {
       durationMs: (parseTime(grant.expiresAt) ?? 0) - accessStartMs(request),
       pinned: {
         ...grant.pod,
-        ...(grant.rules ? { rules: grant.rules } : {}),
+        rules: grant.rules,
         ...(grant.session ? { session: grant.session } : {}),
       },
     };

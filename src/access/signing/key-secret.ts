@@ -34,8 +34,6 @@ export interface KeySecretOptions {
   readonly adopt: boolean;
   /** Interval between reads once there are keys, milliseconds. */
   readonly rereadMs: number;
-  /** Whether an earlier version of the server, which published no public keys, used these keys. Default: no. */
-  readonly usedBefore?: (keys: SigningKeys, options: { signal?: AbortSignal }) => Promise<boolean>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -44,10 +42,9 @@ export interface KeySecretOptions {
  * The keys that all replicas share, in a Secret that the first replica creates. The server never logs them.
  *
  * Anyone who can create Secrets in the namespace could store known keys there before the first start. So a replica uses a Secret only if
- * the ConfigMap of the same name has its uid or one of its public keys. Without that ConfigMap, `usedBefore` decides. A Secret that the
- * replica itself created needs no proof. With the option `adopt`, no Secret needs one. Replicas publish the public keys of a new Secret
- * before they create it, and then keep the ConfigMap equal to the keys in use. So a replica accepts rotated keys by the uid of the Secret,
- * and a restored Secret by its public keys.
+ * the ConfigMap of the same name has its uid or one of its public keys. A Secret that the replica itself created needs no proof. With the
+ * option `adopt`, no Secret needs one. Replicas publish the public keys of a new Secret before they create it, and then keep the ConfigMap
+ * equal to the keys in use. So a replica accepts rotated keys by the uid of the Secret, and a restored Secret by its public keys.
  */
 export class KeySecret implements KeyRing {
   readonly #deps: KeySecretOptions;
@@ -160,16 +157,15 @@ export class KeySecret implements KeyRing {
 
   /** The keys of the Secret if the server accepts them, else the problem. */
   async #acceptedKeys(secret: KubeObject, options: { signal?: AbortSignal }): Promise<SigningKeys | string> {
-    const { client, adopt, usedBefore } = this.#deps;
+    const { client, adopt } = this.#deps;
     const keys = readKeys(secret);
     if (!keys) return `data.current must be at least ${KEY_BYTES} random bytes in base64; ${restoreOrReplace}`;
     const { uid } = secret.metadata;
     if (adopt || uid === this.#createdUid || (uid === this.#uid && isSame(keys, this.#keys))) return keys;
     const configMap = await findObject(client, configMaps, this.#name, options);
-    const wereUsed = configMap
-      ? configMap.metadata.annotations?.[secretUidAnnotation] === uid ||
-        Object.keys(this.#publicKeys(keys)).some((publicKey) => own(own(configMap, 'data'), publicKey) !== undefined)
-      : await usedBefore?.(keys, options);
+    const wereUsed =
+      (uid !== undefined && configMap?.metadata.annotations?.[secretUidAnnotation] === uid) ||
+      Object.keys(this.#publicKeys(keys)).some((publicKey) => own(own(configMap, 'data'), publicKey) !== undefined);
     return wereUsed ? keys : unprovenSecret;
   }
 

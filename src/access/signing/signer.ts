@@ -163,7 +163,6 @@ export class Signer {
   /** Returns the decided extension with a MAC and, as `signGrant`, a signature. `index` counts from 0. */
   signExtension(owner: GrantOwner, grant: Grant, index: number, extension: ExtensionStatus): ExtensionStatus {
     const signature = this.#grantPair().sign(extensionText(owner, grant, index, extension));
-    // The MAC covers the signature, so that a replica of an earlier version, which knows no signatures, verifies the MAC.
     const signed = { ...extension, signature: signature.toString('base64url') };
     return { ...signed, mac: macOf(this.#keys.current, 'extension', extensionValue(owner, grant, index, signed)) };
   }
@@ -302,7 +301,7 @@ export class GrantVerifier {
     this.#publicKeys = publicKeys;
   }
 
-  /** Whether the holder of one of the keys signed the grant of this request. Grants of earlier versions have no signature. */
+  /** Whether the holder of one of the keys signed the grant of this request. */
   isGrantOf(owner: GrantOwner, grant: Grant): boolean {
     return this.#isSigned(grantText(grantValue(owner, grant)), grant.signature);
   }

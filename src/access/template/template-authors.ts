@@ -1,5 +1,5 @@
 import type { TemplateKind } from '../../api/access/names.ts';
-import type { AuthorAttestation, TemplateVersion } from '../../api/access/template-spec.ts';
+import type { AuthorAttestation } from '../../api/access/template-spec.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { lackingPermissions } from '../admission-reads.ts';
@@ -79,12 +79,9 @@ export class TemplateAuthors {
     // The first signature does not cover the uid, so its age excludes an earlier template of the same name.
     const age = createdAtMs - (parseTime(attestation.author.time) ?? Number.NaN);
     if (!(age >= -skewMs && age <= validMs)) return false;
-    for (const version of [{ spec }, legacyFirstVersion]) {
-      const first = { ...attestation, version };
-      if (signer.isOurAuthorByCachedKeys(first, authorSignature)) return true;
-      if (await signer.isOurAuthor(first, spec.author?.signature, signal)) return true;
-    }
-    return false;
+    const first = { ...attestation, version: { spec } };
+    if (signer.isOurAuthorByCachedKeys(first, authorSignature)) return true;
+    return signer.isOurAuthor(first, spec.author?.signature, signal);
   }
 }
 
@@ -95,9 +92,6 @@ interface TemplateAuthorsDeps {
   /** Whether the server grants through templates without an author, unless they set `allowPrivilegedPod`. */
   readonly trustExisting: boolean;
 }
-
-/** What earlier versions of the server signed for a new template instead of its spec. Accepted only for signatures of a valid age. */
-const legacyFirstVersion: TemplateVersion = { uid: '', generation: 1 };
 
 /**
  * How a user becomes the author of a stored template. If the manifest is unchanged, `kubectl apply` sends no update, so the webhook is not

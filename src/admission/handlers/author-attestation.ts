@@ -35,7 +35,7 @@ export function attestAuthor(kind: TemplateKind, ports: Ports): Handler {
       if (!isDeepStrictEqual(withoutAuthor(spec), withoutAuthor(before))) {
         return attestSpec(kind, review, spec, version, ports);
       }
-      // The spec does not change, so its size is not limited: an earlier version may have stored a larger one.
+      // The spec does not change, so its size is not limited: without the webhook, a larger one may have been stored.
       if (isDeepStrictEqual(claimed, attested)) return allow;
       // Manifests omit the field. A caller that sets it to another value becomes the author.
       if (claimed !== undefined) return attest(kind, review, version, ports);

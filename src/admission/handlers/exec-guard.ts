@@ -70,9 +70,9 @@ function grantFor(pod: ConnectTarget | undefined, user: UserInfo): PodGrant | un
 const isGrantOf = ({ subjects }: PodGrant, user: UserInfo): boolean =>
   subjects.some((subject) => isSubject(subject, user));
 
-/** Whether the rules of the grant permit calls of this subresource. True for a grant without rules, from an earlier version. */
+/** Whether the rules of the grant permit calls of this subresource. */
 const permits = ({ rules }: PodGrant, subresource: string): boolean =>
-  rules?.some(({ resources }) => resources.includes(`pods/${subresource}`)) ?? true;
+  rules.some(({ resources }) => resources.includes(`pods/${subresource}`));
 
 const groupsOf = (grant: PodGrant | undefined): string[] =>
   (grant?.subjects ?? []).filter(({ kind }) => kind === 'Group').map(({ name }) => name);

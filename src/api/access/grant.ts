@@ -76,8 +76,7 @@ export const grant = Type.Object(
       },
       { description: 'The one pod that the grant opens.' },
     ),
-    // Absent in grants that earlier versions of drawbridge wrote.
-    rules: Type.Optional(listOf(grantedRule, 16, { description: 'What the users may do on the pod.' })),
+    rules: listOf(grantedRule, 16, { description: 'What the users may do on the pod.' }),
     // Absent in grants whose users call the API server directly.
     session: Type.Optional(
       Type.Object(
@@ -102,7 +101,6 @@ export const grant = Type.Object(
       ),
     ),
     planHash: Type.String({ description: 'The SHA-256 of the planned objects.', minLength: 1, maxLength: 128 }),
-    // Absent in grants that earlier versions of drawbridge wrote, and if the duration of access counts from the creation of the request.
     startsAt: Type.Optional(
       time(
         'The time from which the duration of access counts: when the server granted access after a wait, or emergency access. If unset, the duration counts from the creation of the request.',
@@ -119,7 +117,6 @@ export const grant = Type.Object(
         maxLength: 128,
       }),
     ),
-    // Absent in grants that earlier versions of drawbridge wrote.
     signature: Type.Optional(
       Type.String({
         description:

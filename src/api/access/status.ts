@@ -126,7 +126,6 @@ const extension = Type.Object({
       maxLength: 128,
     }),
   ),
-  // Absent in extensions that earlier versions of drawbridge decided.
   signature: Type.Optional(
     Type.String({
       description:

@@ -69,17 +69,11 @@ export const outputsOf = (component: string): JsonPointer => pointerOf('status',
 /** Maximum length of the name of an object, characters. */
 const maxNameLength = 253;
 
-/** Name of the run record of one component of one entry: `ENTRY.COMPONENT`, or `runNameByUid` if that name would be too long. */
+/** Name of the run record of one component of one entry: `ENTRY.COMPONENT`, or `UID.COMPONENT` if that name would be too long. */
 export function runName(entry: { readonly name: string; readonly uid: string }, component: string): string {
   const name = `${entry.name}.${component}`;
-  return name.length <= maxNameLength ? name : runNameByUid(entry.uid, component);
+  return name.length <= maxNameLength ? name : `${entry.uid}.${component}`;
 }
-
-/**
- * `UID.COMPONENT`: the name of a run record if `ENTRY.COMPONENT` would be too long. Records that earlier versions of the server created
- * under this name keep it.
- */
-export const runNameByUid = (entryUid: string, component: string): string => `${entryUid}.${component}`;
 
 /** ID of one run, as requests and reports use it: `UID.COMPONENT.SEQ`. */
 export const runIdOf = (entryUid: string, component: string, seq: number): string => `${entryUid}.${component}.${seq}`;

@@ -173,7 +173,7 @@ function grantsIn(lines: readonly JournalLine[]): { readonly grants: GrantRow[];
   return { grants: [...grants.values()], unmatched };
 }
 
-/** The uid of the request. Lines of older versions may have none; each is then a grant of its own. */
+/** The uid of the request. A line without one is a grant of its own. */
 const grantKeyOf = (record: object): string =>
   textIn(record, 'what.uid') || `${textIn(record, 'chain')} ${textIn(record, 'seq')}`;
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { reconcileRuns, runName, runNameByUid } from '../../api/inventory/names.ts';
+import { reconcileRuns, runName } from '../../api/inventory/names.ts';
 import { type KubeObject, keyOf, type ObjectName } from '../../api/object.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { CodedError } from '../../kit/errors.ts';
@@ -93,11 +93,7 @@ export class KubeRunStore implements RunStore {
     if (known) return this.#load(runNameOf(known), key.entryUid, signal);
     const ref = this.#entries.find(key.entryUid)?.ref;
     if (!ref) return undefined;
-    const { namespace } = ref;
-    return (
-      (await this.#load({ namespace, name: runName(ref, key.component) }, key.entryUid, signal)) ??
-      this.#load({ namespace, name: runNameByUid(ref.uid, key.component) }, key.entryUid, signal)
-    );
+    return this.#load({ namespace: ref.namespace, name: runName(ref, key.component) }, key.entryUid, signal);
   }
 
   async swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
@@ -163,19 +159,10 @@ export class KubeRunStore implements RunStore {
   #onWatched(key: string, view: RunView): void {
     const { uid, namespace } = view.record.entry;
     const entry = this.#entries.find(uid);
-    if (entry?.ref.namespace === namespace && !this.#isSuperseded(view)) this.#observe(view);
+    if (entry?.ref.namespace === namespace) this.#observe(view);
     if (entry) return;
     const waiting = this.#recordsWithoutEntry.get(uid) ?? new Map<string, RunView>();
     this.#recordsWithoutEntry.set(uid, waiting.set(key, view));
-  }
-
-  /**
-   * Whether the record does not count. That is so if its key has another record, and its own name is not the name that the server gives to
-   * a new record.
-   */
-  #isSuperseded({ key, name, record }: RunView): boolean {
-    const known = this.#newest.get(key);
-    return known !== undefined && known.name !== name && name !== runName(record.entry, record.component);
   }
 
   #entryAppeared(entryUid: string): void {

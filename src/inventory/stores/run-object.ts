@@ -5,7 +5,6 @@ import {
   entryUidLabel,
   reconcileRuns,
   runName,
-  runNameByUid,
 } from '../../api/inventory/names.ts';
 import { type ReconcileRun, readReconcileRun } from '../../api/inventory/reconcile-run.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
@@ -21,15 +20,14 @@ export interface RunView extends StoredRecord, Projected {
   readonly name: string;
 }
 
-/** The record in a ReconcileRun; undefined if it is invalid, or its name is neither `runName` nor `runNameByUid`. */
+/** The record in a ReconcileRun; undefined if it is invalid, or its name is not `runName`. */
 export function recordIn(object: KubeObject): StoredRecord | undefined {
   const read = readReconcileRun({ ...object, apiVersion: apiVersionOf(reconcileRuns), kind: reconcileRuns.kind });
   if (!read.ok) return undefined;
   const { metadata, spec } = read.value;
   const { namespace, name, resourceVersion } = metadata;
-  // Write authorization reads the record by these names, so ignore other names.
-  const names = [runName(spec.entry, spec.component), runNameByUid(spec.entry.uid, spec.component)];
-  if (!namespace || !resourceVersion || !names.includes(name)) return undefined;
+  // Write authorization reads the record by this name, so ignore other names.
+  if (!namespace || !resourceVersion || name !== runName(spec.entry, spec.component)) return undefined;
   return { record: recordOf(spec, namespace), resourceVersion };
 }
 

@@ -66,6 +66,7 @@ describe('a status that the server did not write', () => {
       template: { kind: 'ExecAccessTemplate', name: 'payments-exec', uid: template?.metadata.uid, generation: 1 },
       subjects: [{ kind: 'User', name: 'bob' }],
       pod: { name: await victim() },
+      rules: [],
       planHash: 'c0ffee',
       expiresAt: '2099-01-01T00:00:00Z',
       mac: 'x'.repeat(43),

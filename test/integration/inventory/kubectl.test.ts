@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { freePorts } from '../../../sandbox/ports.ts';
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
-import { componentReconcilers, reconcileRuns } from '../../../src/api/inventory/names.ts';
-import type { KubeObject } from '../../../src/api/object.ts';
+import { componentReconcilers } from '../../../src/api/inventory/names.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { deferred } from '../../../src/kit/promises.ts';
 import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
@@ -681,36 +680,11 @@ describe('kubectl and the inventory', function () {
     away = undefined;
   });
 
-  it('prints runs by the names of their entry and component, and keeps the name that an earlier version gave', async () => {
-    const network = await stage.component('network', () => ({ outcome: 'Done' }));
+  it('prints runs by the names of their entry and component', async () => {
+    await stage.component('network', () => ({ outcome: 'Done' }));
     await stage.entry('one');
     await stage.ready('one');
     assert.equal(await column('NAME', 'reconcileruns'), 'one.network');
-    const { client } = stage.cluster;
-    const run = await client.get(reconcileRuns, { namespace: stage.namespace, name: 'one.network' });
-    await stage.patch('one', { spec: { suspend: true } });
-    await client.delete(reconcileRuns, run.metadata);
-    await stage.until('no run', async () => (await stage.records()).length === 0);
-    const { labels, ownerReferences, namespace } = run.metadata;
-    const name = `${(await stage.get('one')).ref.uid}.network`;
-    await client.create(reconcileRuns, {
-      ...run,
-      metadata: { name, namespace, labels, ownerReferences },
-    } as KubeObject);
-    // The server must know the run before the entry changes: it watches them independently.
-    await stage.until(
-      'the server to know the run',
-      async () =>
-        (await column('NEXT', 'reconcileruns', '-o', 'wide')) === 'none: suspended by spec.suspend of the entry',
-    );
-    await stage.patch('one', {
-      metadata: { annotations: { 'force.inventory.drawbridge.dev/network': '1' } },
-      spec: { suspend: false },
-    });
-    await stage.until('the second run', async () => (await column('SEQ', 'reconcileruns')) === '2');
-    assert.equal(await column('NAME', 'reconcileruns'), name);
-    assert.equal((await stage.records()).length, 1);
-    assert.equal(network.calls.length, 2);
   });
 
   const here = () => ['-n', stage.namespace] as const;

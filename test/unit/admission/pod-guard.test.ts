@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { confinedTo } from '../../../src/access/policy/granted-rules.ts';
-import { alice, connectReview, debugReview, paths, World } from './support.ts';
+import { alice, connectReview, debugReview, entryRules, paths, World } from './support.ts';
 
 const pod = 'debug-1a2b3c4d-access';
 const carol = { username: 'carol', uid: 'u-2', groups: ['devs', 'system:authenticated'] };
@@ -13,7 +13,7 @@ describe('guarding access pods', () => {
     world.pod = {
       uid: 'p-1',
       isAccessPod: true,
-      grants: [{ request: 'debug', template: 'shell', subjects: [{ kind: 'User', name: 'alice' }] }],
+      grants: [{ request: 'debug', template: 'shell', subjects: [{ kind: 'User', name: 'alice' }], rules: entryRules }],
     };
   });
 
@@ -35,7 +35,7 @@ describe('guarding access pods', () => {
     world.pod = {
       uid: 'p-1',
       isAccessPod: true,
-      grants: [{ request: 'debug', template: 'shell', subjects: [{ kind: 'Group', name: 'devs' }] }],
+      grants: [{ request: 'debug', template: 'shell', subjects: [{ kind: 'Group', name: 'devs' }], rules: entryRules }],
     };
     assert.equal((await enter(carol)).allowed, true);
     assert.equal((await enter({ username: 'devs', groups: [] })).allowed, false);
@@ -119,7 +119,7 @@ describe('guarding access pods', () => {
   describe('of a Gateway grant', () => {
     beforeEach(() => {
       const grant = { request: 'debug', template: 'shell', subjects: [{ kind: 'User' as const, name: 'alice' }] };
-      world.pod = { uid: 'p-1', isAccessPod: true, grants: [{ ...grant, viaGateway: true }] };
+      world.pod = { uid: 'p-1', isAccessPod: true, grants: [{ ...grant, rules: entryRules, viaGateway: true }] };
     });
 
     for (const [way, review] of ways) {
@@ -155,7 +155,7 @@ describe('guarding against the gateway', () => {
   beforeEach(() => {
     world = new World();
     const grant = { request: 'debug', template: 'shell', subjects: [{ kind: 'User' as const, name: 'alice' }] };
-    world.pod = { uid: 'p-1', isAccessPod: true, grants: [{ ...grant, viaGateway: true }] };
+    world.pod = { uid: 'p-1', isAccessPod: true, grants: [{ ...grant, rules: entryRules, viaGateway: true }] };
   });
 
   for (const way of ['exec', 'attach', 'portforward'] as const) {
@@ -189,7 +189,11 @@ describe('guarding against the gateway', () => {
     ['that has no grant', { uid: 'p-1', isAccessPod: false, grants: [] }],
     [
       'of a direct grant',
-      { uid: 'p-1', isAccessPod: true, grants: [{ request: 'debug', template: 'shell', subjects: [] }] },
+      {
+        uid: 'p-1',
+        isAccessPod: true,
+        grants: [{ request: 'debug', template: 'shell', subjects: [], rules: entryRules }],
+      },
     ],
     ['that does not exist', undefined],
   ] as const) {

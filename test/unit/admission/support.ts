@@ -2,6 +2,7 @@ import type { RequestListener } from 'node:http';
 import supertest from 'supertest';
 import type { OverdueReview } from '../../../src/access/policy/emergency-policy.ts';
 import type { Extendable } from '../../../src/access/policy/extension-choice.ts';
+import { confinedTo } from '../../../src/access/policy/granted-rules.ts';
 import type { LimitUse } from '../../../src/access/policy/limits.ts';
 import type { Violation } from '../../../src/access/policy/policy.ts';
 import type { TemplateState } from '../../../src/access/policy/request-policy.ts';
@@ -34,6 +35,7 @@ import { systemClock } from '../../../src/kit/clock.ts';
 import { CodedError } from '../../../src/kit/errors.ts';
 import type { JsonPointer } from '../../../src/kit/json-pointer.ts';
 import { noLog } from '../../../src/observe/log.ts';
+import { allWaysIn } from '../../support/pod-entries.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 export const paths = {
@@ -56,6 +58,9 @@ export const paths = {
 export const alice = { username: 'alice', uid: 'u-1', groups: ['devs', 'system:authenticated'] };
 export const proof = { nonce: 'once', signature: 'signed' };
 export const requester = { ...alice, time: '2026-11-21T09:00:00Z', ...proof };
+
+/** The rules of a grant that permits each call that enters the pod. */
+export const entryRules = confinedTo('debug-1a2b3c4d-access', [allWaysIn]);
 
 /** Ports that record their calls, and a journal that a test can switch off. */
 export class World {

@@ -139,7 +139,12 @@ describe('drawbridge review', () => {
       [asked(), granted({ votes: [{ voter: 'carol' }] })],
       [['loses', /^access with 1 approval: the request would need 2$/]],
     ],
-    ['a line of an older version', {}, [asked({ templateUid: undefined })], [['not decidable', /older version/]]],
+    [
+      'a line without a version of the template',
+      {},
+      [asked({ templateUid: undefined })],
+      [['not decidable', /no version/]],
+    ],
     [
       'a denial that no template decides',
       {},

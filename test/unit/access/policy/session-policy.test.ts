@@ -16,7 +16,7 @@ describe('the session of a grant', () => {
     });
   }
 
-  it('has no field for input that is not recorded, so that the grants of earlier versions stay what they are', () =>
+  it('has no field for input that is not recorded', () =>
     assert.deepEqual(sessionOf({ session: { ...session, recordInput: false } }), {
       via: 'Gateway',
       record: 'Required',

@@ -180,21 +180,6 @@ describe('the Secret of the signing keys', () => {
       assert.deepEqual((await restart()).keys, { current: keyOf('mallory') });
     });
 
-    it('is used if an earlier version has used its keys, which is checked while there is no list', async () => {
-      const asked: unknown[] = [];
-      const usedBefore: KeySecretOptions['usedBefore'] = async (keys) => {
-        asked.push(keys);
-        return true;
-      };
-      const keys = open({ usedBefore });
-      await clock.advance(10);
-      assert.deepEqual(keys.keys, { current: keyOf('mallory') });
-      cluster.drop(secrets, name);
-      cluster.put(secrets, secretOf({ current: text('eve') }));
-      assert.equal((await restart({ usedBefore })).keys, undefined);
-      assert.deepEqual(asked, [{ current: keyOf('mallory') }]);
-    });
-
     it('is created again after a deletion', async () => {
       const keys = open();
       await clock.advance(10);

@@ -6,7 +6,6 @@ import type { RecordChange } from '../../../../src/inventory/ports.ts';
 import { entryView, KubeInventoryStore } from '../../../../src/inventory/stores/kube-inventory-store.ts';
 import { KubeRunStore, runView } from '../../../../src/inventory/stores/kube-run-store.ts';
 import { runObject } from '../../../../src/inventory/stores/run-object.ts';
-import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
@@ -100,28 +99,11 @@ describe('records of runs', () => {
     assert.equal(runName({ name: 'o'.repeat(250), uid }, 'network'), `${uid}.network`);
   });
 
-  it('keep the name that an earlier version gave them', async () => {
+  it('do not count under another name than the server gives them', () => {
     makeEntry();
-    const earlier = runObject(recordOf('fleet', 1));
-    const name = { namespace: 'fleet', name: `${uid}.network` };
-    cluster.put(reconcileRuns, { ...earlier, metadata: { ...earlier.metadata, ...name } });
-    const stored = runs.find(key);
-    assert.equal((await runs.load(key, signal))?.record.seq, 1);
-    assert.equal((await runs.swap({ ...recordOf('fleet', 2), seq: 2 }, stored, signal)).kind, 'stored');
-    assert.equal(valueAt(cluster.find(reconcileRuns, name), '/spec/seq'), 2);
-    const latest = runs.find(key);
-    assert.equal(latest?.record.seq, 2);
-    await runs.remove(latest, signal);
-    assert.equal(cluster.find(reconcileRuns, name), undefined);
+    const named = runObject(recordOf('fleet', 9));
+    cluster.put(reconcileRuns, { ...named, metadata: { ...named.metadata, name: `${uid}.network` } });
     assert.equal(runs.find(key), undefined);
-  });
-
-  it('with the name of an earlier version do not count beside one with the current name', () => {
-    makeEntry();
-    put('fleet', 5);
-    const earlier = runObject(recordOf('fleet', 9));
-    cluster.put(reconcileRuns, { ...earlier, metadata: { ...earlier.metadata, name: `${uid}.network` } });
-    assert.equal(runs.find(key)?.record.seq, 5);
   });
 
   it('wait until that of an earlier entry of the same name is gone', async () => {
