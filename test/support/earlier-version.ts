@@ -30,7 +30,7 @@ export class EarlierVersion {
   static async build(commit: string): Promise<EarlierVersion> {
     const folder = await mkdtemp(join(tmpdir(), 'drawbridge-earlier-'));
     const archive = join(folder, 'archive.tar');
-    const paths = ['charts', 'src', 'package.json', 'tsconfig.json'];
+    const paths = ['charts', 'release', 'src', 'package.json', 'tsconfig.json'];
     await run('git', [...git, 'archive', '--format=tar', `--output=${archive}`, commit, ...paths]);
     await run('tar', ['-x', '-f', archive, '-C', folder]);
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));

@@ -74,6 +74,7 @@ const upgrade = function (this: Mocha.Suite): void {
     };
     const [repository, tag] = earlierImage.split(':');
     await stage.install('own', { ...values, image: { repository, tag } }, earlier?.chart);
+    await stage.kubelet.switchService('drawbridge-inventory-webhook');
   });
   after(() => network?.close());
 
@@ -145,7 +146,6 @@ const upgrade = function (this: Mocha.Suite): void {
     const stopLoad = startLoad();
     const startedMs = Date.now();
     await stage.helmWithValues(['upgrade', 'drawbridge', chart], 'own', values);
-    await stage.kubelet.switchService('drawbridge-inventory-webhook');
     await stage.rolledOut();
     const isReplaced = (): boolean => stage.kubelet.pods.every(({ name }) => !old.includes(name));
     await until('the replicas of before to end', isReplaced, patience);
