@@ -10,7 +10,6 @@ import { list } from './commands/list.ts';
 import { drop, exec, extend, get, start, watch } from './commands/one-request.ts';
 import { pending } from './commands/pending.ts';
 import { requestExec, requestPod } from './commands/request.ts';
-import { review } from './commands/review.ts';
 import { sessionsKill, sessionsList, sessionsPlay, sessionsTail } from './commands/sessions.ts';
 import { show } from './commands/show.ts';
 import { templates } from './commands/templates.ts';
@@ -41,7 +40,6 @@ export const commands: readonly Command[] = [
   approvers,
   auditVerify,
   auditReport,
-  review,
   sessionsList,
   sessionsTail,
   sessionsPlay,

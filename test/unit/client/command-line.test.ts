@@ -106,7 +106,7 @@ describe('completion offers', () => {
     return [...candidates.map(({ word }) => word), ...(files ? ['(files)'] : [])];
   };
   const cases: readonly (readonly [line: string, words: readonly string[]])[] = [
-    ['re', ['request', 'revoke', 'review']],
+    ['re', ['request', 'revoke']],
     ['request ', ['pod', 'exec']],
     ['-n payments request ', ['pod', 'exec']],
     ['list --ev', ['--everyone']],
