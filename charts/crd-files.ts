@@ -18,12 +18,8 @@ export function crdFiles(kinds: readonly Kind[] = accessCrds): ReadonlyMap<strin
   );
 }
 
-/**
- * Kinds whose CRDs each folder of the chart contains. crds/ is for kubectl; .helmignore hides it, so that Helm does not install it. The
- * chart's templates read the other folders.
- */
+/** Kinds whose CRDs each folder of the chart contains. Not crds/, whose files Helm would install and never upgrade. */
 export const crdFolders: Readonly<Record<string, readonly Kind[]>> = {
-  crds: accessCrds,
   'files/crds': accessCrds,
   'files/inventory-crds': inventoryKinds,
 };

@@ -33,7 +33,7 @@ export async function install(
   port: number,
   { ownCertificate = false } = {},
 ): Promise<Installation> {
-  await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/crds')]);
+  await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/files/crds')]);
   await plane.kubectl(['apply', '-f', '-'], { input: stringify(systemNamespace) });
   const rights = await rightsOfTheChart(plane);
   await plane.kubectl(['apply', '-f', '-'], {

@@ -18,7 +18,7 @@ if (wanted !== '' && wanted !== 'drawbridge') {
 }
 
 // Without the server, tests that run here install their own CRDs.
-const crds = wanted ? [`${root}charts/drawbridge/crds`] : [];
+const crds = wanted ? [`${root}charts/drawbridge/files/crds`] : [];
 const plane = await startPlane({ crds, onProgress: (line) => console.error(line) });
 const server = wanted
   ? await ServerProcess.start(plane, { flags: ['--leader-elect=true', `--grantable=${await writeGrantable(plane)}`] })

@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   const narrator = new Narrator();
   narrator.title('drawbridge: a shell that an auditor watches, that ends on time, and that can be replayed');
   const plane = await startPlane({
-    crds: [`${root}charts/drawbridge/crds`],
+    crds: [`${root}charts/drawbridge/files/crds`],
     onProgress: (line) => console.log(`   ${line}`),
   });
   process.once('SIGINT', () => process.exit(130));

@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   const narrator = new Narrator();
   narrator.title('drawbridge: opens access for a while and closes it on time');
   const plane = await startPlane({
-    crds: [`${root}charts/drawbridge/crds`],
+    crds: [`${root}charts/drawbridge/files/crds`],
     onProgress: (line) => console.log(`   ${line}`),
   });
   process.once('SIGINT', () => process.exit(130));

@@ -37,7 +37,7 @@ const kinds: Check = {
     }
     return missing.length === 0
       ? [ok('all kinds of access are served')]
-      : [fault(`CRDs not served: ${missing.join(', ')}; install them: kubectl apply -f charts/drawbridge/crds`)];
+      : [fault(`CRDs not served: ${missing.join(', ')}; install them: kubectl apply -f charts/drawbridge/files/crds`)];
   },
 };
 

@@ -70,7 +70,7 @@ export class GatewayStage {
     apiserverFlags: readonly string[] = [],
   ): Promise<GatewayStage> {
     const plane = await startPlane({ apiserverFlags });
-    await plane.kubectl(['apply', '-f', 'charts/drawbridge/crds']);
+    await plane.kubectl(['apply', '-f', 'charts/drawbridge/files/crds']);
     const namespace = await testNamespace('gateway', plane);
     await plane.kubectl(['apply', '-n', namespace, '-f', '-'], { input: rights(namespace) });
     await plane.kubectl(['apply', '-f', '-'], { input: await policies(plane, namespace) });

@@ -3,7 +3,7 @@ import { attachPlane, type Plane, startPlane } from '../../../sandbox/plane.ts';
 import { type Figures, numberFrom, report, rounded } from './figures.ts';
 import { BenchStage } from './stage.ts';
 
-const crds = fileURLToPath(new URL('../../../charts/drawbridge/crds', import.meta.url));
+const crds = fileURLToPath(new URL('../../../charts/drawbridge/files/crds', import.meta.url));
 
 /** A fresh plane for one benchmark, or the running one whose folder DRAWBRIDGE_SANDBOX names. */
 export function benchPlane(): Promise<Plane> {

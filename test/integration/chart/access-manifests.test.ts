@@ -229,11 +229,11 @@ describe('the chart', () => {
     );
   });
 
-  it('installs the CRDs of crds/ as templates, which Helm upgrades, and leaves them when it is uninstalled', async () => {
+  it('installs the CRDs as templates, which Helm upgrades, and leaves them when it is uninstalled', async () => {
     const rendered = (await helm.template(namespace, {}, '--include-crds')).filter(
       ({ kind }) => kind === 'CustomResourceDefinition',
     );
-    const shipped = manifestsIn(join(chart, 'crds'));
+    const shipped = manifestsIn(join(chart, 'files/crds'));
     assert.equal(rendered.length, shipped.length);
     for (const { kind, metadata, spec } of shipped) {
       const crd = named(rendered, kind, metadata.name);

@@ -160,7 +160,7 @@ describe('an AccessSession', () => {
       (line) => line.verdict === 'denied' && line['request'] === grant.request,
     );
     assert.equal(denied?.['code'], 'SessionNotStored');
-    await stage.plane.kubectl(['apply', '-f', 'charts/drawbridge/crds/accesssessions.yaml']);
+    await stage.plane.kubectl(['apply', '-f', 'charts/drawbridge/files/crds/accesssessions.yaml']);
     await whenServed(stage.plane, crd);
     const opens = async (): Promise<boolean> => {
       const args = [...grant.via, 'exec', 'payments', '--', 'true'];

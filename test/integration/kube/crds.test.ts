@@ -33,7 +33,7 @@ describe('the CRDs on a real apiserver', () => {
     for (const kind of ['mutating', 'validating']) {
       await plane.kubectl(['delete', `${kind}webhookconfigurations`, '--ignore-not-found', '--all']);
     }
-    const crds = path('charts/drawbridge/crds');
+    const crds = path('charts/drawbridge/files/crds');
     await plane.kubectl(['apply', '-f', crds]);
     await whenCrdsServed(plane, [crds]);
     namespace = await testNamespace('crds');
