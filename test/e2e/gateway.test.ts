@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import type { Terminal } from '../../sandbox/terminal.ts';
 import { deadlineOf, type StoredRequest } from '../support/access-requests.ts';
-import { installLimitMs, NodeStage } from '../support/node-stage.ts';
+import { gatewayTemplate, installLimitMs, NodeStage } from '../support/node-stage.ts';
 
 const template = 'payments-recorded';
 const endLimitMs = 1_000;
@@ -20,20 +20,7 @@ describe('a session through the gateway on a real node', function () {
   before(async function () {
     this.timeout(installLimitMs);
     stage = await NodeStage.open();
-    await stage.apply({
-      apiVersion: 'crds.wizardofoz.co/v1alpha1',
-      kind: 'ExecAccessTemplate',
-      metadata: { name: template, namespace: stage.namespace },
-      spec: {
-        accessConfig: {
-          allowedGroups: ['devs'],
-          defaultDuration: '10m',
-          maxDuration: '1h',
-          session: { via: 'Gateway', record: 'Required' },
-        },
-        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-      },
-    });
+    await stage.apply(gatewayTemplate(template, { record: 'Required' }));
     await stage.templatesReady();
     await stage.sh(
       'kubectl create rolebinding session-auditors -n payments --clusterrole=drawbridge-session-auditor --group=sre',
@@ -48,7 +35,7 @@ describe('a session through the gateway on a real node', function () {
   });
 
   it('opens with one command, and says that it is recorded', async () => {
-    resting = await processes();
+    resting = await stage.workloadProcesses();
     shell = stage.terminal(stage.alice, 'drawbridge', 'request', 'exec', template, '--for', '25s', '--exec');
     shell.write('echo "now in $HOSTNAME"\n');
     const shown = await shell.shows(/now in payments-\w+-\w+/);
@@ -84,7 +71,9 @@ describe('a session through the gateway on a real node', function () {
   });
 
   it('leaves no shell in the Pod', async () => {
-    await stage.lateness('the shell to end', Date.now(), async () => isDeepStrictEqual(await processes(), resting));
+    await stage.lateness('the shell to end', Date.now(), async () =>
+      isDeepStrictEqual(await stage.workloadProcesses(), resting),
+    );
   });
 
   it('leaves its recording on the volume', async () => {
@@ -94,9 +83,4 @@ describe('a session through the gateway on a real node', function () {
     const files = await stage.node.run('find', ['/var/lib/recordings', '-name', `${session}.cast`, '-size', '+0']);
     assert.match(files, new RegExp(`/${stage.namespace}/${session}\\.cast$`, 'm'));
   });
-
-  async function processes(): Promise<number[][]> {
-    const pods = (await stage.pods(stage.namespace, 'app=payments')).map(({ metadata }) => metadata.name).sort();
-    return Promise.all(pods.map((name) => stage.node.processesOf(stage.namespace, name, 'app')));
-  }
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { run } from '../../sandbox/build/run.ts';
 import { checkout } from '../../sandbox/node/images/dockerfile.ts';
@@ -25,7 +26,14 @@ export function commandsOf(page: string, text = ''): string[] {
     .filter((line) => line !== '');
 }
 
+/** Folders of the node that hold what must outlive the Pods. */
 const recordings = '/var/lib/recordings';
+const journals = '/var/lib/journals';
+/** What templates may grant besides exec: what kubectl debug needs. */
+export const grantable = [
+  { apiGroups: [''], resources: ['pods/ephemeralcontainers'], verbs: ['patch'] },
+  { apiGroups: [''], resources: ['pods/attach'], verbs: ['get', 'create'] },
+];
 /** For a hook that may have to start a node and install drawbridge first. */
 export const installLimitMs = 600_000;
 
@@ -88,13 +96,22 @@ export class NodeStage {
     for (const command of others) await this.sh(command);
   }
 
-  /** As docs/tasks/open-sessions-through-the-gateway.md says, with recordings on a volume, as docs/tasks/record-sessions.md says. */
+  /**
+   * As docs/tasks/open-sessions-through-the-gateway.md says, with recordings and audit journals on volumes, as docs/tasks/record-sessions.md
+   * and docs/tasks/keep-the-audit-journal.md say.
+   */
   async enableGateway(): Promise<void> {
-    await this.node.run('mkdir', ['-p', recordings]);
-    await this.node.run('chown', ['65532:65532', recordings]);
-    await this.apply(...recordingVolume(this.system));
+    await this.node.run('mkdir', ['-p', recordings, journals]);
+    await this.node.run('chown', ['65532:65532', recordings, journals]);
+    await this.apply(...volume('recordings', recordings, this.system), ...volume('audit', journals, this.system));
     const [upgrade = '', wait = ''] = commandsOf('docs/tasks/open-sessions-through-the-gateway.md', 'features.gateway');
-    await this.sh(`${upgrade} --set gateway.recordings.volume.persistentVolumeClaim.claimName=recordings`);
+    const [keep = ''] = commandsOf('docs/tasks/keep-the-audit-journal.md', 'audit.volume');
+    const values = [
+      '--set gateway.recordings.volume.persistentVolumeClaim.claimName=recordings',
+      /--set audit\.volume\S+/.exec(keep)?.[0],
+      `--set-json grantable=${JSON.stringify(grantable)}`,
+    ];
+    await this.sh([upgrade, ...values].join(' '));
     await this.sh(`${wait} --timeout=60s`);
     await this.rolledOut();
   }
@@ -155,6 +172,19 @@ export class NodeStage {
       `/api/v1/namespaces/${namespace}/pods?labelSelector=${encodeURIComponent(selector)}`,
     );
     return (body as { items: NodePod[] }).items;
+  }
+
+  /** Ids of the processes of each Pod of the workload, as this machine counts them. */
+  async workloadProcesses(): Promise<number[][]> {
+    const pods = (await this.pods(this.namespace, 'app=payments')).map(({ metadata }) => metadata.name).sort();
+    return Promise.all(pods.map((name) => this.node.processesOf(this.namespace, name, 'app')));
+  }
+
+  /** What `drawbridge audit verify` or `report` prints about the journals on the volume. */
+  async audit(command: 'verify' | 'report'): Promise<string> {
+    const file = join(this.node.directory, 'journals.jsonl');
+    await writeFile(file, await this.node.run('sh', ['-c', `cat ${journals}/*`]));
+    return (await this.sh(`node ${client} audit ${command} ${file}`, { reject: false })).stdout;
   }
 
   /** Creates a request and resolves when access is open. */
@@ -232,22 +262,38 @@ export interface NodePod {
   };
 }
 
-/** A volume that every replica can mount. */
-const recordingVolume = (namespace: string): object[] => {
+/** A template for sessions through the gateway with the workload of `examples/`. */
+export const gatewayTemplate = (name: string, session: object = {}): object => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'ExecAccessTemplate',
+  metadata: { name, namespace: 'payments' },
+  spec: {
+    accessConfig: {
+      allowedGroups: ['devs'],
+      defaultDuration: '10m',
+      maxDuration: '1h',
+      session: { via: 'Gateway', ...session },
+    },
+    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+  },
+});
+
+/** A volume in a folder of the node, which every replica can mount. */
+const volume = (name: string, path: string, namespace: string): object[] => {
   const claim = { accessModes: ['ReadWriteMany'], storageClassName: '' };
   const capacity = { storage: '1Gi' };
   return [
     {
       apiVersion: 'v1',
       kind: 'PersistentVolume',
-      metadata: { name: 'recordings' },
-      spec: { ...claim, capacity, hostPath: { path: recordings }, claimRef: { namespace, name: 'recordings' } },
+      metadata: { name },
+      spec: { ...claim, capacity, hostPath: { path }, claimRef: { namespace, name } },
     },
     {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
-      metadata: { name: 'recordings', namespace },
-      spec: { ...claim, volumeName: 'recordings', resources: { requests: capacity } },
+      metadata: { name, namespace },
+      spec: { ...claim, volumeName: name, resources: { requests: capacity } },
     },
   ];
 };
