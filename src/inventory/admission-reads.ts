@@ -10,9 +10,7 @@ import type { EntryRef } from './entry.ts';
 import { maxNamedEntries, type RegistrationPaths, writesOf } from './policy/registration-rules.ts';
 import { type RegistrationView, registrationView } from './stores/registration-view.ts';
 
-/**
- * The reads of the inventory webhooks, and their stores, for readiness. The reads reject as the client does.
- */
+/** The reads of the inventory webhooks, and their stores, for readiness. */
 export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   const registrationStore: Store<RegistrationView> = cluster.watch({
     resource: componentReconcilers,
@@ -20,35 +18,29 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   }).store;
   const { client } = cluster;
   const reads = {
-    /** The latest run record of a component of the entry, read live; undefined if there is none or it is invalid. */
+    /** Read live; undefined if there is none or it is invalid. */
     async latestRun(entry: EntryRef, component: string, signal: AbortSignal): Promise<ReconcileRun | undefined> {
       const { namespace, uid } = entry;
       const run = await latestRun(client, { namespace, name: runName(entry, component) }, signal);
       return run?.spec.entry.uid === uid ? run : undefined;
     },
-    /**
-     * Paths that a component owns; undefined if its registration is missing or invalid. Reads the registration live if the store lacks it.
-     */
+    /** Paths that a component owns, from the store or live; undefined if invalid. */
     async writesOf(component: string, signal: AbortSignal): Promise<readonly JsonPointer[] | undefined> {
       const registration = registrationStore.get(component) ?? (await liveRegistration(client, component, signal));
       return registration && writesOf(component, registration.spec);
     },
-    /** All valid registrations, read live. */
     async registrations(signal: AbortSignal): Promise<readonly RegistrationPaths[]> {
       const { items } = await client.list(componentReconcilers, { signal });
       return items.flatMap((item) => pathsOf(item) ?? []);
     },
-    /** All valid registrations in the store, which may lag behind the API server. */
+    /** Valid registrations in the store, which may lag behind the API server. */
     registered: () => [...registrationStore.list()].map(({ registration }) => registration),
     entriesOf: (component: string, signal: AbortSignal) => entriesOf(client, component, signal),
   };
   return { reads, stores: [registrationStore] };
 }
 
-/**
- * The latest record; undefined if there is none or it is invalid. The get has no resourceVersion, so the API server reads the latest stored
- * version and not its cache, which may be older.
- */
+/** Without a resourceVersion, the API server reads the stored version, not its cache. */
 async function latestRun(
   client: Client,
   name: { readonly namespace: string; readonly name: string },
@@ -68,7 +60,7 @@ async function liveRegistration(
   return found && pathsOf(found);
 }
 
-/** `NAMESPACE/NAME` of entries with a run record of the component, at most one more than `maxNamedEntries`. */
+/** `NAMESPACE/NAME` of entries with a record of the component; up to `maxNamedEntries` + 1. */
 async function entriesOf(client: Client, component: string, signal: AbortSignal): Promise<readonly string[]> {
   const { group, version, plural } = reconcileRuns;
   const limit = String(maxNamedEntries + 1);

@@ -3,21 +3,17 @@ import type { Mode } from '../api/inventory/fields.ts';
 import { abandonAnnotation, abandonedByAnnotation } from '../api/inventory/names.ts';
 import type { Condition, ObjectName } from '../api/object.ts';
 
-/** Identifies an entry. The UID distinguishes it from a later entry with the same name. */
+/** Identifies an entry. The UID tells it from a later one with the same name. */
 export interface EntryRef extends Required<ObjectName> {
   readonly uid: string;
 }
 
-/**
- * The document that JSON pointers refer to. Values below `spec.cluster`, a component's `config`, and `outputs` are free-form and
- * untrusted.
- */
+/** JSON pointers refer to this. `spec.cluster`, `config`, and `outputs` are untrusted. */
 export interface EntryContent {
   readonly spec: unknown;
   readonly status: { readonly outputs: Readonly<Record<string, unknown>> };
 }
 
-/** One version of an entry. */
 export interface Entry {
   readonly ref: EntryRef;
   readonly resourceVersion: string;
@@ -29,33 +25,24 @@ export interface Entry {
   readonly mode: Mode;
   readonly suspended: boolean;
   readonly kubeconfigSecretRef: ClusterInventory['spec']['kubeconfigSecretRef'] | undefined;
-  /** The user who set `kubeconfigSecretRef`, as the webhook recorded; undefined if the webhook recorded none. */
+  /** Who set `kubeconfigSecretRef`, as the webhook recorded. */
   readonly kubeconfigSetBy: KubeconfigSetter | undefined;
-  /** Names of the components in `spec.components` with `enabled: false`. */
   readonly disabled: ReadonlySet<string>;
-  /** Names of all components in `spec.components`. */
   readonly named: readonly string[];
-  /**
-   * Size in bytes, as `entryBytes` counts it. Above 65,536, the server reconciles no component, and rejects writes of users and components
-   * that make the entry grow. An entry that is being deleted has no limit.
-   */
+  /** As `entryBytes` counts. Above 65,536 it may not grow, and only its teardown runs. */
   readonly bytes: number;
   /** Each read may return another copy, so do not mutate it. */
   readonly content: EntryContent;
-  /** `status.components`. */
   readonly components: readonly ComponentStatus[];
-  /** `status.waitingFor`. */
   readonly waitingFor: string | undefined;
-  /** `status.conditions`. */
   readonly conditions: readonly Condition[];
 }
 
 type Annotated = Pick<Entry, 'annotations'>;
 
 /**
- * Whether a user abandoned the component for this entry: the server no longer runs it, and does not wait for its teardown. For an entry
- * that is not being deleted, the webhook must have recorded the user: earlier versions ignored the annotation on such entries, so an old
- * annotation has no effect after an upgrade.
+ * Whether a user abandoned the component for this entry: it no longer runs, and no teardown is
+ * awaited. Before the deletion, an annotation without a recorded user has no effect.
  */
 export const isAbandoned = (
   { annotations, deleting }: Annotated & Pick<Entry, 'deleting'>,
@@ -64,20 +51,17 @@ export const isAbandoned = (
   Object.hasOwn(annotations, abandonAnnotation(component)) &&
   (deleting || Object.hasOwn(annotations, abandonedByAnnotation(component)));
 
-/** Whether the entry has the abandon annotation of the component, and the annotation has no effect: no user is recorded. */
+/** Whether an abandon annotation has no effect because the webhook recorded no user. */
 export const hasUnrecordedAbandonment = (entry: Annotated & Pick<Entry, 'deleting'>, component: string): boolean =>
   Object.hasOwn(entry.annotations, abandonAnnotation(component)) && !isAbandoned(entry, component);
 
-/**
- * Who abandoned a component, as the webhook recorded, and why. `user` is undefined if the webhook recorded none; `reason` is empty if the
- * user gave none.
- */
+/** Who abandoned a component, as the webhook recorded, and why. */
 export const abandonmentOf = ({ annotations }: Annotated, component: string) => ({
   user: annotations[abandonedByAnnotation(component)],
   reason: annotations[abandonAnnotation(component)] ?? '',
 });
 
-/** The abandonment in words, such as `abandoned by alice: its account is lost`. */
+/** Such as `abandoned by alice: its account is lost`. */
 export function abandonmentText(entry: Annotated, component: string): string {
   const { user = 'an unknown user', reason } = abandonmentOf(entry, component);
   return `abandoned by ${user}: ${reason || 'no reason given'}`;

@@ -1,6 +1,6 @@
 import { runIdOf } from '../api/inventory/names.ts';
 
-/** One component of one entry. The server queues, runs, and records each key separately. A recreated entry has another UID. */
+/** One component of one entry: the unit that is queued, run, and recorded. */
 export interface ComponentKey {
   readonly entryUid: string;
   readonly component: string;
@@ -9,16 +9,15 @@ export interface ComponentKey {
 /** Text form for queues and maps. Neither part can contain a slash. */
 export const keyText = ({ entryUid, component }: ComponentKey): string => `${entryUid}/${component}`;
 
-/** Parses the text form; undefined if it is invalid. */
 export function parseKey(text: string): ComponentKey | undefined {
   const [entryUid = '', component = '', ...rest] = text.split('/');
   return entryUid && component && rest.length === 0 ? { entryUid, component } : undefined;
 }
 
-/** ID of a run in requests and reports. It need not be secret: a report also needs the token of the run. */
+/** Run ID in requests and reports. Not secret: a report also needs the token of the run. */
 export const runId = ({ entryUid, component }: ComponentKey, seq: number): string => runIdOf(entryUid, component, seq);
 
-/** Parses a run ID; undefined if it is invalid. The input is untrusted. */
+/** Parses an untrusted run ID. */
 export function parseRunId(text: string): (ComponentKey & { readonly seq: number }) | undefined {
   const [, entryUid, component, seq] =
     /^([0-9a-zA-Z-]{1,128})\.([a-z][-a-z0-9]{0,39})\.([1-9]\d{0,14})$/.exec(text) ?? [];

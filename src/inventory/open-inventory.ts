@@ -25,11 +25,9 @@ import { entryView, KubeInventoryStore } from './stores/kube-inventory-store.ts'
 import { KubeRunStore, runView } from './stores/kube-run-store.ts';
 import { registrationView } from './stores/registration-view.ts';
 
-/** Dependencies of the inventory feature. */
 interface InventoryDeps {
-  /** The management cluster, for watches and live reads. */
   readonly cluster: Cluster;
-  /** Client for writes, tokens, and reads before writes; it works only while this replica is the leader. */
+  /** For writes, tokens, and reads before writes; works only while this replica leads. */
   readonly client: Client;
   readonly events: EventRecorder;
   readonly journal: Journal;
@@ -38,33 +36,28 @@ interface InventoryDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Connects to a managed cluster with credentials from its kubeconfig. */
   readonly connect: (credentials: Credentials) => Cluster;
-  /** A client of the management cluster that authenticates with this token only. */
+  /** A client of the management cluster with this token only. */
   readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
-  /** Address of the API server for components. Every request contains it, and components compare it with their configuration. */
+  /** Address of the API server for components, which compare it with their configuration. */
   readonly apiUrl: string;
-  /** How this process connects to the API server, without its client certificate. Requests contain the CA, if it has one. */
+  /** How this process trusts the API server. Requests contain the CA, if any. */
   readonly apiTls: Omit<ClusterTls, 'cert' | 'key'>;
-  /** URL for reports, without a trailing slash and without the path of the contract. */
+  /** Without a trailing slash and the path of the contract. */
   readonly callbackUrl: string;
-  /** Namespace of the ServiceAccount that authenticates calls to components. */
   readonly homeNamespace: string;
-  /** Whether endpoints on loopback addresses may use plain HTTP. */
   readonly allowLoopbackHttp: boolean;
 }
 
 interface OpenInventory {
   readonly manager: InventoryManager;
-  /** Handler for the reports of runs. */
   readonly callbacks: RequestListener;
   /** Stores of the manager, for readiness. */
   readonly stores: readonly Store<Projected>[];
-  /** Closes connections to components and managed clusters. The stores and the controllers end separately. */
+  /** Closes connections to components and clusters. Stores and controllers end separately. */
   close(): Promise<void>;
 }
 
-/** Creates the inventory manager with its dependencies. */
 export function openInventory(deps: InventoryDeps): OpenInventory {
   const { cluster, client, clock, random, log, metrics, events, callbackUrl, homeNamespace } = deps;
   const { apiUrl, apiTls } = deps;
@@ -86,7 +79,7 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
   const remote = new RemoteHub({ cluster, client, connect: deps.connect, clock, random, metrics });
   const http = new HttpComponentClient({ tokens, clock, allowLoopbackHttp: deps.allowLoopbackHttp });
   const transports = httpTransports({ apiUrl, apiTls, callbackCa: undefined }, clock);
-  // The in-process components report to the manager, so they are created after it.
+  // The in-process components report to the manager, so they come after it.
   let inProcess: ComponentClient | undefined;
   const manager = new InventoryManager({
     entries,
@@ -148,7 +141,6 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
   };
 }
 
-/** Calls each component as registered: in this process or over HTTP. */
 const byEndpoint = (inProcess: ComponentClient, http: ComponentClient): ComponentClient => ({
   invoke: (registration, request, signal) =>
     (registration.endpoint.inProcess === undefined ? http : inProcess).invoke(registration, request, signal),

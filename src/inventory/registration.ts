@@ -4,47 +4,39 @@ import type { JsonPointer } from '../kit/json-pointer.ts';
 
 type Spec = ComponentReconciler['spec'];
 
-/** A registered component with defaults and implied values filled in, and durations in milliseconds. */
+/** A registered component with defaults and implied values filled in, durations in milliseconds. */
 export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcurrent'>> {
   readonly name: string;
-  /** `metadata.generation`. It is part of the input digest, so a new generation causes a run for each entry of the component. */
+  /** `metadata.generation`, part of the input digest: a new one causes a run for each entry. */
   readonly generation: number;
-  /** PEM of the CA that the server trusts for this endpoint. The API requires it for HTTPS endpoints; other endpoints need none. */
+  /** PEM of the CA for this endpoint. The API requires it for HTTPS. */
   readonly caBundle: string | undefined;
   readonly modes: Readonly<Spec['modes']>;
-  /** Whether the label selector matches the labels of an entry. False for all labels if the selector is invalid. */
+  /** Whether the label selector matches an entry. An invalid selector matches none. */
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
   /**
-   * The declared reads and the implied ones: the component's `config` and `enabled`, and `/spec/mode`. If `kubeconfig` is `read`, also the
-   * version of the kubeconfig.
+   * The declared reads, plus the component's `config` and `enabled`, `/spec/mode`, and, for
+   * `kubeconfig: read`, the version of the kubeconfig.
    */
   readonly reads: readonly JsonPointer[];
-  /** Paths that the component owns. */
   readonly writes: readonly JsonPointer[];
-  /** `produce` if the component owns `/status/outputs/kubeconfig` or a path below it; otherwise the value of `spec.kubeconfig`. */
+  /** `produce` if the component owns a path within `/status/outputs/kubeconfig`. */
   readonly kubeconfig: 'none' | 'read' | 'produce';
   readonly remoteWatches: Readonly<Spec['remoteWatches']>;
-  /**
-   * Time from a run that ended with Done to the next run if nothing triggers one earlier, before jitter. After NotReady: this time or 10
-   * minutes, whichever is shorter.
-   */
+  /** From Done to the next run without a trigger, before jitter; after NotReady, 10 min at most. */
   readonly intervalMs: number;
-  /** Timeout of a call. */
   readonly timeoutMs: number;
-  /** Maximum time between reports of an asynchronous run, unless the component names another. */
+  /** Maximum time between reports of an asynchronous run, unless the component asks for another. */
   readonly heartbeatTimeoutMs: number;
-  /** Maximum duration of an asynchronous run, however often heartbeats extend it. */
+  /** Maximum duration of an asynchronous run; heartbeats do not extend it. */
   readonly maxRunMs: number;
-  /** Bounds of the random delay after Retry, milliseconds: of the first delay, and of every delay. */
+  /** Bounds of the random delay after Retry: of the first delay, and of every delay. */
   readonly retry: { readonly baseMs: number; readonly capMs: number };
-  /** Time in NotReady after which `drawbridge_inventory_notready_entries` counts the entry. Has no effect on runs. */
+  /** After this time in NotReady, `drawbridge_inventory_notready_entries` counts the entry. */
   readonly notReadyAlertAfterMs: number;
 }
 
-/**
- * Stands in for the registration of an abandoned component that is not registered, while the server removes its outputs and its record.
- * Selects no entry.
- */
+/** Stands in for an abandoned, unregistered component while its outputs and record are removed. */
 export const standInRegistration = (name: string): Registration => ({
   name,
   generation: 0,

@@ -4,7 +4,7 @@ import type { ReconcileRequest } from '../api/inventory/contract/request.ts';
 import type { FieldError } from '../api/schema/read.ts';
 import type { Reply } from './ports.ts';
 
-/** The reply for an outcome, from the parsed JSON of an answer: `WrongRun` if it names another run, `InvalidOutcome` if it is invalid. */
+/** `WrongRun` if the answer names another run, `InvalidOutcome` if it is invalid. */
 export function outcomeReply(answer: unknown, { run, operation }: ReconcileRequest): Reply {
   const read = readOutcome(answer, { id: run.id, operation });
   if (read.ok) return { kind: 'outcome', outcome: read.value };
@@ -12,7 +12,7 @@ export function outcomeReply(answer: unknown, { run, operation }: ReconcileReque
   return { kind: 'failed', code: isOtherRun ? 'WrongRun' : 'InvalidOutcome', message: errorText(read.errors) };
 }
 
-/** The reply for an accepted asynchronous run, from the parsed JSON of an answer: `InvalidOutcome` if it is invalid. */
+/** The reply for a 202; `InvalidOutcome` if it is invalid. */
 export function acceptedReply(answer: unknown): Reply {
   const read = readAccepted(answer);
   if (!read.ok) return { kind: 'failed', code: 'InvalidOutcome', message: errorText(read.errors) };

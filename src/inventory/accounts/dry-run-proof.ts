@@ -15,33 +15,30 @@ interface DryRunProofDeps {
   readonly entries: () => Iterable<Entry>;
   readonly accounts: Pick<EntryAccounts, 'deleteAccount'>;
   readonly tokens: Pick<RunTokens, 'forAccount'>;
-  /** A client that authenticates with this token only. */
+  /** Authenticates with this token only. */
   readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Account of the proof. No component can have this name, so it never has a run. */
+/** No component can have this name, so it never has a run. */
 const probeAccount: Grantee = { name: '0-proof', kubeconfig: 'none' };
-/** Interval between checks while there is no entry, milliseconds. */
+/** While there is no entry. */
 const pollMs = 100;
-/**
- * Delay between two attempts, milliseconds: `baseMs`. After all entries were tried, after an accepted write, and after the result
- * `unreachable`: backoff from `baseMs` to `capMs`.
- */
+/** Between attempts. Backs off after a whole round, an accepted write, or `unreachable`. */
 const delays = { baseMs: 500, capMs: 30_000 };
 
 /**
- * Result of an attempt. `enforced`: the webhook denied the write. `notEnforced`: the API server accepted it. `unreachable`: the API server
- * did not answer, or answered 429 or 5xx, for example because it cannot reach the webhook. `inconclusive`: any other error.
+ * `notEnforced`: the API server accepted the write. `unreachable`: no answer, 429, or 5xx, for
+ * example because it cannot reach the webhook. `inconclusive`: any other error.
  */
 type AttemptResult = 'enforced' | 'notEnforced' | 'inconclusive' | 'unreachable';
 
-/** Proves that the webhook enforces write authorization of components: it must deny a dry-run write whose token belongs to no run. */
+/** Proves write authorization: the webhook must deny a dry-run write by a token without a run. */
 export class DryRunProof implements AuthorizationProof {
   readonly #deps: DryRunProofDeps;
   #proved = false;
-  /** UIDs of the entries tried in this round, by namespace. A write that the API server accepts ends the round. */
+  /** By namespace: UIDs of the entries tried in this round. An accepted write ends the round. */
   readonly #tried = new Map<string, Set<string>>();
 
   constructor(deps: DryRunProofDeps) {
@@ -57,7 +54,7 @@ export class DryRunProof implements AuthorizationProof {
     let backoffs = 0;
     while (!this.#proved && !signal.aborted) {
       const entry = this.#nextEntry();
-      // Without an entry, there is no object to write to. No component runs until the proof has succeeded.
+      // Without an entry, there is no object to write to.
       const result = entry && (await this.#attempt(entry, signal));
       this.#proved = result === 'enforced';
       if (this.#proved) return;
@@ -94,8 +91,8 @@ export class DryRunProof implements AuthorizationProof {
   }
 
   /**
-   * The next entry that this round has not tried, so that one unusable entry does not stop all components; undefined if none is left.
-   * Prefers namespaces with few tried entries, then entries that are not being deleted.
+   * One unusable entry must not stop all components, so the proof tries each, first in namespaces
+   * with few tried ones.
    */
   #nextEntry(): Entry | undefined {
     let best: Entry | undefined;
@@ -110,10 +107,7 @@ export class DryRunProof implements AuthorizationProof {
     return best;
   }
 
-  /**
-   * Writes to one entry. Resolves to undefined if the proof succeeded, or to the problem. Rejects if the result is inconclusive, or if the
-   * account of the proof could not be deleted.
-   */
+  /** Resolves to the problem if the write was accepted. Rejects if the result is inconclusive. */
   async #writeDryRun(entry: Entry, signal: AbortSignal): Promise<string | undefined> {
     const { accounts, tokens, clientWith } = this.#deps;
     const { token } = await tokens.forAccount(entry, probeAccount, signal);

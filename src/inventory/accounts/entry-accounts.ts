@@ -22,7 +22,7 @@ import {
 } from './entry-objects.ts';
 import { EntryRoleBindings, inForceMs } from './entry-role-bindings.ts';
 
-/** The fields of a registration that determine the roles of its component. */
+/** The fields that determine the roles of a component. */
 export type Grantee = Pick<Registration, 'name' | 'kubeconfig'>;
 
 interface EntryAccountsDeps {
@@ -31,17 +31,14 @@ interface EntryAccountsDeps {
   readonly clock: Clock;
 }
 
-/** What this process knows about the roles of an entry. After a restart, the process checks each role on first use. */
+/** After a restart, each role is checked on first use. */
 interface KnownEntry {
   readonly components: Map<string, KnownComponent>;
-  /** Whether another client deleted an object of the entry. If so, the server recreates the objects without a prior check. */
+  /** Another client deleted an object of the entry: recreate without a prior check. */
   readonly hasLostObjects: boolean;
-  /** Names of the accounts that have each kubeconfig role; undefined until the first check for roles to revoke. */
+  /** Accounts with each kubeconfig role; undefined before the first check for roles to revoke. */
   holdersByRole: ReadonlyMap<EntryRole, Set<string>> | undefined;
-  /**
-   * The Secret in `spec.kubeconfigSecretRef` that the kubeconfig producer may read; undefined if it may read none, null before the first
-   * check. `confirmedAt`: monotonic milliseconds.
-   */
+  /** The user's Secret that the producer may read; null: not checked. `confirmedAt`: monotonic. */
   supplied: { readonly name: string; readonly confirmedAt: number } | undefined | null;
 }
 
@@ -52,31 +49,28 @@ const unknownEntry = ({ hasLostObjects }: Pick<KnownEntry, 'hasLostObjects'>): K
   supplied: null,
 });
 
-/** The known roles of a component. Instants are monotonic milliseconds. */
+/** Instants are monotonic milliseconds. */
 interface KnownComponent {
   readonly roles: readonly EntryRole[];
-  /** Time at which this process created or last confirmed the roles. */
+  /** When this process created or last confirmed the roles. */
   readonly createdAt: number;
-  /** Time at which the roles were last confirmed to be in force. */
+  /** When they were last confirmed to be in force. */
   readonly confirmedAt: number | undefined;
 }
 
-/** Time after which the server checks confirmed roles again on their next use, milliseconds: another client may have removed them. */
+/** Confirmed roles are checked again after this time: another client may have removed them. */
 const trustMs = 10 * 60_000;
 /** Roles that a component may lose if its registration changes. */
 const kubeconfigRoles = ['kubeconfig', 'kubeconfig-producer'] as const satisfies readonly EntryRole[];
 
-/**
- * Manages the ServiceAccounts, Roles, RoleBindings, and Secret of each entry: creates them on first use, repairs them, and deletes them
- * before the entry is deleted.
- */
+/** Creates the access objects of each entry on first use, repairs them, and deletes them. */
 export class EntryAccounts implements EntryAccess {
   readonly #deps: EntryAccountsDeps;
   readonly #applier: Applier;
   readonly #bindings: EntryRoleBindings;
   /** By entry UID; without entries whose access was withdrawn. */
   readonly #knownEntries = new Map<string, KnownEntry>();
-  /** Serializes changes per entry, because its components share RoleBindings. */
+  /** Per entry, because its components share RoleBindings. */
   readonly #mutex = new KeyMutex();
 
   constructor(deps: EntryAccountsDeps) {
@@ -90,9 +84,8 @@ export class EntryAccounts implements EntryAccess {
   }
 
   /**
-   * Resolves when the component's roles are in force; a confirmation is valid for ten minutes. Creates missing objects, but does not notice
-   * a deleted account: after a NotFound, call `forget`, then `ensure` again. For a kubeconfig producer in mode `byoc`, also grants or
-   * revokes access to the supplied Secret. Rejects as the client does, and with CodedError `NameTaken` or `GrantNotInForce`.
+   * Resolves when the component's roles are in force. After a NotFound, call `forget`, then this
+   * again. Rejects as the client does, and with `NameTaken` or `GrantNotInForce`.
    */
   async ensure(entry: Entry, component: Grantee, signal: AbortSignal): Promise<void> {
     const { ref, mode } = entry;
@@ -102,10 +95,7 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /**
-   * Forgets what this process knows about an entry, after another client deleted one of its objects. The next `ensure` recreates what is
-   * missing. Returns false if this process knows nothing about the entry, for example because its access was withdrawn.
-   */
+  /** After another client deleted an object: the next `ensure` recreates it. False if not known. */
   forget(entryUid: string): boolean {
     if (!this.#knownEntries.has(entryUid)) return false;
     this.#knownEntries.set(entryUid, unknownEntry({ hasLostObjects: true }));
@@ -136,7 +126,7 @@ export class EntryAccounts implements EntryAccess {
     });
   }
 
-  /** Confirms the roles of a component. Checks before it creates, because after a restart nearly all objects exist. */
+  /** Checks before it creates, because after a restart nearly all objects exist. */
   async #confirm(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<void> {
     const isNew = this.#isNew(ref.uid, component);
     const revokedExcess = !isNew && (await this.#mutex.run(ref.uid, () => this.#revokeExcess(ref, component, signal)));
@@ -151,23 +141,20 @@ export class EntryAccounts implements EntryAccess {
       ?.components.set(component.name, { roles: rolesOf(component), createdAt: now, confirmedAt: now });
   }
 
-  /** Whether this process wrote the component's RoleBindings less than 5 s ago, so that they may not be in force yet. */
+  /** This process wrote the RoleBindings so recently that they may not be in force yet. */
   #isNew(uid: string, component: Grantee): boolean {
     const known = this.#knownEntries.get(uid)?.components.get(component.name);
     if (!known || !hasExactRoles(known, component)) return false;
     return this.#deps.clock.monotonic() - known.createdAt < inForceMs;
   }
 
-  /**
-   * Whether the roles of the component are in force, and this process does not know that one is missing. For a kubeconfig producer, also
-   * creates the Secret if it is missing.
-   */
+  /** Whether the roles are in force. Creates a missing Secret of a kubeconfig producer. */
   async #stillExists(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
     const known = this.#knownEntries.get(ref.uid);
     const ofComponent = known?.components.get(component.name);
     const mayExist = ofComponent ? hasAllRoles(ofComponent, component) : !known?.hasLostObjects;
     if (!mayExist) return false;
-    // A kubeconfig producer also needs the Secret, because it may not create it.
+    // A producer needs the Secret, because it may not create it.
     if (component.kubeconfig === 'produce') await this.#ensureSecret(ref, signal);
     return this.#bindings.areInForce(ref, component.name, rolesOf(component), '', signal);
   }
@@ -184,9 +171,7 @@ export class EntryAccounts implements EntryAccess {
     return known;
   }
 
-  /**
-   * Creates the objects of components; corrects Roles and RoleBindings that differ. Removes subjects that are not accounts of the entry.
-   */
+  /** Creates or corrects the objects. Removes subjects that are not accounts of the entry. */
   async #createAccess(ref: EntryRef, components: readonly Grantee[], signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#deps;
     if (components.some(({ kubeconfig }) => kubeconfig !== 'none')) await this.#ensureSecret(ref, signal);
@@ -204,7 +189,7 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** Revokes kubeconfig roles that the component no longer needs. Returns whether it revoked any. */
+  /** Revokes kubeconfig roles that the component no longer needs; returns whether it had any. */
   async #revokeExcess(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
     const known = this.#knownEntry(ref.uid);
     known.holdersByRole ??= new Map(
@@ -228,7 +213,7 @@ export class EntryAccounts implements EntryAccess {
     return ensureOwned(this.#deps.client, secrets, kubeconfigSecretFor(ref), ref.uid, signal);
   }
 
-  /** Grants the component access to the supplied Secret while the user who set the reference may read it. Otherwise revokes that access. */
+  /** Access to the supplied Secret lasts while the user who set the reference may read it. */
   async #syncSuppliedAccess(entry: Entry, component: string, signal: AbortSignal): Promise<void> {
     const { ref, kubeconfigSecretRef: secretRef, kubeconfigSetBy: setter } = entry;
     const known = this.#knownEntry(ref.uid);
@@ -271,7 +256,6 @@ export class EntryAccounts implements EntryAccess {
   }
 }
 
-/** The roles that a component needs. */
 function rolesOf({ kubeconfig }: Pick<Grantee, 'kubeconfig'>): readonly EntryRole[] {
   if (kubeconfig === 'none') return ['entry'];
   return ['entry', kubeconfig === 'read' ? 'kubeconfig' : 'kubeconfig-producer'];

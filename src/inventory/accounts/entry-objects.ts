@@ -18,16 +18,15 @@ import type { Right } from '../../rbac/rule-cover.ts';
 import type { EntryRef } from '../entry.ts';
 
 /**
- * Roles of components on an entry. `entry`: read the entry and write its status. `kubeconfig`: read the Secret with the kubeconfig.
- * `kubeconfig-producer`: read and write that Secret. `supplied`: read the user's Secret in `spec.kubeconfigSecretRef`.
+ * `entry`: read the entry, write its status. `kubeconfig`: read that Secret; `kubeconfig-producer`:
+ * also write it. `supplied`: read the user's Secret in `spec.kubeconfigSecretRef`.
  */
 export const entryRoles = ['entry', 'kubeconfig', 'kubeconfig-producer', 'supplied'] as const;
 export type EntryRole = (typeof entryRoles)[number];
 
-/** Name of the Role and of its RoleBinding. */
 export const entryRoleName = (entryUid: string, role: EntryRole): string => `inventory-${entryUid}-${role}`;
 
-/** The rules of a role. `suppliedSecret`: name of the user's Secret; only the role `supplied` uses it; for other roles, pass `''`. */
+/** `suppliedSecret`: the user's Secret, for the role `supplied`; `''` for the others. */
 export function rulesOf({ name, uid }: EntryRef, role: EntryRole, suppliedSecret: string): readonly PolicyRule[] {
   const inventory = { apiGroups: [clusterInventories.group], resourceNames: [name] as [string] };
   const status = `${clusterInventories.plural}/status`;
@@ -53,22 +52,19 @@ const secretRule = (name: string, verbs: readonly string[]): PolicyRule => ({
   verbs,
 });
 
-/** The Role object of a role. */
 export const roleFor = (ref: EntryRef, role: EntryRole, suppliedSecret: string): KubeObject =>
   roleOf(metadata(ref, entryRoleName(ref.uid, role)), rulesOf(ref, role, suppliedSecret));
 
-/** The RoleBinding object of a role. */
 export const roleBindingFor = (ref: EntryRef, role: EntryRole, subjects: readonly RbacSubject[]): KubeObject =>
   roleBindingOf(metadata(ref, entryRoleName(ref.uid, role)), entryRoleName(ref.uid, role), subjects);
 
-/** The account of a component as an RBAC subject. */
 export const subjectOf = ({ namespace, uid }: EntryRef, component: string): RbacSubject => ({
   kind: 'ServiceAccount',
   name: accountName(uid, component),
   namespace,
 });
 
-/** The subjects of a RoleBinding that are accounts of this entry; all others are dropped. */
+/** Drops subjects that are not accounts of this entry. */
 export function accountsAmong(subjects: unknown, { namespace, uid }: EntryRef): RbacSubject[] {
   const prefix = accountName(uid, '');
   return (Array.isArray(subjects) ? subjects : []).flatMap((subject: unknown): RbacSubject[] => {
@@ -78,7 +74,7 @@ export function accountsAmong(subjects: unknown, { namespace, uid }: EntryRef): 
   });
 }
 
-/** The ServiceAccount of a component for one entry. The server requests its tokens, so pods need not mount any. */
+/** The server requests its tokens, so pods need not mount any. */
 export const accountFor = (ref: EntryRef, component: string): KubeObject => ({
   apiVersion: apiVersionOf(serviceAccounts),
   kind: serviceAccounts.kind,
@@ -86,7 +82,6 @@ export const accountFor = (ref: EntryRef, component: string): KubeObject => ({
   automountServiceAccountToken: false,
 });
 
-/** The empty Secret for the kubeconfig of the cluster. */
 export const kubeconfigSecretFor = (ref: EntryRef): KubeObject => ({
   apiVersion: apiVersionOf(secrets),
   kind: secrets.kind,
@@ -94,7 +89,7 @@ export const kubeconfigSecretFor = (ref: EntryRef): KubeObject => ({
   type: 'Opaque',
 });
 
-/** Metadata with the entry as owner, so garbage collection deletes the object after the entry. */
+/** The entry is the owner, so garbage collection deletes the object after it. */
 function metadata(ref: EntryRef, name: string, labels: Readonly<Record<string, string>> = {}): ObjectMeta {
   return {
     name,
@@ -115,22 +110,20 @@ function metadata(ref: EntryRef, name: string, labels: Readonly<Record<string, s
 const isOwnedBy = ({ metadata: { ownerReferences = [] } }: KubeObject, uid: string): boolean =>
   ownerReferences.some((owner) => owner.controller === true && owner.uid === uid);
 
-/** Maximum number of attempts of a conflicting write. */
+/** Of a conflicting write. */
 const maxAttempts = 5;
 
-/** A field of an object, and a function that computes its desired value from the current one. */
+/** `desired` computes the value from the current one. */
 interface OwnedField {
   readonly name: string;
   readonly desired: (current: unknown) => unknown;
 }
 
 /**
- * Creates `object`, which must already contain the desired value of `field`. If the object exists, corrects `field`; without `field`,
- * changes nothing. Does not adopt an object without a controller.
- *
- * Rejects with CodedError `NameTaken`, without a change, if the existing object is immutable, has another `roleRef`, or is not controlled
- * by the entry with UID `uid`. Rejects with the last ApiError after five attempts that found the object deleted or changed meanwhile. Also
- * rejects as the client does.
+ * Creates `object`, or corrects `field` of an existing one; without `field`, changes nothing.
+ * Rejects with `NameTaken` if the existing object is immutable, has another `roleRef`, or is not
+ * controlled by the entry with this `uid`; with the last ApiError after five conflicts; and as the
+ * client does.
  */
 export async function ensureOwned(
   client: Client,
@@ -151,13 +144,12 @@ export async function ensureOwned(
       await correctExisting(client, resource, object, uid, signal, field);
       return;
     } catch (error) {
-      // The object was deleted or changed between the two calls.
+      // Deleted or changed between the two calls.
       if (attempt === maxAttempts || !(isNotFound(error) || isConflict(error))) throw error;
     }
   }
 }
 
-/** Checks that the server may use the existing object, and corrects `field`. Rejects as `ensureOwned` does. */
 async function correctExisting(
   client: Client,
   resource: Resource,
@@ -175,7 +167,7 @@ async function correctExisting(
       `but its controller is not ClusterInventory ${entry} (uid ${uid}); if nothing else uses it, delete it`,
     );
   }
-  // Another client may have created the object with this owner reference, and the server cannot correct immutable fields.
+  // Another client may have created it with this owner reference.
   const isImmutable = found['immutable'] === true;
   if (isImmutable || !isDeepStrictEqual(found['roleRef'], object['roleRef'])) {
     const problem = isImmutable ? 'is immutable' : 'has another roleRef, which cannot change';
@@ -194,11 +186,10 @@ function nameTaken({ kind }: Resource, { metadata }: KubeObject, problemAndRemed
   return new CodedError('NameTaken', `${kind} ${keyOf(metadata)} exists ${problemAndRemedy}: ${command}`);
 }
 
-/** User name of a component's ServiceAccount. */
 const accountUser = ({ namespace, uid }: EntryRef, component: string): string =>
   `system:serviceaccount:${namespace}:${accountName(uid, component)}`;
 
-/** The attributes of a SubjectAccessReview for a permission of the component's ServiceAccount in the namespace of the entry. */
+/** A permission of the component's ServiceAccount in the namespace of the entry. */
 export function accountQuestion(ref: EntryRef, component: string, right: Right): AccessQuestion {
   const [resource = '', subresource] = right.resource.split('/');
   return {
@@ -214,8 +205,8 @@ export function accountQuestion(ref: EntryRef, component: string, right: Right):
 }
 
 /**
- * Whether the user who set `kubeconfigSecretRef` may get that Secret now, by a SubjectAccessReview. The review uses the groups and the
- * extra fields that the webhook recorded when the user set the reference. Rejects as the client does.
+ * Whether the user who set `kubeconfigSecretRef` may get that Secret now, with the groups and extra
+ * fields that the webhook recorded then. Rejects as the client does.
  */
 export function setterMayReadSecret(
   client: Client,

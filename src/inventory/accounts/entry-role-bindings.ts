@@ -17,14 +17,14 @@ import {
   rulesOf,
 } from './entry-objects.ts';
 
-/** Time limit until new RoleBindings are in force in the API server, milliseconds. */
+/** Within this time, new RoleBindings must be in force. */
 export const inForceMs = 5_000;
-/** Interval between checks whether new RoleBindings are in force, milliseconds. */
 const pollMs = 15;
 
 /**
- * Writes the Roles and RoleBindings of entries and checks whether they are in force. Callers must serialize the changes of an entry,
- * because its components share RoleBindings. Every method rejects as the client does.
+ * Writes the Roles and RoleBindings of entries, and checks that they are in force. Callers
+ * serialize the changes of an entry, whose components share RoleBindings. Rejects as the client
+ * does.
  */
 export class EntryRoleBindings {
   readonly #client: Client;
@@ -43,8 +43,8 @@ export class EntryRoleBindings {
   }
 
   /**
-   * Creates or corrects the Role and the RoleBinding of a role, adds `subjects`, and drops subjects that are not accounts of the entry.
-   * `suppliedSecret`: as for `rulesOf`. Also rejects with CodedError `NameTaken`, as `ensureOwned` does.
+   * Creates or corrects Role and RoleBinding, adds `subjects`, and drops any that are not accounts
+   * of the entry. Also rejects with `NameTaken`, as `ensureOwned` does.
    */
   async bind(
     ref: EntryRef,
@@ -67,10 +67,7 @@ export class EntryRoleBindings {
     });
   }
 
-  /**
-   * Removes a subject from the RoleBinding of a role, if the RoleBinding exists and contains it. Rejects with Conflict if another client
-   * changes it meanwhile.
-   */
+  /** Does nothing without the RoleBinding. Rejects with Conflict if another client changes it. */
   async unbind(ref: EntryRef, role: EntryRole, subject: RbacSubject, signal: AbortSignal): Promise<void> {
     const client = this.#client;
     const name = { namespace: ref.namespace, name: entryRoleName(ref.uid, role) };
@@ -86,7 +83,7 @@ export class EntryRoleBindings {
     }
   }
 
-  /** Resolves when the roles are in force. Also rejects with CodedError `GrantNotInForce`, after five seconds. */
+  /** Also rejects with CodedError `GrantNotInForce`, after five seconds. */
   async waitUntilInForce(
     ref: EntryRef,
     component: string,
@@ -106,7 +103,7 @@ export class EntryRoleBindings {
     }
   }
 
-  /** Whether the API server grants the roles. Checks only the last permission of each role, because a Role takes effect as a whole. */
+  /** Checks the last permission of each role: a Role takes effect as a whole. */
   async areInForce(
     ref: EntryRef,
     component: string,

@@ -15,22 +15,19 @@ import type { EntryAccounts, Grantee } from './entry-accounts.ts';
 interface RunTokensDeps {
   readonly client: Client;
   readonly accounts: Pick<EntryAccounts, 'ensure' | 'forget'>;
-  /** Namespace of the ServiceAccount that authenticates calls. */
   readonly homeNamespace: string;
   readonly clock: Clock;
 }
 
-/** Requested lifetime of all tokens, seconds: the minimum of the API server. */
+/** Of all tokens: the minimum of the API server. */
 const lifetimeSeconds = 600;
-/** The server replaces a shared call token once at most this much of its lifetime remains, milliseconds. */
+/** A shared call token is replaced once at most this much of its lifetime remains. */
 const callReserveMs = 180_000;
 
-/** Requests tokens for ServiceAccounts. */
 export class RunTokens implements TokenIssuer {
   readonly #deps: RunTokensDeps;
-  /** Tokens that authenticate the server to a component (call tokens), by component. */
+  /** They authenticate the server to a component. By component. */
   readonly #callTokens = new Map<string, IssuedToken>();
-  /** Pending requests for call tokens, by component. */
   readonly #pending = new Map<string, Promise<IssuedToken>>();
 
   constructor(deps: RunTokensDeps) {
@@ -41,7 +38,7 @@ export class RunTokens implements TokenIssuer {
     return this.forAccount(entry, registration, signal);
   }
 
-  /** Issues a token for any account of the entry, with or without a run. Creates the account and its Roles. Rejects as `forRun` does. */
+  /** For any account of the entry, with or without a run. Creates the account and its Roles. */
   async forAccount(entry: Entry, grantee: Grantee, signal: AbortSignal): Promise<IssuedToken> {
     const { accounts } = this.#deps;
     const { namespace, uid } = entry.ref;
@@ -64,7 +61,7 @@ export class RunTokens implements TokenIssuer {
     return (await unlessAborted(request, signal)).token;
   }
 
-  /** Requests a call token. Takes no signal, because several callers share the request. */
+  /** Takes no signal, because several callers share the request. */
   #renew(component: string): Promise<IssuedToken> {
     const account = { namespace: this.#deps.homeNamespace, name: managerAccount };
     const issuing = this.#issue(account, [callAudience(component)])
@@ -93,8 +90,9 @@ export class RunTokens implements TokenIssuer {
 }
 
 /**
- * The `authentication.kubernetes.io/credential-id` of a new token, read from its claim `jti` without a check of the signature.
- * @throws CodedError `NoCredentialId` if the claim is absent or has another form.
+ * The `authentication.kubernetes.io/credential-id` of a new token, from its claim `jti`; the
+ * signature is not checked. Throws CodedError `NoCredentialId` if the claim is absent or has
+ * another form.
  */
 export function credentialIdOf(token: string): string {
   const id = own(payloadOf(token), 'jti');
@@ -114,14 +112,10 @@ function payloadOf(token: string): unknown {
   }
 }
 
-/** Maximum length of a token, in characters. Tokens of the API server are shorter. */
+/** Tokens of the API server are shorter. */
 const maxTokenLength = 16_384;
 
-/**
- * Authenticates tokens by TokenReview with the audience of the API server. Resolves to undefined, without a TokenReview, for an overlong
- * token and one with characters beyond printable ASCII. Also resolves to undefined if the token is invalid or does not have exactly one
- * credential ID. Rejects as the client does.
- */
+/** Authenticates by TokenReview, except tokens that are overlong or not printable ASCII. */
 export const tokenReader = (client: Client): TokenReader => ({
   async read(token, signal) {
     if (token.length > maxTokenLength || !/^[\x21-\x7e]+$/.test(token)) return undefined;

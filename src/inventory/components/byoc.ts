@@ -26,8 +26,9 @@ const secretNamePath = '/spec/kubeconfigSecretRef/name';
 const secretKeyPath = '/spec/kubeconfigSecretRef/key';
 
 /**
- * Replaces the component `kubeconfig` for an existing cluster: validates the supplied kubeconfig and publishes a new kubeconfig that
- * expires. Other components cannot read the supplied kubeconfig. This component never deletes the cluster.
+ * Stands in for the component `kubeconfig` for an existing cluster: publishes a new kubeconfig that
+ * expires instead of the supplied one, which other components cannot read. Never deletes the
+ * cluster.
  */
 export function byocComponent(deps: ComponentsDeps): Component {
   return {
@@ -43,13 +44,11 @@ export function byocComponent(deps: ComponentsDeps): Component {
   };
 }
 
-/** The kubeconfig that a user supplied. */
 interface Supplied {
   readonly text: string;
   readonly credentials: InlineCredentials;
 }
 
-/** Reads the supplied kubeconfig. Resolves to the outcome Failed if the Secret does not contain a usable kubeconfig. */
 async function readSupplied(run: RunContext, entry: KubeObject): Promise<Supplied | Outcome> {
   const secret = textAt(entry, secretNamePath) ?? '';
   const key = textAt(entry, secretKeyPath) ?? kubeconfigKey;
@@ -82,9 +81,8 @@ async function publish(
 }
 
 /**
- * Issues a kubeconfig for an account with `cluster-admin` that only this entry uses. The kubeconfig expires when its token does, usually
- * after `lifetimeSeconds`, or at teardown. Rejects with CodedError `NotAdministrator` if the supplied kubeconfig may not create that
- * account or its ClusterRoleBinding. Also rejects as `withCluster` and the accessor of the entry do.
+ * A kubeconfig for an account with `cluster-admin` of this entry only; it expires with its token,
+ * or at teardown. Rejects with `NotAdministrator` if the supplied one may not create that account.
  */
 function issueKubeconfig(
   deps: ComponentsDeps,
@@ -102,8 +100,7 @@ function issueKubeconfig(
       { signal },
     );
     const issued = await kubeconfigOf(credentials, token);
-    // Write the kubeconfig before the account gets permissions: if the Secret is empty, the teardown assumes that no account has
-    // permissions.
+    // Before the account gets permissions: an empty Secret tells the teardown that none has any.
     if (textIn(await ifPresent(run.entry.kubeconfig())) === undefined) await run.entry.writeKubeconfig(issued);
     await asAdministrator(() => ensure(client, binding, signal));
     return { text: issued, expiresAtMs: parseTime(expiresAt) ?? deps.clock.now() + lifetimeSeconds * 1000 };
@@ -111,9 +108,8 @@ function issueKubeconfig(
 }
 
 /**
- * Removes the account from the cluster with the issued kubeconfig. If that kubeconfig is missing, unusable, or rejected, uses the supplied
- * kubeconfig: without its ClusterRoleBinding, the account may no longer delete itself. If neither can be used, the account stays. Rejects
- * with any other error of the cluster, unless no kubeconfig was issued. Resolves to NotReady while another component has outputs.
+ * Removes the account with the issued kubeconfig or, if that fails, the supplied one: an account
+ * without its ClusterRoleBinding cannot delete itself. If neither works, the account stays.
  */
 async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
   const unused = deletedOnceUnused(entry);
@@ -136,7 +132,7 @@ async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject
   return unused;
 }
 
-/** Whether the Secret does not exist, or the component may not read it. */
+/** The Secret does not exist, or the component may not read it. */
 const isWithheld = (error: unknown): boolean => isNotFound(error) || isForbidden(error);
 
 async function isUsable(kubeconfig: string): Promise<boolean> {
@@ -148,7 +144,6 @@ async function isUsable(kubeconfig: string): Promise<boolean> {
   }
 }
 
-/** Whether the cluster rejects the credentials or denies them the permission. */
 const isRejected = (error: unknown): boolean => isForbidden(error) || (error instanceof ApiError && error.code === 401);
 
 async function removeAccount(deps: ComponentsDeps, run: RunContext, text: string): Promise<void> {
@@ -159,7 +154,7 @@ async function removeAccount(deps: ComponentsDeps, run: RunContext, text: string
   });
 }
 
-/** The account of an entry in the managed cluster, and its ClusterRoleBinding. */
+/** In the managed cluster. */
 function accountAndBindingOf(entryUid: string): readonly [account: DesiredObject, binding: DesiredObject] {
   const account = { namespace: 'kube-system', name: `drawbridge-${entryUid}` };
   const content = {
@@ -172,7 +167,7 @@ function accountAndBindingOf(entryUid: string): readonly [account: DesiredObject
   ];
 }
 
-/** Converts Forbidden to CodedError `NotAdministrator`: only an administrator may grant cluster-admin. */
+/** Only an administrator may grant cluster-admin: Forbidden becomes `NotAdministrator`. */
 async function asAdministrator<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -183,7 +178,7 @@ async function asAdministrator<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A kubeconfig as JSON, which is valid YAML. */
+/** As JSON, which is valid YAML. */
 async function kubeconfigOf({ server, connectionAuth }: Credentials, token: string): Promise<string> {
   const { tls } = await connectionAuth();
   const authority =

@@ -10,19 +10,19 @@ import { inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { RunContext } from '../ports.ts';
 import type { ComponentsDeps } from './inputs.ts';
 
-/** Desired state of an object that a component owns for one entry. The label with the UID of the entry marks the object as owned. */
+/** An object that a component owns for one entry, as the label with the entry's UID says. */
 export interface DesiredObject {
   readonly resource: Resource;
   readonly name: ObjectName;
   readonly entryUid: string;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Desired fields, without apiVersion, kind, and metadata. Other fields of the object stay. */
+  /** Without apiVersion, kind, and metadata. Other fields of the object stay. */
   readonly content: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Creates the object, or corrects its fields and annotations if they differ. Does not change an object that is being deleted. Resolves to
- * the object. Rejects as the client does, and with CodedError `NotOurs` if the object lacks the label of the entry.
+ * Creates the object or corrects its fields, unless it is being deleted. Rejects with CodedError
+ * `NotOurs` if it lacks the label of the entry, and as the client does.
  */
 export async function ensure(client: Client, wanted: DesiredObject, signal: AbortSignal): Promise<KubeObject> {
   const { resource, name, entryUid, annotations, content } = wanted;
@@ -40,10 +40,7 @@ export async function ensure(client: Client, wanted: DesiredObject, signal: Abor
   return client.mergePatch(resource, name, { metadata, ...content }, { signal });
 }
 
-/**
- * Deletes the object; `absent` if it does not exist. Rejects as the client does, and with CodedError `NotOurs` if the object lacks the
- * label of the entry.
- */
+/** Rejects as the client does, and with CodedError `NotOurs` without the label of the entry. */
 export async function remove(
   client: Client,
   wanted: Pick<DesiredObject, 'resource' | 'name' | 'entryUid'>,
@@ -63,13 +60,14 @@ async function findOwned(
   const found = await findObject(client, resource, name, { signal });
   if (!found || found.metadata.labels?.[entryUidLabel] === entryUid) return found;
   const problem = `${resource.plural} ${keyOf(name)} exists but does not belong to this entry`;
-  // An abandoned component leaves such objects, for example. Only an administrator knows whether they are still needed.
+  // An abandoned component leaves such objects. Only an administrator knows whether they are
+  // needed.
   const namespaceFlag = name.namespace === undefined ? '' : ` -n ${name.namespace}`;
   const remedy = `if nothing else uses it, delete it, or let the component adopt it, and so change and delete it: kubectl label ${resource.plural} ${name.name}${namespaceFlag} --overwrite ${entryUidLabel}=${entryUid}`;
   throw new CodedError('NotOurs', `${problem}; ${remedy}`);
 }
 
-/** Whether `found` contains all of `wanted`. Lists must have the same length, and each item must be covered. */
+/** Lists must have the same length, and each item must be covered. */
 function covers(found: unknown, wanted: unknown): boolean {
   if (Array.isArray(wanted)) {
     if (!Array.isArray(found) || found.length !== wanted.length) return false;
@@ -80,15 +78,15 @@ function covers(found: unknown, wanted: unknown): boolean {
   return Object.entries(wanted).every(([field, value]) => Object.hasOwn(found, field) && covers(found[field], value));
 }
 
-/** Share of the time until the deadline of the call that `work` may take. */
+/** Of the time until the deadline of the call, so that the component can still answer. */
 const timeoutShare = 0.7;
-/** Bounds of the time that `work` may take, milliseconds. They limit the effect of a deadline that another clock set. */
+/** A deadline that another clock set may be far off. */
 const timeoutBounds = { minMs: 1_000, maxMs: 20_000 };
 
 /**
- * Connects to the cluster of a kubeconfig while `work` runs. Aborts the signal of `work` with CodedError `ClusterAway` after 70 % of the
- * time until the deadline of the call, but within 1 to 20 s, so that the component can usually still answer. Rejects as `work` does, and as
- * `inlineCredentials` does for an invalid kubeconfig. The message of `NotOurs` then names the managed cluster.
+ * Connects to the cluster of a kubeconfig while `work` runs. `ClusterAway` aborts its signal after
+ * 70 % of the time until the deadline of the call, within 1 to 20 s. Rejects as `work` and
+ * `inlineCredentials` do; `NotOurs` then names the managed cluster.
  */
 export async function withCluster<T>(
   { connect, clock }: Pick<ComponentsDeps, 'connect' | 'clock'>,
@@ -113,7 +111,7 @@ export async function withCluster<T>(
   } finally {
     cancel();
     run.signal.removeEventListener('abort', onAbort);
-    // Not awaited, because its result does not matter to the run.
+    // The result does not matter to the run.
     cluster.close().catch(() => undefined);
   }
 }

@@ -14,7 +14,6 @@ import {
   wholeNumberAt,
 } from './inputs.ts';
 
-/** Resource of clusters in Gardener. */
 export const shoots: Resource = {
   group: 'core.gardener.cloud',
   version: 'v1beta1',
@@ -28,13 +27,10 @@ const regionPath = '/spec/cluster/region';
 const vnetNamePath = '/status/outputs/network/vnetName';
 /** Gardener deletes only a Shoot with this annotation. */
 const deletionConfirmation = { 'confirmation.gardener.cloud/deletion': 'true' };
-/** Seconds between runs while Gardener creates, changes, or deletes the Shoot. A watch of the Shoot usually triggers a run earlier. */
+/** While Gardener works on the Shoot. A watch of it usually triggers a run earlier. */
 const requeueSeconds = 30;
 
-/**
- * Creates a Gardener cluster in the virtual network of the component `network`. Publishes `shootName`, `endpoint`, `ca`, and
- * `kubernetesVersion`.
- */
+/** Creates a Gardener cluster, and publishes shootName, endpoint, ca, and kubernetesVersion. */
 export function clusterComponent(deps: ComponentsDeps): Component {
   return {
     name: componentName,
@@ -45,7 +41,7 @@ export function clusterComponent(deps: ComponentsDeps): Component {
   };
 }
 
-/** Name of the Shoot of an entry, 14 characters: Gardener limits the length. */
+/** 14 characters: Gardener limits the length. */
 export const shootName = (entryUid: string): string => `c-${entryUid.replaceAll('-', '').slice(0, 12)}`;
 
 async function reconcileCluster(
@@ -76,7 +72,7 @@ function specOf(entry: KubeObject): Readonly<Record<string, unknown>> {
   };
 }
 
-/** The outcome while Gardener works, or after it failed permanently; undefined once it has reconciled this generation. */
+/** While Gardener works, or after it failed; undefined once it reconciled this generation. */
 function unfinishedOutcome({ metadata, status }: KubeObject): Outcome | undefined {
   const operation = own(status, 'lastOperation');
   const state = own(operation, 'state');
@@ -117,7 +113,7 @@ async function publish(
   };
 }
 
-/** The endpoint for clients outside the cluster's network. */
+/** For clients outside the cluster's network. */
 function endpointOf(status: unknown): string | undefined {
   const external = listIn(status, 'advertisedAddresses').find((address) => own(address, 'name') === 'external');
   const url = own(external, 'url');
@@ -125,7 +121,7 @@ function endpointOf(status: unknown): string | undefined {
 }
 
 async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
-  // While this output exists, components that use the kubeconfig may still have resources in the cluster.
+  // While it exists, users of the kubeconfig may have resources in the cluster.
   const notReady = notReadyUnlessAbsent(entry, '/status/outputs/kubeconfig');
   if (notReady) return notReady;
   const identity = identityOf(deps, request.entry.id, entry);

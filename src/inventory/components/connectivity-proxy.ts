@@ -11,7 +11,7 @@ import { type DesiredObject, ensure, remove, withCluster } from './cluster-objec
 import { type ComponentsDeps, configOf, notReadyUnlessPresent, textAt } from './inputs.ts';
 import { textIn } from './kubeconfig.ts';
 
-/** Resource with which users of a managed cluster request services. */
+/** With these, users of a managed cluster request services. */
 export const serviceInstances: Resource = {
   group: 'services.cloud.sap.com',
   version: 'v1',
@@ -23,12 +23,12 @@ export const serviceInstances: Resource = {
 const name = 'connectivity-proxy';
 const kubeconfigVersionPath = `${kubeconfigOutput}/version` as const;
 const defaultImage = 'registry.k8s.io/pause:3.10';
-/** Value of `spec.serviceOfferingName` in the ServiceInstances that need the proxy. */
+/** `spec.serviceOfferingName` of ServiceInstances that need the proxy. */
 const offering = 'connectivity';
 
 /**
- * Runs a proxy in the managed cluster while a ServiceInstance there requests connectivity. Publishes `instances`, the number of these
- * ServiceInstances.
+ * Runs a proxy in the managed cluster while ServiceInstances there request connectivity. Publishes
+ * their number as `instances`.
  */
 export function connectivityProxyComponent(deps: ComponentsDeps): Component {
   return {
@@ -36,7 +36,7 @@ export function connectivityProxyComponent(deps: ComponentsDeps): Component {
     reconcile: async (run) => {
       const entry = await run.entry.get();
       const isDelete = run.request.operation === 'delete';
-      // Without a kubeconfig, the component installed nothing, or can no longer reach the cluster.
+      // Without a kubeconfig, nothing is installed or the cluster is out of reach.
       if (isDelete && valueAt(entry, kubeconfigVersionPath) === undefined) return { outcome: 'Deleted' };
       const notReady = notReadyUnlessPresent(entry, kubeconfigVersionPath);
       if (notReady) return notReady;
@@ -78,7 +78,6 @@ async function uninstall(client: Client, run: RunContext, signal: AbortSignal): 
   return { outcome: 'Deleted' };
 }
 
-/** `namespace/name` of the ServiceInstances that need the proxy. */
 async function instancesIn(client: Client, signal: AbortSignal): Promise<readonly string[]> {
   try {
     const { items } = await client.list(serviceInstances, { signal });

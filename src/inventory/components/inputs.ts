@@ -7,34 +7,32 @@ import type { Client } from '../../kube/client.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 
-/** Dependencies of the reference components. */
 export interface ComponentsDeps {
-  /** Client of the management cluster, where custom resources represent cloud resources. */
+  /** Of the management cluster, where custom resources represent cloud resources. */
   readonly management: Client;
-  /** Namespace of these custom resources. Default: the namespace of the entry. */
+  /** Of these custom resources. Default: the namespace of the entry. */
   readonly namespace?: string;
-  /** Connects to a managed cluster. */
   readonly connect: (credentials: Credentials) => Cluster;
   readonly clock: Clock;
 }
 
-/** The non-empty string at `pointer`; undefined for any other value. Content of entries is untrusted. */
+/** The non-empty string at `pointer`. Content of entries is untrusted. */
 export function textAt(document: unknown, pointer: JsonPointer): string | undefined {
   const value = valueAt(document, pointer);
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** The safe integer at `pointer`; undefined for any other value. */
+/** The safe integer at `pointer`. */
 export function wholeNumberAt(document: unknown, pointer: JsonPointer): number | undefined {
   const value = valueAt(document, pointer);
   return typeof value === 'number' && Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** Path of a field in the configuration of a component. */
+/** Path in the configuration of a component. */
 export const configOf = (component: string, field: string): JsonPointer =>
   pointerOf('spec', 'components', component, 'config', field);
 
-/** The outcome NotReady that names the paths without a value, at most 16; undefined if all paths have a value. Null counts as a value. */
+/** NotReady with the paths that have no value, at most 16, if any. Null counts as a value. */
 export function notReadyUnlessPresent(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
   return notReadyFor(
     'present',
@@ -42,7 +40,7 @@ export function notReadyUnlessPresent(document: unknown, ...paths: readonly Json
   );
 }
 
-/** The outcome NotReady that names the paths with a value, at most 16; undefined if no path has a value. Null counts as a value. */
+/** NotReady with the paths that have a value, at most 16, if any. Null counts as a value. */
 export function notReadyUnlessAbsent(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
   return notReadyFor(
     'absent',
@@ -50,7 +48,7 @@ export function notReadyUnlessAbsent(document: unknown, ...paths: readonly JsonP
   );
 }
 
-/** Paths of the fields directly below `/status/outputs`, except the fields named in `owners`. */
+/** The fields directly below `/status/outputs`, except those of `owners`. */
 export function outputPathsExcept(document: unknown, ...owners: readonly string[]): JsonPointer[] {
   const outputs = valueAt(document, '/status/outputs');
   if (!isRecord(outputs)) return [];
@@ -59,7 +57,7 @@ export function outputPathsExcept(document: unknown, ...owners: readonly string[
     .map((owner) => pointerOf('status', 'outputs', owner));
 }
 
-/** Maximum number of missing inputs in one outcome. */
+/** In one outcome. */
 const maxMissing = 16;
 
 function notReadyFor(want: 'present' | 'absent', paths: readonly JsonPointer[]): Outcome | undefined {

@@ -25,12 +25,12 @@ const shootNamePath = '/status/outputs/cluster/shootName';
 const endpointPath = '/status/outputs/cluster/endpoint';
 const caPath = '/status/outputs/cluster/ca';
 
-/** Lifetime of a kubeconfig, seconds. Gardener issues none for less than `min`. */
+/** Gardener issues no kubeconfig for less than `min`. */
 const lifetimeSeconds = { min: 600, default: 86_400 };
 
 /**
- * Publishes the kubeconfig of a Gardener cluster. The first run after about 60 % of the kubeconfig's lifetime replaces it. If the interval
- * of the registration is above 30 % of the lifetime, the kubeconfig can expire before that run.
+ * Publishes the kubeconfig of a Gardener cluster, and replaces it after about 60 % of its lifetime.
+ * With an interval above 30 % of the lifetime, it may expire before that.
  */
 export function kubeconfigComponent({ management, namespace, clock }: ComponentsDeps): Component {
   return {
@@ -41,7 +41,7 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
       const notReady = notReadyUnlessPresent(entry, shootNamePath, endpointPath);
       if (notReady) return notReady;
       const shootName = textAt(entry, shootNamePath);
-      // Failed and not NotReady, because the path has a value, so it is not missing.
+      // Not NotReady, because the path has a value.
       if (shootName === undefined) {
         const message = `${shootNamePath} is not a text; the component that writes it must publish the name of the Shoot`;
         return { outcome: 'Failed', message };
@@ -58,25 +58,19 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
   };
 }
 
-/**
- * Deleted once the entry has no outputs besides `network`, `cluster`, and `kubeconfig`. Until then NotReady, because other components need
- * the kubeconfig to tear down their resources.
- */
+/** NotReady while other components have outputs: they need the kubeconfig for their teardown. */
 export const deletedOnceUnused = (entry: KubeObject): Outcome =>
   notReadyUnlessAbsent(entry, ...outputPathsExcept(entry, 'network', 'cluster', 'kubeconfig')) ?? {
     outcome: 'Deleted',
   };
 
-/** Configured lifetime of a component's kubeconfigs, seconds. Values below 600 count as 600; default: one day. */
+/** Seconds, at least 600; default one day. */
 export function lifetimeOf(entry: KubeObject, component: string): number {
   const configured = wholeNumberAt(entry, configOf(component, 'lifetimeSeconds'));
   return Math.max(lifetimeSeconds.min, configured ?? lifetimeSeconds.default);
 }
 
-/**
- * Requests a kubeconfig from Gardener. If the answer contains no expiry, the requested lifetime counts. Rejects as the client does, and
- * with CodedError `NoKubeconfig` if the answer contains no kubeconfig.
- */
+/** Rejects with CodedError `NoKubeconfig` if Gardener answers none, and as the client does. */
 async function requestAdminKubeconfig(
   management: Client,
   shootKey: { readonly namespace: string; readonly name: string },
@@ -102,31 +96,28 @@ async function requestAdminKubeconfig(
   };
 }
 
-/** A new kubeconfig. */
 export interface IssuedKubeconfig {
   readonly text: string;
   /** Epoch milliseconds. */
   readonly expiresAtMs: number;
 }
 
-/** How a component issues its kubeconfigs. */
 interface KubeconfigSource {
   readonly component: string;
-  /** Digest of the inputs of the kubeconfig, such as the endpoint and the CA. If it changes, the component issues a new kubeconfig. */
+  /** Digest of its inputs, such as endpoint and CA. A new one needs a new kubeconfig. */
   readonly origin: string;
   readonly issue: () => Promise<IssuedKubeconfig>;
 }
 
-/** Share of the lifetime of a kubeconfig after which the component replaces it. The old kubeconfig stays valid for the rest. */
+/** Share of its lifetime after which a kubeconfig is replaced. It stays valid for the rest. */
 const rotationShare = 0.6;
-/** Full width of the spread around that share: 55 to 65 %. It spreads the replacements of kubeconfigs that were issued together. */
+/** Spreads that share over 55 to 65 %, for kubeconfigs that were issued together. */
 const rotationSpread = 0.1;
 
 /**
- * Resolves to Done if the Secret of the entry contains the published kubeconfig, and the kubeconfig is current: same origin, same force
- * annotation, and before the rotation time. Otherwise issues a new kubeconfig, writes it to the Secret, and resolves to outputs with the
- * name of the Secret. If the process crashes before these outputs are written, the next run issues another kubeconfig. Resolves to Failed
- * if `issue` rejects with status 422. Rejects with any other error of `issue` and of `entry` (EntryAccessor).
+ * Issues a kubeconfig into the Secret and publishes it, unless the published one is current: same
+ * origin, force annotation, and content, and before its rotation. After a crash in between, the
+ * next run issues another. Failed if `issue` rejects with 422.
  */
 export async function ensureKubeconfig(
   { entry, request }: RunContext,
@@ -168,30 +159,28 @@ export async function ensureKubeconfig(
   return { outcome: 'Done', outputs: { kubeconfig: outputs } };
 }
 
-/** The text under `key` in a Secret; undefined if the Secret is undefined, or the text is missing or empty. */
+/** Undefined if the text is missing or empty. */
 export function textIn(secret: KubeObject | undefined, key: string = kubeconfigKey): string | undefined {
   const data = own(own(secret, 'data'), key);
   return typeof data === 'string' && data !== '' ? Buffer.from(data, 'base64').toString('utf8') : undefined;
 }
 
-/** The first 12 hex digits of the SHA-256. For a kubeconfig, the published version: a new one triggers its readers. */
+/** 12 hex digits of the SHA-256. Of a kubeconfig: its version, which triggers its readers. */
 export const digestOf = (text: string | undefined): string => sha256Hex(text ?? '').slice(0, 12);
 
-/** Time to replace the published kubeconfig, epoch milliseconds; in the past if its times are unreadable. */
+/** Epoch milliseconds; in the past if the times are unreadable. */
 function rotationTime(published: unknown, version: string): number {
   const issued = parseInstant(own(published, 'issuedAt'));
   const expires = parseInstant(own(published, 'expiresAt'));
   if (issued === undefined || expires === undefined) return Number.NEGATIVE_INFINITY;
-  // A fixed pseudo-random number for each kubeconfig.
+  // Fixed for each kubeconfig.
   const random = Number.parseInt(sha256Hex(version).slice(0, 8), 16) / 2 ** 32;
   return issued + (expires - issued) * (rotationShare + rotationSpread * (random - 0.5));
 }
 
 const parseInstant = (text: unknown): number | undefined => (typeof text === 'string' ? parseTime(text) : undefined);
 
-/**
- * Resolves to undefined if `reading` rejects with an error for which `isAbsence` is true; default: any 404. Rejects with any other error.
- */
+/** Undefined instead of a 404, or of what `isAbsence` accepts. */
 export async function ifPresent(
   reading: Promise<KubeObject>,
   isAbsence: (error: unknown) => boolean = isNotFound,

@@ -6,7 +6,7 @@ import type { Component, RunContext } from '../ports.ts';
 import { ensure, remove } from './cluster-objects.ts';
 import { type ComponentsDeps, configOf, notReadyUnlessAbsent, notReadyUnlessPresent, textAt } from './inputs.ts';
 
-/** Resource of the Azure Service Operator. */
+/** Of the Azure Service Operator. */
 export const virtualNetworks: Resource = {
   group: 'network.azure.com',
   version: 'v1api20201101',
@@ -19,16 +19,10 @@ const name = 'network';
 const regionPath = '/spec/cluster/region';
 const cidrPath = configOf(name, 'cidr');
 const resourceGroupPath = configOf(name, 'resourceGroup');
-/**
- * Seconds between runs while the operator creates, changes, or deletes the VirtualNetwork. A watch of the VirtualNetwork usually triggers a
- * run earlier.
- */
+/** While the operator works on the VirtualNetwork. A watch of it usually triggers a run earlier. */
 const requeueSeconds = 15;
 
-/**
- * Creates a virtual network with Azure Service Operator. Publishes `vnetName`, the name of the VirtualNetwork, and `vnetId`, its ID in
- * Azure, if the operator reports one.
- */
+/** Creates a virtual network, and publishes its name and, once known, its ID in Azure. */
 export function networkComponent(deps: ComponentsDeps): Component {
   return {
     name,
@@ -62,7 +56,7 @@ async function reconcileNetwork(
 }
 
 async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
-  // While the outputs of the component `cluster` exist, machines of the cluster may use the network.
+  // While these outputs exist, machines of the cluster may use the network.
   const notReady = notReadyUnlessAbsent(entry, '/status/outputs/cluster');
   if (notReady) return notReady;
   const identity = identityOf(deps, request.entry.id, entry);
@@ -81,10 +75,7 @@ const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: Kube
   entryUid,
 });
 
-/**
- * The outcome from the condition Ready that the operator writes. Done if it is True for the current generation; Failed if its severity is
- * Error; otherwise Progressing.
- */
+/** From the operator's condition Ready; Failed if its severity is Error. */
 function outcomeOf({ metadata, status }: KubeObject): Outcome {
   const ready = listIn(status, 'conditions').find((condition) => own(condition, 'type') === 'Ready');
   const isCurrent = own(ready, 'observedGeneration') === metadata.generation;

@@ -7,7 +7,7 @@ import type { ComponentsDeps } from './inputs.ts';
 import { kubeconfigComponent } from './kubeconfig.ts';
 import { networkComponent } from './network.ts';
 
-/** The built-in components, by the name that `endpoint.inProcess` uses. */
+/** By the name that `endpoint.inProcess` uses. */
 export function referenceComponents(deps: ComponentsDeps): ReadonlyMap<string, Component> {
   const components: Readonly<Record<(typeof builtInComponents)[number], Component>> = {
     network: networkComponent(deps),

@@ -4,13 +4,13 @@ import { isPointer, type JsonPointer, overlap, valueAt } from '../../kit/json-po
 import type { EntryContent } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 
-/** Maximum nesting depth of a digested value, because `canonicalJson` is recursive. */
+/** `canonicalJson` is recursive. */
 const maxDepth = 64;
 
 /**
- * Digest of the inputs of a run, as SHA-256 in lowercase hex. It covers the values at `reads`, the generation of the registration, and the
- * value of the component's force annotation. It does not cover labels, suspension, or awaited inputs that are not in `reads`. A missing
- * value and null have different digests. All values nested more than 64 levels deep share one digest.
+ * SHA-256, lowercase hex, of the values at `reads`, the generation of the registration, and the
+ * force annotation; not of labels, suspension, or other awaited inputs. A missing value differs
+ * from null. Values nested deeper than 64 levels share one digest.
  */
 export function digestInputs(
   content: EntryContent,
@@ -36,17 +36,16 @@ function isWithinDepth(value: unknown, levels: number): boolean {
 }
 
 /**
- * Reads of the components that count for `noReaders`: the registered components that apply to the entry, even if disabled. While the entry
- * is being deleted: the registered components that still have a run record.
+ * Components that count for `noReaders`: those that apply, even if disabled; during a deletion,
+ * those that still have a record.
  */
 export type EntryReaders = readonly { readonly component: string; readonly reads: readonly JsonPointer[] }[];
 
-/** Whether every input in `missing` holds in this version of the entry. True for an empty list. */
 export const allHold = (missing: readonly MissingInput[], content: EntryContent, readers: EntryReaders): boolean =>
   missing.every((input) => holds(input, content, readers));
 
 function holds({ path, want, value }: MissingInput, content: EntryContent, readers: EntryReaders): boolean {
-  // A component reported the path, so it is untrusted. An input with an invalid path never holds.
+  // A component reported the path, so it is untrusted; an invalid one never holds.
   if (!isPointer(path)) return false;
   const found = valueAt(content, path);
   switch (want) {

@@ -13,15 +13,12 @@ import { bearerToken, sendJson } from './messages.ts';
 interface CallbacksDeps {
   readonly reports: ReportSink;
   readonly tokens: TokenReader;
-  /** Namespace of an entry; undefined if the entry is unknown. */
   readonly namespaceOf: (entryUid: string) => string | undefined;
-  /** Whether this replica is the leader and accepts reports. */
   readonly leads: () => boolean;
   readonly log: Log;
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-/** An HTTP answer. */
 interface HttpAnswer {
   readonly status: number;
   readonly body: object;
@@ -29,12 +26,11 @@ interface HttpAnswer {
 
 type ReportedRun = Parameters<ReportSink['report']>[0];
 
-/** Maximum size of a report, bytes. */
 const maxReportBytes = 131_072;
-/** Maximum number of concurrent TokenReviews, and of concurrent reports with a valid token. Further reports get 503. */
+/** Of TokenReviews, and of reports with a valid token. Further reports get 503. */
 const maxConcurrent = 256;
 
-/** Minimum time between two lines about refused reports, milliseconds. */
+/** Between two lines about refused reports. */
 const refusalIntervalMs = 60_000;
 
 const errorAnswer = (status: number, code: ReportCode, message: string): HttpAnswer => ({
@@ -43,10 +39,9 @@ const errorAnswer = (status: number, code: ReportCode, message: string): HttpAns
 });
 const busy = errorAnswer(503, 'Busy', `${maxConcurrent} reports are active, which is the limit; report again`);
 
-/** Starts `work` and returns its promise. Returns undefined, without starting `work`, if the maximum number of calls is active. */
+/** Undefined, without starting `work`, at the maximum. */
 type Limit = <T>(work: () => Promise<T>) => Promise<T> | undefined;
 
-/** A limit that admits `max` calls at a time. */
 function limitTo(max: number): Limit {
   let active = 0;
   return (work) => {
@@ -59,12 +54,12 @@ function limitTo(max: number): Limit {
 }
 
 /**
- * Answers `POST /v1/runs/<run>`, the reports of asynchronous runs. Authenticates the token of the run before it reads the body. Answers 503
- * if this replica is not the leader (`NotLeading`), if too many reports are active (`Busy`), or if the TokenReview fails or the report
- * cannot be handled (`Unavailable`).
+ * Answers `POST /v1/runs/<run>`, the reports of asynchronous runs. Authenticates before it reads
+ * the body. 503: not the leader (`NotLeading`), too many reports (`Busy`), or a failed TokenReview
+ * or report (`Unavailable`).
  */
 export function callbackListener(deps: CallbacksDeps): RequestListener {
-  // Separate limits, so that slow reports do not block TokenReviews, and TokenReviews do not block reports whose tokens were reviewed.
+  // Separate, so that slow reports and TokenReviews do not block each other.
   const limits = { reviewing: limitTo(maxConcurrent), handling: limitTo(maxConcurrent) };
   const logRefusal = refusalLog(deps);
   return (request, response) => {
@@ -84,9 +79,8 @@ export function callbackListener(deps: CallbacksDeps): RequestListener {
 }
 
 /**
- * Returns a function that logs a report that was answered 401 or 403, because nothing else on the server shows it. Its token is missing,
- * invalid, expired, or of another run, or it is a heartbeat for an entry that is being deleted. Anyone may send such reports, so the
- * function limits the lines, and counts the reports that it omitted.
+ * Logs reports answered 401 or 403, which nothing else on the server shows. Anyone may send them,
+ * so it limits the lines, and counts what it omits.
  */
 function refusalLog({ log, clock }: Pick<CallbacksDeps, 'log' | 'clock'>): (run: ReportedRun, code: string) => void {
   let nextAt = Number.NEGATIVE_INFINITY;

@@ -13,7 +13,7 @@ import { acceptedReply, outcomeReply } from '../reply.ts';
 
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
 
-/** URL of a component's endpoint, or the reason why the server must not call it. */
+/** Or why the server must not call it. */
 function endpointUrl(
   { endpoint }: Registration,
   allowLoopbackHttp: boolean,
@@ -44,31 +44,29 @@ function endpointUrl(
       };
 }
 
-/** Whether a URL is plain HTTP on a loopback address. A callback URL like this may be served without TLS. */
+/** A callback URL like this may be served without TLS. */
 export const isLoopbackHttp = (text: string): boolean =>
   URL.canParse(text) && new URL(text).protocol === 'http:' && loopback.test(new URL(text).hostname);
 
 interface HttpComponentClientDeps {
   readonly tokens: Pick<TokenIssuer, 'forCall'>;
   readonly clock: Clock;
-  /** Whether endpoints on loopback addresses may use plain HTTP. */
   readonly allowLoopbackHttp: boolean;
 }
 
-/** The connections to one component, at most `maxConcurrent` of its registration. */
+/** To one component, at most `maxConcurrent` of its registration. */
 interface Connection {
-  /** The settings of the registration that determine the connections, as text, to detect changes. */
+  /** What determines the connections, as text, to detect changes. */
   readonly settings: string;
   readonly url: URL;
   readonly caller: JsonCaller;
-  /** Creates a caller with a separate connection. */
+  /** With a separate connection. */
   readonly freshCaller: () => JsonCaller;
 }
 
-/** Maximum size of an answer, bytes. */
 const maxAnswerBytes = 131_072;
 
-/** Calls components over HTTPS and trusts only the CA of each registration. Plain HTTP needs `allowLoopbackHttp` and a loopback address. */
+/** Trusts only the CA of each registration. Plain HTTP: see `allowLoopbackHttp`, loopback only. */
 export class HttpComponentClient implements ComponentClient {
   readonly #deps: HttpComponentClientDeps;
   readonly #connections = new Map<string, Connection>();
@@ -92,7 +90,7 @@ export class HttpComponentClient implements ComponentClient {
       return { kind: 'notCalled', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
     }
     const headers = { authorization: `Bearer ${token}` };
-    // Get the connections only after the token request: meanwhile, another call may replace and retire those of a changed registration.
+    // Meanwhile, another call may have replaced those of a changed registration.
     const connection = this.#connectionTo(registration, endpoint.url);
     try {
       return readAnswer(
@@ -107,16 +105,13 @@ export class HttpComponentClient implements ComponentClient {
     }
   }
 
-  /** Closes all connections and aborts the calls on them. */
+  /** Aborts the calls. */
   close(): void {
     for (const { caller } of this.#connections.values()) caller.close();
     this.#connections.clear();
   }
 
-  /**
-   * Calls the component. If it closed a kept-alive connection, retries once on a new connection, which may call the component twice for one
-   * run.
-   */
+  /** Retries once if a kept-alive connection was closed: this may call twice for one run. */
   async #exchange(
     { url, caller, freshCaller }: Connection,
     call: Pick<JsonRequest, 'headers' | 'body' | 'signal'> & { readonly timeoutMs: number },
@@ -141,7 +136,7 @@ export class HttpComponentClient implements ComponentClient {
     if (current?.settings === settings) return current;
     // An empty CA list trusts no certificate; an absent one would trust the public CAs.
     const open = (connections: number): JsonCaller =>
-      // A connection attempt must not outlive its call, because it counts as one of the connections.
+      // A connection attempt counts as a connection, so it must not outlive its call.
       new JsonCaller({ ca: caBundle ?? [] }, clock, { connections, connectTimeoutMs: timeoutMs });
     const connection = { settings, url, caller: open(maxConcurrent), freshCaller: () => open(1) };
     this.#connections.set(name, connection);
@@ -151,7 +146,7 @@ export class HttpComponentClient implements ComponentClient {
   }
 }
 
-/** The reply for a call without a complete answer. */
+/** For a call without a complete answer. */
 function replyTo({ failure, timedOut, why: detail, cause }: CallError, url: URL): Reply {
   const why = timedOut ? detail : (connectionProblem(cause, url) ?? oneLine(detail));
   if (failure === 'unsent')
@@ -171,19 +166,19 @@ function replyTo({ failure, timedOut, why: detail, cause }: CallError, url: URL)
   return { kind: 'failed', code: 'Cut', message: `${why}; check the log of the component${orTls(url)}` };
 }
 
-/** A remedy for an endpoint where another server answers, such as the API server. */
+/** Another server may answer there, such as the API server. */
 const orElsewhere = ', and that spec.endpoint leads to the component';
 
-/** A remedy for plain HTTP: some HTTPS servers close such a connection, and others, such as those in Go, answer 400. */
+/** HTTPS servers close a plain connection or, such as those in Go, answer 400. */
 const orTls = ({ protocol }: URL): string =>
   protocol === 'http:' ? '; if it serves HTTPS, start endpoint.url with https' : '';
 
 const connectionClosed = 'the connection closed before the whole answer arrived';
-/** The same before the call was sent, such as by a load balancer without a backend. */
+/** Before the call was sent, such as by a load balancer without a backend. */
 const closedUnsent =
   'the endpoint closed the connection before the server sent the call; check that it serves HTTPS, and the log of the component';
 
-/** Errors of Node.js and OpenSSL by code, in words. */
+/** Of Node.js and OpenSSL. */
 const connectionProblems: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'].map((code) => [
@@ -225,8 +220,7 @@ function connectionProblem(cause: unknown, { hostname }: URL): string | undefine
 function readAnswer({ status, headers, body }: JsonAnswer, url: URL, request: ReconcileRequest, clock: Clock): Reply {
   if (status === 429 || status === 503) {
     const delayMs = retryAfterMs(headers['retry-after'], clock.now());
-    // The message omits the time in Retry-After, which changes with each answer: each new text costs a write of the entry's status. The
-    // excerpt of the body rarely changes.
+    // Without the time in Retry-After: each new text costs a write of the entry's status.
     const message = `the component answered ${status}${delayMs === undefined ? '' : ' with Retry-After'}${bodyExcerpt(body)}`;
     return { kind: 'notAccepted', code: 'Busy', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
   }
@@ -247,7 +241,7 @@ function readAnswer({ status, headers, body }: JsonAnswer, url: URL, request: Re
   return { kind: 'failed', code: 'UnexpectedStatus', message };
 }
 
-/** What a component may have found invalid if it answers with this status. */
+/** What a component may have found invalid, by the status of its answer. */
 const rejectedParts: Readonly<Record<number, string>> = {
   400: 'the request, such as entry.url, auth.ca, and callback',
   401: `the token of the server${orElsewhere}`,
@@ -270,11 +264,11 @@ function fromJson(body: Buffer, replyFor: (answer: unknown) => Reply): Reply {
   return replyFor(answer);
 }
 
-/** The start of an answer's body, on one line, without its last period. The text is untrusted. */
+/** On one line, without its last period. Untrusted. */
 function bodyExcerpt(body: Buffer): string {
   const text = oneLine(body.subarray(0, 256).toString('utf8')).replace(/\.$/, '');
   return text === '' ? '' : `: ${text}`;
 }
 
-/** The text without line breaks and control characters, which would break the tables of kubectl. */
+/** Line breaks and control characters would break the tables of kubectl. */
 const oneLine = (text: string): string => text.replace(/[\s\p{C}]+/gu, ' ').trim();

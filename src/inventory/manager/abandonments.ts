@@ -12,25 +12,21 @@ interface AbandonmentReporterDeps {
   readonly journal: Journal;
   readonly events: EventRecorder;
   readonly log: Log;
-  /** User name of the server. The journal names it if the user who abandoned a component is unknown. */
+  /** Named by the journal if the user who abandoned a component is unknown. */
   readonly account: string;
 }
 
-/** Records who abandoned a component and why: in the log, in an Event of the entry, and in the journal. */
+/** Records in the log, an Event, and the journal who abandoned a component, and why. */
 export class AbandonmentReporter {
   readonly #deps: AbandonmentReporterDeps;
-  /** The text of the last report, by entry UID and component. */
+  /** Text of the last report, by entry UID and component. */
   readonly #reported = new Map<string, Map<string, string>>();
 
   constructor(deps: AbandonmentReporterDeps) {
     this.#deps = deps;
   }
 
-  /**
-   * Called after a write of the status. Reports each abandonment in `components` that the status of `before` did not contain, or contained
-   * with another user or reason, also of components that never ran. An abandonment that the status already contained counts as
-   * reported. `isRecorded`: whether a component has a run record.
-   */
+  /** After a status write: reports abandonments that are new in it, or changed user or reason. */
   statusWritten(
     before: Entry,
     components: readonly ComponentStatus[],
@@ -44,7 +40,7 @@ export class AbandonmentReporter {
     }
   }
 
-  /** Reports the abandonment of a component with a run record, unless its last report was the same. */
+  /** Reports an abandonment of a component with a run record, once per text. */
   report(entry: Entry, component: string): void {
     this.#report(entry, component, true);
   }
@@ -91,7 +87,6 @@ export class AbandonmentReporter {
       );
   }
 
-  /** Forgets the reports of a deleted entry. */
   forget(entryUid: string): void {
     this.#reported.delete(entryUid);
   }

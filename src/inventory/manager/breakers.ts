@@ -2,21 +2,18 @@ import { backoffMs } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import type { EndpointProblem } from '../core/key-state.ts';
 
-/** The failed call that opened a breaker. */
 export interface OpenedBreaker extends EndpointProblem {
-  /** When it failed, epoch milliseconds. */
   readonly atMs: number;
 }
 
 interface BreakersDeps {
   readonly clock: Clock;
-  /** Called when a breaker admits calls again: `probe`, one call; `closed`, all calls. */
+  /** `probe`: one call is admitted again; `closed`: all calls. */
   readonly onAdmitting: (component: string, how: 'probe' | 'closed') => void;
-  /** Called when the result of a call opens or closes a breaker. `forget` does not call it. */
+  /** After a call opened or closed a breaker, not after `forget`. */
   readonly onStateChange: (component: string) => void;
 }
 
-/** Circuit breakers of the endpoints, by component. */
 export class Breakers {
   readonly #deps: BreakersDeps;
   readonly #breakers = new Map<string, Breaker>();
@@ -27,7 +24,7 @@ export class Breakers {
     this.#deps = deps;
   }
 
-  /** Whether the component may be called now. If its breaker is open, the admitted call is the probe. */
+  /** If the breaker is open, the admitted call is the probe. */
   admit(component: string): boolean {
     const breaker = this.#breakers.get(component);
     if (!breaker || breaker.state === 'closed') return true;
@@ -37,7 +34,7 @@ export class Breakers {
     return true;
   }
 
-  /** Records the result of a call, as `afterCall` does. `problem`: why the call failed; undefined if it was answered. */
+  /** `problem`: why the call failed. */
   record(
     component: string,
     verdict: 'answered' | 'failed',
@@ -56,14 +53,14 @@ export class Breakers {
     if (after.state === 'closed') onAdmitting(component, 'closed');
   }
 
-  /** Delay until the next probe if a call fails now, milliseconds; undefined if the breaker stays closed. */
+  /** Milliseconds until the next probe if a call fails now; undefined if it stays closed. */
   probeDelayMs(component: string, retryAfterMs: number | undefined): number | undefined {
     const now = this.#deps.clock.monotonic();
     const after = afterCall(this.#breakers.get(component) ?? closedBreaker, 'failed', now, retryAfterMs);
     return after.state === 'open' ? after.probeAt - now : undefined;
   }
 
-  /** The call that opened the breaker; undefined while the breaker is closed. Later failures do not replace it, so they cost no write. */
+  /** The call that opened the breaker. Later failures do not replace it, so they cost no write. */
   problem(component: string): OpenedBreaker | undefined {
     return this.#problems.get(component);
   }
@@ -72,10 +69,7 @@ export class Breakers {
     return this.#breakers.get(component)?.state === 'open';
   }
 
-  /**
-   * Removes the breaker of a component, because its endpoint or CA bundle changed, its registration was created or deleted, or leadership
-   * starts. If the breaker was open, calls `onAdmitting`.
-   */
+  /** For a changed endpoint or registration, or a new leader. Calls `onAdmitting` if open. */
   forget(component: string): void {
     const wasOpen = this.isOpen(component);
     this.#timers.get(component)?.();
@@ -85,7 +79,7 @@ export class Breakers {
     if (wasOpen) this.#deps.onAdmitting(component, 'closed');
   }
 
-  /** State of each breaker as a metric value: 0 closed, 1 half open, which means that a probe is due, 2 open. */
+  /** 0 closed, 1 half open (a probe is due), 2 open. */
   states(): { component: string; state: number }[] {
     const now = this.#deps.clock.monotonic();
     const metricValue = (breaker: Breaker): number => {
@@ -95,12 +89,10 @@ export class Breakers {
     return [...this.#breakers].map(([component, breaker]) => ({ component, state: metricValue(breaker) }));
   }
 
-  /** Removes the breakers of components that are not registered. */
   forgetUnregistered(isRegistered: (component: string) => boolean): void {
     for (const component of [...this.#breakers.keys()]) if (!isRegistered(component)) this.forget(component);
   }
 
-  /** Removes all breakers. */
   clear(): void {
     this.forgetUnregistered(() => false);
   }
@@ -119,7 +111,7 @@ export class Breakers {
   }
 }
 
-/** State of the circuit breaker of an endpoint. Instants are monotonic milliseconds. */
+/** Instants are monotonic milliseconds. */
 export type Breaker =
   | {
       readonly state: 'closed';
@@ -129,35 +121,29 @@ export type Breaker =
     }
   | {
       readonly state: 'open';
-      /** Earliest time of the next probe. */
       readonly probeAt: number;
-      /** Number of probes that were scheduled since the breaker opened. */
+      /** Probes scheduled since the breaker opened. */
       readonly probes: number;
     };
 
 /** A closed breaker opens after this many failures in a row. */
 const maxConsecutiveFailures = 5;
-/** A closed breaker also opens after a failure if at least half of this many last calls failed. */
+/** It also opens after a failure if at least half of this many last calls failed. */
 const windowSize = 20;
-/** Backoff between probes, milliseconds. */
 const probeBackoff = { baseMs: 1000, capMs: 30_000 };
 
-/** The state of a breaker without calls. */
 export const closedBreaker: Breaker = { state: 'closed', consecutiveFailures: 0, lastResults: [] };
 
-/** Whether a call is admitted. If the breaker is open, the call is the probe, and the caller must apply `probed`. */
+/** If the breaker is open, the call is the probe, and the caller must apply `probed`. */
 export const mayCall = (breaker: Breaker, at: number): boolean => breaker.state === 'closed' || at >= breaker.probeAt;
 
-/** The state after a probe was admitted: the next probe does not wait for the result of this one. */
+/** The next probe does not wait for the result of this one. */
 export function probed(breaker: Breaker, at: number): Breaker {
   if (breaker.state === 'closed') return breaker;
   return { ...breaker, probeAt: at + probeDelayMs(breaker.probes), probes: breaker.probes + 1 };
 }
 
-/**
- * State after a call. `failed`: the component did not accept the call. `retryAfterMs`: delay from Retry-After; undefined without that
- * header. The next probe waits for at least this delay, of which at most 30 s count.
- */
+/** `failed`: the call was not accepted. The next probe waits for Retry-After, up to 30 s. */
 export function afterCall(
   breaker: Breaker,
   verdict: 'answered' | 'failed',
@@ -177,5 +163,5 @@ export function afterCall(
   return { state: 'open', probeAt: at + delayMs, probes: 1 };
 }
 
-/** Delay before a probe, milliseconds: 1, 2, 4 … 30 s, without jitter, because each endpoint gets one probe per delay. */
+/** Without jitter, because each endpoint gets one probe per delay. */
 const probeDelayMs = (attempt: number): number => backoffMs({ ...probeBackoff, attempt, jitter: 'none' });

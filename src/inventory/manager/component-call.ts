@@ -15,8 +15,8 @@ import type { CurrentRun, KeyMemory } from './key-memory.ts';
 const minHeartbeatTimeoutMs = 1000;
 
 /**
- * Calls the component for the current run. Returns undefined if this process did not start that run. Rejects only when leadership ends. Any
- * other error of the client results in a reply with the code `Crashed`.
+ * Calls the component. Undefined if this process did not start the run. Rejects only when
+ * leadership ends; any other error becomes a reply `Crashed`.
  */
 export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry): Promise<Reply> | undefined {
   const { components, clock, signal, reporter } = deps;
@@ -34,7 +34,7 @@ export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry
   });
 }
 
-/** The event for the answer to a call; undefined if the run is no longer active in memory, for example because a report ended it. */
+/** Undefined if the run is no longer active, for example because a report ended it. */
 export function replyEvent(
   deps: KeyLoopDeps,
   memory: KeyMemory,
@@ -75,9 +75,8 @@ export function replyEvent(
 }
 
 /**
- * The event for the outcome of a run, from an answer or a report, without outputs that the entry already contains. For NotReady, evaluates
- * the missing inputs at the start of the run and now. If another process started the run, the missing inputs count as not held at the
- * start.
+ * The event for an outcome, without outputs that the entry has. For NotReady, says whether the
+ * missing inputs held at the start (false if another process started the run), and hold now.
  */
 export function outcomeEvent(
   { snapshots, outputWriter }: Pick<KeyLoopDeps, 'snapshots' | 'outputWriter'>,

@@ -8,15 +8,12 @@ import type { Entry } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 import { isApplicable, mayRun } from './entry-snapshot.ts';
 
-/** Whether any content that components can read has changed. */
 export const isContentChanged = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
 
 /**
- * Triggers for one component from a change of an entry: a changed force annotation, a changed path that the component reads or waits for,
- * and a change of what `mayRun` returns. A component may wait until no component reads a path (`noReaders`; `EntryReaders` says which
- * components count). Any change of content triggers such a component, because this function does not know the readers. `isWanted` decides
- * whether a trigger starts a run. `record` is undefined if the component has not run. `contentChanged` is the result of `isContentChanged`,
- * computed once for all components.
+ * Triggers for one component: changed force annotation, read or awaited path, or result of
+ * `mayRun`. Any change of content triggers one that waits for `noReaders`, because readers are
+ * unknown here.
  */
 export function triggersOf(
   before: Entry,
@@ -49,10 +46,7 @@ export function triggersOf(
   return triggers;
 }
 
-/**
- * The paths that the component reads and that changed. If `enabled` changed without an effect, because its default is true, returns
- * `/spec/components/NAME` in its place, or only the other paths if one of them is below `/spec/components/NAME`.
- */
+/** Replaces an `enabled` that changed without effect by `/spec/components/NAME` or a path below. */
 function changedReads(
   before: Entry,
   after: Entry,
@@ -72,17 +66,13 @@ const readChanged = (path: JsonPointer): Trigger =>
 
 const kubeconfigVersion: JsonPointer = `${kubeconfigOutput}/version`;
 
-/**
- * Whether a new kubeconfig replaced an earlier one. The earlier one stays valid for a while, so the server may spread the runs of its
- * readers.
- */
+/** The earlier one stays valid for a while, so the runs of its readers may be spread. */
 export function isKubeconfigReplaced(before: Entry, after: Entry): boolean {
   const old = valueAt(before.content, kubeconfigVersion);
   const now = valueAt(after.content, kubeconfigVersion);
   return old !== undefined && now !== undefined && !sameJson(old, now);
 }
 
-/** Whether a changed kubeconfig caused the trigger. */
 export const isKubeconfigTrigger = ({ reason, detail }: Trigger): boolean =>
   reason === triggerReasons.inputChanged &&
   detail !== undefined &&
@@ -95,7 +85,7 @@ function mayRunChanged(
   registration: Registration,
   record: RunRecord | undefined,
 ): boolean {
-  // Both values are the same before and after the change, because neither depends on the content of the entry.
+  // Neither depends on the content of the entry, so they are the same before and after.
   const circumstances = { refused: false, recorded: record !== undefined };
   return !isDeepStrictEqual(mayRun(before, registration, circumstances), mayRun(after, registration, circumstances));
 }
@@ -107,9 +97,8 @@ function changedField(before: Entry, after: Entry): string | undefined {
 }
 
 /**
- * Returns a trigger for `isWanted`, which compares the entry with its record. Used at startup, when the entry appears, and at each resync,
- * because no earlier version exists to compare. A component without a record gets none if it does not apply to the entry, or if the entry is
- * being deleted. `lane` is the queue lane of the trigger.
+ * A trigger without an earlier version: at startup, for a new entry, and at each resync. None for a
+ * component without a record that does not apply, or whose entry is being deleted.
  */
 export function syncTrigger(
   entry: Entry,

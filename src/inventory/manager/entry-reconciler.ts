@@ -26,39 +26,32 @@ interface EntryReconcilerDeps {
   readonly abandonments: AbandonmentReporter;
   readonly latestEntries: WriteThroughCache<Entry>;
   readonly watchFallback: WatchFallback;
-  /** Undefined until this replica is the leader and all keys have received their first events. */
+  /** Undefined until this replica leads and all keys have their first events. */
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
-  /** Called when runs of the entry may start. */
   readonly onPrepared: (entryUid: string) => void;
 }
 
-/** Minimum time between two writes of one status, milliseconds. */
 const statusSpacingMs = 250;
 
-/** Reconciles an entry as a whole: prepares its runs, sets its remote watches, writes its status, and finalizes its deletion. */
+/** Reconciles an entry as a whole: finalizer and access, remote watches, status, deletion. */
 export class EntryReconciler implements Reconciler {
   readonly #deps: EntryReconcilerDeps;
-  /**
-   * By entry UID: the names of the kubeconfig producers when this process last prepared the entry, joined by commas. If they change, it
-   * prepares the entry again.
-   */
+  /** By entry UID: its kubeconfig producers when prepared. New ones need a new preparation. */
   readonly #prepared = new Map<string, string>();
-  /** UIDs of the entries with remote watches. */
   readonly #watching = new Set<string>();
-  /** Time of the last status write by UID, monotonic milliseconds. */
+  /** By UID, monotonic milliseconds. */
   readonly #statusWrittenAt = new Map<string, number>();
 
   constructor(deps: EntryReconcilerDeps) {
     this.#deps = deps;
   }
 
-  /** Whether runs of the entry may start: this process prepared it, or it is being deleted. */
+  /** Whether this process prepared the entry, or it is being deleted. */
   isPrepared(entryUid: string): boolean {
     return this.#prepared.has(entryUid) || this.#deps.entries.find(entryUid)?.deleting === true;
   }
 
-  /** Whether the entry has remote watches. */
   isWatching(entryUid: string): boolean {
     return this.#watching.has(entryUid);
   }
@@ -81,16 +74,13 @@ export class EntryReconciler implements Reconciler {
       const result = await this.#writeStatus(latestEntries.get(uid) ?? entry, signal);
       return result.kind === 'done' && fallbackInMs !== Number.POSITIVE_INFINITY ? after(fallbackInMs) : result;
     } catch (error) {
-      // The entry was deleted meanwhile; the watch reports it.
+      // Deleted meanwhile; the watch reports it.
       if (isNotFound(error)) return done;
       throw error;
     }
   }
 
-  /**
-   * Adds the finalizer. Then creates the access objects of the components that apply to the entry, if none of them has a run and the entry
-   * is not suspended, or if a kubeconfig producer has no run. Then runs of the entry may start.
-   */
+  /** Adds the finalizer, and the access of components that start together. Runs may start then. */
   async #prepare(entry: Entry, signal: AbortSignal): Promise<void> {
     const { entries, access, registrations, runs, latestEntries, onPrepared } = this.#deps;
     const { ref, resourceVersion, finalizers, suspended } = entry;
@@ -104,14 +94,14 @@ export class EntryReconciler implements Reconciler {
     const producers = applicable.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
     if (this.#prepared.get(ref.uid) === producers.join()) return;
     const hasRun = (component: string): boolean => runs.find({ entryUid: ref.uid, component }) !== undefined;
-    // Create the access of components that start together in one step. A component that ran already has its access.
+    // In one step, for components that start together. One that ran has its access.
     const isFirstStart = applicable.length > 0 && !suspended && !applicable.some(({ name }) => hasRun(name));
     if (isFirstStart || !producers.every(hasRun)) await access.prepare(entry, applicable, signal);
     this.#prepared.set(ref.uid, producers.join());
     onPrepared(ref.uid);
   }
 
-  /** Withdraws access and removes the finalizer once no component has a record. Returns whether the finalizer is removed. */
+  /** Withdraws access and removes the finalizer once no component has a record. */
   async #finalize(entry: Entry, signal: AbortSignal): Promise<boolean> {
     const { entries, access, loops } = this.#deps;
     const { ref, finalizers, resourceVersion } = entry;
@@ -123,14 +113,13 @@ export class EntryReconciler implements Reconciler {
     return true;
   }
 
-  /** Whether a component of the entry has a run record. */
   #isRecorded({ ref }: Entry): boolean {
     const { loops, runs } = this.#deps;
     for (const { key } of loops()?.ofEntry(ref.uid) ?? []) if (runs.find(key)) return true;
     return false;
   }
 
-  /** Sets the remote watches. Returns the milliseconds until the fallback of unhealthy watches is due; Infinity if none is needed. */
+  /** Returns the milliseconds until the fallback of unhealthy watches is due. */
   #watchRemotely(entry: Entry): number {
     const { registrations, remote, watchFallback, loops } = this.#deps;
     const { uid } = entry.ref;
@@ -152,7 +141,7 @@ export class EntryReconciler implements Reconciler {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Writes the status, at most once in `statusSpacingMs`. Does nothing before all keys have received their first events. */
+  /** At most once in `statusSpacingMs`, and not before all keys have their first events. */
   async #writeStatus(entry: Entry, signal: AbortSignal): Promise<Result> {
     const { entries, runs, status, abandonments, latestEntries, clock, loops } = this.#deps;
     const patch = loops() ? status.patch(entry) : undefined;
@@ -165,7 +154,7 @@ export class EntryReconciler implements Reconciler {
       await latestEntries.call(uid, () => entries.patch(ref, 'status', patch, { resourceVersion, signal }));
     } catch (error) {
       if (!isConflict(error)) throw error;
-      // The watch may lag behind the writes of outputs, so read live.
+      // The watch may lag behind the writes of outputs.
       const live = await latestEntries.call(uid, () => entries.get(entry.ref, signal));
       return after(live ? 0 : statusSpacingMs);
     }
@@ -175,7 +164,7 @@ export class EntryReconciler implements Reconciler {
     return done;
   }
 
-  /** Clears all state when leadership ends, because this replica misses events until it is the leader again. */
+  /** This replica misses events until it leads again. */
   clear(): void {
     for (const uid of this.#watching) this.#deps.remote.forget(uid);
     const { latestEntries, watchFallback, abandonments } = this.#deps;
@@ -211,21 +200,20 @@ interface WatchFallbackDeps {
   readonly random: () => number;
 }
 
-/** Maximum interval between starts of a component with unhealthy watches, milliseconds, before jitter. */
+/** Maximum milliseconds between starts with unhealthy watches, before jitter. */
 const maxIntervalMs = 300_000;
-/** Share by which jitter changes that interval. Clusters often fail together; jitter spreads the runs of their components. */
+/** Clusters often fail together; jitter spreads the runs. */
 const jitter = 0.1;
 
-/** When the fallback last triggered a component, and its period. Monotonic milliseconds. */
+/** Monotonic milliseconds. */
 interface LastTrigger {
   readonly at: number;
   readonly periodMs: number;
 }
 
-/** Triggers components about every five minutes while watches of their managed cluster are unhealthy and may miss changes. */
+/** Triggers components every five minutes while watches of their managed cluster may miss some. */
 export class WatchFallback {
   readonly #deps: WatchFallbackDeps;
-  /** By entry UID, then by component. */
   readonly #lastTriggers = new Map<string, Map<string, LastTrigger>>();
 
   constructor(deps: WatchFallbackDeps) {
@@ -233,8 +221,8 @@ export class WatchFallback {
   }
 
   /**
-   * Triggers the due components of an entry with unhealthy watches. Skips components whose interval is at most five minutes. The first call
-   * only starts the period. Returns the milliseconds until the next component is due; Infinity if there is none.
+   * Triggers due components, except those with an interval of up to five minutes. The first call
+   * starts the period. Returns the milliseconds until the next one.
    */
   triggerDue(entryUid: string, components: readonly Registration[]): number {
     const before = this.#lastTriggers.get(entryUid);
@@ -255,7 +243,6 @@ export class WatchFallback {
     return nextDueMs;
   }
 
-  /** Stops the fallback, because the watches are healthy or the entry was deleted. */
   forget(entryUid: string): void {
     this.#lastTriggers.delete(entryUid);
   }
@@ -269,7 +256,7 @@ export class WatchFallback {
     return { at: clock.monotonic(), periodMs: jittered(maxIntervalMs, jitter, random) };
   }
 
-  /** Milliseconds until the fallback is due. Any start of the component postpones it. */
+  /** Any start of the component postpones the fallback. */
   #remainingMs(key: ComponentKey, { at, periodMs }: LastTrigger): number {
     const { clock, loops } = this.#deps;
     const lastStart = loops()?.get(keyText(key))?.state.lastStart ?? Number.NEGATIVE_INFINITY;

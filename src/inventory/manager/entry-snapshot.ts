@@ -14,22 +14,21 @@ interface SnapshotReaderDeps {
   readonly registrations: RegistrationLister;
 }
 
-/** One version of an entry, against which the server evaluates missing inputs. `readers`: for inputs that want `noReaders`. */
+/** A version of an entry. `readers`: for missing inputs that want `noReaders`. */
 export interface EntrySnapshot {
   readonly entry: Entry;
   readonly readers: EntryReaders;
 }
 
-/** A snapshot with the inputs of one component. */
 export interface ComponentSnapshot extends EntrySnapshot {
   readonly registration: Registration;
   readonly inputs: Inputs;
 }
 
-/** Creates an event from the snapshot, when the key handles the event. */
+/** Creates an event from the snapshot when the key handles it. */
 export type EventFactory = (snapshot: ComponentSnapshot) => KeyEvent;
 
-/** Reads snapshots from the watches, and run records also from writes of this process. */
+/** Reads from the watches; run records also from writes of this process. */
 export class SnapshotReader {
   readonly #deps: SnapshotReaderDeps;
 
@@ -37,13 +36,11 @@ export class SnapshotReader {
     this.#deps = deps;
   }
 
-  /** A snapshot of an entry; undefined if the watch shows no such entry. */
   snapshot(entryUid: string): EntrySnapshot | undefined {
     const entry = this.#deps.entries.find(entryUid);
     return entry && { entry, readers: this.#readersOf(entry) };
   }
 
-  /** Inputs of one component. `stored` is its record. */
   inputs({ entry, readers }: EntrySnapshot, registration: Registration, stored: StoredRecord | undefined): Inputs {
     const { registrations } = this.#deps;
     const { name } = registration;
@@ -59,7 +56,6 @@ export class SnapshotReader {
     };
   }
 
-  /** Whether all inputs in `missing` hold in this snapshot. */
   holds({ entry, readers }: EntrySnapshot, missing: readonly MissingInput[]): boolean {
     return allHold(missing, entry.content, readers);
   }
@@ -78,23 +74,18 @@ export class SnapshotReader {
   }
 }
 
-/** Whether a component applies to an entry, by mode and labels. A disabled component applies, too. */
+/** By mode and labels. A disabled component applies, too. */
 export function isApplicable(entry: Entry, registration: Registration): boolean {
   return registration.modes.includes(entry.mode) && registration.selects(entry.labels);
 }
 
-/** What `mayRun` depends on besides the entry and the registration. */
 interface Circumstances {
-  /** Whether the server cannot use the registration (condition Accepted is False). */
+  /** The condition Accepted is False. */
   readonly refused: boolean;
-  /** Whether the component has a run record for the entry. */
   readonly recorded: boolean;
 }
 
-/**
- * The operation that may start for an entry, or the reason why none may. Ignores `Limits`: concurrency, circuit breakers, and the
- * preparation of the entry.
- */
+/** The operation that may start, or why none may. Ignores `Limits`. */
 export function mayRun(
   entry: Entry,
   registration: Registration,

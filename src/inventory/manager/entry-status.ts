@@ -22,22 +22,21 @@ import type { RegistrationLister } from './registrations.ts';
 interface EntryStatusDeps {
   readonly registrations: RegistrationLister;
   readonly runs: RunStore;
-  /** Undefined until this replica is the leader and all keys have received their first events. */
+  /** Undefined until this replica leads and all keys have their first events. */
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
-  /** The failed call that opened the circuit breaker of the component; undefined unless it is open. */
+  /** The failed call that opened the circuit breaker; undefined unless it is open. */
   readonly endpointProblem: (component: string) => EndpointProblem | undefined;
-  /** Why the remote watches of an entry are unhealthy; undefined if they are healthy, null if it has none. */
+  /** Undefined if the remote watches are healthy, null if there are none. */
   readonly remoteProblem: (entryUid: string) => string | undefined | null;
 }
 
-/** Maximum number of component statuses in one entry. The status omits further components. */
+/** Further components are omitted. */
 const maxComponentStatuses = 64;
 
-/** Maximum length of `status.components[].name`, characters. */
 const maxNameLength = 253;
 
-/** A merge patch of a status; null removes a field. A type alias, because an interface is not assignable to an index signature. */
+/** A merge patch. A type alias, because an interface is not assignable to an index signature. */
 type StatusPatch = Readonly<
   Record<
     'status',
@@ -49,7 +48,6 @@ type StatusPatch = Readonly<
   >
 >;
 
-/** Computes the status of an entry. */
 export class EntryStatus {
   readonly #deps: EntryStatusDeps;
 
@@ -57,7 +55,7 @@ export class EntryStatus {
     this.#deps = deps;
   }
 
-  /** The status as a merge patch; undefined if the entry already has it. */
+  /** Undefined if the entry already has it. */
   patch(entry: Entry): StatusPatch | undefined {
     const nowMs = this.#deps.clock.now();
     const statuses = this.#statuses(entry);
@@ -93,7 +91,7 @@ export class EntryStatus {
       const loop = loops()?.get(keyText(key));
       const state = loop?.state;
       const isRecorded = runs.find(key) !== undefined;
-      // Without a record, nothing is left to tear down. If the removal of a record fails, the record stays, and so does the status.
+      // Without a record, nothing is left to tear down. If its removal fails, the record stays.
       if (entry.deleting && !isRecorded) continue;
       const known = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
       const problem = state && isWaiting(state) && this.#deps.endpointProblem(registration.name);
@@ -120,7 +118,7 @@ export class EntryStatus {
   }
 }
 
-/** The status of a component whose key has reported none, for example because the component does not apply to the entry. */
+/** Of a component whose key has reported none. */
 function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
   if (mayRun.may !== 'no') return plainStatus('Progressing', 'Pending');
   return mayRun.why === 'Suspended'
@@ -128,13 +126,13 @@ function idleStatus(mayRun: Inputs['mayRun']): KeyStatus {
     : plainStatus(stateWithoutRun[mayRun.why], mayRun.why);
 }
 
-/** Whether the key waits for its run, or has one, possibly the probe of its circuit breaker. */
+/** Whether the key waits for its run, or has one, possibly a probe. */
 const isWaiting = ({ phase, stored }: KeyState): boolean =>
   phase === 'queued' || phase === 'starting' || phase === 'running' || stored?.record.heldBy === 'Unreachable';
 
 /**
- * The status while the endpoint of a waiting run is known to accept no calls. The failed calls may have been for other entries. If a probe
- * for this entry fails, the text stays, so that an outage costs the entry one write.
+ * The endpoint of a waiting run accepts no calls, possibly those for other entries. If a probe for
+ * this entry fails, the text stays: an outage costs the entry one write.
  */
 function withEndpointProblem(
   status: KeyStatus | undefined,
@@ -150,7 +148,7 @@ function withEndpointProblem(
   return { ...status, state: status.state === 'Deleting' ? 'Deleting' : 'Retrying', reason: code, message };
 }
 
-/** Whether the status only says that a run follows, or why the last one failed. The other states describe the current inputs. */
+/** It only says that a run follows, or why the last one failed. */
 function isOutdatedByOutage({ state, reason }: KeyStatus): boolean {
   if (state === 'Progressing') return reason === 'Pending' || isOutdatedReason(reason);
   if (state === 'Deleting') return !teardownOutcomes.has(reason);
@@ -160,7 +158,7 @@ function isOutdatedByOutage({ state, reason }: KeyStatus): boolean {
 /** Reasons of Deleting that say what the component waits for, or that it gave up. */
 const teardownOutcomes: ReadonlySet<string | undefined> = new Set(['Failed', 'NotReady', 'Progressing', 'Running']);
 
-/** The status; if the component does not apply to the entry, or is disabled, with a message that names the mode, selector, or field. */
+/** Says why a component does not apply, or is disabled. */
 function withCause(status: KeyStatus, { mode }: Entry, { modes, name }: Registration): KeyStatus {
   if (status.reason === 'Disabled')
     return { ...status, message: `spec.components.${name}.enabled is false; set it to true to run the component` };
@@ -170,36 +168,30 @@ function withCause(status: KeyStatus, { mode }: Entry, { modes, name }: Registra
 
 const selectorMismatch = 'its selector does not match the labels of the entry';
 
-/**
- * The status; if the suspension of the entry keeps its teardown from starting, with a message that says so. The usual message of a
- * suspended entry does not say that resuming starts the teardown.
- */
+/** Says that the suspension keeps the teardown from starting. */
 function withSuspendedTeardown(status: KeyStatus, { deleting, suspended }: Entry): KeyStatus {
   const waits = status.state === 'Done' || status.reason === 'Suspended';
   if (!deleting || !suspended || !waits) return status;
   const found = 'the entry is being deleted, but spec.suspend is true: the server starts no teardown';
-  // The status may come from the entry, where an earlier leader wrote the message.
+  // An earlier leader may have written the message.
   const last = status.message?.match(/; last outcome: .*/s)?.[0] ?? '';
   const remedy = 'set it to false to tear the component down';
   return { ...status, state: 'Suspended', reason: 'Suspended', message: `${found}; ${remedy}${last}` };
 }
 
-/** A call that the component did not accept observed no inputs, so `observedInputs` in the entry stays. */
+/** A call that was not accepted observed no inputs, so the entry's `observedInputs` stays. */
 function withObservedInputs(status: KeyStatus, entry: Entry, component: string): KeyStatus {
   if (!wasNotAccepted(status.reason)) return status;
   return { ...status, observedInputs: statusFromEntry(entry, component)?.observedInputs };
 }
 
-/**
- * The status; if the component was abandoned, with a message that names the user and the reason. If its abandon annotation has no effect,
- * with a message that says why.
- */
+/** Names who abandoned the component, or says why its abandon annotation has no effect. */
 function withAbandonment(status: KeyStatus, entry: Entry, component: string): KeyStatus {
   if (status.reason === 'Abandoned') return { ...status, message: abandonmentText(entry, component) };
   if (!hasUnrecordedAbandonment(entry, component)) return status;
   const notice = `annotation ${abandonAnnotation(component)} has no effect, because the webhook recorded no user for it; set another reason`;
   const { message } = status;
-  // The status may come from the entry, where an earlier leader wrote the notice.
+  // An earlier leader may have written the notice.
   if (message?.startsWith(notice)) return status;
   return { ...status, message: message ? `${notice}; ${message}` : notice };
 }
@@ -211,7 +203,7 @@ function notRegisteredStatus(entry: Entry, component: string): KeyStatus {
     : plainStatus('NotApplicable', 'NotRegistered', message);
 }
 
-/** The component's status in the entry, which an earlier leader may have written; undefined if there is none. */
+/** An earlier leader may have written it. */
 function statusFromEntry(entry: Entry, component: string): KeyStatus | undefined {
   const found = entry.components.find(({ name }) => name === component);
   return (
@@ -231,16 +223,15 @@ const sorted = (statuses: readonly ComponentStatus[]): ComponentStatus[] =>
 const hasCondition = (conditions: readonly Condition[], type: string): boolean =>
   conditions.some((condition) => condition.type === type);
 
-/** `status.waitingFor`: the message of Ready, cut to the width of a column; undefined if it is empty. */
+/** The message of Ready, cut to the width of a column. */
 function waitingForOf(conditions: readonly Condition[]): string | undefined {
   const message = conditions.find(({ type }) => type === entryConditions.ready)?.message;
   return message ? shorten(message, maxColumnText) : undefined;
 }
 
-/** Statuses by component. */
 export type KeyStatuses = ReadonlyMap<string, KeyStatus>;
 
-/** A condition without the time and generation, which the writer adds. */
+/** The writer adds time and generation. */
 interface ConditionValue {
   readonly type: string;
   readonly status: 'True' | 'False';
@@ -250,10 +241,7 @@ interface ConditionValue {
 
 const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1);
 
-/**
- * `status.components`, sorted by name. `since` stays while the state stays the same. Truncates reasons to 64 and messages to 1,024
- * characters.
- */
+/** `status.components`, sorted by name. `since` stays while the state does. */
 export function componentStatuses(
   statuses: KeyStatuses,
   before: readonly ComponentStatus[],
@@ -273,7 +261,7 @@ export function componentStatuses(
   });
 }
 
-/** States that keep Ready false, worst first. The worst state is the reason of Ready, unless `readyOf` has one of the entry itself. */
+/** The worst state is the reason of Ready, unless the entry itself has one. */
 const worstFirst: readonly ComponentState[] = [
   'Failed',
   'Retrying',
@@ -284,8 +272,8 @@ const worstFirst: readonly ComponentState[] = [
 ];
 
 /**
- * The condition Ready: whether every applicable component is Done with the current inputs. Its message lists the components that are not
- * Done. Also False while the entry is being deleted, while it is too large, and if no component applies.
+ * Ready: every applicable component is Done with the current inputs, there is one, and the entry is
+ * neither too large nor being deleted. The message lists the others.
  */
 export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'deleting' | 'suspended'>): ConditionValue {
   const notReady = (reason: string, message: string): ConditionValue => ({
@@ -327,13 +315,11 @@ export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'del
   return { type: entryConditions.ready, status: 'True', reason: 'Done', message: notes };
 }
 
-/** The name, in quotes if it contains unusual characters: any text may be a key of spec.components. */
+/** In quotes if unusual: any text may be a key of spec.components. */
 const printable = (name: string): string => (/^[\w.-]+$/.test(name) ? name : quote(name));
 
-/** Whether the entry names a component, or has a run of one, that is not registered. */
 const isUnregistered = ([, { reason }]: readonly [string, KeyStatus]): boolean => reason === 'NotRegistered';
 
-/** Message of Ready if no component applies: that none is registered, or why each does not run. */
 function noComponentsMessage(statuses: KeyStatuses): string {
   if (statuses.size === 0) return 'no component is registered; create a ComponentReconciler for each component';
   const causes = [...statuses].map(([name, status]) => ({ name, ...idleCause(name, status) }));
@@ -342,7 +328,7 @@ function noComponentsMessage(statuses: KeyStatuses): string {
   return `no component runs: ${listed(texts, ', ')}`;
 }
 
-/** Why a component does not run. Lower ranks come first. The mode of the entry comes last, because it cannot change. */
+/** Lower ranks come first. The mode comes last, because it cannot change. */
 function idleCause(
   name: string,
   { reason, message = '' }: KeyStatus,
@@ -353,7 +339,6 @@ function idleCause(
   return { rank: message === selectorMismatch ? 2 : 4, text: message };
 }
 
-/** The condition Livelock. Its message lists the components in a livelock. */
 export function livelockOf(statuses: KeyStatuses): ConditionValue {
   const messages = [...statuses].flatMap(([name, { livelock }]) =>
     livelock === undefined ? [] : [`${name}: ${livelock}`],
@@ -363,10 +348,10 @@ export function livelockOf(statuses: KeyStatuses): ConditionValue {
   return { type, status: 'True', reason: 'InputsReturn', message: listed(messages.sort()) };
 }
 
-/** Maximum length of a summary in a condition message, in characters. The component statuses contain all details. */
+/** Characters. The component statuses have all details. */
 const maxSummaryLength = 4096;
 
-/** Joins as many texts as fit into `maxSummaryLength`, at least the first, and counts the others. */
+/** As many texts as fit, at least the first; counts the others. */
 function listed(texts: readonly string[], separator = '; '): string {
   let text = '';
   for (const [index, next] of texts.entries()) {

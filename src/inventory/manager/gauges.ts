@@ -11,7 +11,7 @@ import type { RegistrationLister } from './registrations.ts';
 
 interface GaugesDeps {
   readonly entries: InventoryStore;
-  /** Undefined while this replica is not the leader; the gauges of keys are then 0 or absent. */
+  /** Undefined while this replica does not lead; the gauges of keys are then 0 or absent. */
   readonly loops: () => KeyLoops | undefined;
   readonly registrations: RegistrationLister;
   readonly breakers: Breakers;
@@ -22,7 +22,7 @@ interface GaugesDeps {
 
 type Collect = Parameters<Metrics['collected']>[1];
 
-/** Registers the gauges that the server computes at each scrape. */
+/** Registers the gauges that are computed at each scrape. */
 export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): void {
   const { entries, loops, breakers, clock, watchAgeMs } = deps;
   const all = (): Iterable<KeyLoop> => loops()?.all() ?? [];
@@ -90,14 +90,13 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
   );
 }
 
-/** A due run that has not started. */
 interface Wait {
   readonly lane: number;
-  /** Time since it was due, milliseconds. */
+  /** Milliseconds since it was due. */
   readonly ms: number;
 }
 
-/** When the next run of a key is due, monotonic milliseconds; Infinity during a run, and if none follows. */
+/** Monotonic milliseconds; Infinity during a run, and if none follows. */
 function dueAtOf({ phase, pending, wake }: KeyState): number {
   if (phase !== 'queued' && phase !== 'idle') return Number.POSITIVE_INFINITY;
   const pendingAt = phase === 'queued' ? pending?.dueAt : undefined;
@@ -110,10 +109,10 @@ function largest(entries: Iterable<Entry>): number {
   return most;
 }
 
-/** Label value for paths that no registration reads. A component may report any path, and each label value costs memory. */
+/** For paths that no registration reads: a component may report any, and each costs memory. */
 const otherPaths = 'other';
 
-/** Number of entries that have waited long enough for an alert, by component and path. */
+/** Entries that have waited long enough for an alert, by component and path. */
 function waitingEntries(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {
   const readPaths = new Set<string>([...registrations.all()].flatMap(({ reads }) => reads));
   const counts = new Map<string, { component: string; path: string; entries: number }>();
@@ -132,11 +131,11 @@ function waitingEntries(loops: Iterable<KeyLoop>, { entries, registrations, cloc
   return counts.values();
 }
 
-/** Time at which the component started to wait, epoch milliseconds; undefined if its status does not show that it waits. */
+/** Epoch milliseconds; undefined if the status does not show that the component waits. */
 function waitsSinceMs(entry: Entry | undefined, component: string, { sinceMs }: LastOutcome): number | undefined {
   const status = entry?.components.find(({ name }) => name === component);
   if (status?.state === 'Deleting') return parseTime(status.since);
-  // While the component runs, its status shows the run instead of NotReady.
+  // A running component shows its run instead of NotReady.
   if (status?.reason === 'Running') return sinceMs;
   return status?.state === 'NotReady' ? Math.min(sinceMs, parseTime(status.since) ?? sinceMs) : undefined;
 }

@@ -26,34 +26,34 @@ interface InventoryManagerDeps extends LeaderDeps {
   readonly authorization: AuthorizationProof;
   readonly client: Client;
   readonly metrics: Metrics;
-  /** `Store.ageMs` of the watch of entries. */
   readonly watchAgeMs: () => number;
 }
 
-/** Maximum number of concurrent reconciles of keys. A reconcile lasts until the answer of its call and its effects. */
+/** Concurrent reconciles of keys. Each lasts until its call is answered and handled. */
 const workers = 256;
-/** Number of these workers that keys in the lane `time` may not use. */
+/** Of these, not for keys in the lane `time`. */
 const reservedWorkers = 64;
-/** Maximum number of concurrent reconciles of entries. */
 const entryWorkers = 32;
-/** Period over which the runs after a change of a registration are spread: 30 ms per key, at most five minutes. */
+/** Runs after a registration changed are spread: 30 ms per key, at most five minutes. */
 const spread = { maxMs: 300_000, perKeyMs: 30 };
 
 /**
- * Runs the components of each entry when their inputs change, at intervals, and for retries. At most one run at a time for each component
- * of an entry.
+ * Runs the components of each entry when their inputs change, at intervals, and for retries: one
+ * run at a time for each key, a component of an entry.
+ *   watches ─▶ KeyEventSource ─┐
+ *   reports ─▶ ReportHandler ──┼─▶ KeyLoop ─▶ step ─▶ record, call, outputs, status
+ *   queue ───▶ Limits ─────────┘
  */
 export class InventoryManager {
   readonly #deps: InventoryManagerDeps;
-  /** Enqueues keys. */
   readonly #queue = hintSource('run');
-  /** Enqueues entries whose status may have changed. */
+  /** Entries whose status may have changed. */
   readonly #statusHints = hintSource('status');
-  /** Enqueues registrations whose conditions may have changed. */
+  /** Registrations whose conditions may have changed. */
   readonly #registrationHints = hintSource('breaker');
   readonly #limits: Limits;
   readonly #breakers: Breakers;
-  /** Entries as the watch, or a later write or live read of this process, returned them. */
+  /** As the watch, or a later write or live read of this process, returned them. */
   readonly #latestEntries: WriteThroughCache<Entry>;
   readonly #entryReconciler: EntryReconciler;
   readonly #abandonments: AbandonmentReporter;
@@ -67,7 +67,7 @@ export class InventoryManager {
     this.#latestEntries = new WriteThroughCache({
       watched: (uid) => entries.find(uid),
       uidOf: ({ ref }) => ref.uid,
-      // Trust the last written version however late the watch is.
+      // However late the watch is.
       trustMs: Number.POSITIVE_INFINITY,
       clock,
     });
@@ -78,8 +78,8 @@ export class InventoryManager {
       onAdmitting: (component, how) => this.#limits.componentChanged(component, how),
       onStateChange: (component) => {
         this.#registrationHints.hint(component);
-        // Enqueue entries only when the breaker opens. After it closes, the end of the next run updates the status of each entry, so that
-        // an outage costs each entry one write.
+        // Not when it closes: the next run then updates each entry, so that an outage costs it one
+        // write.
         if (this.#breakers.isOpen(component)) this.#enqueueWaitingEntries(component);
       },
     });
@@ -131,10 +131,9 @@ export class InventoryManager {
     });
   }
 
-  /** The controllers in start order; each starts once the previous one has synced. All run only on the leader. */
+  /** In start order; each starts once the previous one has synced. Only on the leader. */
   controllers(): Runnable[] {
     return [
-      // Operators may search logs for this name, so it stays.
       { name: 'inventory-fence', run: (signal, onSynced) => this.#prove(signal, onSynced) },
       { name: 'inventory-runs', run: (signal, onSynced) => this.#runKeys(signal, onSynced) },
       this.#entryController(),
@@ -142,17 +141,16 @@ export class InventoryManager {
     ];
   }
 
-  /** Whether this replica is the leader and accepts reports. True only after all keys received their first events. */
+  /** Whether this replica leads and accepts reports: after all keys have their first events. */
   get leads(): boolean {
     return this.#leader !== undefined;
   }
 
-  /** Counts a repeated list of entries, run records, or registrations. */
   relisted(): void {
     this.#metrics.relisted('gone');
   }
 
-  /** Accepts reports while this replica is the leader; otherwise answers 503 NotLeading. */
+  /** Only the leader accepts reports. */
   readonly reports: ReportSink = {
     report: async (run, credentialId, body) =>
       (await this.#leader?.reports.report(run, credentialId, body)) ?? {
@@ -163,7 +161,7 @@ export class InventoryManager {
     rejected: async (run, credentialId, code) => this.#leader?.reports.rejected(run, credentialId, code),
   };
 
-  /** Proves write authorization. Calls `onSynced` at once, so that the next controllers start; no run starts before the proof. */
+  /** Syncs at once, so that the next controllers start; no run starts before the proof. */
   async #prove(signal: AbortSignal, onSynced: () => void): Promise<void> {
     onSynced();
     await this.#deps.authorization.prove(signal);
@@ -205,7 +203,7 @@ export class InventoryManager {
     const stop = registrations.onChange((changes) => this.#registrationsChanged(leader, changes, signal));
     try {
       await controller.run(signal, () => {
-        // Set only now: an entry whose keys have received no event would seem to have no components.
+        // Not earlier: an entry whose keys have no event would seem to have no components.
         this.#leader = leader;
         this.#enqueueAllEntries();
         onSynced();
@@ -249,7 +247,7 @@ export class InventoryManager {
     this.#enqueueAllEntries();
   }
 
-  /** Enqueues the entries that wait for a run of the component, because their status says whether its endpoint accepts calls. */
+  /** Their status says whether the endpoint of the component accepts calls. */
   #enqueueWaitingEntries(component: string): void {
     for (const { key, state } of this.#leader?.loops.all() ?? [])
       if (key.component === component && state.phase === 'queued') this.#statusHints.hint(key.entryUid);

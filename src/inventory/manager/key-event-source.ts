@@ -27,28 +27,25 @@ interface KeyEventSourceDeps {
   readonly loops: KeyLoops;
   readonly metrics: InventoryMetrics;
   readonly remote: Pick<RemoteWatcher, 'subscribe'>;
-  /** Called after a record was removed. */
   readonly onRecordGone: (entryUid: string) => void;
-  /** Called when a periodic resync visits an entry. */
   readonly onResync: (entryUid: string) => void;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** If a replaced kubeconfig of an entry has more readers than this, their runs are spread over `rotationSpreadMs`. */
+/** Runs of more readers of a replaced kubeconfig are spread over `rotationSpreadMs`. */
 const maxReadersAtOnce = 5;
-/** Period over which the runs of the readers are spread, milliseconds. */
 const rotationSpreadMs = 60_000;
 
-/** Converts events of the watches of entries, records, and remote objects to events of keys. Their loops enqueue the keys. */
+/** Turns changes of entries, records, and remote objects into events of keys. */
 export class KeyEventSource implements Source {
   readonly name = 'inventory';
   readonly #deps: KeyEventSourceDeps;
   #isStartup = true;
-  /** UIDs of the entries that existed at startup and whose keys have received no event yet. */
+  /** Entries of startup whose keys have no event yet. */
   readonly #unstarted = new Set<string>();
-  /** Keys whose records arrived before the entry, or before its keys received their first events, by entry UID. */
+  /** Keys whose records came before the first events of their entry, by entry UID. */
   readonly #recordsWithoutEntry = new Map<string, Map<string, ComponentKey>>();
 
   constructor(deps: KeyEventSourceDeps) {
@@ -61,7 +58,7 @@ export class KeyEventSource implements Source {
     signal.throwIfAborted();
     metrics.relisted('start');
     const stops = [
-      // Subscribe to entries first: a record waits for the first events of its entry.
+      // Entries first: a record waits for the first events of its entry.
       entries.subscribe((change) => this.#onEntryChange(change)),
       runs.subscribe((change) => this.#onRecordChange(change)),
       remote.subscribe((event) => this.#onRemoteEvent(event)),
@@ -75,7 +72,7 @@ export class KeyEventSource implements Source {
     resyncPeriodically({ all: () => entries.list(), resync, onStart, clock, random }, signal);
   }
 
-  /** Triggers a key, unless the watch shows no such entry. */
+  /** Does nothing if the watch shows no such entry. */
   trigger(key: ComponentKey, trigger: Trigger): void {
     if (!this.#deps.entries.find(key.entryUid)) return;
     this.#deps.metrics.triggered(key.component, trigger.reason);
@@ -88,8 +85,8 @@ export class KeyEventSource implements Source {
   }
 
   /**
-   * Triggers the keys of a new or changed registration at random times: the keys of entries that it applies to or that have its record.
-   * `withinMs` returns the period, milliseconds, for a number of keys. Rejects with the reason of `signal` if it aborts.
+   * Triggers the keys to which a changed registration applies, or that have its record, at random
+   * times. `withinMs`: the period for a number of keys.
    */
   async registrationChanged(
     registration: Registration,
@@ -109,7 +106,6 @@ export class KeyEventSource implements Source {
     for (const key of keys) {
       await pause();
       if (!this.#isStarted(key.entryUid)) continue;
-      // Before the registration existed, the key could not handle its record.
       const stored = runs.find(key);
       if (stored) loops.of(key).recordChanged(stored);
       const atMs = nowMs + random() * spreadMs;
@@ -134,7 +130,7 @@ export class KeyEventSource implements Source {
     if (entry.deleting && !before?.deleting) this.#onDeleting(entry);
   }
 
-  /** Starts one entry at a time, so that its content is unpacked once for all of its keys. */
+  /** One entry at a time, so that its content is unpacked once for all of its keys. */
   async #startAll(signal: AbortSignal): Promise<void> {
     const pause = pace(this.#deps.clock, signal);
     for (const uid of this.#unstarted) {
@@ -143,7 +139,7 @@ export class KeyEventSource implements Source {
     }
   }
 
-  /** Sends the first events to the keys of an entry that existed at startup. */
+  /** Sends the first events of an entry that existed at startup. */
   #startEntry(uid: string): void {
     const entry = this.#deps.entries.find(uid);
     if (!this.#unstarted.delete(uid) || !entry) return;
@@ -183,7 +179,7 @@ export class KeyEventSource implements Source {
     }
   }
 
-  /** The keys with a record whose component is not registered and is abandoned by this change. */
+  /** Keys with a record whose unregistered component is abandoned by this change. */
   #newlyAbandonedUnregistered(before: Entry, entry: Entry): ComponentKey[] {
     const { registrations, runs, loops } = this.#deps;
     return [...loops.ofEntry(entry.ref.uid)]
@@ -192,7 +188,7 @@ export class KeyEventSource implements Source {
       .filter(({ component }) => isAbandoned(entry, component) && !isAbandoned(before, component));
   }
 
-  /** Delays the triggers of one key for the kubeconfig by a random time. */
+  /** Delays the triggers of the kubeconfig by a random time. */
   #spread(triggers: readonly Trigger[]): readonly Trigger[] {
     const { clock, random } = this.#deps;
     const atMs = clock.now() + random() * rotationSpreadMs;
@@ -204,7 +200,6 @@ export class KeyEventSource implements Source {
     const { uid } = entry.ref;
     for (const key of this.#recordsWithoutEntry.get(uid)?.values() ?? []) loops.of(key).recordChanged(runs.find(key));
     this.#recordsWithoutEntry.delete(uid);
-    // At startup, no user waits.
     const lane = this.#isStartup ? lanes.time : lanes.manual;
     for (const registration of registrations.all()) {
       const key = { entryUid: uid, component: registration.name };
@@ -213,10 +208,7 @@ export class KeyEventSource implements Source {
     }
   }
 
-  /**
-   * Passes to each idle key of the entry its record and a trigger, in case events were lost; `isWanted` decides whether the trigger needs a
-   * run. Skips keys that are not idle, but passes its record to a key in phase `gone` that has none.
-   */
+  /** In case events were lost: passes its record and a trigger to each idle key. */
   #resync({ ref }: Entry): void {
     const { entries, registrations, runs, loops, onResync } = this.#deps;
     const entry = entries.find(ref.uid);
@@ -255,7 +247,6 @@ export class KeyEventSource implements Source {
     this.#recordsWithoutEntry.set(key.entryUid, keys.set(keyText(key), key));
   }
 
-  /** Triggers the components that wait for `noReaders`. */
   #onReaderRemoved(entryUid: string): void {
     for (const loop of this.#deps.loops.ofEntry(entryUid)) {
       const awaited = loop.state.stored?.record.lastOutcome?.missing.find(({ want }) => want === 'noReaders');
@@ -271,21 +262,19 @@ export class KeyEventSource implements Source {
 interface ResyncDeps<Item> {
   readonly all: () => Iterable<Item>;
   readonly resync: (item: Item) => void;
-  /** Called before a resync. */
   readonly onStart: () => void;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** Time from the end of a resync to the next one, milliseconds, before jitter. */
+/** From one resync to the next, before jitter. */
 const resyncMs = 1_800_000;
-/** Share by which jitter changes that time. */
 const jitter = 0.1;
-/** Batch size, and pause between batches, so that a resync does not delay other work. */
+/** Small, so that a resync does not delay other work. */
 const batch = { items: 50, pauseMs: 50 };
 
-/** Resyncs all items about every half hour until the signal aborts, in case events were lost. The first one follows after half an hour. */
+/** In case events were lost. The first resync follows after half an hour. */
 function resyncPeriodically<Item>(deps: ResyncDeps<Item>, signal: AbortSignal): void {
   const { all, resync, onStart, clock, random } = deps;
   let cancel: Cancel = () => {};

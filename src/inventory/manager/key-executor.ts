@@ -12,17 +12,14 @@ import type { KeyMemory } from './key-memory.ts';
 import { isWrite, type Retry, write } from './key-writes.ts';
 
 /**
- * Handles the events of one key, one at a time: computes each event's effects with `step`, and executes them before the next event. Only
+ * Handles the events of one key, one at a time, with their effects before the next event. Only
  * calls to components run in the background; their answers are events.
  */
 export class KeyExecutor {
   readonly #deps: KeyLoopDeps;
   readonly #memory: KeyMemory;
-  /** Set while tasks are pending. */
   #mailbox: Mailbox | undefined;
-  /** The pending call to the component. */
   #call: Deferred<void> | undefined;
-  /** Whether `withSlot` is running. */
   #keepsSlot = false;
 
   constructor(memory: KeyMemory, deps: KeyLoopDeps) {
@@ -30,22 +27,20 @@ export class KeyExecutor {
     this.#deps = deps;
   }
 
-  /** Whether tasks are pending. */
   get isBusy(): boolean {
     return this.#mailbox !== undefined;
   }
 
-  /** Whether a call to the component is pending. */
   get isCalling(): boolean {
     return this.#call !== undefined;
   }
 
-  /** Resolves after the answer of the pending call; at once if there is none. */
+  /** At once without a pending call. */
   async callAnswered(): Promise<void> {
     await this.#call?.promise;
   }
 
-  /** Runs a task after the pending ones, at once if there are none. If the task fails, the key is retried while this replica leads. */
+  /** After the pending tasks. A failure retries the key while this replica leads. */
   submit(task: Task): void {
     this.#mailbox ??= new Mailbox({
       onError: (error) => {
@@ -59,7 +54,7 @@ export class KeyExecutor {
     this.#mailbox.submit(task);
   }
 
-  /** Submits a task and resolves when it has ended, even if it failed. */
+  /** Resolves when the task has ended, even if it failed. */
   run(task: Task): Promise<void> {
     const settled = deferred();
     this.submit(task);
@@ -67,7 +62,7 @@ export class KeyExecutor {
     return settled.promise;
   }
 
-  /** Runs `task`, and releases the slot of the key (see `Limits`) no earlier than after it. */
+  /** Keeps the slot of the key (see `Limits`) until `task` has ended. */
   async withSlot(task: () => Promise<void>): Promise<void> {
     this.#keepsSlot = true;
     try {
@@ -79,9 +74,8 @@ export class KeyExecutor {
   }
 
   /**
-   * Handles one event: calls `step`, executes its effects, and handles the events that result from them. Returns undefined, with all
-   * effects executed, if no effect is a write. Drops the event in these cases: the key was dropped, the key must be reloaded, the watch
-   * shows no such entry, or the key has no known registration and its component is not abandoned.
+   * Handles one event, at once if no effect is a write. Drops it if the key was dropped or must be
+   * reloaded, its entry is unknown, or it is neither registered nor abandoned.
    */
   handle(eventOf: EventFactory): Promise<void> | undefined {
     const snapshot = this.#snapshot();
@@ -100,7 +94,7 @@ export class KeyExecutor {
     memory.registration = registrations.get(component) ?? memory.registration;
     const entrySnapshot = snapshots.snapshot(entryUid);
     if (!entrySnapshot) return undefined;
-    // A user may abandon a component that is not registered and whose registration this process never read.
+    // For a component whose registration this process never read.
     const standIn = isAbandoned(entrySnapshot.entry, component) ? standInRegistration(component) : undefined;
     const registration = memory.registration ?? standIn;
     if (!registration) return undefined;
@@ -151,7 +145,7 @@ export class KeyExecutor {
     }
   }
 
-  /** Repeats a rejected write after its delay, between other events, while this replica leads. */
+  /** Repeats a rejected write between other events, while this replica leads. */
   #retryLater({ delayMs, attempt }: Retry): void {
     const { clock, signal } = this.#deps;
     const task = async (): Promise<void> => {
@@ -170,7 +164,7 @@ export class KeyExecutor {
     const { key, keyText } = this.#memory;
     switch (effect.kind) {
       case 'enqueue': {
-        // Release the slot first: a key in a more urgent lane may wait for it.
+        // A key in a more urgent lane may wait for the slot.
         this.releaseSlotIfIdle();
         const delayMs = Math.max(effect.delayMs, failures.delayMs(this.#memory));
         enqueue(keyText, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, delayMs);
@@ -211,7 +205,6 @@ export class KeyExecutor {
     );
   }
 
-  /** Shows an unexpected error in the entry's status and retries the key. */
   #onError(error: unknown): void {
     const { reporter, failures, enqueue } = this.#deps;
     const { key, keyText } = this.#memory;
@@ -222,10 +215,7 @@ export class KeyExecutor {
     enqueue(keyText, triggerReasons.requeue, lanes.time, failures.delayMs(this.#memory));
   }
 
-  /**
-   * Releases the slot of the key unless `withSlot` is running or a run is active. A key that was dropped or must be reloaded counts as
-   * having no run. `KeyLoop.reconcile` keeps `withSlot` running until the component answers, even if the entry is gone.
-   */
+  /** Not while `withSlot` or a run is active. A dropped key, or one to reload, has no run. */
   releaseSlotIfIdle(): void {
     if (this.#keepsSlot) return;
     const { dropped, recovery, hasActiveRun, keyText } = this.#memory;
@@ -233,13 +223,12 @@ export class KeyExecutor {
   }
 }
 
-/** Work on the key. Returns undefined if it has ended at once, otherwise a promise of its end. */
+/** Returns undefined if the work ended at once. */
 type Task = () => Promise<unknown> | undefined;
 
 interface MailboxDeps {
-  /** Called with the error of a task. Later tasks continue. */
+  /** Later tasks continue. */
   readonly onError: (error: unknown) => void;
-  /** Called after the last task. */
   readonly onEmpty: () => void;
 }
 

@@ -12,7 +12,6 @@ import type { RegistrationLister } from './registrations.ts';
 import type { RecordWriter } from './retried-writes.ts';
 import type { RunReporter } from './run-reporter.ts';
 
-/** Dependencies of a key loop while this replica is the leader. */
 export interface KeyLoopDeps {
   /** Aborts when leadership ends. No write starts afterwards. */
   readonly signal: AbortSignal;
@@ -26,29 +25,29 @@ export interface KeyLoopDeps {
   readonly recordWriter: RecordWriter;
   readonly tokens: TokenIssuer;
   readonly components: ComponentClient;
-  /** Address of the API server for components. `ca`: its CA in PEM; undefined: components use the public CAs. */
+  /** For components. `ca` in PEM; without it, they use the public CAs. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
-  /** URL for reports, without a trailing slash. */
+  /** Without a trailing slash. */
   readonly callbackUrl: string;
   readonly outputWriter: OutputWriter;
   readonly reporter: RunReporter;
-  /** Backoff of keys whose start, handling, or removal failed. It delays the enqueues that `step` requests. */
+  /** Of keys whose start, handling, or removal failed. It delays their enqueues. */
   readonly failures: KeyBackoff<KeyMemory>;
-  /** Backoff of keys with a stored start whose component the server could not call. */
+  /** Of keys with a stored start whose component the server could not call. */
   readonly uncalled: KeyBackoff<KeyMemory>;
-  /** Backoff of keys whose record the API server rejects. */
+  /** Of keys whose record the API server rejects. */
   readonly rejections: KeyBackoff<KeyMemory>;
-  /** Enqueues a key, in its text form, after `delayMs` monotonic milliseconds. */
+  /** `delayMs` is monotonic. */
   enqueue(keyText: string, reason: string, lane: number, delayMs: number): void;
-  /** Records the result of a call in the circuit breaker of the component's endpoint. */
+  /** In the circuit breaker of the component's endpoint. */
   recordCallResult(
     component: string,
     verdict: 'answered' | 'failed',
     retryAfterMs: number | undefined,
     problem: EndpointProblem | undefined,
   ): void;
-  /** Delay until the circuit breaker admits a call after one that fails now, milliseconds; undefined if that call leaves it closed. */
+  /** Until the circuit breaker admits a call after a failure now; undefined if it stays closed. */
   probeDelayMs(component: string, retryAfterMs: number | undefined): number | undefined;
-  /** Called after the outputs and the record of a key were removed. */
+  /** After the outputs and the record of a key were removed. */
   retired(key: ComponentKey, entry: Entry, how: { readonly abandoned: boolean }): void;
 }

@@ -9,7 +9,7 @@ import { KeyExecutor } from './key-executor.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import { KeyMemory } from './key-memory.ts';
 
-/** Runs one key: converts inputs to events, handles them one at a time, and retries failures. */
+/** Runs one key: turns what happens into events, and retries failures. */
 export class KeyLoop {
   readonly #deps: KeyLoopDeps;
   readonly #memory: KeyMemory;
@@ -25,7 +25,6 @@ export class KeyLoop {
     return this.#memory.key;
   }
 
-  /** Text form of the key. */
   get keyText(): string {
     return this.#memory.keyText;
   }
@@ -34,18 +33,16 @@ export class KeyLoop {
     return this.#memory.state;
   }
 
-  /** Why the run that the key waits for could not start, if the cause has a code, such as `NameTaken`. */
+  /** Why the awaited run could not start, if the cause has a code, such as `NameTaken`. */
   get startProblem(): { readonly reason: string; readonly message: string } | undefined {
     const isWaiting = this.state.phase === 'queued' || this.state.phase === 'starting';
     return isWaiting ? this.#memory.startProblem : undefined;
   }
 
-  /** The lane that the key waits in: the lane of its pending triggers, or `time` if it has none. */
   get lane(): number {
     return this.state.pending?.lane ?? lanes.time;
   }
 
-  /** Handles a trigger after the pending events. */
   trigger(trigger: Trigger): void {
     this.#executor.submit(() => {
       if (trigger.atMs === undefined) this.#memory.noteTrigger(trigger.lane, this.#deps.clock.monotonic());
@@ -53,10 +50,7 @@ export class KeyLoop {
     });
   }
 
-  /**
-   * Handles a change of the entry's content while other events are pending. A pending event may be an outcome whose missing inputs the
-   * record does not contain yet. The key checks the missing inputs after it.
-   */
+  /** A pending event may be an outcome whose missing inputs now hold; checks them after it. */
   contentChanged(): void {
     if (!this.#executor.isBusy) return;
     this.#executor.submit(() => {
@@ -65,55 +59,46 @@ export class KeyLoop {
     });
   }
 
-  /** Handles a record from the store if it is newer than the record of the state. `stored` is undefined if the store has no record. */
+  /** Ignores a record that is not newer than that of the state. */
   recordChanged(stored: StoredRecord | undefined): void {
     this.#executor.submit(() => (this.#isNewer(stored) ? this.#recordChanged(stored) : undefined));
   }
 
-  /** Shows in the record that a due run waits, because the circuit breaker of the component's endpoint admits no call. */
+  /** Records that a due run waits, because the circuit breaker admits no call. */
   endpointUnavailable(): void {
     this.#executor.submit(() => this.#executor.handle(({ inputs }) => ({ kind: 'endpointUnavailable', inputs })));
   }
 
-  /** Handles the deletionTimestamp of the entry. */
   deleting(): void {
     this.#executor.submit(() => this.#executor.handle(({ inputs }) => ({ kind: 'deleting', inputs })));
   }
 
-  /**
-   * Drops the key after the watch reported the deletion of its entry. Later events have no effect. An active run is not recorded as ended.
-   */
+  /** The entry is gone: later events have no effect, and an active run is not recorded as ended. */
   drop(): void {
     this.#memory.dropped = true;
     this.#deps.limits.drop(this.key);
     this.#executor.releaseSlotIfIdle();
   }
 
-  /**
-   * Reconciles the key. Resolves after the event `dequeued` and the answer of its call are handled. Never rejects: a failure retries the
-   * key.
-   */
+  /** Resolves after the key is handled and its call answered. Never rejects: a failure retries. */
   async reconcile(): Promise<void> {
     const executor = this.#executor;
     await executor.withSlot(async () => {
       await executor.run(() => this.#onDequeued());
       await executor.callAnswered();
-      // Wait for the effects of the answer.
+      // The effects of the answer.
       await executor.run(() => undefined);
     });
     this.#enqueueDeadline();
   }
 
-  /**
-   * Runs `task` for a report, between two events. `task` gets `handle`, with which it handles events of the key. Rejects if `task` fails or
-   * the key must be reloaded.
-   */
+  /** Runs `task` for a report, between two events. Rejects if it fails or a reload is due. */
   report<T>(task: (memory: KeyMemory, handle: (eventOf: EventFactory) => Promise<void>) => Promise<T>): Promise<T> {
     const memory = this.#memory;
     const result = deferred<T>();
     const failed = (error: unknown): void => {
       result.reject(error);
-      // Start the recovery if effects may be missing. In other cases the report changed nothing, and the component reports again.
+      // Otherwise the report changed nothing, and the component reports again.
       if (memory.recovery === 'reload') throw error;
     };
     this.#executor.submit(() => {
@@ -152,7 +137,7 @@ export class KeyLoop {
     );
   }
 
-  /** Recovers a failed key: reloads it if necessary, and runs the component again, because events may have been lost. */
+  /** Reloads the key if necessary, and runs the component again, because events may be lost. */
   async #recover(): Promise<void> {
     const { failures, runs } = this.#deps;
     const memory = this.#memory;
@@ -173,17 +158,15 @@ export class KeyLoop {
     if (failures.count(memory) === failuresBefore) failures.forget(memory);
   }
 
-  /** Enqueues the key for the deadline of its current run, even if the call failed. */
+  /** Even if the call failed. */
   #enqueueDeadline(): void {
     const { clock, enqueue } = this.#deps;
     const { dropped, recovery, state, hasActiveRun } = this.#memory;
-    // The retry of a failed key is already enqueued.
     if (dropped || recovery || state.deadlineAt === undefined || !hasActiveRun) return;
     enqueue(this.keyText, triggerReasons.leaseOver, lanes.time, state.deadlineAt - clock.monotonic());
   }
 }
 
-/** All key loops while this replica is the leader. */
 export class KeyLoops {
   readonly #deps: KeyLoopDeps;
   readonly #byKey = new Map<string, KeyLoop>();
@@ -193,12 +176,10 @@ export class KeyLoops {
     this.#deps = deps;
   }
 
-  /** `text`: text form of the key. Undefined if there is no loop for it. */
   get(text: string): KeyLoop | undefined {
     return this.#byKey.get(text);
   }
 
-  /** Returns the loop of a key; creates it if necessary. */
   of(key: ComponentKey): KeyLoop {
     const text = keyText(key);
     const existing = this.#byKey.get(text);
@@ -219,7 +200,6 @@ export class KeyLoops {
     return this.#byKey.values();
   }
 
-  /** Drops the loops of a deleted entry. */
   dropEntry(entryUid: string): void {
     const loops = this.#byEntry.get(entryUid) ?? new Set();
     for (const loop of loops) {

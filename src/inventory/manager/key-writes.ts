@@ -9,32 +9,31 @@ import { CurrentRun, type KeyMemory } from './key-memory.ts';
 import { isRetryable } from './retried-writes.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
-/** Effects that must complete before the next effect starts. If a `store` is rejected, the server skips the later writes and the call. */
+/** Effects that complete before the next one. A rejected `store` skips later ones and the call. */
 type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
 type WriteOf<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
-/** What follows a write. */
 interface WriteResult {
-  /** Event to handle after the effects. */
+  /** To handle after the effects. */
   readonly event?: EventFactory;
   /** Skip the later writes and the call. */
   readonly stops?: true;
   readonly retry?: Retry;
 }
 
-/** A rejected write that `attempt` repeats after `delayMs`, between other events. */
+/** A rejected write to repeat after `delayMs`, between other events. */
 export interface Retry {
   readonly delayMs: number;
   readonly attempt: () => Promise<WriteResult>;
 }
 
 const writes: ReadonlySet<Effect['kind']> = new Set(writeKinds);
-/** Whether the effect must complete before the next effect starts. */
 export const isWrite = (effect: Effect): effect is Write => writes.has(effect.kind);
 
 /**
- * Executes a write. Rejects with the reason of the leader's signal, and with an error that is not retryable. A start that fails in another
- * way results in the event `conflict`. A problem of `apply` is in the event `applied`. Problems of `store` and `retire` are in the status.
+ * Rejects when leadership ends, or with an error that is not retryable. Another failed start
+ * becomes the event `conflict`; of `apply`, `applied` has the problem; of `store` and `retire`, the
+ * status.
  */
 export function write(
   deps: KeyLoopDeps,
@@ -92,7 +91,7 @@ async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'stor
   deps.rejections.forget(memory);
   memory.unstored = false;
   if (swap.kind === 'conflict') {
-    // Requeue the key, because its later effects are skipped.
+    // Its later effects are skipped.
     deps.enqueue(memory.keyText, triggerReasons.requeue, lanes.input, 0);
     return conflictResult(deps, swap.stored);
   }
@@ -101,7 +100,7 @@ async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'stor
   return {};
 }
 
-/** Shows a rejected write in the status and retries it until it succeeds, another event replaces the record, or the key is gone or dropped. */
+/** Shows a rejected write in the status, and retries until it succeeds or is outdated. */
 function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store'>, message: string): WriteResult {
   const { rejections } = deps;
   const { status } = memory.state;
@@ -118,7 +117,7 @@ function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store
     const written = await store(deps, memory, effect);
     if (written.stops) return written;
     deps.reporter.statusChanged(memory.key);
-    // Requeue the key, because its later effects were skipped.
+    // Its later effects were skipped.
     deps.enqueue(memory.keyText, triggerReasons.requeue, lanes.input, 0);
     return written;
   };
@@ -137,7 +136,7 @@ async function apply(
   return { event: ({ inputs }) => ({ kind: 'applied', problem, inputs }) };
 }
 
-/** Removes the outputs and the record, as `OutputWriter.retire` does. If that fails, shows the problem in the status and retries. */
+/** Shows a failure in the status and retries. */
 async function retire(
   deps: KeyLoopDeps,
   memory: KeyMemory,
@@ -167,20 +166,17 @@ async function retire(
   return {};
 }
 
-/** Replaces the status, and reports it. */
 function setStatus(deps: KeyLoopDeps, memory: KeyMemory, status: KeyStatus): KeyStatus {
   memory.setStatus(status);
   deps.reporter.statusChanged(memory.key);
   return status;
 }
 
-/** The result of a lost compare-and-swap. */
 function conflictResult({ reporter }: KeyLoopDeps, stored: StoredRecord | undefined): WriteResult {
   reporter.conflict();
   return conflictWith(stored);
 }
 
-/** The event `conflict` with this record; skips the later writes and the call. */
 const conflictWith = (stored: StoredRecord | undefined): WriteResult => ({
   event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }),
   stops: true,

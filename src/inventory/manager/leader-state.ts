@@ -22,7 +22,6 @@ import { ReportHandler } from './report-handler.ts';
 import { RecordWriter } from './retried-writes.ts';
 import { RunReporter } from './run-reporter.ts';
 
-/** Dependencies of the leader state; `InventoryManagerDeps` adds those of the manager. */
 export interface LeaderDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
@@ -37,38 +36,36 @@ export interface LeaderDeps {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly log: Log;
-  /** Address of the API server for components. `ca`: its CA in PEM; undefined: components use the public CAs. */
+  /** For components. `ca` in PEM; without it, they use the public CAs. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
-  /** URL for reports, without a trailing slash. */
+  /** Without a trailing slash. */
   readonly callbackUrl: string;
-  /** User name of the server. The journal names it if the user who abandoned a component is unknown. */
+  /** Named by the journal if the user who abandoned a component is unknown. */
   readonly account: string;
 }
 
-/** Parts of the manager that exist with and without leadership. */
+/** Parts of the manager that outlive leadership. */
 interface ReplicaParts {
   readonly limits: Limits;
   readonly breakers: Breakers;
   readonly abandonments: AbandonmentReporter;
   readonly latestEntries: WriteThroughCache<Entry>;
   readonly metrics: InventoryMetrics;
-  /** Source that enqueues keys. */
   readonly queue: HintSource;
-  /** Source that enqueues entries whose status may have changed. */
+  /** Enqueues entries whose status may have changed. */
   readonly statusHints: HintSource;
 }
 
-/** State that exists only while this replica is the leader. */
 export interface LeaderState {
   readonly loops: KeyLoops;
   readonly eventSource: KeyEventSource;
   readonly reports: ReportHandler;
 }
 
-/** Backoff of a key after a failed start, call, or write, milliseconds. */
+/** After a failed start, call, or write. */
 const keyBackoff = { baseMs: 200, capMs: 30_000 };
 
-/** Creates the leader state. Its loops start no write after `signal` aborts. The controller of keys starts its event source. */
+/** Its loops start no write after `signal` aborts. */
 export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: AbortSignal): LeaderState {
   const { entries, runs, registrations, tokens, access, clock, random, log, events, components } = deps;
   const { api, callbackUrl, remote } = deps;

@@ -3,47 +3,41 @@ import { type ComponentKey, keyText, parseKey } from '../key.ts';
 import type { RegistrationLister } from './registrations.ts';
 
 const laneCount = Object.keys(lanes).length;
-/** Maximum number of concurrent runs of one entry. Runs that were active when this replica became the leader may exceed it. */
+/** Runs that were active when this replica became the leader may exceed it. */
 const maxRunsPerEntry = 6;
 
 interface LimitsDeps {
   readonly registrations: RegistrationLister;
-  /** Whether write authorization is proved. Until then, no waiting key gets a slot. */
+  /** Until then, no waiting key gets a slot. */
   readonly authorizationProved: () => boolean;
-  /** `EntryReconciler.isPrepared`: whether runs of the entry may start. */
   readonly isPrepared: (entryUid: string) => boolean;
-  /** Whether the circuit breaker admits a call to the component now. If the breaker is open, it counts an admitted call as its probe. */
+  /** If the breaker is open, an admitted call counts as its probe. */
   readonly breakerAdmits: (component: string) => boolean;
-  /** The lane that a key waits in; undefined if its loop was dropped. */
+  /** Undefined if the loop of the key was dropped. */
   readonly laneOf: (key: string) => number | undefined;
-  /** Called when a key must wait because the circuit breaker of its component admits no call. */
+  /** The circuit breaker of the component admits no call, so the key waits. */
   readonly onUnreachable: (key: string) => void;
-  /** Re-admits waiting keys of the queue; all of them if `keys` is undefined. */
+  /** Re-admits waiting keys of the queue, by default all. */
   readonly wake: (keys?: Iterable<string>) => void;
 }
 
 /**
- * Limits concurrent runs of each component and of each entry. A key needs a slot to run. An asynchronous run keeps its slot until it ends.
- * The waiting key in the most urgent lane gets a free slot.
+ * Limits concurrent runs of each component and each entry. A run needs a slot until it ends, also
+ * an asynchronous one. A free slot goes to the most urgent lane.
  */
 export class Limits {
   readonly #deps: LimitsDeps;
-  /** Keys with a slot. */
   readonly #slots = new Map<string, ComponentKey>();
-  /** Number of slots by component; `#ofEntry`: by entry UID. */
   readonly #ofComponent = new Map<string, number>();
   readonly #ofEntry = new Map<string, number>();
-  /** Waiting keys, by the component or the entry for which they wait, then by lane. */
+  /** By the component or entry for which they wait, then by lane. */
   readonly #waiting = new Map<string, Set<string>[]>();
 
   constructor(deps: LimitsDeps) {
     this.#deps = deps;
   }
 
-  /**
-   * Takes a slot for the key if it may run now, and returns whether it may. The caller must release the slot. A dropped key is admitted
-   * without a slot, so that the queue can finish it.
-   */
+  /** Takes a slot if the key may run; the caller releases it. A dropped key needs none. */
   admit(text: string): boolean {
     if (this.#slots.has(text)) return true;
     const key = parseKey(text);
@@ -70,12 +64,12 @@ export class Limits {
     return true;
   }
 
-  /** Takes a slot for a run that is already active, regardless of the limits. */
+  /** For a run that is already active, regardless of the limits. */
   acquire(key: ComponentKey): void {
     if (!this.#slots.has(keyText(key))) this.#acquire(keyText(key), key);
   }
 
-  /** Releases the slot of a key, if it has one. Re-admits one waiting key of its component, and all waiting keys of its entry. */
+  /** Re-admits one waiting key of the component, and all of the entry. */
   release(text: string): void {
     const key = this.#slots.get(text);
     if (!key) return;
@@ -86,9 +80,7 @@ export class Limits {
     this.entryChanged(key.entryUid);
   }
 
-  /**
-   * Removes a dropped key from the waiting lists and re-admits it, so that the queue can finish it. The caller must still release its slot.
-   */
+  /** Re-admits a dropped key, so that the queue can finish it. The caller releases its slot. */
   drop(key: ComponentKey): void {
     const text = keyText(key);
     this.#removeWaiting(text, key);
@@ -98,23 +90,21 @@ export class Limits {
     this.#deps.wake([text]);
   }
 
-  /** Re-admits the waiting keys of an entry: its limit may have been lifted. */
+  /** Its limit may have been lifted. */
   entryChanged(entryUid: string): void {
     this.#wakeAll(entryUid);
   }
 
-  /** Re-admits waiting keys of a component. `probe`: one key, because its breaker admits a probe. `closed`: all keys. */
+  /** `probe`: re-admits one waiting key; `closed`: all. */
   componentChanged(component: string, how: 'probe' | 'closed'): void {
     if (how === 'probe') this.#wakeNext(component);
     else this.#wakeAll(component);
   }
 
-  /** Number of slots that keys of a component have. */
   running(component: string): number {
     return this.#ofComponent.get(component) ?? 0;
   }
 
-  /** Removes all slots and waiting keys without re-admitting any. */
   clear(): void {
     for (const map of [this.#slots, this.#ofComponent, this.#ofEntry, this.#waiting]) map.clear();
   }
@@ -124,7 +114,6 @@ export class Limits {
   }
 
   #acquire(text: string, key: ComponentKey): void {
-    // The key no longer waits, so another key gets the next slot.
     this.#removeWaiting(text, key);
     this.#slots.set(text, key);
     addToCount(this.#ofComponent, key.component, 1);
@@ -143,7 +132,6 @@ export class Limits {
       for (const lane of this.#waiting.get(limitedBy) ?? []) lane.delete(text);
   }
 
-  /** Re-admits the first waiting key of a component in the most urgent lane. */
   #wakeNext(component: string): void {
     for (const lane of this.#waiting.get(component) ?? []) {
       for (const text of lane) {
@@ -161,7 +149,7 @@ export class Limits {
   }
 }
 
-/** Adds to a count and removes it at zero, so that the map does not grow forever. @testing */
+/** Removes a count at zero, so that the map does not grow forever. @testing */
 export function addToCount(counts: Map<string, number>, name: string, change: number): void {
   const count = (counts.get(name) ?? 0) + change;
   if (count > 0) counts.set(name, count);

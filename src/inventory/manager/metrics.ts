@@ -1,17 +1,14 @@
 import type { Metrics } from '../../observe/metrics.ts';
 import { lanes } from '../core/triggers.ts';
 
-/** Upper bounds of the histogram buckets, seconds. */
+/** Seconds. */
 const latencyBuckets = [0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
-/** Names of the lanes in metrics, by number. */
+/** By number. */
 export const laneNames = Object.keys(lanes);
-/** Name of a lane in metrics; the number if there is no such lane. */
 export const laneName = (lane: number): string => laneNames[lane] ?? String(lane);
 
-/** The part of a reason before the colon. */
 const reasonName = (reason: string): string => reason.split(':')[0] ?? '';
 
-/** Metrics of the inventory manager. */
 export function inventoryMetrics(metrics: Metrics) {
   const runs = metrics.counter({
     name: 'drawbridge_inventory_runs_total',

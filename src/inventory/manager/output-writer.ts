@@ -22,14 +22,13 @@ interface OutputWriterDeps extends RetryDeps {
   readonly latestEntries: WriteThroughCache<Entry>;
 }
 
-/** Why outputs, a record, or the access of a component could not be written or removed. */
 interface OutputsProblem {
   /** Code of a Violation, or `NotWritten`. */
   readonly code: string;
   readonly message: string;
 }
 
-/** Writes the outputs of components into entries, one write at a time for each entry. */
+/** Writes outputs into entries, one write at a time for each entry. */
 export class OutputWriter {
   readonly #deps: OutputWriterDeps;
   readonly #mutex = new KeyMutex();
@@ -38,7 +37,7 @@ export class OutputWriter {
     this.#deps = deps;
   }
 
-  /** The outcome without its outputs if the entry already contains them. */
+  /** Drops outputs that the entry already has. */
   withoutUnchanged(entry: Entry, outcome: Outcome): Outcome {
     if ((outcome.outcome !== 'Done' && outcome.outcome !== 'Progressing') || outcome.outputs === undefined) {
       return outcome;
@@ -49,10 +48,7 @@ export class OutputWriter {
     return rest;
   }
 
-  /**
-   * Writes outputs. Resolves to undefined when the entry contains them or was deleted, otherwise to the problem. Retries like
-   * `withRetries`, and rejects with the reason of `signal` or an error that is not retryable.
-   */
+  /** Resolves to the problem, if any; a deleted entry is none. */
   apply(
     ref: EntryRef,
     registration: Registration,
@@ -72,10 +68,8 @@ export class OutputWriter {
   }
 
   /**
-   * Removes the component's outputs, then its record. While the entry is being deleted, also removes orphaned outputs, because other
-   * components may wait for their absence. Resolves to undefined on success. Otherwise resolves to the problem, and the record stays.
-   * Retries and rejects as `apply` does. If the component was abandoned, first withdraws its access to the entry, because its last token may
-   * still be valid.
+   * Removes the outputs (during a deletion, also orphaned ones), then the record, which stays after
+   * a problem. Access of an abandoned component goes first: its token may be valid.
    */
   async retire(
     ref: EntryRef,
@@ -94,7 +88,7 @@ export class OutputWriter {
     return problem ?? this.#withRetries(ref, 'removing a record', signal, () => this.#remove(base, signal));
   }
 
-  /** Removes the outputs. Reads the entry live, so that it also removes outputs that the watch has not reported yet. */
+  /** Reads live: the watch may not have reported all outputs yet. */
   async #removeOutputs(
     ref: EntryRef,
     { name, writes }: Registration,
@@ -111,8 +105,8 @@ export class OutputWriter {
   }
 
   /**
-   * Paths of outputs that no other component with a run record owns, for example because its registration no longer contains the path.
-   * Empty if `status.components` names another component that is not registered.
+   * Outputs that no other component with a record owns, for example after its registration changed.
+   * None if the entry names another component that is not registered.
    */
   #orphans({ ref, components, content }: Entry, retiring: string): JsonPointer[] {
     const { registrations, runs } = this.#deps;
@@ -126,7 +120,7 @@ export class OutputWriter {
       .filter((path) => !owned.some((other) => overlap(path, other)));
   }
 
-  /** Removes the record. After a conflict, removes the version that another writer stored. */
+  /** After a conflict, removes the version that another writer stored. */
   async #remove(stored: StoredRecord, signal: AbortSignal): Promise<void> {
     const { runs } = this.#deps;
     const key = { entryUid: stored.record.entry.uid, component: stored.record.component };
@@ -147,7 +141,7 @@ export class OutputWriter {
     return this.#withRetries(ref, 'writing outputs', signal, () => this.#patchStatus(ref, status, signal));
   }
 
-  /** Patches the newest known version; without one, or after a conflict, the live one. Does nothing if the entry was deleted. */
+  /** Patches the newest known version; without one, or after a conflict, the live one. */
   async #patchStatus(ref: EntryRef, status: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void> {
     const { entries, latestEntries } = this.#deps;
     const patch = ({ resourceVersion }: Entry): Promise<Entry> =>
@@ -177,7 +171,7 @@ export class OutputWriter {
       return undefined;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      // If the webhook of entries denied the write with this code, the component must publish less.
+      // The component must publish less.
       const [, tooLarge] = /EntryTooLarge: (.*)/s.exec(error.message) ?? [];
       if (tooLarge !== undefined) return { code: 'EntryTooLarge', message: tooLarge };
       return { code: 'NotWritten', message: `the API server rejected ${what}: ${describe(error)}` };
@@ -185,7 +179,6 @@ export class OutputWriter {
   }
 }
 
-/** A merge patch that removes the values at `pointers` from `status.outputs`; undefined if there are none. */
 function removalPatch(pointers: readonly JsonPointer[], outputs: unknown): Record<string, unknown> | undefined {
   let patch: Record<string, unknown> | undefined;
   for (const pointer of pointers) {
@@ -200,7 +193,7 @@ function hasPath(value: unknown, [first, ...rest]: readonly string[]): boolean {
   return isRecord(value) && Object.hasOwn(value, first) && hasPath(value[first], rest);
 }
 
-/** The merge patch with null at the path, so that it removes the value there. */
+/** Null removes the value there. */
 function withNull(patch: Record<string, unknown>, [first = '', ...rest]: readonly string[]): Record<string, unknown> {
   const below = Object.hasOwn(patch, first) ? patch[first] : {};
   if (below === null) return patch;

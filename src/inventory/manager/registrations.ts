@@ -13,22 +13,22 @@ import type { Registration } from '../registration.ts';
 import type { RegistrationView } from '../stores/registration-view.ts';
 import type { Breakers, OpenedBreaker } from './breakers.ts';
 
-/** Reads the registrations of components from a local cache. `get` and `all` also return registrations that cannot be used. */
+/** From a local cache. `get` and `all` also return registrations that cannot be used. */
 export interface RegistrationLister {
   get(component: string): Registration | undefined;
   all(): Iterable<Registration>;
-  /** Why the server cannot use the registration of a component; undefined if it can, or if the component is not registered. */
+  /** Why the server cannot use the registration, if so. */
   problem(component: string): string | undefined;
 }
 
-/** A registration was created, its spec changed, or it became usable or unusable. */
+/** Created, changed, or became usable or unusable. */
 export interface RegistrationChange {
   readonly registration: Registration;
-  /** Whether the registration was created, or its endpoint or CA bundle changed. */
+  /** Whether it was created, or its endpoint or CA bundle changed. */
   readonly isNewEndpoint: boolean;
 }
 
-/** The registrations, validated by themselves and against each other. Of two conflicting registrations, the younger one is unusable. */
+/** The registrations. Of two that conflict, the younger one is unusable. */
 export class Registrations implements RegistrationLister {
   readonly #store: Store<RegistrationView>;
   readonly #problems = new Map<string, string>();
@@ -51,15 +51,12 @@ export class Registrations implements RegistrationLister {
     return this.#problems.get(component);
   }
 
-  /** The stored registration with its conditions; undefined if the component is not registered. */
+  /** With its conditions. */
   view(component: string): RegistrationView | undefined {
     return this.#store.get(component);
   }
 
-  /**
-   * Subscribes to changes from now on, without those before the store is synced. Returns a function that unsubscribes. A deletion calls the
-   * listener with the changes that it causes in other registrations, possibly none.
-   */
+  /** Not for changes before the sync. A deletion always notifies, possibly without changes. */
   onChange(listener: (changes: readonly RegistrationChange[]) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -69,7 +66,7 @@ export class Registrations implements RegistrationLister {
     return this.#store.whenSynced(signal);
   }
 
-  /** A shortest cycle by which this component's outputs affect its own inputs, this component first; undefined if there is none. */
+  /** A shortest cycle by which the component's outputs affect its inputs, this one first. */
   cycle(component: string): readonly string[] | undefined {
     const start = this.get(component);
     return start && cycleFrom(start, [...this.all()]);
@@ -85,11 +82,11 @@ export class Registrations implements RegistrationLister {
     if (current && current.generation !== before?.generation) {
       changes.unshift({ registration: current, isNewEndpoint: !before || !sameEndpoint(before, current) });
     }
-    // Also notify after a deletion: the statuses of entries may contain the component.
+    // Statuses of entries may contain a deleted component.
     if (changes.length > 0 || event.type === 'deleted') for (const listener of this.#listeners) listener(changes);
   }
 
-  /** Validates all registrations, oldest first. An unusable registration makes no other registration unusable. */
+  /** Oldest first. An unusable registration makes no other one unusable. */
   #validateAll(): void {
     this.#problems.clear();
     const views = [...this.#store.list()].sort((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
@@ -102,7 +99,6 @@ export class Registrations implements RegistrationLister {
     }
   }
 
-  /** The registrations, without `excludedName`, that became usable or unusable. */
   #changes(problemsBefore: ReadonlyMap<string, string>, excludedName: string | undefined): RegistrationChange[] {
     return [...this.all()]
       .filter(({ name }) => name !== excludedName && problemsBefore.has(name) !== this.#problems.has(name))
@@ -144,7 +140,7 @@ interface RegistrationReconcilerDeps {
   readonly clock: Clock;
 }
 
-/** Writes the conditions of a registration: Accepted, Cyclic, and Reachable. */
+/** Writes the conditions Accepted, Cyclic, and Reachable. */
 export class RegistrationReconciler implements Reconciler {
   readonly #deps: RegistrationReconcilerDeps;
 
@@ -185,7 +181,7 @@ export class RegistrationReconciler implements Reconciler {
         : {
             type: cyclic,
             status: 'True',
-            // Usually a cycle through other components: a registration that reads its own outputs directly is unusable.
+            // Usually through other components: direct reads of own outputs are refused.
             reason: 'ReadsItself',
             message: `outputs of the component affect its own inputs: ${[...cycle, cycle[0]].join(' → ')}; this is allowed; check that the values become stable, or these components run forever`,
           },
@@ -196,7 +192,7 @@ export class RegistrationReconciler implements Reconciler {
   }
 }
 
-/** Says since when the breaker is open. Later calls may fail for another cause, which only their runs show. */
+/** Later calls may fail for another cause, which only their runs show. */
 function endpointMessage(component: string, { message, atMs }: OpenedBreaker): string {
   const found = `the endpoint accepts no calls; the circuit breaker opened at ${formatTime(atMs)}: ${message}`;
   const next = 'the server calls it again for the next run that is due, at most once in 1 to 30 s';

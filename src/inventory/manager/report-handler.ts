@@ -24,24 +24,23 @@ interface ReportHandlerDeps
 type Handle = (eventOf: EventFactory) => Promise<void>;
 type ReportedRun = ComponentKey & { readonly seq: number };
 
-/** Why the server ended a run with another outcome than the reported one; undefined if it did not. */
 type Rejection = Extract<ReportAnswer, { readonly status: 200 }>['rejection'];
 
-/** Data of a run that ended by a report, to recognize repeated reports. */
+/** To recognize repeated reports of a run that a report ended. */
 interface EndedRun {
   readonly seq: number;
   readonly credentials: readonly string[];
-  /** Digest of the report with the outcome. */
+  /** Of the report with the outcome. */
   readonly outcome: string;
   readonly rejection: Rejection;
 }
 
-/** A heartbeat replaces a token that expires within this time, milliseconds. */
+/** A heartbeat replaces a token that expires within this time. */
 const refreshMs = 300_000;
-/** Maximum number of keys for which the handler remembers the last ended run. */
+/** Keys for which the handler remembers the last ended run. */
 const maxEndedRuns = 10_000;
 
-/** Handles the reports of runs while this replica is the leader. An outcome counts even before the component has answered the call. */
+/** Handles reports on the leader. An outcome counts even before the component answered the call. */
 export class ReportHandler implements ReportSink {
   readonly #loops: KeyLoops;
   readonly #deps: ReportHandlerDeps;
@@ -71,7 +70,7 @@ export class ReportHandler implements ReportSink {
       const stored = currentRecord(memory, run);
       if (stored && this.#mayReport(memory, stored, credentialId)) await this.#reject(run, code, handle);
     });
-    // If the key must be reloaded, nothing records the rejection. The component still gets its answer.
+    // The component still gets its answer.
     await recorded?.catch(() => undefined);
   }
 
@@ -108,7 +107,7 @@ export class ReportHandler implements ReportSink {
     const credentials = memory.run?.credentials ?? [credentialId];
     await handle(outcomeEvent(this.#deps, memory.run, read.value.outcome));
     const { unstored, state } = memory;
-    // In phase `gone` (outcome Deleted, or an abandoned component), the state keeps the record before the outcome.
+    // In `gone`, the state keeps the record before the outcome.
     const isOutcomeMissing =
       state.phase !== 'gone' && state.stored !== undefined && state.stored.record.lastOutcome?.seq !== run.seq;
     if (!unstored && isOutcomeMissing) return runOver(run);
@@ -135,8 +134,8 @@ export class ReportHandler implements ReportSink {
     await handle(({ inputs }) => ({ kind: 'heartbeat', heartbeatTimeoutMs, credential, inputs }));
     if (!currentRecord(memory, run)) return runOver(run);
     if (memory.unstored) {
-      // Return the same token at the next heartbeat. With a second new token, the record would no longer contain the ID of the token
-      // that the component uses.
+      // The next heartbeat returns the same token: after a second refresh, the record would lack
+      // the ID of the one that the component uses.
       if (token) memory.run?.setPendingToken(token);
       return notStored;
     }
@@ -144,10 +143,7 @@ export class ReportHandler implements ReportSink {
     return { status: 200, extension: extensionOf(heartbeatTimeoutMs, token) };
   }
 
-  /**
-   * The token to return for a heartbeat: a pending or new one if the current one expires soon or is unknown to this process. Undefined if
-   * the component can keep its token, or the run or its entry is unknown.
-   */
+  /** The token for a heartbeat to return, if the current one expires soon or is unknown. */
   async #refreshToken(memory: KeyMemory): Promise<IssuedToken | undefined> {
     const { entries, tokens, clock, signal } = this.#deps;
     const current = memory.run;
@@ -159,7 +155,7 @@ export class ReportHandler implements ReportSink {
     return tokens.forRun(entry, current.registration, signal);
   }
 
-  /** Whether the token belongs to the current run, which may be draining. */
+  /** Whether the token is of the current run, which may be draining. */
   #mayReport(memory: KeyMemory, stored: StoredRecord, credentialId: string): boolean {
     return this.#isAuthorized(stored, credentialId) || isDrainingRunCredential(memory, credentialId);
   }
@@ -169,7 +165,7 @@ export class ReportHandler implements ReportSink {
     return record.credentialId === id || (previous?.id === id && previous.expiresAtMs > this.#deps.clock.now());
   }
 
-  /** Answers a report of a run that is not active: accepts a repetition of the outcome that ended it, and rejects any other report. */
+  /** Accepts a repetition of the outcome that ended the run, and no other report. */
   #afterRun(run: ReportedRun, credentialId: string, body: unknown, unstored = false): ReportAnswer {
     const ended = this.#endedRuns.get(keyText(run));
     if (ended?.seq !== run.seq) return runOver(run);
@@ -187,13 +183,13 @@ export class ReportHandler implements ReportSink {
   }
 }
 
-/** The record of the run; undefined if the run is not current or the record is not Running. */
+/** Only while the record is Running. */
 function currentRecord({ state }: KeyMemory, { seq }: ReportedRun): StoredRecord | undefined {
   const { stored } = state;
   return stored && stored.record.seq === seq && stored.record.phase === 'Running' ? stored : undefined;
 }
 
-/** Whether the token belongs to the draining run. The token may no longer write, but it may still report the outcome. */
+/** Such a token may no longer write, but may report the outcome. */
 const isDrainingRunCredential = ({ state, run }: KeyMemory, credentialId: string): boolean =>
   state.phase === 'draining' && run?.credentials.includes(credentialId) === true;
 
@@ -216,7 +212,7 @@ const foreignCredential: ReportAnswer = {
   message: 'the token has expired or belongs to another run; use the latest token of the reported run',
 };
 
-/** Answer to a heartbeat for a draining run: the entry is being deleted, and the run may no longer write. */
+/** The entry is being deleted, and the run may no longer write. */
 const drainingRun: ReportAnswer = {
   status: 403,
   code: 'ForeignCredential',
@@ -224,7 +220,7 @@ const drainingRun: ReportAnswer = {
     'the entry is being deleted, so the run can no longer be extended; stop working on it, and report its outcome',
 };
 
-/** Answer while the server retries a write that the API server rejected: of the record, or the removal of the record, outputs, or access. */
+/** While the server retries a write or removal that the API server rejected. */
 const notStored: ReportAnswer = {
   status: 503,
   code: 'Unavailable',

@@ -7,7 +7,6 @@ import type { Log } from '../../observe/log.ts';
 import type { RunRecord, StoredRecord } from '../core/run-record.ts';
 import type { RunStore, Swap } from '../ports.ts';
 
-/** Dependencies of `withRetries`. */
 export interface RetryDeps {
   readonly clock: Clock;
   /** Uniform in [0, 1). */
@@ -15,22 +14,22 @@ export interface RetryDeps {
   readonly log: Log;
 }
 
-/** Status codes of rejections: answers that a retry rarely changes. */
+/** Answers that a retry rarely changes. */
 const rejectionCodes = new Set([400, 403, 404, 405, 409, 413, 422]);
-/** Backoff between attempts, milliseconds. */
 const backoff = { baseMs: 100, capMs: 10_000 };
-/** Maximum Retry-After that the server follows, milliseconds, so that a finished run does not stay recorded as running for long. */
+/** Longer waits would keep a finished run recorded as running. */
 const maxRetryAfterMs = 30_000;
-/** Maximum number of rejections of one write: a webhook or a permission may be missing only briefly. */
+/** Of one write: a webhook or a permission may be missing only briefly. */
 const maxRejections = 5;
 
-/** Whether a retry may succeed. Any other error is a bug, and a retry would fail again. */
+/** Any other error is a bug, and would repeat. */
 export const isRetryable = (error: unknown): boolean =>
   error instanceof ApiError || error instanceof TransportError || error instanceof CodedError;
 
 /**
- * Repeats a read or write until it succeeds, without a limit for outages. Rejects with the reason of `signal`, and with the ApiError after
- * five rejections (`rejectionCodes`). An error that is not retryable rejects at once. `what` names the work in logs.
+ * Repeats `attempt` through outages of any length. Rejects with the reason of `signal`, the
+ * ApiError after five rejections (`rejectionCodes`), or an error that is not retryable. `what`: for
+ * logs.
  */
 export async function withRetries<T>(
   { clock, random, log }: RetryDeps,
@@ -55,13 +54,12 @@ export async function withRetries<T>(
   }
 }
 
-/** `rejected`: the API server still rejects the record after all retries. */
+/** The API server still rejects the record after all retries. */
 type StoreResult = Swap | { readonly kind: 'rejected'; readonly message: string };
 
-/** Status codes for invalid content. */
+/** For invalid content. */
 const contentCodes = new Set([400, 413, 422]);
 
-/** Stores run records, and retries while the API server is unavailable. */
 export class RecordWriter {
   readonly #runs: RunStore;
   readonly #deps: RetryDeps;
@@ -72,9 +70,8 @@ export class RecordWriter {
   }
 
   /**
-   * Stores a record. If the API server rejects its content, stores it without the message and the missing inputs of the outcome, and with
-   * the reason `NotStored`. Resolves to `rejected` if that is not possible or is rejected, and after other rejections. Rejects with the
-   * reason of `signal`, and with an error that is not retryable.
+   * If the content is rejected, stores the record without message and missing inputs, as
+   * `NotStored`. Rejects as `withRetries` does, but resolves to `rejected` for an ApiError.
    */
   async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<StoreResult> {
     const result = await this.#swap(next, base, signal);
@@ -98,7 +95,7 @@ export class RecordWriter {
   }
 }
 
-/** The record without the message and the missing inputs of its last outcome; undefined if it has none. */
+/** Undefined if its last outcome has neither message nor missing inputs. */
 function withoutDetails(record: RunRecord, rejection: ApiError): RunRecord | undefined {
   const { lastOutcome } = record;
   if (!lastOutcome || (lastOutcome.message === undefined && lastOutcome.missing.length === 0)) return undefined;

@@ -12,7 +12,7 @@ import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { CallFailureCode } from '../ports.ts';
 import type { InventoryMetrics } from './metrics.ts';
 
-/** Reasons whose outcome gets a Warning: the call failed, or the API server rejected a write. An outcome Failed always gets one. */
+/** These get a Warning: the call failed, or a write was rejected. So does every Failed. */
 const warningReasons: Readonly<Record<CallFailureCode | 'Unreachable' | 'NotWritten' | 'NotStored', true>> = {
   Unreachable: true,
   Timeout: true,
@@ -28,10 +28,7 @@ const warningReasons: Readonly<Record<CallFailureCode | 'Unreachable' | 'NotWrit
   NotStored: true,
 };
 
-/**
- * Whether an outcome needs an Event: its name or reason is new, or it is Failed with a new message. Messages of other outcomes may change
- * with each run, so a new one needs no Event.
- */
+/** Messages may change with each run, so only a new message of Failed needs an Event. */
 const needsEvent = ({ outcome, reason, message }: LastOutcome, before: LastOutcome | undefined): boolean =>
   outcome !== before?.outcome || reason !== before.reason || (outcome === 'Failed' && message !== before.message);
 
@@ -42,7 +39,7 @@ interface RunReporterDeps {
   readonly log: Log;
 }
 
-/** Reports runs in logs, metrics, and Events, and requests a new status of the entry. */
+/** Reports runs in logs, metrics, and Events, and enqueues entries. */
 export class RunReporter {
   readonly #deps: RunReporterDeps;
 
@@ -50,22 +47,17 @@ export class RunReporter {
     this.#deps = deps;
   }
 
-  /** Enqueues the entry, because the status of a key has changed. */
   statusChanged(key: ComponentKey): void {
     this.#deps.onStatusChange(key.entryUid);
   }
 
-  /** Warns about a component in a log and an Event. */
   warn({ ref }: Entry, key: ComponentKey, code: WarningCode, message: string): void {
     const { log } = this.#deps;
     log.warn(message, { code, entry: `${ref.namespace}/${ref.name}`, component: key.component });
     this.#event(ref, 'Warning', code, `${key.component}: ${message}`);
   }
 
-  /**
-   * Reports the end of a run in metrics and the log, if `after` has a new outcome. Records an Event only if the outcome or its reason
-   * changed, or if the outcome is Failed and its message changed.
-   */
+  /** Reports the end of a run if `after` has a new outcome; an Event only if `needsEvent`. */
   recordStored(key: ComponentKey, before: RunRecord, after: RunRecord): void {
     const last = after.lastOutcome;
     if (!last || last.seq === before.lastOutcome?.seq) return;
@@ -96,7 +88,7 @@ export class RunReporter {
     );
   }
 
-  /** Reports a call to a component in metrics and the debug log. `waitedMs`: time since its oldest trigger that had no delay. */
+  /** `waitedMs`: since its oldest trigger without a delay. */
   dispatched(record: RunRecord, lane: number, waitedMs: number): void {
     const { metrics, log } = this.#deps;
     metrics.dispatched(lane, waitedMs);
@@ -109,7 +101,6 @@ export class RunReporter {
     });
   }
 
-  /** Logs that the server could not start a run or call the component. */
   startFailed(key: ComponentKey, error: unknown): void {
     this.#deps.log.warn('the server could not start a run or call the component; it retries', {
       key: keyText(key),
@@ -117,17 +108,15 @@ export class RunReporter {
     });
   }
 
-  /** Counts a rejected report. */
   reportRejected(component: string, code: RejectedReportCode): void {
     this.#deps.metrics.reportRejected(component, code);
   }
 
-  /** Counts a lost compare-and-swap. */
   conflict(): void {
     this.#deps.metrics.conflict();
   }
 
-  /** Logs that handling an event of the key failed, and returns the status to show. */
+  /** Returns the status to show. */
   keyFailed(key: ComponentKey, error: unknown): KeyStatus {
     const message = describe(error);
     this.#deps.log.error('failed to handle the events of a component; the server retries', {

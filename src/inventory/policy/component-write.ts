@@ -5,18 +5,13 @@ import { isRecord, own } from '../../kit/json-value.ts';
 import { mergePatched } from '../../kit/merge-patch.ts';
 import type { Violation } from './violation.ts';
 
-/** The component that writes. */
 export interface Writer {
   readonly component: string;
   readonly entryUid: string;
-  /** Paths that the component owns. */
   readonly writes: readonly JsonPointer[];
 }
 
-/**
- * Checks a component's write of an entry's status; undefined if it is allowed. `before` and `after` are untrusted statuses. A violation
- * rejects the whole write.
- */
+/** Checks a component's write of a status, both untrusted. A violation rejects all of it. */
 export function writeViolation(writer: Writer, before: unknown, after: unknown): Violation | undefined {
   const { component, writes } = writer;
   const foreign = foreignChange({ status: before }, { status: after }, writes);
@@ -31,15 +26,12 @@ export function writeViolation(writer: Writer, before: unknown, after: unknown):
   return foreignSecret(writer, after);
 }
 
-/**
- * Checks `patch`, the outputs of an outcome: a merge patch of `status.outputs`. `outputs` are the current outputs. Returns undefined if the
- * write is allowed.
- */
+/** Checks the outputs of an outcome: `patch` is a merge patch of `status.outputs`. */
 export function outputsViolation(writer: Writer, outputs: unknown, patch: unknown): Violation | undefined {
   return writeViolation(writer, { outputs }, { outputs: mergePatched(outputs, patch) });
 }
 
-/** Readers follow `secretRef` with their own permissions, so a kubeconfig producer must not name another Secret there. */
+/** Readers follow `secretRef` with their own permissions, so it must name no other Secret. */
 function foreignSecret({ entryUid, writes }: Writer, status: unknown): Violation | undefined {
   if (!writes.some((path) => isWithin(path, kubeconfigOutput))) return undefined;
   const field: JsonPointer = `${kubeconfigOutput}/secretRef`;
@@ -55,15 +47,11 @@ function foreignSecret({ entryUid, writes }: Writer, status: unknown): Violation
   };
 }
 
-/**
- * The first field outside `owned` that differs between two versions of an object; undefined if there is none. Objects that contain only
- * owned fields may be added or removed.
- */
+/** The first field outside `owned` that differs. Objects with only owned fields may come and go. */
 export function foreignChange(before: unknown, after: unknown, owned: readonly JsonPointer[]): JsonPointer | undefined {
   return changeBelow([], before, after, owned);
 }
 
-/** The first foreign change at or below `segments`. */
 function changeBelow(
   segments: readonly string[],
   before: unknown,
@@ -81,7 +69,6 @@ function changeBelow(
   return isDeepStrictEqual(before, after) ? undefined : here;
 }
 
-/** The first foreign change in the fields of two objects at `segments`. */
 function changeIn(
   segments: readonly string[],
   before: object,

@@ -3,8 +3,8 @@ import { isRecord, own } from '../../kit/json-value.ts';
 import type { Violation } from './violation.ts';
 
 /**
- * Size of an entry for the limit of 65,536 bytes: that of its JSON without managedFields, `status.components`, `status.conditions`, and
- * `status.waitingFor`. The server writes these parts of the status, and its messages must not push an entry over the limit.
+ * Bytes of an entry's JSON, without managedFields and what only the server writes in the status:
+ * its messages must not push an entry over the limit.
  */
 export function entryBytes(object: unknown): number {
   if (!isRecord(object)) return 0;
@@ -23,9 +23,8 @@ function recordAt(object: unknown, field: string): Readonly<Record<string, unkno
 }
 
 /**
- * Returns a Violation (`EntryTooLarge`) if a write makes an entry grow above the limit, otherwise undefined. Above the limit, spec,
- * outputs, labels, and annotations may change but not grow in total, and the server may still write its parts of the status. An entry that
- * is being deleted has no limit. `before`: undefined for a new entry.
+ * `EntryTooLarge` if a write makes an entry grow above the limit. Above it, what users and
+ * components write may change but not grow. An entry that is being deleted has no limit.
  */
 export function sizeViolation(before: unknown, after: unknown): Violation | undefined {
   const bytes = entryBytes(after);
@@ -39,7 +38,7 @@ export function sizeViolation(before: unknown, after: unknown): Violation | unde
   };
 }
 
-/** Bytes of the fields that users and components write. */
+/** What users and components write. */
 function contentBytes(object: unknown): number {
   const metadata = own(object, 'metadata');
   return jsonBytes([

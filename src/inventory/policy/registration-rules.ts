@@ -9,12 +9,12 @@ import type { Violation } from './violation.ts';
 
 type Paths = Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig'>;
 
-/** Paths that a component owns and may write. Default: `/status/outputs/NAME`. Drops invalid pointers. */
+/** Paths that a component owns; default `/status/outputs/NAME`. Drops invalid pointers. */
 export function writesOf(name: string, { writes }: Paths): readonly JsonPointer[] {
   return writes === undefined ? [outputsOf(name)] : writes.filter(isPointer);
 }
 
-/** Paths whose changes start runs of a component: the declared reads and the implied ones. */
+/** Paths whose changes start runs: the declared reads and the implied ones. */
 export function readsOf(name: string, spec: Paths): readonly JsonPointer[] {
   return [
     ...new Set<JsonPointer>([
@@ -27,25 +27,19 @@ export function readsOf(name: string, spec: Paths): readonly JsonPointer[] {
   ];
 }
 
-/**
- * `produce` if the component owns `/status/outputs/kubeconfig` or a path below it, whatever `spec.kubeconfig` is. Otherwise the value of
- * `spec.kubeconfig`.
- */
+/** `produce` if the component owns a path within `/status/outputs/kubeconfig`. */
 export function kubeconfigRole(name: string, spec: Paths): 'produce' | 'read' | 'none' {
   if (writesOf(name, spec).some((path) => isWithin(path, kubeconfigOutput))) return 'produce';
   return spec.kubeconfig;
 }
 
-/**
- * The first path in `spec.reads` that overlaps a path that the component writes; undefined if there is none. Such a component could trigger
- * itself forever.
- */
+/** A path that the component reads and writes: it could trigger itself forever. */
 export function ownOutputRead(name: string, spec: Paths): JsonPointer | undefined {
   const writes = writesOf(name, spec);
   return spec.reads.filter(isPointer).find((read) => writes.some((write) => overlap(read, write)));
 }
 
-/** The first field of `spec` whose value the schema accepts but the server cannot use; undefined if none. `field` is relative to `spec`. */
+/** A value that the schema accepts but the server cannot use. `field` is relative to `spec`. */
 export function unusableField({
   endpoint,
   selector = {},
@@ -60,8 +54,7 @@ export function unusableField({
   if ('error' in compiled) return { field: 'selector', message: compiled.error };
   if (caBundle === undefined) return undefined;
   try {
-    // The TLS of Node.js reports no error: with an empty text it trusts every public CA, and with any other text without a certificate it
-    // trusts no CA.
+    // Node.js reports no error: an empty text trusts every public CA, other text trusts none.
     new X509Certificate(caBundle);
     return undefined;
   } catch (error) {
@@ -70,15 +63,14 @@ export function unusableField({
   }
 }
 
-/** The name and the fields of a registration that the rules check. */
 export interface RegistrationPaths {
   readonly name: string;
   readonly spec: Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig' | 'modes'>;
 }
 
 /**
- * The first rule on `reads` and `writes` that a registration breaks; undefined if it breaks none. `OwnOutputRead`: the component reads a
- * path that it writes. `PathTaken`: a component in `others` with a mode in common owns an overlapping path.
+ * `OwnOutputRead`: the component reads a path that it writes. `PathTaken`: one of `others`, with a
+ * mode in common, owns an overlapping path.
  */
 export function registrationViolation(
   { name, spec }: RegistrationPaths,
@@ -110,13 +102,10 @@ export function registrationViolation(
   return undefined;
 }
 
-/** Maximum number of entries that `hasRunsViolation` names. */
+/** In the message of `hasRunsViolation`. */
 export const maxNamedEntries = 3;
 
-/**
- * The Violation (`HasRuns`) that denies the deletion of a registration whose component has runs. `entries`: `NAMESPACE/NAME` of entries
- * with these runs, at least one.
- */
+/** Denies the deletion of a registration with runs. `entries`: `NAMESPACE/NAME`, at least one. */
 export function hasRunsViolation(name: string, entries: readonly string[]): Violation {
   const named = entries.slice(0, maxNamedEntries).join(', ');
   const [namespace, entry] = (entries[0] ?? '').split('/');

@@ -3,7 +3,6 @@ import type { ReconcileRun } from '../../api/inventory/reconcile-run.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { noSuchRunCode, type Violation } from './violation.ts';
 
-/** The ServiceAccount of a component for one entry. */
 interface ComponentAccount {
   readonly namespace: string;
   readonly entryUid: string;
@@ -12,30 +11,28 @@ interface ComponentAccount {
 
 const accountPattern = new RegExp(`^system:serviceaccount:([^:]+):${accountPrefix}([^.:]+)[.]([^.:]+)$`);
 
-/** Parses a user name; undefined if it does not have the form of a component's account. Does not check that the account exists. */
+/** Undefined if the name has another form. Does not check that the account exists. */
 export function parseComponentAccount(username: string): ComponentAccount | undefined {
   const [, namespace, entryUid, component] = accountPattern.exec(username) ?? [];
   return namespace && entryUid && component ? { namespace, entryUid, component } : undefined;
 }
 
-/** The fields of a run record that authorize writes. */
 export type RunAuthorization = Pick<
   ReconcileRun['spec'],
   'entry' | 'component' | 'phase' | 'credentialID' | 'previousCredentialID' | 'previousCredentialExpiresAt'
 >;
 
-/** The component that writes, and the ID of its token. */
 interface WriterCredential {
   readonly entryUid: string;
   readonly component: string;
-  /** Value of `authentication.kubernetes.io/credential-id`; undefined if the API server provides none. */
+  /** `authentication.kubernetes.io/credential-id`, if the API server provides it. */
   readonly credentialId: string | undefined;
 }
 
 /**
- * Returns undefined if the write is authorized: the record is Running, and the token is the current token of the record or, before
- * `previousCredentialExpiresAt`, the previous token. Otherwise returns a Violation with code `NoSuchRun`. `record`: the latest stored
- * record; undefined if there is none. `nowMs`: epoch milliseconds.
+ * Allows a write while the record is Running, with its current token or, before
+ * `previousCredentialExpiresAt`, the previous one; otherwise `NoSuchRun`. `record`: the latest
+ * stored one.
  */
 export function writeAuthorizationViolation(
   record: RunAuthorization | undefined,
@@ -74,7 +71,6 @@ export function writeAuthorizationViolation(
   );
 }
 
-/** What a component does if its run has ended. */
 const stopAdvice = 'stop, and wait for the next call';
 
 const violation = (message: string): Violation => ({ code: noSuchRunCode, message, status: 403 });

@@ -3,7 +3,7 @@ import { abandonAnnotation, forceAnnotation, maxComponents } from '../../api/inv
 import { type JsonPointer, overlap, pointerOf } from '../../kit/json-pointer.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 
-/** The parts of a registration that decide whether its component runs for an entry, and which fields it reads. */
+/** What decides whether a component runs for an entry, and which fields it reads. */
 export interface RegisteredComponent {
   readonly name: string;
   readonly modes: readonly Mode[];
@@ -12,10 +12,9 @@ export interface RegisteredComponent {
 }
 
 /**
- * Warnings about a write of `spec.components` and of the force and abandon annotations, for at most 64 names of each kind: names whose
- * component is not registered or does not apply to the entry, fields that neither the server nor a component reads, abandonments without a
- * reason, and removed abandonments that stay in force. The webhook warns and does not deny, because a user may create the registration
- * later.
+ * Warnings, at most 64 of a kind, about `spec.components` and the force and abandon annotations:
+ * names and fields without effect, abandonments without a reason, and removed ones that stay in
+ * force. Not denied, because the registration may come later.
  */
 export function settingWarnings(
   object: unknown,
@@ -36,7 +35,7 @@ export function settingWarnings(
   const addedAnnotations = addedKeys(annotations, annotationsBefore);
   const removedAnnotations = addedKeys(annotationsBefore, annotations);
   const isDeleting = own(own(object, 'metadata'), 'deletionTimestamp') !== undefined;
-  // The server can also abandon a component without a registration if the status of the entry contains it.
+  // A component in the status can be abandoned without a registration.
   const inStatus = new Set(listIn(own(object, 'status'), 'components').map((status) => own(status, 'name')));
 
   const components = recordAt(object, 'spec', 'components');
@@ -44,7 +43,7 @@ export function settingWarnings(
   const settings = addedKeys(components, componentsBefore)
     .slice(0, maxComponents)
     .flatMap((name) => withoutEffect(`spec.components.${name}`, name));
-  // The API server keeps fields that the schema does not contain, also in strict validation, because components may define them.
+  // The API server keeps fields that the schema lacks, because components may define them.
   const isRead = (path: JsonPointer): boolean =>
     registered.some(({ reads }) => reads.some((read) => overlap(read, path)));
   const ignored = Object.keys(components)
@@ -75,10 +74,10 @@ export function settingWarnings(
   return [...settings, ...ignored, ...forced, ...abandoned, ...stillAbandoned];
 }
 
-/** The fields that the schema has in `spec.components.NAME`. */
+/** In `spec.components.NAME`. */
 const settingFields: readonly string[] = ['config', 'enabled'];
 
-/** The keys that name an annotation of a kind, at most 64, with their components. */
+/** The keys of a kind of annotation, at most 64, with their components. */
 function annotationsOf(keys: readonly string[], annotation: (component: string) => string) {
   const prefix = annotation('');
   return keys
@@ -87,13 +86,12 @@ function annotationsOf(keys: readonly string[], annotation: (component: string) 
     .map((key) => ({ key, component: key.slice(prefix.length) }));
 }
 
-/** The keys of `after` that are not in `before`. */
 const addedKeys = (after: Readonly<Record<string, unknown>>, before: Readonly<Record<string, unknown>>): string[] =>
   Object.keys(after).filter((key) => !Object.hasOwn(before, key));
 
 const isBlank = (reason: unknown): boolean => typeof reason !== 'string' || reason.trim() === '';
 
-/** Why a registered component does not apply to an entry, by mode and labels, and what to do; undefined if it applies. */
+/** Why a component does not apply to an entry, and what to do. */
 function inapplicability({ name, modes, selects }: RegisteredComponent, entry: unknown): string | undefined {
   const mode = own(own(entry, 'spec'), 'mode');
   if (!modes.some((candidate) => candidate === mode)) {

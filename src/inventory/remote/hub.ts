@@ -17,40 +17,37 @@ import { ManagementWatches } from './management-watches.ts';
 import { detailOf, watchKey } from './watch-spec.ts';
 
 interface RemoteHubOptions {
-  /** The management cluster. */
   readonly cluster: Cluster;
-  /** Client that reads the Secrets with kubeconfigs. It works only while this replica is the leader. */
+  /** Reads the Secrets with kubeconfigs; works only while this replica leads. */
   readonly client: Client;
   readonly connect: (credentials: Credentials) => Cluster;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly metrics: Metrics;
-  /** Maximum number of managed clusters that are watched at the same time. Default 500. */
+  /** Managed clusters that are watched at the same time. Default 500. */
   readonly maxClusters?: number;
 }
 
-/** The remote watches of one entry. */
 interface WatchedEntry {
   readonly ref: EntryRef;
   /** `watches` as JSON, to detect changes. */
   watchesText: string;
   watches: readonly ComponentWatches[];
-  /** Version of the kubeconfig that the entry publishes; undefined if it publishes none. */
+  /** Of the published kubeconfig. */
   version: string | undefined;
-  /** The open watches of the managed cluster. Undefined if the entry wants none, publishes no kubeconfig, or its watches were evicted. */
+  /** Undefined if the entry wants none, publishes no kubeconfig, or was evicted. */
   managed: ManagedClusterWatches | undefined;
-  /** Time of the last reported change or of the start of the watches, whichever is later, monotonic milliseconds. */
+  /** Last reported change or start of the watches, monotonic milliseconds. */
   lastChangeMs: number;
-  /** Why the watches of the managed cluster are unhealthy, at the last check; undefined if they are healthy. */
+  /** Why the watches of the managed cluster were unhealthy at the last check. */
   problem: string | undefined;
 }
 
-/** Time between two health checks, milliseconds. */
 const HEALTH_INTERVAL_MS = 5_000;
 const DEFAULT_MAX_CLUSTERS = 500;
 
-/** Registers the gauge of entries with unhealthy watches. `unhealthy` counts them at each scrape. */
+/** `unhealthy` counts the entries at each scrape. */
 export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhealthy: () => number): void {
   const name = 'drawbridge_inventory_remote_watch_unhealthy';
   const help =
@@ -59,8 +56,9 @@ export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhe
 }
 
 /**
- * Watches objects in managed clusters and in the management cluster, by entry. To watch another cluster at the maximum number, closes
- * (evicts) the watches of the cluster whose last change, or start, is oldest. `problem` explains unhealthy and evicted watches.
+ * Watches objects in managed clusters and the management cluster for entries. At the maximum number
+ * of clusters, a new one evicts the one whose last change, or start, is oldest. `problem` explains
+ * unhealthy and evicted watches.
  */
 export class RemoteHub implements RemoteWatcher {
   readonly #options: RemoteHubOptions;
@@ -144,7 +142,6 @@ export class RemoteHub implements RemoteWatcher {
     return watchedEntry;
   }
 
-  /** Opens, replaces, or drops the watches of the managed cluster. */
   #open(watchedEntry: WatchedEntry, isNewVersion: boolean): void {
     const wanted = watchesOf(watchedEntry.watches, 'managed');
     const current = watchedEntry.managed;
@@ -183,7 +180,7 @@ export class RemoteHub implements RemoteWatcher {
     return this.#options.connect(await inlineCredentials(Buffer.from(data, 'base64').toString('utf8')));
   }
 
-  /** At the maximum number of clusters, closes the watches of the cluster whose last reported change, or start, is oldest. */
+  /** At the maximum, closes the watches whose last reported change, or start, is oldest. */
   #evict(): void {
     const open = [...this.#entries.values()].filter(({ managed }) => managed !== undefined);
     if (open.length < this.#maxClusters) return;
@@ -192,7 +189,7 @@ export class RemoteHub implements RemoteWatcher {
     this.#updateHealth(stalest.ref.uid, stalest);
   }
 
-  /** Opens the watches of one evicted entry, unless the maximum number of clusters is watched. */
+  /** Opens the watches of one evicted entry, unless at the maximum. */
   #openEvicted(): void {
     const all = [...this.#entries.values()];
     if (all.filter(({ managed }) => managed !== undefined).length >= this.#maxClusters) return;
@@ -238,7 +235,7 @@ export class RemoteHub implements RemoteWatcher {
   }
 }
 
-/** Whether the entry wants watches of its managed cluster, but they are not open. */
+/** The entry wants watches of its managed cluster, but they are not open. */
 const isEvicted = ({ managed, version, watches }: WatchedEntry): boolean =>
   !managed && version !== undefined && watchesOf(watches, 'managed').length > 0;
 

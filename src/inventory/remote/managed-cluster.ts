@@ -7,20 +7,19 @@ import { STALE_MS, type Store, type StoreEvent, type StoreFailure } from '../../
 import { type WatchedObject, watchKey, watchSpec } from './watch-spec.ts';
 
 interface ManagedClusterOptions {
-  /** Connects to the cluster with the current kubeconfig. */
+  /** With the current kubeconfig. */
   readonly open: () => Promise<Cluster>;
-  /** Called after a possible change of an object of this watch. */
   readonly onChange: (watch: RemoteWatch) => void;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** A watch is unhealthy if it fails for longer than this, milliseconds. */
+/** A watch is unhealthy if it fails for longer than this. */
 const MAX_FAILING_MS = 10_000;
-/** A watch is unhealthy if it has no complete list this long after `#openedAtMs`, milliseconds. */
+/** A watch is unhealthy without a complete list this long after `#openedAtMs`. */
 const MAX_FIRST_LIST_MS = 45_000;
-/** Backoff between attempts to connect, milliseconds. `#retryOpen` adds `baseMs`, because a jittered delay may be near 0. */
+/** `#retryOpen` adds `baseMs`, because a jittered delay may be near 0. */
 const CONNECT_BACKOFF = { baseMs: 1_000, capMs: 30_000 };
 
 const checkConnection = 'check that this server can reach the managed cluster';
@@ -30,13 +29,13 @@ export class ManagedClusterWatches {
   readonly #options: ManagedClusterOptions;
   readonly #watches = new Map<string, ManagedWatch>();
   #cluster: Cluster | undefined;
-  /** Why the last attempt to connect failed; undefined after a success. */
+  /** Why the last attempt to connect failed. */
   #openProblem: string | undefined;
-  /** Time of the last successful connect, or of the creation before the first one, monotonic milliseconds. */
+  /** Last successful connect, or the creation; monotonic milliseconds. */
   #openedAtMs: number;
-  /** Failed attempts to connect since the last success. */
+  /** Since the last success. */
   #failedAttempts = 0;
-  /** Number of the latest attempt to connect. An earlier attempt drops its result. */
+  /** Number of the latest attempt; an earlier one drops its result. */
   #attempt = 0;
   #cancelRetry: Cancel = () => {};
 
@@ -45,7 +44,6 @@ export class ManagedClusterWatches {
     this.#openedAtMs = options.clock.monotonic();
   }
 
-  /** Replaces the watches. */
   setWatches(watches: readonly RemoteWatch[]): void {
     const wanted = new Map(watches.map((watch) => [watchKey(watch), watch]));
     for (const [key, watch] of [...this.#watches]) {
@@ -61,7 +59,7 @@ export class ManagedClusterWatches {
     }
   }
 
-  /** Connects, or reconnects, with the current kubeconfig. Resolves after one attempt; retries a failed attempt in the background. */
+  /** With the current kubeconfig. Resolves after one attempt, and retries in the background. */
   async open(): Promise<void> {
     this.#cancelRetry();
     const attempt = ++this.#attempt;
@@ -82,10 +80,7 @@ export class ManagedClusterWatches {
     await previous?.close();
   }
 
-  /**
-   * Why the watches are unhealthy; undefined if they are healthy. The text contains no durations that grow, because each new text costs a
-   * write of the entry's status.
-   */
+  /** Why the watches are unhealthy. No growing durations: each new text costs a status write. */
   get problem(): string | undefined {
     if (this.#openProblem !== undefined) return this.#openProblem;
     const sinceOpenMs = this.#options.clock.monotonic() - this.#openedAtMs;
@@ -117,16 +112,12 @@ export class ManagedClusterWatches {
   }
 }
 
-/**
- * One watch of a managed cluster. It keeps the digests of objects across connections, so that after its first list it reports only changed
- * objects.
- */
+/** One watch of a managed cluster. Keeps digests across connections, to report only changes. */
 class ManagedWatch {
   readonly watch: RemoteWatch;
   readonly #onChange: () => void;
-  /** Digests of the objects, by key. */
   readonly #digests = new Map<string, string>();
-  /** Whether a first list has completed, on this or an earlier connection. */
+  /** On this or an earlier connection. */
   #listedOnce = false;
   #store: Store<WatchedObject> | undefined;
   #detach: () => void = () => {};
@@ -163,12 +154,12 @@ class ManagedWatch {
     return this.#store?.synced ?? false;
   }
 
-  /** `Store.ageMs` of this watch; Infinity if it is not attached. */
+  /** `Store.ageMs`; Infinity if not attached. */
   get silentMs(): number {
     return this.#store?.ageMs ?? Number.POSITIVE_INFINITY;
   }
 
-  /** The current failure of this watch; undefined once the cluster answers again. */
+  /** Undefined once the cluster answers again. */
   get failing(): StoreFailure | undefined {
     return this.#store?.failing;
   }
@@ -184,7 +175,7 @@ class ManagedWatch {
     this.#reportChange();
   }
 
-  /** Reports deletes that this watch missed while it was disconnected. Also reports the first list: objects may have changed before it. */
+  /** Reports missed deletes, and the first list: objects may have changed before it. */
   #onListed(store: Store<WatchedObject>): void {
     const isFirstList = !this.#listedOnce;
     this.#listedOnce = true;

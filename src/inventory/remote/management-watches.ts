@@ -5,39 +5,33 @@ import type { StoreEvent } from '../../kube/store.ts';
 import type { EntryRef } from '../entry.ts';
 import { type WatchedObject, watchKey, watchSpec } from './watch-spec.ts';
 
-/** Receives each entry that a change may concern, and the watch that showed the change. */
+/** The entry that a change may concern, and the watch that showed it. */
 type OnChange = (entryUid: string, watch: RemoteWatch) => void;
 
-/** An open watch, shared by the entries that want it. */
+/** Shared by the entries that want it. */
 interface SharedWatch {
-  /** Namespaces of the entries that want this watch, by entry UID. */
+  /** Namespaces of entries, by their UID. */
   readonly wantedBy: Map<string, string>;
   readonly close: () => void;
 }
 
 /**
- * Watches of the management cluster, shared by all entries. A label on an object names its entry. Users may set that label on objects in
- * their namespaces, so an object in another namespace counts only if the registration names that namespace. A cluster-scoped object counts
- * for the entry that its label names, wherever that entry is.
+ * Watches of the management cluster, shared by all entries. A label names an object's entry. Users
+ * may set it in their namespaces, so an object in another namespace than the entry's counts only if
+ * the registration names that namespace. A cluster-scoped object always counts.
  */
 export class ManagementWatches {
   readonly #cluster: Cluster;
   readonly #onChange: OnChange;
   readonly #open = new Map<string, SharedWatch>();
 
-  /**
-   * `onChange` is called synchronously for the changes that `entriesOf` selects, if the object counts for the entry. The first list of a
-   * watch is not a change, unless the kind was installed after the watch had started.
-   */
+  /** `onChange` is called synchronously, not for a first list, unless the kind came later. */
   constructor(cluster: Cluster, onChange: OnChange) {
     this.#cluster = cluster;
     this.#onChange = onChange;
   }
 
-  /**
-   * Replaces the watches of the entry; an empty list ends them. Closes watches that no entry wants any more. `watches`: only those with
-   * cluster `management`.
-   */
+  /** Replaces the watches of the entry, all with cluster `management`. Closes unwanted ones. */
   setWatches({ uid, namespace }: EntryRef, watches: readonly RemoteWatch[]): void {
     const wanted = new Map(watches.map((watch) => [watchKey(watch), watch]));
     for (const [key, { wantedBy, close }] of [...this.#open]) {
@@ -50,12 +44,11 @@ export class ManagementWatches {
     for (const [key, watch] of wanted) {
       const open = this.#open.get(key) ?? this.#start(watch);
       this.#open.set(key, open);
-      // Add the entry only after the subscription, which reports the objects that the store already has.
+      // After the subscription, which reports the objects that the store already has.
       open.wantedBy.set(uid, namespace);
     }
   }
 
-  /** Closes all watches. */
   close(): void {
     for (const { close } of this.#open.values()) close();
     this.#open.clear();
@@ -67,14 +60,14 @@ export class ManagementWatches {
     const reportIfAllowed = (entryUid: string, objectNamespace: string | undefined): void => {
       const entryNamespace = wantedBy.get(entryUid);
       if (entryNamespace === undefined) return;
-      // Creating cluster-scoped objects needs cluster-wide permissions, so their labels may name any entry.
+      // Creating such objects needs cluster-wide permissions, so their labels may name any entry.
       const isClusterScoped = objectNamespace === undefined;
       const isInEntryNamespace = objectNamespace === entryNamespace;
       const isNamespaceRegistered = watch.namespace !== undefined;
       if (isClusterScoped || isInEntryNamespace || isNamespaceRegistered) this.#onChange(entryUid, watch);
     };
     const unsubscribe = store.subscribe((event) => {
-      // Objects of the first list are not changes. The store counts as synced while the kind is not installed.
+      // The first list is no change. The store counts as synced while the kind is not installed.
       if (!store.synced && event.type === 'added') return;
       for (const entryUid of entriesOf(event)) reportIfAllowed(entryUid, nameOf(event.key).namespace);
     });
@@ -88,7 +81,7 @@ export class ManagementWatches {
   }
 }
 
-/** UIDs of the entries that an event concerns; empty if neither the label nor the part that `watch.fields` selects has changed. */
+/** Entries that an event concerns: none if neither the label nor the selected part changed. */
 function entriesOf(event: StoreEvent<WatchedObject>): ReadonlySet<string> {
   switch (event.type) {
     case 'added':

@@ -3,23 +3,21 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 import { openCluster } from '../../kube/open-cluster.ts';
 
-/** Authenticates the callers of a component. */
 export interface CallerAuthenticator {
-  /** Whether the token belongs to the server and is valid for this component. Rejects if the TokenReview fails. */
+  /** Whether the server calls this component with the token. Rejects if the TokenReview fails. */
   isServer(token: string, signal: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
 }
 
 interface CallerOptions {
-  /** Credentials of the component itself. They need permission to create TokenReviews. */
+  /** Of the component. They need permission to create TokenReviews. */
   readonly credentials: Credentials;
   readonly component: string;
-  /** Namespace of the server and its Lease. */
   readonly serverNamespace: string;
   readonly clock: Clock;
 }
 
-/** Authenticates callers by TokenReview with the audience of the component. */
+/** By TokenReview with the audience of the component. */
 export function tokenReviewAuthenticator({
   credentials,
   component,

@@ -19,36 +19,34 @@ interface ComponentServerOptions {
   readonly callers: CallerAuthenticator;
   readonly addresses: Addresses;
   readonly transports: RunTransports;
-  /** PEM. Undefined: plain HTTP, which the server calls only on loopback addresses, and only with `--allow-loopback-http`. */
+  /** PEM. Without it plain HTTP, only for loopback addresses with `--allow-loopback-http`. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly host: string;
   /** 0 selects a free port. */
   readonly port: number;
-  /** Maximum number of concurrent runs. Further calls get 429. Default: 64. */
+  /** Of concurrent runs; further calls get 429. Default 64. */
   readonly maxRuns?: number;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** A listening component server. */
 export interface ComponentServer {
   readonly port: number;
-  /** Abandons all runs. Resolves when the component has ended each of them and all connections are closed. */
+  /** Abandons all runs. Resolves when they have ended and all connections are closed. */
   close(): Promise<void>;
 }
 
-/** Maximum size of a request body, bytes. */
 const MAX_REQUEST_BYTES = 131_072;
-/** Maximum number of concurrent TokenReviews. Further calls get 429. */
+/** Of concurrent TokenReviews; further calls get 429. */
 const MAX_REVIEWS = 64;
-/** Time limit of the headers of a request, milliseconds. */
+/** Time limit of the headers of a request. */
 const HEADERS_MS = 5_000;
-/** Time limit of a whole request, milliseconds. */
+/** Time limit of a whole request. */
 const REQUEST_MS = 10_000;
 
 /**
- * Serves one component at the path of the contract, `/v1/reconcile`. Rejects with CodedError `PortUnavailable` if it cannot listen, and
- * with the error of Node.js if `tls` is invalid.
+ * Serves one component at `/v1/reconcile`. Rejects with CodedError `PortUnavailable` if it cannot
+ * listen, and with the error of Node.js if `tls` is invalid.
  */
 export async function serveComponent(options: ComponentServerOptions): Promise<ComponentServer> {
   const runs = new Map<Run, Promise<void>>();
@@ -80,16 +78,13 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
   };
 }
 
-/** Current load of the server. */
 interface Load {
   readonly runs: Map<Run, Promise<void>>;
-  /** Pending TokenReviews. */
   reviews: number;
-  /** Authenticated requests whose bodies are not read yet. */
   reading: number;
 }
 
-/** Handles a call. As the contract requires, authenticates the caller before it reads the body. */
+/** As the contract requires, authenticates the caller before it reads the body. */
 async function handle(
   request: IncomingMessage,
   response: ServerResponse,
@@ -194,7 +189,6 @@ function bodyOf({ run }: ReconcileRequest, first: FirstAnswer): object {
   return { run: run.id, ...first.outcome };
 }
 
-/** A rejected call; `status` is the HTTP status. */
 class RejectedCall extends CodedError {
   override readonly name = 'RejectedCall';
   constructor(

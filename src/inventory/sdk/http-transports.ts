@@ -15,13 +15,13 @@ import { successText } from '../../kube/status-error.ts';
 import type { EntryAccessor, ReportAnswer } from '../ports.ts';
 import type { RunTransports } from './run.ts';
 
-/** Configured addresses of a component. Its server rejects requests with other addresses, so runs send tokens only to these. */
+/** Configured: the server of a component rejects other addresses, so runs send tokens only here. */
 export interface Addresses {
-  /** URL of the API server without a trailing slash. */
+  /** Without a trailing slash. */
   readonly apiUrl: string;
-  /** PEM of the CA; undefined: the public CAs. */
+  /** PEM. Default: the public CAs. */
   readonly apiCa: string | undefined;
-  /** URL for reports without a trailing slash. */
+  /** Without a trailing slash. */
   readonly callbackUrl: string;
 }
 
@@ -31,17 +31,14 @@ const entryPathPattern = new RegExp(
   `^${inventoryPath}/namespaces/(?<namespace>${namePattern})/${clusterInventories.plural}/(?<name>${namePattern})$`,
 );
 
-/** Namespace and name of the entry with this URL; undefined if it is not the URL of an entry below `apiUrl`. */
+/** Undefined if the URL is not that of an entry below `apiUrl`. */
 export function entryNameIn(apiUrl: string, url: string): Required<ObjectName> | undefined {
   if (!url.startsWith(`${apiUrl}/`)) return undefined;
   const { namespace, name } = entryPathPattern.exec(url.slice(apiUrl.length))?.groups ?? {};
   return namespace && name ? { namespace, name } : undefined;
 }
 
-/**
- * Compares the URLs and the CA of a request with the configured ones. Returns why the component must reject the request; undefined if all
- * match.
- */
+/** Why the component must reject the request: its URLs or CA are not the configured ones. */
 export function addressViolation(
   { entry, auth, callback, run }: ReconcileRequest,
   configured: Addresses,
@@ -64,19 +61,18 @@ interface HttpTransports extends RunTransports {
 }
 
 interface HttpTransportOptions extends Pick<Addresses, 'apiUrl'> {
-  /** How to connect to the API server. Calls authenticate with the token of the run, so `apiTls` has no client certificate. */
+  /** Calls authenticate with the token of the run, so this has no client certificate. */
   readonly apiTls: Omit<ClusterTls, 'cert' | 'key'>;
-  /** PEM of the CA of the callbacks; undefined: the public CAs. */
+  /** PEM. Default: the public CAs. */
   readonly callbackCa: string | undefined;
 }
 
 /**
- * Connects a component to the API server and the callbacks over HTTP or HTTPS. The caller has checked the addresses of each request with
- * `addressViolation`. Each call times out after 10 s, and an answer may have at most 3 MiB.
- *
- * `report` resolves to 403 for a 401, and to 400 for a 413. It resolves to 503 for any status but these and 200, 400, 403, and 409. It
- * rejects with TransportError if there is no complete answer, or its body cannot be parsed as JSON, such as the page of a proxy. `Run`
- * repeats the report after a 503 and after a rejection.
+ * Connects a component to the API server and the callbacks, whose addresses `addressViolation` has
+ * checked. A call times out after 10 s; an answer has at most 3 MiB. `report` maps 401 to 403, 413
+ * to 400, and unexpected statuses to 503. It rejects with TransportError if the answer is
+ * incomplete or not JSON, such as a proxy's page. `Run` repeats a report after a 503 or a
+ * rejection.
  */
 export function httpTransports({ apiUrl, apiTls, callbackCa }: HttpTransportOptions, clock: Clock): HttpTransports {
   const api = new JsonCaller(apiTls, clock);
@@ -105,7 +101,7 @@ function readAnswer(answer: JsonAnswer): ReportAnswer {
   switch (status) {
     case 400:
     case 413:
-      // A report that is too large stays too large, so repeating it is useless.
+      // Repeating a report that is too large is useless.
       return { status: 400, code: 'InvalidReport', message: text };
     case 401:
     case 403:
@@ -137,7 +133,7 @@ function parseBody({ status, body }: JsonAnswer): unknown {
   }
 }
 
-/** Opens the entry of a request. Throws CodedError `ForeignEntry` if the URL is not that of an entry below `apiUrl`. */
+/** Throws CodedError `ForeignEntry` if the URL is not that of an entry below `apiUrl`. */
 function entryAccessor(
   caller: JsonCaller,
   apiUrl: string,

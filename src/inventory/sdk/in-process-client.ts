@@ -9,23 +9,19 @@ import type { Registration } from '../registration.ts';
 import { acceptedReply, outcomeReply } from '../reply.ts';
 import { type FirstAnswer, Run, type RunTransports } from './run.ts';
 
-/** Maximum size of an outcome, in characters of its JSON. */
+/** Characters of its JSON. */
 const MAX_OUTCOME_LENGTH = 131_072;
 
 interface InProcessOptions {
-  /** Components by the name that `endpoint.inProcess` uses. */
+  /** By the name that `endpoint.inProcess` uses. */
   readonly components: ReadonlyMap<string, Component>;
-  /** Opens the accessor with which a run reads and writes its entry. */
   readonly openEntry: RunTransports['openEntry'];
-  /** Receives the reports as if they came from the callback listener. */
+  /** As if they came from the callback listener. */
   readonly reports: Pick<ReportSink, 'report'>;
   readonly clock: Clock;
 }
 
-/**
- * Calls components in this process, with the requests and answers of the HTTP contract. Validates answers as `HttpComponentClient` does,
- * except that the limit of an outcome counts characters, not bytes.
- */
+/** Calls components in this process by the HTTP contract. */
 export function inProcessClient({ components, openEntry, reports, clock }: InProcessOptions): ComponentClient {
   const report: RunTransports['report'] = async (request, token, body) => {
     const run = parseRunId(request.run.id);
@@ -47,7 +43,7 @@ export function inProcessClient({ components, openEntry, reports, clock }: InPro
   };
 }
 
-/** Resolves to the first answer of the run, or to `Timeout` after `timeoutMs`. If `signal` aborts, rejects with its reason. */
+/** `Timeout` after `timeoutMs`. Rejects with the reason of `signal`. */
 function firstReply(
   run: Run,
   { timeoutMs }: Registration,
@@ -93,5 +89,5 @@ function replyTo(first: FirstAnswer, request: ReconcileRequest): Reply {
   return outcomeReply(body, request);
 }
 
-/** The value after a round trip through JSON, as over HTTP. Throws if it has no JSON form, or exceeds the limits of `parseJson`. */
+/** As over HTTP. Throws if the value has no JSON form, or exceeds the limits of `parseJson`. */
 const throughJson = (value: unknown): unknown => parseJson(Buffer.from(JSON.stringify(value) ?? '', 'utf8'));

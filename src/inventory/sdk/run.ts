@@ -6,35 +6,28 @@ import { CodedError, describe } from '../../kit/errors.ts';
 import { deferred } from '../../kit/promises.ts';
 import type { Component, EntryAccessor, ReportAnswer, RunContext } from '../ports.ts';
 
-/** The answer of a component to the call: its outcome, or 202. */
 export type FirstAnswer =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
   | { readonly kind: 'accepted'; readonly leaseSeconds: number | undefined };
 
-/** Connections of a run to the API server and the callback, over HTTP or within a process. */
+/** Connections of a run to the API server and the callback, over HTTP or in this process. */
 export interface RunTransports {
-  /**
-   * Opens the accessor with which the run reads and writes its entry. `token` returns the current token at each call. Throws CodedError
-   * `ForeignEntry` if the request names no entry of the configured API server.
-   */
+  /** `token` returns the current one. Throws `ForeignEntry` for an entry of another API server. */
   openEntry(request: ReconcileRequest, token: () => string, signal: AbortSignal): EntryAccessor;
-  /** Sends one report to the callback. Rejects if there was no usable answer; `Run` then reports again. */
+  /** Rejects without a usable answer; `Run` then reports again. */
   report(request: ReconcileRequest, token: string, body: object, signal: AbortSignal): Promise<ReportAnswer>;
 }
 
-/**
- * Heartbeat timeout, seconds, if neither the component nor the server names one. The request does not contain the heartbeat timeout of the
- * registration.
- */
+/** If neither the component nor the server names one; the request has no heartbeat timeout. */
 const DEFAULT_HEARTBEAT_TIMEOUT_S = 60;
-/** Delay between two attempts to deliver a report, milliseconds. */
+/** Between attempts to deliver a report. */
 const RETRY_MS = 1_000;
 
-/** One run of a component, over HTTP or within a process. */
+/** One run of a component, over HTTP or in this process. */
 export class Run implements RunContext {
   readonly request: ReconcileRequest;
   readonly entry: EntryAccessor;
-  /** The answer to the call, after the first heartbeat or the outcome. Never rejects. Stays pending until `execute` is called. */
+  /** After the first heartbeat or the outcome. Never rejects; pending until `execute`. */
   readonly answer: Promise<FirstAnswer>;
   readonly #component: Component;
   readonly #transports: RunTransports;
@@ -43,7 +36,7 @@ export class Run implements RunContext {
   readonly #answered = deferred<FirstAnswer>();
   #token: string;
   #accepted = false;
-  /** Deadline of the next report, monotonic milliseconds. */
+  /** Of the next report, monotonic milliseconds. */
   #deadline = 0;
 
   constructor(component: Component, request: ReconcileRequest, transports: RunTransports, clock: Clock) {
@@ -60,20 +53,17 @@ export class Run implements RunContext {
     return this.#abort.signal;
   }
 
-  /** Whether the run continues asynchronously after the answer. */
+  /** Whether the run continues asynchronously. */
   get accepted(): boolean {
     return this.#accepted;
   }
 
-  /**
-   * Aborts `signal` with CodedError `RunAbandoned`. It does not stop the component, which must react to `signal`. `why` is the message of
-   * the error.
-   */
+  /** Aborts `signal` with CodedError `RunAbandoned`. The component must react to it. */
   abandon(why: string): void {
     this.#abort.abort(new CodedError('RunAbandoned', why));
   }
 
-  /** Runs the component. Resolves when the component has ended and its outcome is delivered or the run is abandoned. Never rejects. */
+  /** Resolves when the outcome is delivered or the run was abandoned. Never rejects. */
   async execute(): Promise<void> {
     const outcome = await this.#outcome();
     if (!this.#accepted) return this.#answered.resolve({ kind: 'outcome', outcome });
@@ -107,7 +97,7 @@ export class Run implements RunContext {
     this.#deadline = this.#clock.monotonic() + timeoutSeconds * 1000;
   }
 
-  /** Delivers a report. Repeats it until the server accepts it. Abandons the run if the server rejects it or the deadline passes. */
+  /** Repeats a report until the server accepts it. Abandons the run if rejected, or too late. */
   async #deliver(body: object): Promise<RunExtension | undefined> {
     const report = { run: this.request.run.id, ...body };
     while (!this.signal.aborted) {

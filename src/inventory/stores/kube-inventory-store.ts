@@ -18,13 +18,12 @@ import type { Entry, EntryContent, EntryRef } from '../entry.ts';
 import { entryBytes } from '../policy/entry-size.ts';
 import type { EntryChange, InventoryStore } from '../ports.ts';
 
-/** An entry in a store. */
 interface EntryView extends Entry, Projected {}
 
-/** Prefixes of the annotations that an `Entry` keeps. */
+/** Of the annotations that an `Entry` keeps. */
 const annotationPrefixes = [forceAnnotation(''), abandonAnnotation(''), abandonedByAnnotation('')];
 
-/** Projects a ClusterInventory to an entry; undefined if it is invalid. */
+/** Undefined if the ClusterInventory is invalid. */
 export function entryView(object: KubeObject): EntryView | undefined {
   const { resource } = clusterInventoryKind;
   // Items of a list have no apiVersion and kind.
@@ -42,7 +41,7 @@ function viewOf(
   resourceVersion: string,
   object: KubeObject,
 ): EntryView {
-  // Keep the unvalidated spec: components may define fields that the schema does not contain.
+  // The unvalidated spec: components may define fields that the schema does not contain.
   const content = new Packed<EntryContent>({ spec: object.spec, status: { outputs: status?.outputs ?? {} } });
   return {
     key: keyOf(ref),
@@ -82,7 +81,7 @@ function disabledIn(components: Readonly<Record<string, { readonly enabled: bool
   return disabled.length === 0 ? nothingDisabled : new Set(disabled.map(([name]) => name));
 }
 
-/** The 64 most recently unpacked values. */
+/** The most recently unpacked ones. */
 const unpacked = new RecentMap<Packed<unknown>, unknown>(64);
 
 /** A rarely read JSON value, compressed. Each read may return another copy, so do not mutate it. */
@@ -90,13 +89,12 @@ class Packed<T> {
   readonly #bytes: string;
 
   constructor(value: T) {
-    // A latin1 string needs one byte per character; the fixed overhead of a Buffer may exceed the size of the content.
+    // One byte per character; the fixed overhead of a Buffer may exceed the content.
     this.#bytes = deflateRawSync(JSON.stringify(value), { level: 1 }).toString('latin1');
   }
 
   get value(): T {
     const cached = unpacked.get(this);
-    // The cached value under the key `this` has type T.
     if (cached !== undefined) return cached as T;
     const value = JSON.parse(inflateRawSync(Buffer.from(this.#bytes, 'latin1')).toString('utf8')) as T;
     unpacked.set(this, value);
@@ -104,17 +102,16 @@ class Packed<T> {
   }
 }
 
-/** Entries as ClusterInventory objects in the API server. */
 export class KubeInventoryStore implements InventoryStore {
   readonly #client: Client;
   readonly #store: Store<EntryView>;
   readonly #byUid = new Map<string, EntryView>();
 
-  /** `client` writes and reads live; `store` is the watch with the projection `entryView`. */
+  /** `store` is the watch with the projection `entryView`. */
   constructor(client: Client, store: Store<EntryView>) {
     this.#client = client;
     this.#store = store;
-    // Subscribe first, so that later listeners find the changed entry.
+    // First, so that later listeners find the changed entry.
     store.subscribe((event) => {
       if (event.type === 'deleted') this.#byUid.delete(event.before.uid);
       else this.#byUid.set(event.now.uid, event.now);
@@ -161,7 +158,7 @@ function metadataOf(patch: Readonly<Record<string, unknown>>): object {
   return typeof metadata === 'object' && metadata !== null ? metadata : {};
 }
 
-/** @throws a plain Error, which is not retryable: the write succeeded, and a retry would get the same answer. */
+/** A plain Error is not retryable: the write succeeded, and a retry would get the same answer. */
 function entryIn(object: KubeObject): Entry {
   const view = entryView(object);
   if (view) return view;

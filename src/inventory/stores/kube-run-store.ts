@@ -13,7 +13,7 @@ import { type ComponentKey, keyText } from '../key.ts';
 import type { InventoryStore, RecordChange, RunStore, Swap } from '../ports.ts';
 import { type RunView, recordIn, runObject, specPatch } from './run-object.ts';
 
-/** Projects a ReconcileRun to a record with the text form of its key as `key`; undefined if it is invalid. */
+/** `key` is the text form of the record's key. Undefined if the ReconcileRun is invalid. */
 export function runView(object: KubeObject): RunView | undefined {
   const stored = recordIn(object);
   const { uid } = object.metadata;
@@ -29,21 +29,21 @@ const keyTextOf = (record: RunRecord): string => keyText(componentKeyOf(record))
 const runNameOf = ({ name, record }: RunView): ObjectName => ({ namespace: record.entry.namespace, name });
 
 /**
- * Run records as ReconcileRun objects in the API server. A record counts only in the namespace of its entry, so that users of another
- * namespace cannot forge it.
+ * Run records as ReconcileRun objects. A record counts only in the namespace of its entry, so that
+ * users of another namespace cannot forge it.
  */
 export class KubeRunStore implements RunStore {
   readonly #client: Client;
   readonly #store: Store<RunView>;
   readonly #entries: Pick<InventoryStore, 'find'>;
-  /** Records in the namespace of their entry, as the watch reports them. */
+  /** In the namespace of their entry, as the watch reports them. */
   readonly #watchedRecords = new Map<string, RunView>();
   readonly #newest: WriteThroughCache<RunView>;
-  /** Records that the watch reported before their entry, by entry UID, then by object key. The two watches are not ordered. */
+  /** Reported before their entry, by its UID and object key: the two watches are not ordered. */
   readonly #recordsWithoutEntry = new Map<string, Map<string, RunView>>();
   readonly #listeners = new Set<(change: RecordChange) => void>();
 
-  /** `client` writes and reads live; `store` is the watch with the projection `runView`. */
+  /** `store` is the watch with the projection `runView`. */
   constructor(
     client: Client,
     store: Store<RunView>,
@@ -56,7 +56,7 @@ export class KubeRunStore implements RunStore {
     this.#newest = new WriteThroughCache({
       watched: (key) => this.#watchedRecords.get(key),
       uidOf: ({ uid }) => uid,
-      // Trust the last written version however late the watch is.
+      // However late the watch is.
       trustMs: Number.POSITIVE_INFINITY,
       clock,
     });
@@ -78,7 +78,7 @@ export class KubeRunStore implements RunStore {
       const stored = this.#newest.get(key);
       if (stored) listener({ kind: 'changed', stored });
     }
-    // Wrap the listener, so that the same function can subscribe twice.
+    // So that the same function can subscribe twice.
     const subscription = (change: RecordChange): void => listener(change);
     this.#listeners.add(subscription);
     return () => void this.#listeners.delete(subscription);
@@ -125,7 +125,7 @@ export class KubeRunStore implements RunStore {
     return this.#client.create(reconcileRuns, runObject(next), { signal });
   }
 
-  /** The name of the stored record. If the record is not stored yet: the name for a new record. */
+  /** Of the stored record, or for a new one. */
   #nameOf(record: RunRecord): ObjectName {
     const { entry, component } = record;
     const known = this.#newest.get(keyTextOf(record));
@@ -133,9 +133,8 @@ export class KubeRunStore implements RunStore {
   }
 
   /**
-   * Resolves a lost compare-and-swap: another process won, or this write succeeded earlier and its answer was lost. Without `base`, rejects
-   * with CodedError `NameTaken` if the name belongs to an invalid record, or to that of another entry, such as an earlier one of the same
-   * name.
+   * Another process won, or this write succeeded and its answer was lost. A create rejects with
+   * `NameTaken` if an invalid record or that of another (earlier) entry has the name.
    */
   async #resolveConflict(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
     const name = this.#nameOf(next);
@@ -149,7 +148,7 @@ export class KubeRunStore implements RunStore {
     return isThisWrite ? { kind: 'stored', stored } : { kind: 'conflict', stored };
   }
 
-  /** Reads a record live; undefined if there is none, it is invalid, or it belongs to another entry. */
+  /** Live. Undefined also if the record is invalid or of another entry. */
   async #load(name: ObjectName, entryUid: string, signal: AbortSignal): Promise<RunView | undefined> {
     const found = await findObject(this.#client, reconcileRuns, name, { signal });
     const view = found && runView(found);
@@ -204,7 +203,7 @@ function viewIn(object: KubeObject): RunView {
   );
 }
 
-/** Whether two records have the same stored form. */
+/** In their stored form. */
 function sameSpec(a: RunRecord, b: RunRecord): boolean {
   const storedForm = (record: RunRecord): unknown => JSON.parse(JSON.stringify(specPatch(record)));
   return isDeepStrictEqual(storedForm(a), storedForm(b));

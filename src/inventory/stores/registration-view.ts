@@ -7,18 +7,17 @@ import type { Projected } from '../../kube/store.ts';
 import { kubeconfigRole, readsOf, unusableField, writesOf } from '../policy/registration-rules.ts';
 import type { Registration } from '../registration.ts';
 
-/** A registration in a store, with the data that validation and conditions need. */
 export interface RegistrationView extends Projected {
   readonly registration: Registration;
   readonly spec: ComponentReconciler['spec'];
-  /** Why the server cannot use a field of the spec; undefined if it can use all. `registrationViolation` checks `reads` and `writes`. */
+  /** Why a field of the spec cannot be used, besides `reads` and `writes`. */
   readonly problem: string | undefined;
   readonly conditions: readonly Condition[];
-  /** Creation time, epoch milliseconds; 0 if unknown. */
+  /** Epoch milliseconds; 0 if unknown. */
   readonly createdMs: number;
 }
 
-/** Projects a ComponentReconciler to a registration; undefined if it is invalid. */
+/** Undefined if the ComponentReconciler is invalid. */
 export function registrationView(object: KubeObject): RegistrationView | undefined {
   const read = readComponentReconciler({
     ...object,

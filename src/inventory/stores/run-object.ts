@@ -14,13 +14,11 @@ import type { Projected } from '../../kube/store.ts';
 import type { LastOutcome, PastRun, RunRecord, StoredRecord } from '../core/run-record.ts';
 import { whyText } from '../core/triggers.ts';
 
-/** A run record in a store. */
 export interface RunView extends StoredRecord, Projected {
-  /** `metadata.name`. */
   readonly name: string;
 }
 
-/** The record in a ReconcileRun; undefined if it is invalid, or its name is not `runName`. */
+/** Undefined if the ReconcileRun is invalid, or its name is not `runName`. */
 export function recordIn(object: KubeObject): StoredRecord | undefined {
   const read = readReconcileRun({ ...object, apiVersion: apiVersionOf(reconcileRuns), kind: reconcileRuns.kind });
   if (!read.ok) return undefined;
@@ -85,7 +83,7 @@ function pastRunOf(past: ReconcileRun['spec']['history'][number]): PastRun {
 const parseInstant = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : parseTime(text);
 
-/** A new ReconcileRun for the record. The entry owns it, so garbage collection deletes it after the entry. */
+/** The entry owns it, so garbage collection deletes it after the entry. */
 export function runObject(record: RunRecord): KubeObject {
   const { entry, component } = record;
   return {
@@ -108,7 +106,7 @@ export function runObject(record: RunRecord): KubeObject {
   };
 }
 
-/** The record as a merge patch of the spec; absent fields are null. */
+/** A merge patch of the spec; absent fields are null. */
 export function specPatch(record: RunRecord): Record<string, unknown> {
   const { entry, lastOutcome, previousCredential, history } = record;
   return {
@@ -146,10 +144,10 @@ export function specPatch(record: RunRecord): Record<string, unknown> {
   };
 }
 
-/** When the next run starts, in words. A trigger, such as a change of the inputs, may start it earlier; triggers are not stored. */
+/** When the next run starts, in words. A trigger may start it earlier; triggers are not stored. */
 function nextText({ phase, asynchronous, deadlineMs, heldBy, lastOutcome, nextAtMs }: RunRecord): string {
   if (phase === 'Running' && asynchronous && deadlineMs !== undefined) {
-    // The stored deadline may be a little early: small changes are not stored.
+    // Maybe a little early: small changes of the deadline are not stored.
     return `once the current run ends; without a report, at about ${formatTime(deadlineMs)}`;
   }
   if (phase !== 'Idle') return 'once the current run ends';
@@ -178,12 +176,12 @@ const pastRun = (past: PastRun) => ({
   durationMillis: wholeMillis(past.durationMs),
 });
 
-/** RFC 3339 with microseconds; null if undefined. */
+/** RFC 3339 with microseconds. */
 const timeOrNull = (instantMs: number | undefined): string | null =>
   instantMs === undefined ? null : formatMicroTime(instantMs);
 const wholeMillis = (durationMs: number): number => Math.max(0, Math.round(durationMs));
 
-/** Removes null fields of the spec and of `lastOutcome`: a create does not accept them. Nulls inside `missing` are data and stay. */
+/** A create does not accept nulls. Those inside `missing` are data and stay. */
 function withoutNulls(patch: Record<string, unknown>): Record<string, unknown> {
   const strip = (object: object): Record<string, unknown> =>
     Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));

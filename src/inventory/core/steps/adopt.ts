@@ -8,10 +8,10 @@ import { endInterruptedRun } from './running.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers, isTimer, withoutDelay } from './wanted.ts';
 
-/** Handles a record that the store reports, or its removal. Ignores a record that is not newer than the state. */
+/** Handles a record that the store reports. Ignores one that is not newer than the state. */
 export function onRecordChanged(transition: Transition, { stored, inputs }: KeyEventOf<'recordChanged'>): void {
   const { phase, stored: current } = transition.state;
-  // The result of this process's write follows as a separate event, `started` or `conflict`.
+  // The result of this process's write follows as `started` or `conflict`.
   if (phase === 'starting') return;
   if (phase === 'gone' && !stored) {
     transition.update({ stored: undefined });
@@ -22,7 +22,7 @@ export function onRecordChanged(transition: Transition, { stored, inputs }: KeyE
   adopt(transition, stored, inputs, current === undefined);
 }
 
-/** Handles a write that lost the compare-and-swap, or a start that failed. The effects that depended on it were skipped. */
+/** The effects that depended on the lost write were skipped. */
 export function onConflict(transition: Transition, { stored, inputs }: KeyEventOf<'conflict'>): void {
   const { phase, stored: current, cause } = transition.state;
   if (phase === 'starting') {
@@ -35,7 +35,6 @@ export function onConflict(transition: Transition, { stored, inputs }: KeyEventO
     transition.addEffect({ kind: 'retire', base: stored, ended: undefined });
     transition.update({ stored });
   } else if (stored.record.phase !== 'Idle') {
-    // Only this process may change its own run, so repeat the write.
     transition.store(current.record, stored);
     resume(transition, inputs);
   } else if (
@@ -51,7 +50,7 @@ export function onConflict(transition: Transition, { stored, inputs }: KeyEventO
   }
 }
 
-/** Continues after a conflict in which the state of this process counts, not the stored record. */
+/** Continues where the state of this process counts, not the stored record. */
 function resume(transition: Transition, inputs: Inputs): void {
   const { phase, outcome } = transition.state;
   if (phase === 'applying' && outcome?.outputs) transition.addEffect({ kind: 'apply', outputs: outcome.outputs });
@@ -62,17 +61,17 @@ function resume(transition: Transition, inputs: Inputs): void {
 
 const progress = ({ phase }: RunRecord): number => ['Running', 'Applying', 'Idle'].indexOf(phase);
 
-/** Whether the record is of a later run, or another version of the same run with at least the same progress. */
+/** A later run, or another version of this run with at least the same progress. */
 function isNewer(stored: StoredRecord, current: StoredRecord): boolean {
   if (stored.resourceVersion === current.resourceVersion) return false;
   const { seq } = current.record;
   return stored.record.seq > seq || (stored.record.seq === seq && progress(stored.record) >= progress(current.record));
 }
 
-/** Replaces the state with that of a stored record. `isFirst`: the state had no record, as on a new leader or after a reload. */
+/** Replaces the state. `isFirst`: the state had no record, as on a new leader. */
 function adopt(transition: Transition, stored: StoredRecord | undefined, inputs: Inputs, isFirst: boolean): void {
   const { stored: current, deadlineAt } = transition.state;
-  // A heartbeat that this process accepted may have extended the deadline beyond the stored one.
+  // A heartbeat may have extended the deadline beyond the stored one.
   const grantedDeadline = current && stored?.record.seq === current.record.seq ? deadlineAt : undefined;
   transition.update({
     phase: 'idle',
@@ -93,14 +92,14 @@ function adopt(transition: Transition, stored: StoredRecord | undefined, inputs:
   }
 }
 
-/** Drops pending timers, because a run of another process has ended. Its record contains the time of the next run. */
+/** A run of another process has ended, and its record has the time of the next run. */
 function dropTimers(transition: Transition): void {
   const { pending } = transition.state;
   transition.update({ pending: undefined });
   transition.addTriggers(...(pending?.triggers ?? []).filter((waiting) => !isTimer(waiting)));
 }
 
-/** Continues with a record without an active run, or with no record: retires the key, or adds triggers and schedules the next run. */
+/** Continues without an active run: retires the key, or schedules the next run. */
 function adoptIdle(transition: Transition, record: RunRecord | undefined, inputs: Inputs): void {
   if (retireIfUnneeded(transition, inputs)) return;
   if (record) {
@@ -116,16 +115,12 @@ function adoptIdle(transition: Transition, record: RunRecord | undefined, inputs
   transition.report(inputs);
 }
 
-/**
- * The lane of a trigger that was found by comparing the entry with an adopted record. Such triggers are not urgent, so that the manual lane
- * stays free for new changes.
- */
+/** Changes found in an adopted record are not urgent: the manual lane stays free for new ones. */
 const demoteManual = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
 
 /**
- * Adopts an active run that another process started, or this process before it lost the state of the key. If `isFirst`, a run that is
- * synchronous or already reported its outcome ends at once, because no process handles it. Any other run may report until its deadline,
- * or until `grantedDeadline` if that is later: the deadline that this process granted, monotonic milliseconds; 0 if it granted none.
+ * Adopts a run that another process started, or this one before it lost its state. If `isFirst`, a
+ * run whose answer or outputs are lost ends at once; others may report until their deadline.
  */
 function adoptRun(
   transition: Transition,

@@ -5,20 +5,15 @@ import { type Ending, endedRecord, withoutCredential } from './ended-record.ts';
 import type { Transition } from './transition.ts';
 import { needsTeardown } from './wanted.ts';
 
-/** Whether a user abandoned the component of the key. */
 export const isComponentAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
 
-/** The end of a run whose component was abandoned during the run. */
 const abandoned: Ending = {
   outcome: 'Retry',
   reason: 'Abandoned',
   message: 'the component was abandoned during the run',
 };
 
-/**
- * Retires a key that needs no teardown: its component was abandoned, or the entry is being deleted and the key has no record. Returns
- * whether it retired the key.
- */
+/** Retires a key whose component was abandoned, or that has no record to tear down. */
 export function retireIfUnneeded(transition: Transition, inputs: Inputs): boolean {
   const { stored } = transition.state;
   if (isComponentAbandoned(inputs)) retire(transition);
@@ -29,10 +24,7 @@ export function retireIfUnneeded(transition: Transition, inputs: Inputs): boolea
   return true;
 }
 
-/**
- * Requests the removal of the outputs and then of the record. Without a record, no token of the component may write. The state keeps the
- * old record to recognize late events.
- */
+/** Without a record, no token of the component may write. The state keeps it for late events. */
 export function retire(transition: Transition, ended?: RunRecord): void {
   const { stored } = transition.state;
   if (stored) transition.addEffect({ kind: 'retire', base: stored, ended });
@@ -47,9 +39,9 @@ export function retire(transition: Transition, ended?: RunRecord): void {
 }
 
 /**
- * Handles the deletion of the entry, or the abandonment of the component. A current run with the operation `reconcile` loses its
- * credential, and must end before the server calls the component with `delete`. If the component was abandoned, a run in phase `running`
- * or `draining` ends at once. In the phases `starting` and `applying`, the key is retired by the event that ends the phase.
+ * The entry is being deleted, or the component was abandoned. A run with the operation `reconcile`
+ * loses its credential and must end before `delete` is called; an abandoned one in `running` or
+ * `draining` ends at once. `starting` and `applying` end first.
  */
 export function onDeletionOrAbandonment(transition: Transition, inputs: Inputs): void {
   const { phase, stored, deadlineAt } = transition.state;
@@ -61,11 +53,10 @@ export function onDeletionOrAbandonment(transition: Transition, inputs: Inputs):
     case 'queued':
       if (retireIfUnneeded(transition, inputs)) return;
       if (stored) {
-        // Adds no `entryTriggers`: other changes of the entry arrive as triggers that name their causes.
+        // No `entryTriggers`: other changes arrive as triggers that name their causes.
         if (needsTeardown(inputs, stored.record)) transition.addTriggers(deletion);
         transition.scheduleNext(inputs);
       } else {
-        // The component never ran, so there is nothing to tear down.
         transition.update({ phase: 'gone', pending: undefined, wake: undefined });
       }
       break;
@@ -92,10 +83,7 @@ export function onDeletionOrAbandonment(transition: Transition, inputs: Inputs):
   transition.report(inputs);
 }
 
-/**
- * Makes a retired key idle again once its record is removed and a reconcile may run: a user withdrew the abandonment of its component.
- * Returns whether the key became idle.
- */
+/** Makes a retired key idle once its record is gone and its abandonment was withdrawn. */
 export function reviveIfWanted(transition: Transition, { mayRun }: Inputs): boolean {
   const { phase, stored } = transition.state;
   if (phase !== 'gone' || stored || mayRun.may !== 'reconcile') return false;

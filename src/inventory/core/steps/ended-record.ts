@@ -4,10 +4,9 @@ import type { OutcomeName } from '../../../api/inventory/reconcile-run.ts';
 import { type LastOutcome, type RunRecord, wasNotAccepted } from '../run-record.ts';
 import type { Transition } from './transition.ts';
 
-/** How a run ended. */
 export interface Ending {
   readonly outcome: OutcomeName;
-  /** Code of the server; undefined for an outcome that the component chose. */
+  /** Code of the server; the component's own outcomes have none. */
   readonly reason?: string | undefined;
   readonly message?: string | undefined;
   readonly missing?: readonly MissingInput[];
@@ -15,7 +14,7 @@ export interface Ending {
   readonly requeueAfterSeconds?: number;
 }
 
-/** The record after the run. `nextAtMs` stays as it is; the caller sets it. */
+/** The record after the run. The caller sets `nextAtMs`. */
 export function endedRecord({ state, context }: Transition, record: RunRecord, ending: Ending): RunRecord {
   const { outcome, reason, message, missing = [] } = ending;
   const { nowMs, monotonicMs } = context;
@@ -43,7 +42,7 @@ export function endedRecord({ state, context }: Transition, record: RunRecord, e
   };
 }
 
-/** `attempt` after the run. A run that the component accepted and a call that it did not accept end each other's count. */
+/** Accepted runs and calls that were not accepted end each other's count. */
 function attemptAfter({ attempt, lastOutcome }: RunRecord, { outcome, reason }: Ending): number {
   if (outcome === 'Done') return 0;
   const isFirstOfItsKind = wasNotAccepted(lastOutcome?.reason) !== wasNotAccepted(reason);
@@ -51,7 +50,7 @@ function attemptAfter({ attempt, lastOutcome }: RunRecord, { outcome, reason }: 
   return outcome === 'Retry' ? attemptBefore + 1 : attemptBefore;
 }
 
-/** The record without credentials, so that no token may write. */
+/** No token may write with this record. */
 export const withoutCredential = (record: RunRecord): RunRecord => ({
   ...record,
   credentialId: undefined,

@@ -11,7 +11,6 @@ import { rolledBack } from './start.ts';
 import { alreadySatisfiedRemedy, heldBy, type Transition } from './transition.ts';
 import { entryTriggers, isTimer, isWanted } from './wanted.ts';
 
-/** Handles a 202: the component continues asynchronously and must report within `heartbeatTimeoutMs`. */
 export function onAccepted(transition: Transition, { heartbeatTimeoutMs, inputs }: KeyEventOf<'accepted'>): void {
   if (!isRunning(transition)) return;
   transition.addEffect(answeredEffect);
@@ -19,7 +18,7 @@ export function onAccepted(transition: Transition, { heartbeatTimeoutMs, inputs 
   transition.report(inputs);
 }
 
-/** Handles a heartbeat. A new credential replaces the current one, which may still write for the maximum lifetime of a token. */
+/** A new credential replaces the current one, which may write for one more token lifetime. */
 export function onHeartbeat(
   transition: Transition,
   { heartbeatTimeoutMs, credential, inputs }: KeyEventOf<'heartbeat'>,
@@ -37,10 +36,7 @@ export function onHeartbeat(
   transition.report(inputs);
 }
 
-/**
- * Handles a report that violates the contract. Only the first of a run changes the status and warns, so that a component cannot cause many
- * writes.
- */
+/** Only the first of a run changes the status and warns: a component cannot cause many writes. */
 export function onReportRejected(transition: Transition, { code, inputs }: KeyEventOf<'reportRejected'>): void {
   if (!isRunning(transition)) return;
   const { rejectedReport: before } = transition.state;
@@ -54,10 +50,7 @@ export function onReportRejected(transition: Transition, { code, inputs }: KeyEv
   transition.report(inputs);
 }
 
-/**
- * Sets the deadline to the heartbeat timeout from now, but not beyond the maximum duration of the run. Stores small changes only with a new
- * credential, or when the run becomes asynchronous.
- */
+/** Not beyond the maximum duration. Small changes are stored only with another change. */
 function extendDeadline(
   transition: Transition,
   heartbeatTimeoutMs: number,
@@ -79,10 +72,8 @@ function extendDeadline(
   transition.scheduleDeadline();
 }
 
-/** Whether the missing inputs held at the start of the run and hold now; undefined unless the outcome is NotReady. */
 type MissingCheck = KeyEventOf<'outcome'>['missing'];
 
-/** Handles the outcome of the current run, from an answer or a report. */
 export function onOutcome(transition: Transition, { seq, outcome, inputs, missing }: KeyEventOf<'outcome'>): void {
   const { phase, stored } = transition.state;
   if (!stored || stored.record.seq !== seq || (phase !== 'running' && phase !== 'draining')) return;
@@ -109,7 +100,6 @@ const answeredEffect = { kind: 'recordCallResult', verdict: 'answered', retryAft
 const hasOutputs = (outcome: Outcome): outcome is OutcomeWithOutputs & Required<Pick<OutcomeWithOutputs, 'outputs'>> =>
   'outputs' in outcome && outcome.outputs !== undefined;
 
-/** Ends the run after its outputs were written or rejected. */
 export function onApplied(transition: Transition, { problem, inputs }: KeyEventOf<'applied'>): void {
   const { phase, outcome } = transition.state;
   if (phase !== 'applying' || !outcome) return;
@@ -122,17 +112,16 @@ const endingOf = ({ code, message }: { readonly code: string; readonly message: 
   message,
 });
 
-/** Codes after which a retry cannot succeed: the component published outputs that it may not write. */
+/** The component published outputs that it may not write, so a retry cannot succeed. */
 const ruleCodes: ReadonlySet<string> = new Set<InventoryCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
 
-/** Handles a call without a usable answer: ends the run as Retry, although the component may have run. */
+/** Ends the run as Retry, although the component may have run. */
 export function onCallFailed(transition: Transition, { code, message, inputs }: KeyEventOf<'callFailed'>): void {
   if (!isRunning(transition)) return;
   transition.addEffect(answeredEffect);
   finish(transition, { outcome: 'Retry', reason: code, message }, inputs, undefined);
 }
 
-/** Ends the current run as Retry with the reason LeaseOver, at its deadline. */
 export function expireRun(transition: Transition, inputs: Inputs): void {
   const { phase, stored, deadlineAt, heartbeatTimeoutMs, lastStart, rejectedReport } = transition.state;
   const { name, maxRunMs } = transition.context.registration;
@@ -141,7 +130,7 @@ export function expireRun(transition: Transition, inputs: Inputs): void {
   const lastedMaximum = deadlineAt !== undefined && lastStart !== undefined && deadlineAt - lastStart > maxRunMs - 1;
   const rejected = rejectedReport?.last ? `; its last report was rejected (${rejectedReport.last})` : '';
   const found = 'the component reported no valid outcome';
-  // The server cannot know whether a report that it answered 401 or 403 was for this run: its sender need not be the component.
+  // A report answered 401 or 403 counts for no run: its sender need not be the component.
   const check = rejected
     ? 'check its log'
     : 'a report that was answered 401 or 403 does not count: check the answers in the log of the component';
@@ -158,10 +147,7 @@ export function expireRun(transition: Transition, inputs: Inputs): void {
   finish(transition, { outcome: 'Retry', reason: 'LeaseOver', message }, inputs, undefined);
 }
 
-/**
- * Ends an adopted run as Retry with the reason LeaseOver. Only the process that called the component could handle the answer or write the
- * outputs, and that process has ended or lost its state.
- */
+/** The process that called the component ended or lost its state, and with it answer or outputs. */
 export function endInterruptedRun(transition: Transition, inputs: Inputs): void {
   const message =
     'a restart, a change of the leader, or an internal error interrupted the run, and its answer or outputs are lost; the server retries';
@@ -171,7 +157,7 @@ export function endInterruptedRun(transition: Transition, inputs: Inputs): void 
 const isRunning = ({ state: { phase, stored } }: Transition): boolean =>
   stored !== undefined && (phase === 'running' || phase === 'draining');
 
-/** Handles a call that the component did not accept: ends the run as Retry, and queues the key again with the same triggers. */
+/** Ends the run as Retry, and queues the key again with the same triggers. */
 export function onNotAccepted(
   transition: Transition,
   { code, message, retryAfterMs, probeDelayMs = 0, inputs }: KeyEventOf<'notAccepted'>,
@@ -181,12 +167,13 @@ export function onNotAccepted(
   transition.addEffect({ kind: 'recordCallResult', verdict: 'failed', retryAfterMs, problem: { code, message } });
   const ended = endedRecord(transition, stored.record, { outcome: 'Retry', reason: code, message });
   const delayMs = notAcceptedDelayMs(retryAfterMs, transition.context.random);
-  // With Retry-After, the next run waits for that time and not for the endpoint, unless the circuit breaker admits no call then.
+  // With Retry-After, the next run waits for that time, unless the circuit breaker admits no call
+  // then.
   const isTimed = code === 'Busy' && retryAfterMs !== undefined && probeDelayMs <= delayMs;
   runAgain(transition, isTimed ? ended : { ...ended, heldBy: 'Unreachable' }, delayMs, inputs);
 }
 
-/** Handles a call that the server could not make: rolls the record back and queues the key again. The run number stays used. */
+/** Rolls the record back and queues the key again. The run number stays used. */
 export function onNotCalled(transition: Transition, { retryAfterMs, inputs }: KeyEventOf<'notCalled'>): void {
   const { stored, cause } = transition.state;
   if (!stored || !isRunning(transition)) return;
@@ -194,9 +181,7 @@ export function onNotCalled(transition: Transition, { retryAfterMs, inputs }: Ke
   runAgain(transition, rolledBack(stored.record, cause?.before, 0), delayMs, inputs);
 }
 
-/**
- * Stores the record of a run that did not happen, and queues the key again after `delayMs`. Retires the key if the component was abandoned.
- */
+/** Stores a run that did not happen, and queues the key again, unless it was abandoned. */
 function runAgain(transition: Transition, record: RunRecord, delayMs: number, inputs: Inputs): void {
   const { stored, cause, pending } = transition.state;
   const { nowMs, monotonicMs } = transition.context;
@@ -210,7 +195,7 @@ function runAgain(transition: Transition, record: RunRecord, delayMs: number, in
   transition.store({ ...record, nextAtMs: atMs, heldBy: heldBy(inputs) ?? record.heldBy }, stored);
   const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };
   transition.update({ phase: 'idle', cause: undefined, deadlineAt: undefined, pending: undefined, wake });
-  // Triggers that arrived during the run wait as well, because their calls would fail, too.
+  // Triggers that arrived during the run wait as well: their calls would fail, too.
   transition.addTriggers(
     ...mergeTriggers(cause?.triggers ?? [], pending?.triggers ?? []).map((delayed) => ({ ...delayed, atMs })),
   );
@@ -218,7 +203,7 @@ function runAgain(transition: Transition, record: RunRecord, delayMs: number, in
   transition.report(inputs);
 }
 
-/** Ends the current run: stores its outcome and schedules the next run. Retires the key if the component was abandoned. */
+/** Stores the outcome and schedules the next run, or retires an abandoned key. */
 function finish(transition: Transition, ending: Ending, inputs: Inputs, missing: MissingCheck): void {
   const { stored } = transition.state;
   if (!stored) return;
@@ -260,7 +245,7 @@ function alreadySatisfiedMessage({ outcome, missing = [] }: Ending): string {
   return `the component ${found}; ${alreadySatisfiedRemedy(missing)}`;
 }
 
-/** Triggers of the next run: those that arrived during this run and still need one, and those that follow from the entry. */
+/** Triggers that arrived during the run and still need one, and those from the entry. */
 function nextTriggers({ state }: Transition, inputs: Inputs, ended: RunRecord): readonly Trigger[] {
   const pending = (state.pending?.triggers ?? []).filter(
     (arrived) => !isTimer(arrived) && isWanted(arrived, inputs, ended),

@@ -8,7 +8,6 @@ import { isComponentAbandoned, retire, retireIfUnneeded } from './drain.ts';
 import { heldBy, type Transition } from './transition.ts';
 import { entryTriggers, isWanted, mayHaveArrived, withoutDelay } from './wanted.ts';
 
-/** Starts a run of a dequeued key if one is due, still needed, and allowed. */
 export function startIfWanted(transition: Transition, inputs: Inputs): void {
   const { monotonicMs } = transition.context;
   const { stored, pending, wake } = transition.state;
@@ -32,7 +31,7 @@ export function startIfWanted(transition: Transition, inputs: Inputs): void {
     ({ reason }) => reason !== triggerReasons.inputArrived || mayHaveArrived(inputs, stored?.record),
   );
   if (!triggers.some((candidate) => isWanted(candidate, inputs, stored?.record))) {
-    // For example, the inputs have returned to those of the last run.
+    // For example, the inputs have changed back.
     transition.update({ pending: undefined });
     transition.scheduleNext(inputs);
     transition.report(inputs);
@@ -95,14 +94,13 @@ function start(
   transition.report(inputs);
 }
 
-/** History including the last run of the record, if it ended with an outcome. */
 function historyOf({ seq, operation, reasons, startedAtMs, lastOutcome, history }: RunRecord): readonly PastRun[] {
   if (lastOutcome?.seq !== seq || startedAtMs === undefined) return history;
   const { outcome, reason, durationMs } = lastOutcome;
   return [{ seq, operation, reasons, outcome, reason, startedAtMs, durationMs }, ...history].slice(0, maxHistory);
 }
 
-/** Calls the component after the start was stored, unless the operation may no longer run. */
+/** Calls the component, unless the operation may no longer run. */
 export function onStarted(transition: Transition, stored: StoredRecord, inputs: Inputs): void {
   const { monotonicMs, registration } = transition.context;
   const { record } = stored;
@@ -121,7 +119,7 @@ export function onStarted(transition: Transition, stored: StoredRecord, inputs: 
   transition.addEffect({ kind: 'call' });
 }
 
-/** Undoes a stored start before the call, for example because the entry was suspended or deleted during the write. */
+/** Undoes a stored start before the call: the entry was, for example, suspended meanwhile. */
 function cancelStart(transition: Transition, stored: StoredRecord, inputs: Inputs): void {
   const { cause } = transition.state;
   transition.update({ phase: 'idle', cause: undefined });
@@ -131,7 +129,7 @@ function cancelStart(transition: Transition, stored: StoredRecord, inputs: Input
     const { nowMs, monotonicMs } = transition.context;
     const next = { ...rolledBack(stored.record, cause?.before, nowMs), heldBy: heldBy(inputs) };
     transition.store(next, stored);
-    // The start discarded the wake time. If the inputs have returned to their old values, only a new wake time starts a run.
+    // The start discarded the wake time. Without one, inputs that changed back would start no run.
     transition.update({ wake: { at: monotonicMs, reason: wakeReason(next.lastOutcome?.outcome) } });
     transition.addTriggers(...(cause?.triggers ?? []).map(withoutDelay), ...entryTriggers(inputs, next));
     transition.scheduleNext(inputs);
@@ -139,10 +137,7 @@ function cancelStart(transition: Transition, stored: StoredRecord, inputs: Input
   transition.report(inputs);
 }
 
-/**
- * The record without the run: idle, with the inputs digest and the operation from `before`, the values before the start. The number of the
- * run is not used again. If `before` is undefined, the inputs digest is undefined and the operation stays. `nextAtMs`: epoch milliseconds.
- */
+/** The record without the run: idle, with the values of `before`. The run number stays used. */
 export function rolledBack(
   record: RunRecord,
   before: Pick<RunRecord, 'inputsDigest' | 'operation'> | undefined,
@@ -161,7 +156,7 @@ export function rolledBack(
   };
 }
 
-/** Reports the status and warns if the start began a livelock. Reports the status if a livelock has ended. */
+/** Warns if the start began a livelock. */
 function reportLivelock(transition: Transition): void {
   const { recentStarts, cause, status } = transition.state;
   const { nowMs, monotonicMs } = transition.context;
@@ -175,7 +170,7 @@ function reportLivelock(transition: Transition): void {
   if (livelock) transition.addEffect({ kind: 'warn', code: 'Livelock', message: livelock });
 }
 
-/** Contains the time, because the message stays until a later run starts. */
+/** Has the time, because the message stays until a later run starts. */
 function livelockMessage(triggers: readonly Trigger[], nowMs: number): string {
   // A watched object is no input, so it did not cause the livelock.
   const changes = triggers.flatMap(({ reason, detail }) =>

@@ -18,8 +18,12 @@ import { Transition } from './transition.ts';
 import { isWanted, withoutDelay } from './wanted.ts';
 
 /**
- * Computes the next state and the effects of an event. Pure, apart from `context.random`. Never throws. Ignores events that do not fit the
- * phase of the key.
+ * The next state and effects of an event. Pure, apart from `context.random`; never throws. Ignores
+ * events that do not fit the phase (see `KeyState`).
+ *
+ *   idle ─▶ queued ─▶ starting ─▶ running ──▶ (applying) ──▶ idle
+ *                                    └─ entry deleted ─▶ draining ─▶ idle
+ *   any phase ── torn down or abandoned ─▶ gone ── abandonment withdrawn ─▶ idle
  */
 export function step(
   state: KeyState,
@@ -31,11 +35,7 @@ export function step(
   return { state: transition.state, effects: transition.effects };
 }
 
-/**
- * If the last outcome has the reason MissingAlreadySatisfied, the component named inputs as missing that held when it was called. This
- * function then clears `arrived` in the event until the server has seen that one of these inputs did not hold. Otherwise the same run would
- * start again and again.
- */
+/** After MissingAlreadySatisfied, inputs arrive only once one was missing: no endless repeats. */
 function withoutStaleArrival(transition: Transition, event: KeyEvent): KeyEvent {
   const { stored, sawMissing } = transition.state;
   if (stored?.record.lastOutcome?.reason !== alreadySatisfied || !('inputs' in event)) return event;
@@ -115,10 +115,7 @@ function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trig
   transition.report(inputs);
 }
 
-/**
- * Without a run: starts one if it is due. During a run: ends it if its deadline has passed. Repeats an effect that failed or was not
- * attempted.
- */
+/** Starts a due run, ends a run at its deadline, or repeats an effect that was not done. */
 function onDequeued(transition: Transition, { inputs }: KeyEventOf<'dequeued'>): void {
   const { phase, stored, cause, outcome, deadlineAt } = transition.state;
   switch (phase) {

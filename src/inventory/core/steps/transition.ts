@@ -9,7 +9,7 @@ import { spacingOf } from '../timing.ts';
 import { lanes, reasonText, type Trigger, triggerReasons, withTriggers } from '../triggers.ts';
 import { isTimer } from './wanted.ts';
 
-/** Collects the next state and the effects while `step` handles one event. */
+/** The next state and the effects, while `step` handles one event. */
 export class Transition {
   state: KeyState;
   readonly effects: Effect[] = [];
@@ -28,7 +28,7 @@ export class Transition {
     this.effects.push(effect);
   }
 
-  /** Requests a write of the record. The state contains it immediately. */
+  /** The state has the record at once. */
   store(next: RunRecord, base: StoredRecord): void {
     this.addEffect({ kind: 'store', next, base });
     this.update({ stored: { record: next, resourceVersion: base.resourceVersion } });
@@ -38,10 +38,7 @@ export class Transition {
     if (triggers.length > 0) this.update({ pending: withTriggers(this.state.pending, triggers, this.context) });
   }
 
-  /**
-   * Enqueues a key without a current run for its pending triggers or its wake time, whichever is earlier. Pending triggers wait if no run
-   * may start.
-   */
+  /** Enqueues a key without a run for its wake time or, if one may start, its pending triggers. */
   scheduleNext({ mayRun }: Pick<Inputs, 'mayRun'>): void {
     const { pending, wake } = this.state;
     const isQueued = pending !== undefined && mayRun.may !== 'no';
@@ -53,35 +50,31 @@ export class Transition {
     }
   }
 
-  /** Enqueues the key for the deadline of the current run. */
   scheduleDeadline(): void {
     const { deadlineAt } = this.state;
     if (deadlineAt !== undefined) this.enqueueAt(deadlineAt, lanes.time, [triggerReasons.leaseOver]);
   }
 
-  /** Enqueues the key for a monotonic instant, but not before `earliestStart`. */
+  /** `at`: monotonic milliseconds. */
   enqueueAt(at: number, lane: Extract<Effect, { kind: 'enqueue' }>['lane'], reasons: readonly string[]): void {
     const { monotonicMs } = this.context;
     const delayMs = Math.max(0, at - monotonicMs, this.earliestStart() - monotonicMs);
     this.addEffect({ kind: 'enqueue', delayMs, lane, reasons });
   }
 
-  /** Earliest time of the next start, monotonic milliseconds; -Infinity before the first start. */
+  /** Monotonic milliseconds. */
   earliestStart(): number {
     const { lastStart, recentStarts } = this.state;
     if (lastStart === undefined) return Number.NEGATIVE_INFINITY;
     return lastStart + spacingOf(recentStarts, this.context.monotonicMs);
   }
 
-  /**
-   * Stores in `heldBy` why a due run does not start: the reason of `mayRun`, otherwise `Unreachable`, because the circuit breaker admits no
-   * call. Stores nothing if no run is due.
-   */
+  /** Stores in `heldBy` why a due run does not start: `mayRun`, otherwise the circuit breaker. */
   recordUnavailableEndpoint(inputs: Inputs): void {
     const { stored } = this.state;
     if (this.#isDue()) this.#storeHeldBy(heldBy(inputs) ?? 'Unreachable');
     const { status } = this.state;
-    // The text in the status of the entry depends on `heldBy`, too, so report an unchanged status again.
+    // The text in the entry's status depends on `heldBy`, too.
     if (status && this.state.stored !== stored) this.addEffect({ kind: 'reportStatus', status });
   }
 
@@ -97,16 +90,13 @@ export class Transition {
     return [pending?.dueAt, wake?.at].some((at) => at !== undefined && at <= monotonicMs);
   }
 
-  /**
-   * Whether the run still waits for the endpoint. The server repeats a call that the component did not accept, even if the inputs have
-   * returned to their old values.
-   */
+  /** The server repeats a call that was not accepted, even if the inputs have changed back. */
   #isUnreachable(): boolean {
     const record = this.state.stored?.record;
     return record?.heldBy === 'Unreachable' && (wasNotAccepted(record.lastOutcome?.reason) || this.#isDue());
   }
 
-  /** Reports the status if it changed, or if a run has ended (`hasEnded`). Stores why no run may start if that reason changed. */
+  /** Reports a changed status, or the end of a run, and stores why no run may start. */
   report(inputs: Inputs, hasEnded = false): void {
     this.#storeHeldBy(heldBy(inputs) ?? (this.#isUnreachable() ? 'Unreachable' : undefined));
     const status = statusOf(this.state, inputs);
@@ -116,14 +106,14 @@ export class Transition {
   }
 }
 
-/** Why no run may start: `heldBy` of a record. Undefined for an abandoned component, whose record the server removes. */
+/** An abandoned component has none: its record is removed. */
 export function heldBy({ mayRun }: Pick<Inputs, 'mayRun'>): RunRecord['heldBy'] {
   return mayRun.may === 'no' && mayRun.why !== 'Abandoned' ? mayRun.why : undefined;
 }
 
 type StatusSource = Pick<KeyState, 'stored' | 'pending' | 'cause' | 'status' | 'rejectedReport'>;
 
-/** The component's status from its current run, or its last outcome. Done counts only for the current inputs. */
+/** From the current run, or the last outcome. Done counts only for the current inputs. */
 function statusOf(
   { stored, pending, cause, status, rejectedReport }: StatusSource,
   { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>,
@@ -172,17 +162,11 @@ function statusOf(
     : shown;
 }
 
-/**
- * Whether a status stays true while the component works on a run: it is Done, says that a run follows, or is Progressing with the
- * current inputs.
- */
+/** Whether the status holds during a run: Done, a run follows, or Progressing with these inputs. */
 const isTrueDuringRun = ({ state, reason, observedInputs }: KeyStatus, digest: string): boolean =>
   state === 'Done' || isOutdatedReason(reason) || (state === 'Progressing' && observedInputs === digest && !reason);
 
-/**
- * The run of a component that answered 202. The text changes at most twice until the run ends, for the first rejected report and the next
- * heartbeat, so that it costs few writes.
- */
+/** Changes at most twice a run (rejected report, next heartbeat), so that it costs few writes. */
 const runningDetail = (
   { startedAtMs, lastOutcome }: RunRecord,
   rejected: KeyState['rejectedReport'],
@@ -195,17 +179,13 @@ const runningDetail = (
   ].join('; '),
 });
 
-/** At most one text. */
 function rejectionTexts(rejected: KeyState['rejectedReport']): readonly string[] {
   if (!rejected?.shown) return [];
   const { code, atMs } = rejected.shown;
   return [`report rejected (${code}) at ${formatTime(atMs)}, see the log of the component`];
 }
 
-/**
- * Reason and message of the state Suspended: how a user resumes the entry, and why the component is not Done: no run has ended (`last` is
- * undefined), a run is due after Done, or the last outcome.
- */
+/** How a user resumes the entry, and why the component is not Done. */
 export const suspendedDetail = (last: LastOutcome | undefined) => ({
   reason: 'Suspended',
   message: `${suspendedText}; ${last === undefined ? 'no run has ended' : last.outcome === 'Done' ? 'a run is due' : lastOutcomeText(last)}`,
@@ -214,7 +194,7 @@ export const suspendedDetail = (last: LastOutcome | undefined) => ({
 const lastOutcomeText = (last: LastOutcome): string =>
   `last outcome: ${describeState({ ...last, state: last.outcome })}`;
 
-/** What a teardown waits for: the run of a component that answered 202, or what the last teardown reported. */
+/** What a teardown waits for: the current run, or what the last teardown reported. */
 function deletionDetail(record: RunRecord, rejected: KeyState['rejectedReport']): StatusDetail {
   const { component, operation, asynchronous, phase, startedAtMs, deadlineMs } = record;
   const isAsynchronous = phase === 'Running' && asynchronous && startedAtMs !== undefined && deadlineMs !== undefined;
@@ -226,7 +206,7 @@ function deletionDetail(record: RunRecord, rejected: KeyState['rejectedReport'])
         }
       : teardownDetail(record);
   if (!isAsynchronous) return noDetail;
-  // No heartbeat extends a run that began before the deletion, so the deadline is final.
+  // Heartbeats do not extend a run that began before the deletion, so this is final.
   const found = `the teardown waits for the run that began at ${formatTime(startedAtMs)}; it ends at ${formatTime(deadlineMs)} at the latest`;
   return {
     reason: 'Running',
@@ -234,14 +214,14 @@ function deletionDetail(record: RunRecord, rejected: KeyState['rejectedReport'])
   };
 }
 
-/** The outcome of the teardown before the current run, with what a user can do about it; empty if that run was no teardown. */
+/** The teardown before the current run, with what a user can do about it. */
 function lastTeardownTexts({ component, lastOutcome: last, history }: RunRecord): readonly string[] {
   const [previous] = history;
   if (last === undefined || previous?.seq !== last.seq || previous.operation !== 'delete') return [];
   return [lastOutcomeText(last), teardownRemedy(last, component)].filter((text) => text !== undefined);
 }
 
-/** The last outcome of a teardown, with the remedy from `teardownRemedy`, if any. No details once a later run was started. */
+/** The last teardown with its remedy, unless a later run was started. */
 function teardownDetail({ component, seq, lastOutcome: last }: RunRecord): StatusDetail {
   if (last?.seq !== seq) return noDetail;
   const reason = last.reason ?? last.outcome;
@@ -257,7 +237,7 @@ const withRemedy = (last: LastOutcome, remedy: string): LastOutcome => ({
 /** How a user repeats a Failed run. */
 const repeatHint = (component: string): string => `annotate the entry with ${forceAnnotation(component)}=NEW-VALUE`;
 
-/** What to do about a teardown that failed, or waits for what already holds; undefined if the component itself waits or retries. */
+/** For a teardown that failed, or waits for what already holds. */
 function teardownRemedy({ outcome, reason, missing }: LastOutcome, component: string): string | undefined {
   if (outcome === 'Failed')
     return `${repeatHint(component)} to repeat the teardown, or with ${abandonAnnotation(component)}=REASON to finish without it`;
@@ -265,30 +245,27 @@ function teardownRemedy({ outcome, reason, missing }: LastOutcome, component: st
   return outcome === 'Retry' && reason !== undefined ? abandonHint(component) : undefined;
 }
 
-/** What to do about a component that waits for what already holds. The entry does not show which components read a path. */
+/** The entry does not show which components read a path. */
 export const alreadySatisfiedRemedy = (missing: readonly MissingInput[]): string =>
   missing.every(({ want }) => want === 'noReaders')
     ? 'while other objects use what the component created, the component must answer Retry instead of NotReady'
     : 'check how the component reads the entry';
 
-/** How a user ends the wait for a component's teardown. */
 export const abandonHint = (component: string): string =>
   `to finish without the teardown, annotate the entry with ${abandonAnnotation(component)}=REASON`;
 
-/** Whether the reason says that the inputs or the force annotation changed after Done. */
+/** The inputs or the force annotation changed after Done. */
 export const isOutdatedReason = (reason: string | undefined): boolean =>
   reason === 'InputsChanged' || reason === 'Forced';
 
-/** Whether all triggers are changes of the force annotation or timers, so that no other change causes the run. */
 const isOnlyForced = (triggers: readonly Trigger[]): boolean =>
   triggers.length > 0 && triggers.every((cause) => cause.reason === triggerReasons.forced || isTimer(cause));
 
-/** A status for the current inputs shows answers 429 or 503 once this many have arrived in a row. */
+/** A current status shows answers 429 or 503 after this many in a row, */
 const shownBusyAnswers = 5;
-/** It shows such an answer at once if the next call is more than this much later, milliseconds. */
+/** or at once if the next call is further away than this. */
 const shownBusyDelayMs = 60_000;
 
-/** Whether the component was busy only in its last few calls. */
 const isBrieflyBusy = ({ phase, attempt, nextAtMs, lastOutcome }: RunRecord): boolean =>
   lastOutcome?.reason === 'Busy' &&
   attempt < shownBusyAnswers &&
@@ -310,14 +287,12 @@ function sameStatus(a: KeyStatus, b: KeyStatus | undefined): boolean {
   );
 }
 
-/** Digest of the inputs of the last run that ended; undefined if unknown. */
 function observedInputsOf(record: RunRecord, cause: KeyState['cause']): string | undefined {
   return record.phase === 'Idle' || record.seq === record.lastOutcome?.seq
     ? record.inputsDigest
     : cause?.before.inputsDigest;
 }
 
-/** State of a component that may not run, by the reason. Its status has that reason, too. */
 export const stateWithoutRun: Readonly<Record<Exclude<NotRunReason, 'Suspended'>, KeyStatus['state']>> = {
   NotApplicable: 'NotApplicable',
   Disabled: 'NotApplicable',

@@ -3,9 +3,9 @@ import type { RunRecord } from '../run-record.ts';
 import { type Trigger, trigger, triggerReasons } from '../triggers.ts';
 
 /**
- * Whether a trigger needs a run. It does if the key has no record, or if the entry itself needs a run. Otherwise the reason of the trigger
- * decides. `InputArrived` needs one only if the awaited inputs hold. If other inputs changed, their own trigger starts the run, so that
- * its reason is true.
+ * Whether a trigger needs a run: always without a record, or if the entry itself needs one.
+ * `InputArrived` needs one only if the awaited inputs hold; other changes have their own trigger,
+ * so that the run's reason is true.
  */
 export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord | undefined): boolean {
   if (!record) return true;
@@ -13,7 +13,7 @@ export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord 
   if (entryWantsRun(inputs, record)) return true;
   switch (reason) {
     case 'Remote':
-      // A change of a watched object does not repeat a Failed run.
+      // A watched object does not repeat a Failed run.
       return record.lastOutcome?.outcome !== 'Failed';
     case 'Forced':
     case 'Interval':
@@ -26,7 +26,7 @@ export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord 
   }
 }
 
-/** Whether the entry itself needs a run: its inputs changed, all awaited inputs hold, or its teardown has not started yet. */
+/** Its inputs changed, all awaited inputs hold, or its teardown has not started. */
 function entryWantsRun(inputs: Inputs, record: RunRecord): boolean {
   return inputs.digest !== record.inputsDigest || hasArrived(inputs, record) || needsTeardown(inputs, record);
 }
@@ -35,15 +35,14 @@ function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
   return arrived && lastOutcome?.outcome === 'NotReady';
 }
 
-/** Whether a repeated run may keep the reason `InputArrived`: false if the last outcome waits for inputs that do not hold. */
+/** Whether a repeated run may keep the reason `InputArrived`. */
 export const mayHaveArrived = ({ arrived }: Inputs, record: RunRecord | undefined): boolean =>
   arrived || record?.lastOutcome?.outcome !== 'NotReady';
 
-/** Whether the entry is being deleted, and no teardown of the component has started. */
 export const needsTeardown = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>
   mayRun.may === 'delete' && operation !== 'delete';
 
-/** The trigger that follows from comparing the entry with the record; empty if the last run covers the current version of the entry. */
+/** The trigger that follows from comparing the entry with the record, if any. */
 export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Trigger[] {
   const { created, inputChanged, inputArrived, deleting } = triggerReasons;
   if (!record) return [trigger(created)];
@@ -56,10 +55,9 @@ export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Tr
   return hasArrived(inputs, record) ? [trigger(inputArrived, { detail })] : [];
 }
 
-/** Drops the delay of a trigger that was already due. */
 export const withoutDelay = (due: Trigger): Trigger => ({ ...due, atMs: undefined });
 
-/** Whether the trigger needs no further run once any run has ended. A trigger with another reason may still need a run. */
+/** Whether the trigger needs no run once any run has ended. */
 export const isTimer = ({ reason }: Trigger): boolean => timerReasons.has(reason);
 
 const timerReasons: ReadonlySet<string> = new Set([
