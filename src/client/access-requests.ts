@@ -7,7 +7,7 @@ import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import { findServed, Problem } from './problem.ts';
 
-/** The short names of the kinds of access, as users type them: `pod/NAME`. */
+/** As users type the kinds of access: `pod/NAME`. */
 export const typeNames = ['pod', 'exec'] as const;
 export type TypeName = (typeof typeNames)[number];
 
@@ -17,25 +17,22 @@ export const accessOf = (type: TypeName): Access => byType[type];
 export const requestResource = (type: TypeName): Resource => byType[type].request.resource;
 export const templateResource = (type: TypeName): Resource => byType[type].template.resource;
 
-/** The short name of the kind of a request or template. */
 export const typeOf = ({ kind }: KubeObject): TypeName => (kind.startsWith('Pod') ? 'pod' : 'exec');
 
-/** A request or template, and the short name of its kind. */
 export interface TypedObject {
   readonly type: TypeName;
   readonly object: KubeObject;
 }
 
-/** The name and namespace of an object, as arguments of a call. */
+/** As arguments of a call. */
 export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectName => ({
   name,
   ...(namespace === undefined ? {} : { namespace }),
 });
 
 /**
- * Finds the request that the user named in a form that `readName` accepts. Rejects with a Problem for any other text, if no such request
- * exists, or if the user named no type and a request of each type has this name. Rejects with the error of a call that fails. `list` is the
- * command that lists the requests among which the user finds the right name.
+ * Finds the request that the user named. Rejects with a Problem if there is none, or one of each
+ * type. `list`: the command that finds the right name.
  */
 export const findRequest = (connection: ClusterConnection, text: string, list = 'list'): Promise<TypedObject> =>
   findExisting(connection, text, requestResource, 'request', ({ namespace, program, quotedFlags }, name) => {
@@ -44,7 +41,7 @@ export const findRequest = (connection: ClusterConnection, text: string, list = 
     return `if it has ended, its Events say why: ${events}; to list ${list === 'pending' ? 'requests that wait for you' : 'requests'}: ${program} ${list} ${where}`;
   });
 
-/** Finds a template. Arguments and errors are those of `findRequest`. */
+/** As `findRequest`. */
 export const findTemplate = (connection: ClusterConnection, text: string): Promise<TypedObject> =>
   findExisting(
     connection,
@@ -55,10 +52,7 @@ export const findTemplate = (connection: ClusterConnection, text: string): Promi
       `to list templates: ${program} templates ${['-n', namespace, ...quotedFlags].join(' ')}`,
   );
 
-/**
- * The request that the user named or, if it does not exist, for each type that the text permits an object with only its kind and its name,
- * because the emergency access of a deleted request may still need a review. Rejects as `findRequest` does, but not if no request exists.
- */
+/** Of a deleted request, kind and name for each possible type: it may still need a review. */
 export async function findRequestOrNames(connection: ClusterConnection, text: string): Promise<readonly TypedObject[]> {
   const found = await find(connection, text, requestResource, 'request');
   if (found) return [found];
@@ -106,10 +100,7 @@ async function find(
   return first;
 }
 
-/**
- * Parses what the user typed into a name and its possible types; without a slash, these are both types. Before the slash, it accepts `pod`
- * or `exec`, the kind in any case, its plural, and the type that `-o name` prints. @throws Problem for any other.
- */
+/** NAME or, before a slash, also a type, kind, plural, or what `-o name` prints. @throws Problem */
 function readName(
   text: string,
   resourceOf: (type: TypeName) => Resource,
@@ -126,7 +117,7 @@ function readName(
   return { types: [type], name };
 }
 
-/** A request and the flags that find it again, as words of a command line: `pod/NAME -n NAMESPACE …`. */
+/** Words of a command line that find the request again: `pod/NAME -n NAMESPACE …`. */
 export const requestWithFlags = (connection: ClusterConnection, type: TypeName, name: string): string =>
   [`${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags].join(' ');
 
@@ -134,7 +125,7 @@ export const requestWithFlags = (connection: ClusterConnection, type: TypeName, 
 export const fullName = ({ apiVersion, kind, metadata }: KubeObject): string =>
   `${kind.toLowerCase()}.${apiVersion.split('/')[0]}/${metadata.name}`;
 
-/** The name of the requester; empty if the webhooks were not registered when the request was created. */
+/** Empty if the webhooks were not registered when the request was created. */
 export function requesterOf(request: KubeObject): string {
   const name = own(own(request.spec, 'requester'), 'username');
   return typeof name === 'string' ? name : '';

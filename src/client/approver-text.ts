@@ -5,19 +5,16 @@ import type { KubeObject } from '../api/object.ts';
 import { shellWord } from '../kit/shell-word.ts';
 import type { Subject } from './rbac-view.ts';
 
-/** The spec of a template. The API server has checked its schema, so the client does not check it again. */
+/** The API server has checked the schema, so the client does not check it again. */
 export const templateSpecOf = ({ spec }: KubeObject): Partial<TemplateSpec> => (spec ?? {}) as Partial<TemplateSpec>;
 
-/** Whether grants through a template permit exec into their pod. */
+/** Whether grants through the template permit exec into their pod. */
 export function permitsExec(template: KubeObject): boolean {
   const { exec, rules = [] } = templateSpecOf(template).accessConfig ?? {};
   return exec !== false || rules.some(({ resources }) => resources.includes('pods/exec'));
 }
 
-/**
- * The approvals that the template requires: `peer: 1 of group devs; security: 2 of groups secops or sre`, or, for an entry without groups,
- * `any: 1 with the verb approve on TEMPLATE`. Empty if it requires none.
- */
+/** Required approvals: `peer: 1 of group devs; security: 2 of groups secops or sre`. */
 export function approversText(template: KubeObject): string {
   const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
   return all
@@ -28,10 +25,7 @@ export function approversText(template: KubeObject): string {
     .join('; ');
 }
 
-/**
- * Whether the votes of a subject that holds the verb approve count for an entry of `approvals.all`. False for a user if the entry has groups,
- * because the groups of a user are known only when the user votes.
- */
+/** Whether votes of such a subject count. Groups of a user are known only when the user votes. */
 export function counts({ kind, name }: Subject, { groups }: ApprovalEntry, template: KubeObject): boolean {
   if (kind === 'User') return groups === undefined;
   if (kind === 'Group') return groups === undefined || groups.includes(name);
@@ -39,11 +33,7 @@ export function counts({ kind, name }: Subject, { groups }: ApprovalEntry, templ
   return groups === undefined && templateSpecOf(template).accessConfig?.approvals?.serviceAccounts === true;
 }
 
-/**
- * Names the entries of `approvals.all` without a holder whose votes count, and the command that binds their groups: `no binding gives …`.
- * Empty if each entry has one. `holders`: the subjects that hold the verb approve on the template. `kubectlFlags`: the flags that select the
- * cluster and the namespace of the template.
- */
+/** Entries of `approvals.all` without a holder whose votes count, and how to bind their groups. */
 export function missingBindingText(
   template: KubeObject,
   holders: readonly Subject[],
@@ -52,10 +42,11 @@ export function missingBindingText(
   const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
   const missing = all.filter((entry) => !holders.some((holder) => counts(holder, entry, template)));
   if (missing.length === 0) return '';
-  // Do not bind groups of Kubernetes: a template that names one is not ready, and the group could then approve through other templates.
+  // Not groups of Kubernetes: a template that names one is not ready, and the group could approve
+  // others.
   const named = missing.flatMap(({ groups = [] }) => groups).filter((name) => !name.startsWith('system:'));
   const groups = named.length > 0 ? new Set(named) : ['GROUP'];
-  // The author of the template chooses the names of groups, and an administrator pastes the command, so each name is quoted.
+  // The author of the template chooses these names, and an administrator pastes the command.
   const bind = [
     'kubectl create rolebinding',
     shellWord(`${template.metadata.name}-approvers`),

@@ -6,30 +6,25 @@ import { commonFlags } from './common-flags.ts';
 import { nearest } from './nearest.ts';
 import { Problem } from './problem.ts';
 
-/** The arguments and flags that the user gave to a command. */
+/** What the user gave to a command. */
 export interface Args {
   readonly positionals: readonly string[];
-  /** The words after `--`. */
   readonly rest: readonly string[];
-  /** The value of the flag; the last one if it was given more than once. */
+  /** The last value of the flag. */
   text(flag: string): string | undefined;
-  /** All values of the flag, in the order in which they were given. */
   texts(flag: string): readonly string[];
-  /** Whether the user gave a flag that takes no value, and did not write `=false`. */
+  /** For a flag without a value; false for `=false`. */
   has(flag: string): boolean;
-  /**
-   * The value as a Go duration, milliseconds; undefined if the flag was not given. @throws Problem if it is no duration, or not above zero.
-   */
+  /** A Go duration in milliseconds. @throws Problem if it is none, or not above zero. */
   durationMs(flag: string): number | undefined;
 }
 
-/** A parsed command line. */
 export interface CommandLine<C extends CommandSpec> {
   readonly command: C;
   readonly args: Args;
 }
 
-/** A part of the command line: a word, a flag with its value, or, as `rest`, a word after `--`. */
+/** A word, a flag with its value, or, as `rest`, a word after `--`. */
 interface Token {
   readonly kind: 'word' | 'flag' | 'rest';
   readonly text: string;
@@ -37,29 +32,26 @@ interface Token {
   readonly value?: string | undefined;
 }
 
-/**
- * The words of a command line that are neither flags nor values of flags. Parses with the flags of all commands, because flags may
- * precede the command.
- */
+/** The words that are neither flags nor values. Flags may precede the command. */
 export function wordsIn(argv: readonly string[], commands: readonly CommandSpec[]): string[] {
   return tokensOf(argv, allFlags(commands))
     .filter(({ kind }) => kind === 'word')
     .map(({ text }) => text);
 }
 
-/** The command with the longest name with which the words begin; undefined if there is none. */
+/** The command with the longest matching name. */
 export const commandOf = <C extends CommandSpec>(words: readonly string[], commands: readonly C[]): C | undefined =>
   commands
     .filter(({ name }) => name.split(' ').every((part, index) => words[index] === part))
     .sort((a, b) => b.name.length - a.name.length)[0];
 
-/** The common flags, then the flags of the commands. A flag that several commands have occurs several times. */
+/** A flag that several commands have occurs several times. */
 export const allFlags = (commands: readonly CommandSpec[]): FlagSpec[] => [
   ...commonFlags,
   ...commands.flatMap(({ flags = [] }) => flags),
 ];
 
-/** Parses a command line. @throws Problem with exit code 2; for an unknown command or flag, its message names the nearest one, if any. */
+/** @throws Problem with exit code 2; for an unknown command or flag, it names the nearest one. */
 export function readCommandLine<C extends CommandSpec>(
   argv: readonly string[],
   commands: readonly C[],
@@ -137,7 +129,7 @@ function checkArguments({ name, args: specs = [], rest }: CommandSpec, { positio
   if (given.length > 0 && rest === undefined) throw usageProblem(`${name} takes nothing after --`, name);
 }
 
-/** An argument as usage shows it: `TEMPLATE`, `[NAME]`, `FILE...`. */
+/** As usage shows it: `TEMPLATE`, `[NAME]`, `FILE...`. */
 export function argumentText({ name, optional, repeated }: ArgumentSpec): string {
   const text = `${name}${repeated ? '...' : ''}`;
   return optional ? `[${text}]` : text;
@@ -169,5 +161,5 @@ const suggestion = (text: string, names: readonly string[]): string => {
   return found === undefined ? '; see --help for all commands' : `; did you mean ${found}?`;
 };
 
-/** A Problem for a wrong command line. With `command`, the printed line recommends the help of that command. */
+/** With `command`, the printed line recommends its help. */
 export const usageProblem = (message: string, command?: string): Problem => new Problem(exits.usage, message, command);

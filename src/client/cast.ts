@@ -3,34 +3,31 @@ import { LineDecoder } from '../kube/line-decoder.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 
-/** The first line of a recording. */
+/** The first line of a recording. Sizes are those of the session's terminal, in characters. */
 export interface CastHeader {
-  /** Columns of the terminal of the session. */
   readonly width: number;
-  /** Rows of the terminal of the session. */
   readonly height: number;
   /** In recordings of the gateway, the name of the session. */
   readonly title: string | undefined;
 }
 
-/** An event of a recording. */
 export interface CastEvent {
-  /** Milliseconds since the start of the recording. */
+  /** Since the start of the recording. */
   readonly atMs: number;
-  /** `o`: output, `i`: input, `r`: new size of the terminal, `m`: marker. Other codes may occur. */
+  /** `o`: output, `i`: input, `r`: new size, `m`: marker. Others may occur. */
   readonly code: string;
   readonly text: string;
 }
 
-/** A line of a recording: its unchanged text, and its parsed header or event. */
+/** Its unchanged text, and its parsed header or event. */
 export type CastLine = { readonly line: string } & (
   | { readonly header: CastHeader }
   | { readonly event: CastEvent }
-  /** A comment, which has neither. */
+  /** A comment. */
   | object
 );
 
-/** Parses asciicast v2 or v3 line by line as it arrives. Rejects with a Problem that names the first line that is not valid. */
+/** Parses asciicast v2 or v3 as it arrives. Rejects with a Problem for the first invalid line. */
 export async function* readCast(chunks: AsyncIterable<Uint8Array>): AsyncIterable<CastLine> {
   const decoder = new LineDecoder();
   let version: number | undefined;

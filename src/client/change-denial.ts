@@ -4,10 +4,7 @@ import { exits } from './command-spec.ts';
 import { Problem, problemOf } from './problem.ts';
 import { specOf, stateOf } from './request-state.ts';
 
-/**
- * The Problem for a `start` that the API server denied with `NotClaimable`, in words of the client; any other error unchanged. `program`:
- * how users call the client; `target`: the request and the flags that find it again.
- */
+/** The Problem for a `start` that was denied with `NotClaimable`; other errors stay. */
 export function startProblem(error: unknown, request: KubeObject, program: string, target: string): unknown {
   if (!(error instanceof ApiError) || !error.message.includes('NotClaimable: ')) return error;
   const { name } = request.metadata;
@@ -22,13 +19,13 @@ export function startProblem(error: unknown, request: KubeObject, program: strin
   return denied(`${name} cannot start yet: its state is ${state}${why === '' ? '' : `: ${why}`}; ${toWait}`);
 }
 
-/** The error for an `extend` that the API server denied, with flags of the client in place of fields. */
+/** With flags of the client in place of fields. */
 export function extendProblem(error: unknown, program: string, target: string): Problem {
   const { exitCode, message } = problemOf(error);
   return new Problem(exitCode, extensionInFlags(message, program, target));
 }
 
-/** A message of the server about an extension, with flags and commands of the client in place of fields. */
+/** With flags and commands of the client in place of fields. */
 export const extensionInFlags = (message: string, program: string, target: string): string =>
   message
     .replace(/\bspec\.extensions\[\d+\]\.by\b/g, '--by')

@@ -1,23 +1,19 @@
 import type { Clock } from '../kit/clock.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 
-/** One result of a check of `doctor`. `found`: the check found a fault, which `message` describes. */
+/** `found`: a fault, which `message` describes. */
 export interface CheckResult {
   readonly result: 'ok' | 'found' | 'not checked';
   readonly message: string;
 }
 
-/** The inputs of a check besides the connection. */
 export interface CheckOptions {
-  /** The namespace of the server. */
+  /** Of the server. */
   readonly serverNamespace: string;
   readonly clock: Clock;
 }
 
-/**
- * One check of `doctor`. It only reads or sends dry runs, so it changes nothing. `run` rejects if a call fails; `doctor` then shows the
- * check as not checked.
- */
+/** Changes nothing: it reads, or sends dry runs. If `run` rejects, the check was not made. */
 export interface Check {
   readonly name: string;
   run(connection: ClusterConnection, options: CheckOptions): Promise<CheckResult[]>;

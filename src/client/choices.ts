@@ -5,9 +5,7 @@ import type { ClusterConnection } from './cluster-connection.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
 import { templateOf } from './voted-template.ts';
 
-/**
- * The decision that a request waits for, as `spec.about` of a vote: `Access`, `Extension-N`, or `Review`. Undefined if it waits for none.
- */
+/** What a request waits for, as `spec.about` of a vote: `Access`, `Extension-N`, or `Review`. */
 export function awaitedDecision(request: KubeObject): string | undefined {
   const { approval, extensions = [] } = statusOf(request);
   if (approval?.state === 'ReviewOwed' || approval?.state === 'ReviewOverdue') return 'Review';
@@ -17,23 +15,18 @@ export function awaitedDecision(request: KubeObject): string | undefined {
   return index < 0 ? undefined : `Extension-${index + 1}`;
 }
 
-/**
- * What the user can decide about a request that waits for a decision: approve or deny it, or only deny it, because the user has approved it
- * already or is in none of the groups whose approval the template requires.
- */
+/** Only deny: the user has approved already, or is in no group whose approval is required. */
 export type Choice = 'approve, deny' | 'deny (you approved)' | 'deny';
 
-/** What the user can decide about a request. */
 export interface Decision {
   readonly choice: Choice;
-  /** The template of the request; undefined if it does not exist, or the user may not read it. */
+  /** Undefined if it does not exist, or the user may not read it. */
   readonly template: KubeObject | undefined;
 }
 
 /**
- * Returns a function that resolves to what the user can decide about a request, or to undefined if the user can decide nothing. It reads the
- * user once, and each template and the user's verb approve on it once. If it cannot read a template, it assumes that the user is in a
- * required group; the server checks each vote anyway.
+ * What the user can decide about a request, if anything. Reads user and templates once. An
+ * unreadable template passes: the server checks each vote.
  */
 export function choicesOf(connection: ClusterConnection): (request: KubeObject) => Promise<Decision | undefined> {
   const { cluster, whoAmI } = connection;
@@ -71,7 +64,7 @@ const hasApproved = (request: KubeObject, username: string): boolean =>
     ({ voter, decision, ignored }) => voter === username && decision === 'Approve' && ignored === undefined,
   );
 
-/** Whether an approval of a member of `groups` can count for an entry of the template. */
+/** Whether an approval by these groups can count for the template. */
 function isInRequiredGroup(template: KubeObject, groups: readonly string[]): boolean {
   const entries = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
   return (

@@ -4,10 +4,7 @@ import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { templateSpecOf } from './approver-text.ts';
 import { specOf, stateOf } from './request-state.ts';
 
-/**
- * When the requester of a scheduled request can begin access: `from 2026-11-21T09:30:00Z until 2026-11-21T10:30:00Z`. Undefined if access
- * begins without a claim, if `template` is undefined, and for a request in any other state.
- */
+/** When the requester of a scheduled request can run `start`: `from … until …`, if at all. */
 export function claimTimes(request: KubeObject, template: KubeObject | undefined): string | undefined {
   const { startAt, claimed } = specOf(request);
   const { claimWithin } = (template && templateSpecOf(template).accessConfig?.approvals) ?? {};

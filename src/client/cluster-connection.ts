@@ -9,53 +9,43 @@ import { type AmbientOptions, ambientCredentials } from '../kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../kube/open-cluster.ts';
 import { type Args, usageProblem } from './args.ts';
 
-/**
- * A connection to a cluster with the credentials of the user, and the namespaces that the command reads and writes. All calls of a command
- * use it.
- */
+/** A cluster with the credentials of the user. All calls of a command share it. */
 export interface ClusterConnection {
   readonly cluster: OpenCluster;
-  /** The namespace of `-n`; default: that of the context or, in a Pod without a kubeconfig, of its ServiceAccount; else `default`. */
+  /** Of `-n`, the context, or, in a Pod without a kubeconfig, its ServiceAccount; or `default`. */
   readonly namespace: string;
-  /** Options for lists: the namespace, or no namespace with `-A`. */
+  /** For lists: the namespace, or none with `-A`. */
   readonly scope: { readonly namespace?: string };
-  /** The user, as the API server authenticates the credentials. Calls the API server once. */
+  /** As the API server authenticates the credentials. Calls it once. */
   whoAmI(): Promise<TokenUser>;
-  /** The texts of the `Warning` headers that the API server has sent so far. */
+  /** `Warning` headers of the API server so far. */
   readonly warnings: readonly string[];
-  /** The HTTP status codes, 401 or 403, with which the API server has refused lists and watches so far. `follow` (follow.ts) reads them. */
+  /** 401 or 403 with which lists and watches were refused so far, for `follow`. */
   readonly watchRefusals: readonly number[];
-  /**
-   * How far the clock of the API server was ahead of the local clock at its last answer, milliseconds; negative if behind. Accurate to a
-   * second. Undefined before the first answer with a Date header.
-   */
+  /** How far ahead the server's clock was at its last answer, ms; accurate to a second. */
   serverAheadMs(): number | undefined;
-  /** How users call this program, for commands in messages: `drawbridge` or `kubectl drawbridge`. */
+  /** How users call this program: `drawbridge` or `kubectl drawbridge`. */
   readonly program: string;
-  /** URL of the API server, without a slash at the end. */
+  /** Without a slash at the end. */
   readonly server: string;
-  /** The kubeconfig and the context that the flags and KUBECONFIG select. */
+  /** As the flags and KUBECONFIG select. */
   readonly kubeconfig: AmbientOptions;
-  /** The flags with which kubectl connects in the same way. They do not include the namespace. */
+  /** With these, kubectl connects in the same way. Without the namespace. */
   readonly kubectlFlags: readonly string[];
-  /** `kubectlFlags`, each quoted for a shell, for commands in messages. */
+  /** Quoted for a shell, for commands in messages. */
   readonly quotedFlags: readonly string[];
 }
 
-/** The command line and the environment that define a connection. */
 export interface ConnectionOptions {
   readonly args: Args;
   readonly clock: Clock;
   /** $KUBECONFIG. */
   readonly kubeconfigPaths: string | undefined;
-  /** How users call this program: `drawbridge` or `kubectl drawbridge`. */
+  /** How users call this program. */
   readonly program: string;
 }
 
-/**
- * Where a command searched for objects of `resources`, for messages: `in namespace payments`, with `; try -A` if the user may list them in
- * all namespaces, or `in any namespace`.
- */
+/** `in namespace payments`, with `; try -A` if the user may list that, or `in any namespace`. */
 export async function searchedText(
   { cluster, scope: { namespace } }: Pick<ClusterConnection, 'cluster' | 'scope'>,
   resources: readonly Resource[],
@@ -72,10 +62,7 @@ export async function searchedText(
   return `in namespace ${namespace}${mayListAll ? '; try -A' : ''}`;
 }
 
-/**
- * Reads the kubeconfig; makes no call yet. Rejects with the errors of `ambientCredentials`, and with a Problem for invalid or conflicting
- * flags.
- */
+/** Makes no call yet. Rejects as `ambientCredentials` does, and with a Problem for wrong flags. */
 export async function openConnection({
   args,
   clock,
@@ -132,13 +119,10 @@ export async function openConnection({
   };
 }
 
-/** The longest delay of a timer of Node, milliseconds: 24 days. */
+/** Of a timer of Node: 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/**
- * `--request-timeout` in milliseconds. As for kubectl, a number without a unit is in seconds, and 0 is no limit. Undefined if the flag is
- * absent. @throws Problem
- */
+/** Milliseconds. As for kubectl, a bare number is seconds, and 0 is no limit. @throws Problem */
 function timeoutOf(args: Args): number | undefined {
   const text = args.text('request-timeout');
   if (text === undefined) return undefined;
@@ -148,10 +132,7 @@ function timeoutOf(args: Args): number | undefined {
   return parsed.ns === 0n ? MAX_TIMEOUT_MS : Math.min(MAX_TIMEOUT_MS, Math.max(1, toMilliseconds(parsed.ns)));
 }
 
-/**
- * The credentials with the impersonation headers for `--as`, `--as-group`, and `--as-uid`. @throws Problem if `--as-group` or
- * `--as-uid` is given without `--as`, or if `--as` is empty.
- */
+/** Adds impersonation. @throws Problem if `--as` is empty, or missing with its other flags. */
 function impersonating(credentials: Credentials, args: Args): Credentials {
   const [user, uid, groups] = [args.text('as'), args.text('as-uid'), args.texts('as-group')];
   if (user === undefined) {

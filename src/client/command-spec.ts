@@ -1,4 +1,4 @@
-/** What shell completion offers for a word: fixed words, names of objects, contexts of the kubeconfig, or files. */
+/** What shell completion offers for a word. */
 export type Candidates =
   | readonly string[]
   | 'templates'
@@ -8,50 +8,48 @@ export type Candidates =
   | 'contexts'
   | 'files';
 
-/** One flag. The parser, the help, completion, and the reference use it. */
+/** One flag, for the parser, the help, completion, and the reference. */
 export interface FlagSpec {
   /** Without `--`. */
   readonly name: string;
-  /** One letter. */
   readonly short?: string;
-  /** The placeholder of its value; absent for a flag without a value. */
+  /** Placeholder of its value; absent for a flag without one. */
   readonly value?: string;
-  /** Whether each of its values counts. Default false: the last one counts. */
+  /** Each value counts. Default: only the last one. */
   readonly repeated?: true;
   readonly help: string;
-  /** What completion offers for its value. Default: nothing. */
+  /** Default: nothing. */
   readonly complete?: Candidates;
 }
 
-/** One positional argument. */
 export interface ArgumentSpec {
   /** As the usage line shows it: `TEMPLATE`. */
   readonly name: string;
   readonly optional?: true;
-  /** Whether it takes all further arguments. Only the last argument can. */
+  /** It takes all further arguments. Only the last one can. */
   readonly repeated?: true;
-  /** What completion offers for it. Default: nothing. */
+  /** Default: nothing. */
   readonly complete?: Candidates;
 }
 
-/** One command. The parser, the help, completion, and the reference use it. */
+/** One command, for the parser, the help, completion, and the reference. */
 export interface CommandSpec {
   /** One or two words: `request pod`. */
   readonly name: string;
   /** One line, for lists of commands. */
   readonly summary: string;
-  /** Further sentences for `--help` and the reference. */
+  /** For `--help` and the reference. */
   readonly details?: string;
   readonly args?: readonly ArgumentSpec[];
-  /** The words after `--`, as the usage line shows them: `COMMAND`. Absent if the command accepts none. */
+  /** The words after `--`: `COMMAND`. Absent if the command accepts none. */
   readonly rest?: string;
-  /** Flags of this command, besides the common ones. */
+  /** Besides the common ones. */
   readonly flags?: readonly FlagSpec[];
-  /** Command lines without the program: `request pod payments-shell --for 30m`. */
+  /** Without the program: `request pod payments-shell --for 30m`. */
   readonly examples?: readonly string[];
 }
 
-/** Exit codes. `audit verify` has its own. `exec` and `request --exec` return that of the command in the pod. */
+/** `audit verify` has its own; `exec` and `request --exec` return that of their command. */
 export const exits = {
   done: 0,
   failed: 1,

@@ -17,7 +17,7 @@ import { use } from './commands/use.ts';
 import { version } from './commands/version.ts';
 import { who } from './commands/who.ts';
 
-/** Every command, in the order of help. */
+/** In the order of help. */
 export const commands: readonly Command[] = [
   templates,
   requestPod,

@@ -1,10 +1,9 @@
 import type { FlagSpec } from './command-spec.ts';
 
-/** The values of `--output`. */
 export const outputForms = ['table', 'wide', 'json', 'yaml', 'name'] as const;
 export type OutputForm = (typeof outputForms)[number];
 
-/** Flags that the parser accepts for every command. Their names are those of kubectl. */
+/** Of every command, with the names that kubectl uses. */
 export const commonFlags: readonly FlagSpec[] = [
   {
     name: 'namespace',

@@ -7,31 +7,30 @@ import { allFlags, commandOf, wordsIn } from './args.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import type { ArgumentSpec, Candidates, CommandSpec } from './command-spec.ts';
 
-/** A word that completion offers at the cursor, and its description. */
+/** A word at the cursor. */
 export interface Candidate {
   readonly word: string;
   readonly help: string;
 }
 
-/** The words that completion offers. If `files` is set, the shell offers names of files instead. */
+/** With `files`, the shell offers names of files instead. */
 export interface Completion {
   readonly candidates: readonly Candidate[];
   readonly files: boolean;
 }
 
-/** The commands, and the functions with which completion reads names. */
 export interface CompletionSources {
   readonly commands: readonly CommandSpec[];
-  /** Opens the connection that the flags of `argv` select. */
+  /** As the flags of `argv` select. */
   readonly connect: (argv: readonly string[]) => Promise<ClusterConnection>;
-  /** The contexts in the kubeconfig that the flags of `argv` select. */
+  /** In the kubeconfig that the flags of `argv` select. */
   readonly contexts: (argv: readonly string[]) => Promise<readonly string[]>;
 }
 
-/** Maximum number of names that completion reads from a list. */
+/** That completion reads from a list. */
 const MAX_NAMES = 500;
 
-/** Completes the last word of `argv`, which is the word at the cursor and may be empty. Never rejects. */
+/** Completes the last word of `argv`, which may be empty. Never rejects. */
 export async function complete(argv: readonly string[], sources: CompletionSources): Promise<Completion> {
   const current = argv.at(-1) ?? '';
   const before = argv.slice(0, -1);
@@ -44,7 +43,7 @@ export async function complete(argv: readonly string[], sources: CompletionSourc
   const flag = flags.find(
     ({ name, short, value }) => value !== undefined && (previous === `--${name}` || previous === `-${short}`),
   );
-  // Omit the flag before the cursor, because the command line cannot be parsed while its value is missing.
+  // The command line cannot be parsed while the value of the flag is missing.
   if (flag) return candidatesFrom(flag.complete, before.slice(0, -1), sources, current);
   const [, flagName, value = ''] = /^--([a-z-]+)=(.*)$/s.exec(current) ?? [];
   if (flagName !== undefined) {
@@ -125,7 +124,7 @@ async function namesFrom(
   return lists.flat();
 }
 
-/** The names of the first page of a list. */
+/** Of the first page. */
 async function namesOf(
   { cluster }: ClusterConnection,
   resource: Resource,
@@ -137,10 +136,7 @@ async function namesOf(
   return [];
 }
 
-/**
- * The lines that kubectl and the completion scripts read: the words, then a directive as Cobra prints it. With `:0` the shell offers names
- * of files, with `:4` it does not.
- */
+/** For the completion scripts: words, then a directive of Cobra, `:0` for names of files. */
 export const completionLines = ({ candidates, files }: Completion): string =>
   [
     ...candidates.map(({ word, help }) => (help === '' ? printable(word) : `${printable(word)}\t${printable(help)}`)),

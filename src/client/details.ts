@@ -28,21 +28,20 @@ import { timeFrom } from './times.ts';
 import { commandNote, useText } from './use-text.ts';
 import { unlessForbidden } from './voted-template.ts';
 
-/** What `detailsOf` shows besides the request. */
 interface DetailsOptions {
-  /** How users call the client. Default: `drawbridge`. */
+  /** How users call the client. */
   readonly program?: string;
-  /** The connection flags of commands, each quoted for a shell. Default: none. */
+  /** Of commands, each quoted for a shell. */
   readonly flags?: readonly string[];
-  /** The template of the request; absent if it does not exist, or the user may not read it. */
+  /** Absent if it does not exist, or the user may not read it. */
   readonly template?: KubeObject | undefined;
-  /** The result of `askedPodText`. Default: empty. */
+  /** From `askedPodText`. */
   readonly askedPod?: string;
-  /** The result of `extensionVotes`. Default: none. */
+  /** From `extensionVotes`. */
   readonly votes?: ReadonlyMap<string, ExtensionVote>;
 }
 
-/** The lines that `get` prints for a request, such as its state, its end, its approvals, and the command that uses it. */
+/** What `get` prints for a request. */
 export function detailsOf(
   request: KubeObject,
   nowMs: number,
@@ -78,7 +77,7 @@ export function detailsOf(
           : '',
     ],
     ['To do', isDenied ? remedyOf(code) : nextStep(request, state, times, { program, flags })],
-    // The votes about extensions are on the lines of the extensions.
+    // The votes about extensions are on their lines.
     status.approval?.state.startsWith('Review')
       ? ['Review', reviewLines(request, timeText)]
       : [spec.extensions?.length ? 'Approvals of access' : 'Approvals', approvalLines(request)],
@@ -100,13 +99,10 @@ export function detailsOf(
   ]);
 }
 
-/** The pod that the request names; empty if it names none. */
+/** The pod that the request names, if any. */
 export const askedPodOf = ({ spec }: KubeObject): string => String(own(spec, 'targetPod') ?? '');
 
-/**
- * The pod that the request names; if its access is not granted yet, and the user may read the pod, also why access cannot open in it now.
- * Empty if the request names none. Rejects as the client does.
- */
+/** Before the grant, also why access cannot open in the pod now. Rejects as the client does. */
 export async function askedPodText({ cluster }: ClusterConnection, request: KubeObject): Promise<string> {
   const name = askedPodOf(request);
   if (name === '' || statusOf(request).grant || cannotOpen(stateOf(request).state)) return name;
@@ -119,7 +115,7 @@ export async function askedPodText({ cluster }: ClusterConnection, request: Kube
   return `${name}, which ${found}; access opens only in a running pod of the workload`;
 }
 
-/** What the requester must do to begin access; empty if nothing. `times`: the result of `claimTimes`. */
+/** What the requester must do to begin access. `times`: from `claimTimes`. */
 function nextStep(
   request: KubeObject,
   state: State,

@@ -16,18 +16,14 @@ const permission = (apiGroup: string, resource: string, verb: string): RbacRule 
 /** A way to enter pods without a grant, or to get one without approval. */
 interface Bypass {
   readonly name: string;
-  /** A holder of any one of these permissions has the bypass. */
+  /** A holder of any one of these has the bypass. */
   readonly permissions: readonly RbacRule[];
-  /** What a holder can do, as a clause whose subject is the holder. */
+  /** A clause whose subject is the holder. */
   readonly effect: string;
-  /**
-   * Which bindings give the bypass. `serverNamespace`: RoleBindings in the namespace of the server, and ClusterRoleBindings.
-   * `allNamespaces`: only ClusterRoleBindings, because the resources have no namespace. Default: all bindings.
-   */
+  /** `allNamespaces`: ClusterRoleBindings; `serverNamespace`: also RoleBindings there. */
   readonly onlyIn?: 'serverNamespace' | 'allNamespaces';
 }
 
-/** The bypasses that `doctor` looks for. */
 const bypasses: readonly Bypass[] = [
   {
     name: 'nodes/proxy',
@@ -95,9 +91,8 @@ const builtIn: readonly string[] = [
 ];
 
 /**
- * Whether a subject is part of Kubernetes: one of `builtIn`, or the ServiceAccount of a controller by the binding that Kubernetes creates
- * for it. The prefix `system:` proves nothing, because `system:authenticated` contains every user. Labels prove nothing either, because any
- * author of a binding can set them.
+ * By `builtIn`, or by the binding that Kubernetes creates for a controller. Neither the prefix
+ * `system:` proves it (`system:authenticated` is every user), nor labels, which any author sets.
  */
 export function isBuiltIn({
   subject: { kind, name },
@@ -134,12 +129,11 @@ const bypassCheck = ({ name, permissions, effect, onlyIn }: Bypass): Check => ({
 });
 
 const readings = new WeakMap<ClusterConnection, Promise<BoundPermissions[]>>();
-/** The permissions by all bindings of the cluster, read once for all checks of a connection. */
+/** Read once for all checks of a connection. */
 function cachedPermissions(connection: ClusterConnection): Promise<BoundPermissions[]> {
   const reading = readings.get(connection) ?? permissionsByBinding(connection);
   readings.set(connection, reading);
   return reading;
 }
 
-/** One check for each bypass. */
 export const bypassChecks: readonly Check[] = bypasses.map(bypassCheck);

@@ -15,7 +15,7 @@ import { ApiError } from '../kube/errors.ts';
 import { type Check, type CheckResult, fault, ok } from './check.ts';
 import { bypassChecks } from './doctor-bypasses.ts';
 
-/** The label that the API server sets on each Namespace: its name. */
+/** The API server sets it on each Namespace: its name. */
 const namespaceLabel = 'kubernetes.io/metadata.name';
 
 const requests = accesses.map(({ request }) => request.resource.plural);
@@ -41,19 +41,13 @@ const kinds: Check = {
   },
 };
 
-/**
- * The expected failurePolicy by the plural of the resource and the name of the webhook. The configuration for a resource has the name
- * `drawbridge-<plural>`.
- */
+/** The expected failurePolicy, by plural of the resource (`drawbridge-<plural>`) and webhook. */
 type FailurePolicies = Readonly<Record<string, Readonly<Record<string, 'Fail' | 'Ignore'>>>>;
 const kindsWithWebhooks = [
   ...accesses.flatMap(({ request, template }) => [request.resource, template.resource]),
   accessVotes,
 ];
-/**
- * The webhooks of the access feature. Those for deletions of requests and for the audit of connects to Pods have `Ignore`, all others
- * `Fail`.
- */
+/** `Ignore` only for deletions of requests and for the audit of connects to Pods. */
 export const expectedWebhooks: Readonly<Record<'mutating' | 'validating', FailurePolicies>> = {
   mutating: Object.fromEntries(
     kindsWithWebhooks.map(({ plural, kind }) => [plural, { [`m${kind.toLowerCase()}.kb.io`]: 'Fail' }]),
@@ -94,7 +88,7 @@ const webhooks: Check = {
   },
 };
 
-/** The problems of a webhook configuration. Each completes a sentence that begins with its kind and name. */
+/** Each completes a sentence that begins with kind and name. */
 export function webhookProblems(configuration: KubeObject, expected: FailurePolicies[string]): string[] {
   const webhooksByName = new Map(listIn(configuration, 'webhooks').map((webhook) => [own(webhook, 'name'), webhook]));
   const problems = Object.entries(expected).flatMap(([name, policy]) => {
@@ -152,7 +146,7 @@ const reachable: Check = {
   },
 };
 
-/** The first namespace that the chart value `namespaces` lists; undefined if it lists none, so that the webhooks serve all namespaces. */
+/** First of the chart value `namespaces`; undefined if the webhooks serve all namespaces. */
 function selectedNamespace(configuration: KubeObject | undefined): string | undefined {
   const [webhook] = listIn(configuration, 'webhooks');
   const expressions = listIn(own(webhook, 'namespaceSelector'), 'matchExpressions');
@@ -166,10 +160,7 @@ function selectedNamespace(configuration: KubeObject | undefined): string | unde
   )[0];
 }
 
-/**
- * The admission policies of the access feature that are always installed. This excludes `drawbridge-webhooks`, which exists only with
- * certificate mode `own`, and `drawbridge-uninstalling`, which exists only during an uninstall.
- */
+/** Without `drawbridge-webhooks` and `drawbridge-uninstalling`, which are not always installed. */
 export const expectedPolicies: readonly string[] = [
   'requests',
   'templates',
@@ -200,12 +191,10 @@ const policies: Check = {
   },
 };
 
-/** The label expression with which the chart exempts namespaces from the policy `drawbridge-baseline`. */
+/** With this, the chart exempts namespaces from the policy `drawbridge-baseline`. */
 const privilegedNamespaces = { key: 'access.drawbridge.dev/allow-privileged', operator: 'DoesNotExist' };
 
-/**
- * Whether `spec.matchResources` of a policy binding excludes any object. `allowed`: expressions for namespaces that the chart itself sets.
- */
+/** Whether a policy binding excludes any object. `allowed`: expressions of the chart itself. */
 function isNarrowed(matchResources: unknown, allowed: readonly object[]): boolean {
   const [namespaces, objects] = ['namespaceSelector', 'objectSelector'].map((field) => own(matchResources, field));
   const resourceRules = ['resourceRules', 'excludeResourceRules'].flatMap((field) => listIn(matchResources, field));
@@ -217,7 +206,7 @@ function isNarrowed(matchResources: unknown, allowed: readonly object[]): boolea
   );
 }
 
-/** The problems of one admission policy; each is a complete message. */
+/** Each is a complete message. */
 export function policyProblems(
   name: string,
   admissionPolicies: readonly KubeObject[],
@@ -270,7 +259,7 @@ const leader: Check = {
   },
 };
 
-/** Maximum accepted difference of the local clock, which computes `--at` and remaining times, and that of the API server, milliseconds. */
+/** Between the API server's clock and this one, which computes `--at` and remaining times. */
 const MAX_SKEW_MS = 5000;
 const clocks: Check = {
   name: 'clocks',
@@ -307,7 +296,7 @@ const orphans: Check = {
   },
 };
 
-/** Every check, in the order of the output. */
+/** In the order of the output. */
 export const checks: readonly Check[] = [
   kinds,
   webhooks,

@@ -8,13 +8,12 @@ import { templateSpecOf } from './approver-text.ts';
 import { specOf, statusOf } from './request-state.ts';
 import { lessThanAsked, span } from './times.ts';
 
-/** How long access of a request lasts. */
 interface Duration {
-  /** The granted duration, or what the server would grant by the current version of the template; undefined if neither is known. */
+  /** Granted, or what the server would grant by the current template, if known. */
   readonly allowed: string | undefined;
-  /** What the requester asked for; undefined if they asked for the default of the template. */
+  /** Undefined: the default of the template. */
   readonly asked: string | undefined;
-  /** Whether `allowed` is shorter than `asked` or, without that, than the default of the template. */
+  /** `allowed` is shorter than `asked` or, without that, than the default. */
   readonly isShortened: boolean;
 }
 
@@ -26,7 +25,7 @@ function durationOf(request: KubeObject, template: KubeObject | undefined): Dura
   return { allowed: span(ms), asked, isShortened: wanted !== undefined && lessThanAsked(ms, wanted) !== undefined };
 }
 
-/** The granted duration without extensions, milliseconds; undefined before the grant. */
+/** Without extensions, milliseconds; undefined before the grant. */
 function grantedMs(request: KubeObject): number | undefined {
   const { grant } = statusOf(request);
   const startMs = parseTime(grant?.startsAt ?? request.metadata.creationTimestamp ?? '');
@@ -34,7 +33,7 @@ function grantedMs(request: KubeObject): number | undefined {
   return startMs === undefined || endMs === undefined ? undefined : endMs - startMs;
 }
 
-/** The duration that the server would grant, milliseconds; undefined if it would refuse the duration. */
+/** What the server would grant, milliseconds; undefined if it would refuse. */
 function expectedMs(request: KubeObject, template: KubeObject): number | undefined {
   const [spec, templateSpec] = [specOf(request), templateSpecOf(template)];
   const config = (templateSpec.accessConfig ?? {}) as AccessConfig;
@@ -42,19 +41,13 @@ function expectedMs(request: KubeObject, template: KubeObject): number | undefin
   return 'code' in chosen ? undefined : Math.min(chosen.grantedMs, setDeadlineMs(templateSpec));
 }
 
-/**
- * How long access of a request lasts, in a cell of a table: `30m`, `2h of 9h`, or, if neither the request nor `template` names a duration,
- * `default`.
- */
+/** In a cell: `30m`, `2h of 9h`, or, if no duration is known, `default`. */
 export function shortDurationText(request: KubeObject, template: KubeObject | undefined): string {
   const { allowed, asked, isShortened } = durationOf(request, template);
   return isShortened && asked !== undefined ? `${allowed} of ${asked}` : (allowed ?? asked ?? 'default');
 }
 
-/**
- * How long access of a request lasts, on a line: `30m, the default of the template`, or `9h, shortened to 2h`, and whether extensions add to
- * it. Empty if unknown.
- */
+/** On a line: `30m, the default of the template`, or `9h, shortened to 2h`; empty if unknown. */
 export function durationText(request: KubeObject, template: KubeObject | undefined): string {
   const text = firstDurationText(request, template);
   const isExtended = (statusOf(request).extensions ?? []).some(({ state }) => state === 'Granted');

@@ -16,13 +16,13 @@ import { unlessForbidden } from './voted-template.ts';
 
 type Extension = NonNullable<RequestSpec['extensions']>[number];
 
-/** The extension whose decision a request waits for. Undefined if it waits for none. */
+/** The extension whose decision a request waits for. */
 export function awaitedExtension(request: KubeObject): Extension | undefined {
   const [, number] = /^Extension-(\d+)$/.exec(awaitedDecision(request) ?? '') ?? [];
   return number === undefined ? undefined : specOf(request).extensions?.[Number(number) - 1];
 }
 
-/** How far requesters may extend access through a template: `2 times, until access has lasted 6h, without approvals`, or `none`. */
+/** `2 times, until access has lasted 6h, without approvals`, or `none`. */
 export function extensionsText(template: KubeObject): string {
   const { extension, approvals } = templateSpecOf(template).accessConfig ?? {};
   if (!extension) return 'none';
@@ -32,18 +32,15 @@ export function extensionsText(template: KubeObject): string {
   return `${times === 1 ? 'once' : `${times} times`}, until access has lasted ${total}, ${how}`;
 }
 
-/** When access would end if the awaited extension were approved. */
+/** If the awaited extension were approved. */
 export interface ExtensionOutlook {
-  /** When access would end at the latest, epoch ms. Undefined if the server would refuse the extension. */
+  /** The latest end of access, epoch ms; undefined if the server would refuse. */
   readonly endMs: number | undefined;
-  /** The end as text, with what limits it, or why the server would refuse the extension. */
+  /** The end and what limits it, or why the server would refuse. */
   readonly text: string;
 }
 
-/**
- * Computes, from the current version of the template, when access would end if `asked` were approved: the extension whose decision the
- * request waits for. The client does not read the pod, whose deadline may be earlier.
- */
+/** By the current template. The client does not read the pod, whose deadline may be earlier. */
 export function extensionOutlook(
   request: KubeObject,
   asked: Extension,
@@ -65,7 +62,7 @@ export function extensionOutlook(
   return { endMs: chosen.endMs, text: `${timeFrom(chosen.endMs, nowMs)} at the latest${limit}` };
 }
 
-/** When access ends with the first `count` extensions, epoch ms; default: with all. Undefined before the grant. */
+/** End of access with the first `count` extensions (default all), epoch ms. */
 function grantedEndMs(request: KubeObject, count?: number): number | undefined {
   const { grant, extensions = [] } = statusOf(request);
   return extensions
@@ -73,15 +70,15 @@ function grantedEndMs(request: KubeObject, count?: number): number | undefined {
     .reduce((latestMs, { expiresAt }) => parseTime(expiresAt ?? '') ?? latestMs, parseTime(grant?.expiresAt ?? ''));
 }
 
-/** What to show of a vote that approved an extension. */
+/** A vote that approved an extension. */
 export interface ExtensionVote {
   /** User name; empty if unknown. */
   readonly voter: string;
-  /** The longest extension that the vote approves, a Go duration; undefined if the vote sets no limit. */
+  /** The longest extension that it approves, a Go duration. */
   readonly max: string | undefined;
 }
 
-/** The votes that approved extensions of a request, by their uids. Empty without such votes, and if the user may not list votes. */
+/** By their uids; empty if the user may not list votes. */
 export async function extensionVotes(
   { cluster }: Pick<ClusterConnection, 'cluster'>,
   request: KubeObject,
@@ -103,10 +100,7 @@ export async function extensionVotes(
   );
 }
 
-/**
- * One line for each extension: how much was asked for and granted, until when, and whose votes approved it, or only how many if `votes`
- * lacks one of them.
- */
+/** One line for each extension; only counts the approvals if a vote is missing. */
 export function extensionLines(request: KubeObject, votes: ReadonlyMap<string, ExtensionVote>): string[] {
   const decided = statusOf(request).extensions ?? [];
   return (specOf(request).extensions ?? []).map(({ by, reason = '' }, index) => {

@@ -7,12 +7,11 @@ import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 
-/** The time after which a failing watch ends the command, milliseconds. */
+/** A watch that fails for longer ends the command. */
 const MAX_FAILING_MS = 20_000;
-/** Interval between checks of the watches, and between calls of `tick`, milliseconds. */
+/** Between checks of the watches, and calls of `tick`. */
 const CHECK_MS = 1000;
 
-/** An entry of the store that keeps the whole object. */
 interface StoredObject {
   readonly key: string;
   readonly uid: string;
@@ -27,33 +26,31 @@ const toStoredObject = (object: KubeObject): StoredObject => ({
   object,
 });
 
-/** One object, or all objects of a resource, to watch. */
 export interface Followed {
   readonly resource: Resource;
-  /** One object; absent: every object in `scope`. */
+  /** Default: every object in `scope`. */
   readonly name?: ObjectName;
   readonly scope?: { readonly namespace?: string };
 }
 
-/** The callbacks of a watch, and what ends it. */
 export interface FollowOptions<T> {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /**
-   * Called for each existing object, then for each change. `object` is undefined after a deletion; `before` is undefined for a new object.
-   * A result other than undefined ends the watch, and so does an error that it throws.
+   * For each existing object, then each change; a deletion has no `object`, a new one no `before`.
+   * A result or an error ends the watch.
    */
   readonly onChange: (object: KubeObject | undefined, before: KubeObject | undefined) => T | undefined;
-  /** Called every second while the watch lasts. An error that it throws ends the watch. */
+  /** Every second. An error that it throws ends the watch. */
   readonly tick?: () => void;
-  /** How the user continues after a watch failed, as the last sentences of the message. */
+  /** How the user continues after a failure, as the end of the message. */
   readonly toContinue: string;
 }
 
 /**
- * Watches objects until `onChange` returns a result, and resolves to it. Rejects with a Problem if a watch fails for more than 20 s, with
- * ApiError 401 or 403 if the API server refuses the watch, with the error of a callback, or with the reason of `signal`. If a named object
- * does not exist at first, `onChange` is called with undefined.
+ * Watches until `onChange` returns a result; it gets undefined for a named object that does not
+ * exist. Rejects with a Problem after 20 s of failures, ApiError 401 or 403, the error of a
+ * callback, or the reason of `signal`.
  */
 export async function follow<T>(
   connection: ClusterConnection,
@@ -124,7 +121,7 @@ function subscribe(
   }, reject);
 }
 
-/** The HTTP status that ends the command, if any: the first 403, but only the second 401, because the token may just have been replaced. */
+/** The first 403 or the second 401: the token may just have been replaced. */
 const refusal = (codes: readonly number[]): number | undefined =>
   codes.find((code) => code === 403) ?? (codes.length > 1 ? codes[0] : undefined);
 

@@ -7,21 +7,16 @@ import type { OutputForm } from './common-flags.ts';
 import { Printer, printObject } from './output.ts';
 import { problemOf } from './problem.ts';
 
-/** The result of a command for one of its arguments. */
 export interface Outcome {
-  /** The object that JSON, YAML, and `-o name` print. */
+  /** What JSON, YAML, and `-o name` print. */
   readonly object: KubeObject;
-  /** The object that the printed line names. Default: `object`. */
+  /** What the printed line names. Default: `object`. */
   readonly subject?: KubeObject;
-  /** What happened to it, as the end of the printed line: `dropped`. */
+  /** As the end of the printed line: `dropped`. */
   readonly result: string;
 }
 
-/**
- * Calls `act` for each item, and continues after a failure. Prints a line for each result and for each failure, or the objects in another
- * form; an `act` that had nothing to do resolves to undefined. Resolves to the highest exit code. Rejects with the reason of the signal
- * if it aborts.
- */
+/** Calls `act` for each item, also after failures. Resolves to the highest exit code. */
 export async function forEach<T>(
   { io, signal }: Context,
   form: OutputForm,
@@ -36,7 +31,7 @@ export async function forEach<T>(
       const outcome = await act(item);
       if (!outcome) continue;
       objects.push(outcome.object);
-      // Print now, because the next item may take long.
+      // At once, because the next item may take long.
       if (form === 'table' || form === 'wide')
         io.print(`${printable(`${fullName(outcome.subject ?? outcome.object)} ${outcome.result}`)}\n`);
     } catch (error) {

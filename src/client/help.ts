@@ -3,19 +3,18 @@ import { argumentText } from './args.ts';
 import type { CommandSpec, FlagSpec } from './command-spec.ts';
 import { commonFlags } from './common-flags.ts';
 
-/** Maximum width of wrapped text, characters. Usage lines and examples may be wider. */
+/** Of wrapped text. Usage lines and examples may be wider. */
 const WIDTH = 80;
 
-/** The usage of a command without the program, for example `request pod TEMPLATE [flags] [-- COMMAND...]`. */
+/** `request pod TEMPLATE [flags] [-- COMMAND...]`. */
 export const usageLine = ({ name, args = [], rest }: CommandSpec): string =>
   [name, ...args.map(argumentText), '[flags]', ...(rest === undefined ? [] : [`[-- ${rest}...]`])].join(' ');
 
-/** The help of one command. */
 export function commandHelp(command: CommandSpec, program: string): string {
   return [...ownHelp(command, program), '', ...commonHelp(), ''].join('\n');
 }
 
-/** The lines of the help of a command, without the common flags, as help and the reference show them. */
+/** Without the common flags, as help and the reference show it. */
 export function ownHelp(command: CommandSpec, program: string): string[] {
   const { summary, details, flags = [], examples = [] } = command;
   return [
@@ -29,10 +28,7 @@ export function ownHelp(command: CommandSpec, program: string): string[] {
   ];
 }
 
-/**
- * The help of the program: every command with its summary. With `isGroup`, `commands` share their first word, and the help has their usage
- * lines.
- */
+/** Every command with its summary. `isGroup`: they share their first word; shows usage lines. */
 export function programHelp(commands: readonly CommandSpec[], program: string, isGroup = false): string {
   return [
     ...indented('Requests, approves, and ends access to Kubernetes workloads, with your own credentials.', 0),
@@ -56,14 +52,14 @@ export function programHelp(commands: readonly CommandSpec[], program: string, i
 
 const commonHelp = (): string[] => ['Common flags:', ...flagLines(commonFlags)];
 
-/** A flag as help shows it: `-o, --output FORM`. */
+/** `-o, --output FORM`. */
 export const flagText = ({ name, short, value }: FlagSpec): string =>
   `${short ? `-${short}, ` : ''}--${name}${value === undefined ? '' : ` ${value}`}`;
 
 const flagLines = (flags: readonly FlagSpec[]): string[] =>
   twoColumns(flags.map((flag) => [flag.short ? flagText(flag) : `    ${flagText(flag)}`, flag.help]));
 
-/** Indented lines; the text of the second column is wrapped. */
+/** The second column is wrapped. */
 function twoColumns(rows: readonly (readonly [name: string, text: string])[]): string[] {
   const width = Math.max(...rows.map(([name]) => name.length)) + 3;
   return rows.flatMap(([name, text]) => {
@@ -72,6 +68,6 @@ function twoColumns(rows: readonly (readonly [name: string, text: string])[]): s
   });
 }
 
-/** Lines of at most 80 characters, indented by `indent` spaces, which must be less than 80. */
+/** `indent` must be less than 80. */
 const indented = (text: string, indent: number): string[] =>
   wrap(text, WIDTH - indent).map((line) => ' '.repeat(indent) + line);

@@ -7,14 +7,14 @@ import type { Io } from './command.ts';
 import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 
-/** One line of an audit journal, of any version. Its hash chain is not verified; the command `audit verify` does that. */
+/** Of any version. `audit verify` verifies the hash chain, this does not. */
 export interface JournalLine {
-  /** When the server wrote the line, epoch ms. */
+  /** When the server wrote it, epoch ms. */
   readonly atMs: number;
   readonly record: object;
 }
 
-/** The text or number at a path of fields, as text: `who.user`. Empty if there is none. */
+/** The text or number at a path such as `who.user`, as text; empty if there is none. */
 export function textIn(record: unknown, path: string): string {
   let value = record;
   for (const field of path.split('.')) value = own(value, field);
@@ -22,8 +22,8 @@ export function textIn(record: unknown, path: string): string {
 }
 
 /**
- * The audit lines of journals since `sinceMs` (epoch ms), in the order of the files. The file `-` is standard input. Skips lines that are
- * not audit lines. Rejects with a Problem if a file cannot be read.
+ * Audit lines since `sinceMs` (epoch ms) in the files; `-` is standard input. Rejects with a
+ * Problem if one cannot be read.
  */
 export async function* journalLines(
   files: readonly string[],
@@ -55,10 +55,7 @@ function parseLine(text: string): JournalLine | undefined {
   }
 }
 
-/**
- * The earliest time that the flag `--since` selects, epoch ms: `nowMs` minus the value, which is in days (`90d`) or a Go duration. Negative
- * infinity without the flag. @throws Problem for any other value.
- */
+/** What `--since` selects, as days (`90d`) or a Go duration, in epoch ms. @throws Problem */
 export function sinceOf(
   args: { text(flag: string): string | undefined; durationMs(flag: string): number | undefined },
   nowMs: number,

@@ -13,7 +13,7 @@ import { Problem } from './problem.ts';
 import { isFinal, specOf, stateOf, statusOf } from './request-state.ts';
 import { useText } from './use-text.ts';
 
-/** The value of `--server` with which kubectl calls the gateway; undefined if the grant of the request does not need the gateway. */
+/** For `--server` of kubectl; undefined if the grant does not need the gateway. */
 export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnection, 'server'>): string | undefined {
   const { namespace = '', name, uid = '' } = request.metadata;
   if (statusOf(request).grant?.session?.via !== 'Gateway') return undefined;
@@ -21,9 +21,9 @@ export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnecti
 }
 
 /**
- * Runs a command in the pod of a request with the kubectl of the user and the same connection flags, and through the gateway if the grant
- * requires it. If `command` is empty, runs `/bin/sh`. Resolves to the exit code of kubectl, which is that of the command if the command
- * ran. Rejects with a Problem if kubectl cannot start, or if the request names no pod yet.
+ * Runs a command, by default `/bin/sh`, with the user's kubectl in the pod of a request, if
+ * required through the gateway. Rejects with a Problem if kubectl cannot start, or there is no pod
+ * yet.
  */
 export async function kubectlExec(
   context: Context,
@@ -50,7 +50,7 @@ export async function kubectlExec(
     ...connection.kubectlFlags,
     ...(server === undefined ? [] : [`--server=${server}`]),
     ...(container === undefined ? [] : [`--container=${container}`]),
-    // The prefix keeps kubectl from parsing the name, which comes from the object, as a flag.
+    // The name comes from the object; the prefix keeps kubectl from parsing it as a flag.
     `pod/${pod}`,
     '--',
     ...(command.length === 0 ? ['/bin/sh'] : command),
@@ -66,14 +66,14 @@ export async function kubectlExec(
   if (code === killed) await untilOver(context, connection, request);
   // If the end of access closed the shell, kubectl does not print why.
   const ended = await endText(connection, request);
-  // Explain only a failure, because a user may have permissions besides those of the grant. If a signal ended kubectl or the command, the
-  // grant is not the cause.
+  // Only a failure, because a user may have other permissions; and no end by a signal, which the
+  // grant does not cause.
   const note = ended || (code === exits.done || code > signalExitBase ? '' : await noExecText(connection, request));
   if (note !== '') io.printError(`note: ${note}\n`);
   return code;
 }
 
-/** That access has ended or ends, and why if the request still exists; empty if it is open, or if the client cannot read the request now. */
+/** That access has ended or ends; empty if it is open, or the request cannot be read. */
 async function endText(connection: ClusterConnection, request: KubeObject): Promise<string> {
   const resource = requestResource(typeOf(request));
   const now = await findObject(connection.cluster.client, resource, nameIn(request), {}).catch(() => request);
@@ -84,14 +84,14 @@ async function endText(connection: ClusterConnection, request: KubeObject): Prom
   return isFinal(state) ? `the access of ${name} has ended: ${why}` : '';
 }
 
-/** If a signal ends a program, its exit code is this number plus the number of the signal. */
+/** Plus the number of the signal that ended a program: its exit code. */
 const signalExitBase = 128;
-/** The exit code of a command that was killed, perhaps together with its Pod. */
+/** The command was killed, perhaps together with its Pod. */
 const killed = signalExitBase + 9;
-/** How long the server may take to see that a Pod has died, and to end its access, milliseconds. */
+/** In this time the server sees that a Pod has died, and ends its access. */
 const deathMs = 3_000;
 
-/** Resolves when the request is over, after `deathMs`, or if the client cannot watch it. */
+/** Resolves when the request is over, after `deathMs`, or if the watch fails. */
 async function untilOver(
   { clock, signal }: Context,
   connection: ClusterConnection,
@@ -113,7 +113,7 @@ async function untilOver(
   }).catch(() => undefined);
 }
 
-/** Why the grant does not permit exec to this user, and what to run instead; empty if it permits exec, or if that is unknown. */
+/** Why the grant permits this user no exec, and what to run instead, if that is known. */
 async function noExecText(connection: ClusterConnection, request: KubeObject): Promise<string> {
   const { grant } = statusOf(request);
   const user = await connection.whoAmI().catch(() => undefined);
@@ -127,7 +127,7 @@ async function noExecText(connection: ClusterConnection, request: KubeObject): P
     const template = [specOf(request).templateName ?? '', '-n', connection.namespace, ...connection.quotedFlags];
     return `${name} was opened for ${requesterOf(request) || 'another user'}, not for ${user.username}; for access of your own: ${connection.program} request ${typeOf(request)} ${template.join(' ')}`;
   }
-  // The rules of a grant through the gateway do not name pods/exec, even if the gateway permits it.
+  // The rules of a grant through the gateway do not name pods/exec.
   if (grant.session?.via === 'Gateway') return '';
   const permitsExec = grant.rules.some(({ resources }) => resources.includes('pods/exec'));
   if (permitsExec) return '';

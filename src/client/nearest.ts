@@ -1,6 +1,6 @@
 /**
- * The name that `text` probably means: the one with the fewest edits, at most two and fewer than half its length. If `text` has at least
- * two characters, a name that begins with it counts as zero edits. Undefined if no name is that near.
+ * The name with the fewest edits: at most two, and under half its length. One that begins with
+ * `text`, if that has two characters, counts as zero edits.
  */
 export function nearest(text: string, names: readonly string[]): string | undefined {
   const near = names
@@ -10,7 +10,7 @@ export function nearest(text: string, names: readonly string[]): string | undefi
   return near[0]?.name;
 }
 
-/** The number of insertions, deletions, substitutions, and swaps of neighbors; Infinity for texts over 64 characters, to bound the work. */
+/** Insertions, deletions, substitutions, swaps. Infinity over 64 characters bounds the work. */
 function editsBetween(a: string, b: string): number {
   if (a.length > 64) return Number.POSITIVE_INFINITY;
   let older: number[] = [];

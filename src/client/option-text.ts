@@ -9,10 +9,7 @@ import { templateSpecOf } from './approver-text.ts';
 import { extensionsText } from './extension-text.ts';
 import { timeFrom } from './times.ts';
 
-/**
- * What a template allows or requires for claims, start times, extensions, emergencies, and sessions: a name for each that the template
- * sets, and a text. For example `session` with `sessions go through the gateway, and end with access; sessions are not recorded`.
- */
+/** What a template allows or requires besides durations, by name, such as `session`. */
 export function optionsOf(template: KubeObject): (readonly [field: string, text: string])[] {
   const config = templateSpecOf(template).accessConfig;
   if (!config) return [];
@@ -48,16 +45,13 @@ function startText({ maxAhead, windows = [] }: StartConfig): string {
   return [ahead, begins].filter((text) => text !== '').join('; ');
 }
 
-/** When access can begin, by the start windows of its template: `only on Mon, Tue 08:00 to 18:00 Europe/Berlin`. Empty without any. */
+/** `only on Mon, Tue 08:00 to 18:00 Europe/Berlin`. */
 export function windowsText(windows: readonly StartWindow[]): string {
   const times = windows.map(({ days, from, to, timeZone }) => `${days.join(', ')} ${from} to ${to} ${timeZone}`);
   return times.length === 0 ? '' : `only on ${times.join(', or on ')}`;
 }
 
-/**
- * When access of a request can begin at the earliest, by its start time and the start windows of the template. Empty if it can begin at
- * `nowMs` (epoch ms).
- */
+/** By the start time and the start windows. Empty if access can begin at `nowMs`. */
 export function earliestText(
   { startAt, emergency }: Partial<RequestSpec>,
   template: KubeObject,

@@ -9,56 +9,49 @@ import { type Args, usageProblem } from './args.ts';
 import type { Io } from './command.ts';
 import { type OutputForm, outputForms } from './common-flags.ts';
 
-/** A column of a table. */
 export interface Column<T> {
   readonly title: string;
   /** The printer replaces control and invisible characters by `?`. */
   readonly text: (item: T) => string;
-  /** Only `-o wide` shows it. Default false. */
+  /** Only for `-o wide`. */
   readonly wide?: boolean;
-  /**
-   * Whether its cells keep up to 1,000 characters even on a narrower terminal, for names and for texts that say what to do. Default false.
-   */
+  /** Cells keep up to 1,000 characters on any terminal: names, and texts that say what to do. */
   readonly long?: boolean;
 }
 
-/** How to print items of one kind in each form. */
 export interface Presentation<T> {
   readonly columns: readonly Column<T>[];
-  /** The object that JSON and YAML print. */
+  /** For JSON and YAML. */
   readonly object: (item: T) => object;
-  /** The text that `-o name` prints. */
+  /** For `-o name`. */
   readonly name: (item: T) => string;
-  /** Whether the table becomes one block of lines for each item if the terminal is too narrow. Default false: the lines wrap. */
+  /** On a narrow terminal, one block of lines for each item. Default: the lines wrap. */
   readonly blocks?: boolean;
 }
 
 /**
- * Where items are printed. Unless the form is wide, the lines of a table fit the width `columns`, if that is possible: the printer cuts the
- * last column, or wraps it at words if it is `long`, and then cuts the widest other columns.
+ * Lines of a table fit `columns` if possible: the last column is cut or, if `long`, wrapped, and
+ * then the widest others are cut.
  */
 type Output = Pick<Io, 'print'> & Partial<Pick<Io, 'columns'>>;
 
-/** Maximum length of a cell in a table, characters; a longer one is cut. */
+/** Of a cell, characters; a longer one is cut. */
 const MAX_CELL = 48;
-/** The same with `-o wide`. */
+/** With `-o wide`. */
 const MAX_WIDE_CELL = 160;
-/** The same for a column with `long`. */
+/** Of a column with `long`. */
 const MAX_LONG_CELL = 1000;
-/** Minimum width of a column that is cut, characters. */
 const MIN_CUT = 12;
-/** Minimum width of a column that is wrapped, characters. */
 const MIN_WRAPPED = 24;
 const GAP = '   ';
 
-/** The widths of the columns of a table, characters. */
 interface Widths {
   readonly all: readonly number[];
-  /** Indices of the columns whose cells are cut to their width. */
+  /** Columns whose cells are cut to their width. */
   readonly cut: ReadonlySet<number>;
 }
 
-/** The form that `-o` selects; default: table. @throws Problem for any other value. */
+/** @throws Problem for an unknown form. */
 export function outputForm(args: Args): OutputForm {
   const text = args.text('output') ?? 'table';
   const form = outputForms.find((one) => one === text);
@@ -66,7 +59,7 @@ export function outputForm(args: Args): OutputForm {
   throw usageProblem(`--output is ${quote(text)}; it must be one of ${outputForms.join(', ')}`);
 }
 
-/** Prints items of a list, in parts: rows of one table, objects of one List, or names. */
+/** Prints a list in parts: rows of one table, objects of one List, or names. */
 export class Printer<T> {
   readonly #io: Output;
   readonly #form: OutputForm;
@@ -75,11 +68,11 @@ export class Printer<T> {
   readonly #columns: readonly Column<T>[];
   readonly #objects: object[] = [];
   #widths: Widths | undefined;
-  /** By column: the length of the longest cell that counts for its width, characters. */
+  /** By column, of the cells that count for its width. */
   #longestCells: readonly number[] = [];
   #inBlocks = false;
 
-  /** With `stream`, prints each item at once: JSON has one object on each line. Default false. */
+  /** With `stream`, prints each item at once; JSON has one object on each line. */
   constructor(io: Output, form: OutputForm, presentation: Presentation<T>, { stream = false } = {}) {
     this.#io = io;
     this.#form = form;
@@ -88,10 +81,7 @@ export class Printer<T> {
     this.#columns = presentation.columns.filter(({ wide }) => !wide || form === 'wide');
   }
 
-  /**
-   * Prints a part of the items. The first part sets the widths of the columns. In a stream, a longer cell widens its column for this and
-   * all later lines.
-   */
+  /** The first part sets the widths of the columns; in a stream, longer cells widen them later. */
   add(items: readonly T[]): void {
     if (items.length === 0) return;
     const objects = (): object[] => items.map((item) => withoutManagedFields(this.#presentation.object(item)));
@@ -104,7 +94,7 @@ export class Printer<T> {
         this.#io.print(this.#form === 'json' ? `${json(object, 0)}\n` : `---\n${yaml(object)}`);
   }
 
-  /** In JSON and YAML, prints the List of all added items. The caller calls it once, after the last `add`. */
+  /** Call once, after the last `add`: JSON and YAML print their List only here. */
   end(): void {
     if (this.#stream || (this.#form !== 'json' && this.#form !== 'yaml')) return;
     const list = { apiVersion: 'v1', kind: 'List', items: this.#objects };
@@ -151,7 +141,7 @@ export class Printer<T> {
     this.#io.print(lines.map((row) => `${row.map(cell).join(GAP)}\n`).join(''));
   }
 
-  /** Narrows the widest columns except the last until lines fit `lineWidth` characters; undefined if they cannot. */
+  /** Narrows the widest columns except the last; undefined if lines cannot fit. */
   #fitted(widths: readonly number[], lineWidth: number): Widths | undefined {
     const last = widths.length - 1;
     const minWidth = (index: number): number => {
@@ -175,7 +165,7 @@ export class Printer<T> {
   }
 }
 
-/** Prints one object as JSON, YAML, or a name, and returns true. Prints nothing and returns false if the form is a table. */
+/** Returns false, and prints nothing, for a table. */
 export function printObject(io: Pick<Io, 'print'>, form: OutputForm, object: KubeObject): boolean {
   if (form === 'table' || form === 'wide') return false;
   const shown = withoutManagedFields(object);
@@ -189,10 +179,10 @@ function withoutManagedFields(object: object): object {
   return metadata ? { ...object, metadata: { ...metadata, managedFields: undefined } } : object;
 }
 
-/** Characters that `JSON.stringify` does not escape, but that change how a terminal shows text. */
+/** `JSON.stringify` does not escape these, but they change how a terminal shows text. */
 const invisible = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** JSON whose strings have every control and invisible character escaped. */
+/** With every control and invisible character escaped. */
 export const json = (value: unknown, indent = 2): string =>
   JSON.stringify(value, undefined, indent).replace(invisible, (character) =>
     [...Array(character.length).keys()]
@@ -200,13 +190,13 @@ export const json = (value: unknown, indent = 2): string =>
       .join(''),
   );
 
-/** YAML; JSON instead, which is valid YAML, if the text would have one of the characters of `invisible`. */
+/** JSON, which is valid YAML, if the text would have a character of `invisible`. */
 export function yaml(value: unknown): string {
   const text = dumpYaml(JSON.parse(JSON.stringify(value)));
   return /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/u.test(text) ? `${json(value)}\n` : text;
 }
 
-/** Lines with labels, for one object. A text gives one line, and a list one line for each item. Omits empty values. */
+/** One line for a text, one for each item of a list. Omits empty values. */
 export function fields(entries: readonly (readonly [label: string, value: string | readonly string[]])[]): string {
   const shown = entries.filter(([, value]) => value.length > 0);
   const width = Math.max(...shown.map(([label]) => label.length)) + 2;

@@ -7,8 +7,8 @@ import type { Printer } from './output.ts';
 import { Problem, plainMessage } from './problem.ts';
 
 /**
- * Lists the resources in the scope of the connection and prints the objects that match, each page as it arrives. Resolves to the number of
- * printed objects. Rejects with a Problem that recommends -n if the user may not list all namespaces.
+ * Prints the matching objects, each page as it arrives; resolves to their number. Without
+ * permission for all namespaces, rejects with a Problem that recommends -n.
  */
 export async function printPages(
   { cluster, scope }: ClusterConnection,
@@ -19,11 +19,11 @@ export async function printPages(
   let count = 0;
   const printed = new Set<string | undefined>();
   const print = async (pages: readonly (Page | undefined)[]): Promise<void> => {
-    // If a list expires, it restarts from its first page. Skip the objects that are printed already.
+    // An expired list restarts from its first page.
     const items = pages.flatMap((page) =>
       (page?.items ?? []).filter(({ metadata: { uid } }) => uid === undefined || !printed.has(uid)),
     );
-    // Call `matches` for all items at once, because it may ask the API server; the transport limits how many calls run at a time.
+    // All at once, because `matches` may ask the API server; the transport limits the calls.
     const results = await Promise.all(items.map(matches));
     const found = items.filter((_, index) => results[index]);
     for (const { metadata } of found) printed.add(metadata.uid);
@@ -32,7 +32,7 @@ export async function printPages(
   };
   try {
     const lists = resources.map((resource) => cluster.own.pages(resource, scope)[Symbol.asyncIterator]());
-    // Print the first pages of all lists together, because the first rows set the widths of the columns.
+    // All first pages together, because the first rows set the widths of the columns.
     const first = await Promise.all(lists.map((list) => list.next()));
     await print(first.map(({ value }) => value));
     for (const list of lists) {

@@ -4,23 +4,22 @@ import { type CastLine, readCast } from './cast.ts';
 import type { Io } from './command.ts';
 import { TerminalFilter } from './terminal-filter.ts';
 
-/** How to show a recording. */
 export interface PlayOptions {
   readonly io: Pick<Io, 'print' | 'show' | 'printError' | 'terminal' | 'columns'>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Whether to print the lines of the recording instead of the output of the session; on a terminal, without control characters. */
+  /** Print the lines of the recording; on a terminal, without control characters. */
   readonly asLines: boolean;
-  /** Playback speed; 2 is twice as fast as the session. Undefined: no pauses. */
+  /** 2 is twice as fast as the session. Undefined: no pauses. */
   readonly speed: number | undefined;
 }
 
-/** Longest pause between two events, milliseconds, at speed 1. */
+/** Between two events, at speed 1. */
 const MAX_PAUSE_MS = 2000;
 
 /**
- * Shows a recording or a live view until its end. On a terminal, unless `asLines`, it drops unsafe control sequences, and finally restores
- * the terminal, also if `signal` aborts. Rejects with the errors of `readCast` and of `chunks`, or with the reason of the signal.
+ * Shows a recording or a live view. On a terminal, drops unsafe control sequences, and finally
+ * restores it. Rejects as `readCast` and `chunks` do, or with the reason of the signal.
  */
 export async function play(chunks: AsyncIterable<Uint8Array>, options: PlayOptions): Promise<void> {
   const { io, clock, signal, asLines, speed } = options;
@@ -36,7 +35,7 @@ export async function play(chunks: AsyncIterable<Uint8Array>, options: PlayOptio
         const waitMs = startMs + dueMs - clock.monotonic();
         if (waitMs > 0) await sleep(clock, waitMs, signal);
       }
-      // `print` cleans the line, because JSON does not escape 8-bit control characters, which a terminal obeys.
+      // `print` cleans it: JSON does not escape 8-bit control characters, which a terminal obeys.
       if (asLines && io.terminal.output) io.print(`${line.line}\n`);
       else if (asLines) await io.show(`${line.line}\n`);
       else await showLine(line, io, filter);

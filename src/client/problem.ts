@@ -4,20 +4,20 @@ import type { Client } from '../kube/client.ts';
 import { ApiError, isNotFound, isObjectNotFound, TransportError } from '../kube/errors.ts';
 import { exits } from './command-spec.ts';
 
-/** An error that ends a command: its exit code, and one line for the user, with a remedy. */
+/** Ends a command: its exit code, and one line for the user, with a remedy. */
 export class Problem extends Error {
   override readonly name = 'Problem';
   constructor(
     readonly exitCode: number,
     message: string,
-    /** The name of a command. The printed line then recommends its help. */
+    /** A command whose help the printed line recommends. */
     readonly helpOf?: string,
   ) {
     super(message);
   }
 }
 
-/** Codes of errors in the kubeconfig, which the user must correct. */
+/** Errors in the kubeconfig, which the user must correct. */
 const kubeconfigCodes: readonly string[] = [
   'KubeconfigMissing',
   'KubeconfigInvalid',
@@ -25,7 +25,6 @@ const kubeconfigCodes: readonly string[] = [
   'InvalidTlsData',
 ];
 
-/** The Problem for any error. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof ApiError) return problemOfApiError(error);
@@ -37,7 +36,7 @@ export function problemOf(error: unknown): Problem {
   }
   if (error instanceof CodedError && kubeconfigCodes.includes(error.code))
     return new Problem(exits.usage, describe(error));
-  // The client relies on the schema of the CRDs and does not check each field again, so an object of another schema can cause a TypeError.
+  // The client relies on the schema of the CRDs, so an object of another one can cause a TypeError.
   if (error instanceof TypeError)
     return new Problem(
       exits.failed,
@@ -46,14 +45,14 @@ export function problemOf(error: unknown): Problem {
   return new Problem(exits.failed, describe(error));
 }
 
-/** Part of the answer of the API server if it serves the group, but not the resource. */
+/** Of an answer if the API server serves the group, but not the resource. */
 const notServed = 'could not find the requested resource';
 
-/** Whether the API server does not serve the kind that the call names. */
+/** The API server does not serve the kind. */
 const isNotServed = (error: unknown): boolean =>
   error instanceof ApiError && isNotFound(error) && (!isObjectNotFound(error) || error.message.includes(notServed));
 
-/** Gets the object; undefined if it does not exist. Rejects as the client does, also if the API server does not serve the kind. */
+/** Undefined without the object. Rejects as the client does, also if the kind is not served. */
 export async function findServed(
   client: Pick<Client, 'get'>,
   resource: Resource,
@@ -85,15 +84,12 @@ function problemOfApiError(error: ApiError): Problem {
   return new Problem(exits.failed, plainMessage(error.message));
 }
 
-/**
- * The Problem for a call that the API server denied by RBAC, a policy, or a webhook. The message of a policy or webhook of drawbridge
- * begins with a code.
- */
+/** Denied by RBAC, a policy, or a webhook. Those of drawbridge begin with a code. */
 function denialOf(message: string): Problem {
   const denial = plainMessage(message);
   const byRbac = /^.* is forbidden: User "/.test(denial);
-  // A kubeconfig without a namespace selects `default`, in which most users have no permissions. A user who lists or requests access may
-  // have mistyped the namespace: for a namespace that does not exist, the API server answers with the same words.
+  // `default` comes from a kubeconfig without a namespace. Others may be mistyped: the API server
+  // answers the same for a namespace that does not exist.
   const namespaceRemedy = denial.includes('in the namespace "default"')
     ? 'name another namespace with -n, or '
     : /cannot (create|list) resource "(pod|exec)access(requests|templates)" .* in the namespace "/.test(denial)
@@ -103,10 +99,7 @@ function denialOf(message: string): Problem {
   return new Problem(exits.denied, `denied: ${denial}${remedy}`);
 }
 
-/**
- * Which ClusterRoles of the chart give the permission that a denial by RBAC names, as the end of a sentence. Empty if none does, and for
- * sessions: the commands of sessions name their ClusterRole.
- */
+/** ClusterRoles of the chart with the denied permission. Commands of sessions name theirs. */
 function roleText(denial: string): string {
   const [, verb = '', resource = ''] = /cannot (\w+) resource "(\w+)"/.exec(denial) ?? [];
   if (resource === 'accessvotes' && readVerbs.includes(verb))
@@ -123,7 +116,7 @@ function roleText(denial: string): string {
 
 const readVerbs: readonly string[] = ['get', 'list', 'watch'];
 
-/** The message of an API error without the status code and the name of the webhook or policy. */
+/** Without the status code and the name of the webhook or policy. */
 export const plainMessage = (message: string): string =>
   message
     .replace(/^\d{3}: /, '')

@@ -3,15 +3,12 @@ import { shorten } from '../kit/shorten.ts';
 import type { Io } from './command.ts';
 
 const frames = ['-', '\\', '|', '/'] as const;
-/** Columns that a line of progress needs besides its text: the spinner, a space, and the last column, so that the line does not wrap. */
+/** The spinner, a space, and the last column, so that the line does not wrap. */
 const RESERVED_COLUMNS = 3;
-/** Assumed width of a terminal whose width is unknown, characters. */
+/** Of a terminal whose width is unknown. */
 const DEFAULT_COLUMNS = 80;
 
-/**
- * Shows progress on standard error: on a terminal in one line with a spinner, otherwise in one line for each change. If a text is
- * longer than the line of the spinner, it is first printed in full on lines of its own.
- */
+/** Progress on standard error: on a terminal one line with a spinner, otherwise a line a change. */
 export class Progress {
   readonly #io: Pick<Io, 'printError' | 'draw' | 'terminal' | 'errorColumns'>;
   #shown = '';
@@ -21,12 +18,12 @@ export class Progress {
     this.#io = io;
   }
 
-  /** Maximum length of a text in the line of the spinner, characters. */
+  /** Maximum text in the line of the spinner. */
   get #width(): number {
     return (this.#io.errorColumns ?? DEFAULT_COLUMNS) - RESERVED_COLUMNS;
   }
 
-  /** Shows what the command waits for. Does nothing if the text is empty or shown already. */
+  /** Does nothing if the text is empty or shown already. */
   show(text: string): void {
     if (text === this.#shown || text === '') return;
     this.#shown = text;
@@ -36,14 +33,13 @@ export class Progress {
     this.spin();
   }
 
-  /** Draws the line again, with the next frame of the spinner. */
   spin(): void {
     if (!this.#io.terminal.error || this.#shown === '') return;
     const frame = frames[this.#frame++ % frames.length];
     this.#io.draw(`\r\u001b[K${frame} ${shorten(printable(this.#shown), this.#width)}`);
   }
 
-  /** Removes the line of the spinner. A later `show` draws it again. */
+  /** A later `show` draws the line again. */
   end(): void {
     if (this.#io.terminal.error && this.#shown !== '') this.#io.draw('\r\u001b[K');
     this.#shown = '';

@@ -4,7 +4,6 @@ import { listIn, own, strings } from '../kit/json-value.ts';
 import type { RbacRule } from '../rbac/rule-cover.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 
-/** The rules of a Role or ClusterRole. */
 export const rulesIn = (role: unknown): RbacRule[] =>
   listIn(role, 'rules').map((rule) => ({
     apiGroups: strings(own(rule, 'apiGroups')),
@@ -13,19 +12,18 @@ export const rulesIn = (role: unknown): RbacRule[] =>
     verbs: strings(own(rule, 'verbs')),
   }));
 
-/** The role that a binding names. */
 export const roleOf = (binding: KubeObject): { readonly kind: string; readonly name: string } => {
   const role = own(binding, 'roleRef');
   return { kind: String(own(role, 'kind')), name: String(own(role, 'name')) };
 };
 
-/** A subject of a binding. The name of a ServiceAccount is `NAMESPACE/NAME`. */
+/** The name of a ServiceAccount is `NAMESPACE/NAME`. */
 export interface Subject {
   readonly kind: string;
   readonly name: string;
 }
 
-/** The subjects of a binding. A user that is a ServiceAccount, by the name with which it authenticates, becomes a ServiceAccount. */
+/** A user by the name of a ServiceAccount becomes one. */
 export const subjectsIn = (binding: KubeObject): Subject[] =>
   listIn(binding, 'subjects').map((subject) => {
     const [kind = '', name = '', namespace = ''] = ['kind', 'name', 'namespace'].map((field) =>
@@ -36,25 +34,21 @@ export const subjectsIn = (binding: KubeObject): Subject[] =>
     return { kind, name: kind === 'ServiceAccount' ? `${namespace}/${name}` : name };
   });
 
-/** The permissions that one binding gives to one subject. */
+/** What one binding gives to one subject. */
 export interface BoundPermissions {
   readonly subject: Subject;
   /** Empty if the role does not exist. */
   readonly rules: readonly RbacRule[];
-  /** The namespace of a RoleBinding; absent for a ClusterRoleBinding, which applies to all namespaces. */
+  /** Absent for a ClusterRoleBinding, which applies to all namespaces. */
   readonly namespace?: string;
-  /** The name of the binding. */
   readonly binding: string;
-  /** The kind and the name of the role to which the binding refers. */
+  /** Kind and name. */
   readonly role: string;
-  /** The kind, the namespace, and the name of the binding, for messages. */
+  /** Kind, namespace, and name of the binding, for messages. */
   readonly by: string;
 }
 
-/**
- * The permissions that each binding of the cluster gives to each of its subjects. Rejects with ApiError if the user may not list all roles
- * and bindings.
- */
+/** Of the whole cluster. Rejects with ApiError if the user may not list roles and bindings. */
 export async function permissionsByBinding({ cluster }: ClusterConnection): Promise<BoundPermissions[]> {
   const lists = [clusterRoles, roles, clusterRoleBindings, roleBindings].map((resource) =>
     cluster.client.list(resource),

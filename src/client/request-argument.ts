@@ -1,4 +1,4 @@
 import type { ArgumentSpec } from './command-spec.ts';
 
-/** The argument REQUEST: `NAME`, `pod/NAME`, or `exec/NAME`. */
+/** `NAME`, `pod/NAME`, or `exec/NAME`. */
 export const requestArgument: ArgumentSpec = { name: 'REQUEST', complete: 'requests' };

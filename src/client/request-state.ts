@@ -17,26 +17,23 @@ import { parseTime } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
 
 /**
- * The state of a request, as commands show it. `New`: the server has not decided on it. `Pending`: it waits for approvals. `Scheduled`: it
- * waits for its start time or for a start window. `Claimable`: it waits for its requester to run `start`. `Opening`: it is granted, and
- * access is not open yet. `Ready`: access is open; `why` then has the reason if the command that uses it is missing. `Ending`: a user gave
- * back, revoked, or deleted the request, and the server has not closed its access yet. `Ended` and `Denied` are final.
+ * The state of a request. `New`: not decided. `Pending`: waits for approvals. `Scheduled`: waits
+ * for its start. `Claimable`: waits for `start`. `Opening`: granted, not open. `Ready`: open; `why`
+ * says if its command is missing. `Ending`: given back, revoked, or deleted, not closed yet.
+ * `Ended` and `Denied`: final.
  */
 export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 'Ready' | 'Ending' | 'Denied' | 'Ended';
 
-/** The state of a request with its details. All texts are from the object and may contain control characters. */
+/** All texts are from the object and may contain control characters. */
 export interface RequestState {
   readonly state: State;
-  /** What the request waits for, why it was denied, why it ended, or that its command is missing; empty if the request has no such text. */
+  /** What it waits for, why it was denied or ended, or that its command is missing. */
   readonly why: string;
-  /**
-   * The code of the denial in `status.ended`, or else the reason of the condition behind `why`. `codeOf` reads the code from either. Empty
-   * if there is none.
-   */
+  /** Of the denial in `status.ended`, or the reason of the condition behind `why`; see `codeOf`. */
   readonly code: string;
-  /** When access ends or has ended, epoch ms; undefined before the grant. */
+  /** When access ends or ended, epoch ms; undefined before the grant. */
   readonly endsMs: number | undefined;
-  /** The granted pod; empty before the grant. */
+  /** Empty before the grant. */
   readonly pod: string;
 }
 
@@ -50,7 +47,7 @@ interface ReadCondition {
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 export const specOf = ({ spec }: KubeObject): Partial<RequestSpec> => (spec ?? {}) as Partial<RequestSpec>;
-/** The status as the server wrote it. The API server has checked its schema. */
+/** The API server has checked its schema. */
 export const statusOf = ({ status }: KubeObject): RequestStatus => (status ?? {}) as RequestStatus;
 
 export const conditionsOf = (object: KubeObject): ReadCondition[] =>
@@ -61,20 +58,20 @@ export const conditionsOf = (object: KubeObject): ReadCondition[] =>
     message: text(own(condition, 'message')),
   }));
 
-/** Which fields of the template the API server ignores, as the leader found; empty if there are none. */
+/** Fields of the template that the API server ignores, as the leader found. */
 export function ignoredFieldsIn(template: KubeObject): string {
   const { accessPlanValid } = templateConditions;
   const plan = conditionsOf(template).find(({ type, status }) => type === accessPlanValid && status === 'True');
   return plan ? ignoredFieldsText(plan.message) : '';
 }
 
-/** Why the template is not ready: the code and the message of its condition Ready. Undefined if it is ready, or not judged yet. */
+/** Code and message of its condition Ready, if that is False. */
 export function unreadinessOf(template: KubeObject): { readonly code: string; readonly message: string } | undefined {
   const ready = conditionsOf(template).find(({ type }) => type === summaryConditions.ready);
   return ready?.status === 'False' ? { code: ready.reason, message: ready.message } : undefined;
 }
 
-/** What can make the access command of the template fail, as the leader found; empty if there is nothing. */
+/** What can make the access command of the template fail, as the leader found. */
 export function commandDoubtIn(template: KubeObject): string {
   const { accessCommandValid } = templateConditions;
   const command = conditionsOf(template).find(({ type, status }) => type === accessCommandValid && status === 'True');
@@ -82,18 +79,17 @@ export function commandDoubtIn(template: KubeObject): string {
   return command?.message.startsWith('spec.') ? command.message : '';
 }
 
-/** Conditions that can be False although the request is neither denied nor ended. Any other condition that is False is final. */
+/** Can be False without a denial or an end. Any other condition that is False is final. */
 const temporary: readonly string[] = [
   requestConditions.accessResourcesReady,
   requestConditions.accessMessage,
   shortenedCondition,
   ...Object.values(summaryConditions),
 ];
-/** Reasons of the condition Ready of a request that has ended. */
 const endReasons: readonly string[] = ['Revoked', 'Expired'];
 const deniedReasons: readonly string[] = ['Denied'];
 
-/** The state of a request, by its conditions, its status, and `spec.revoked`. */
+/** By its conditions, its status, and `spec.revoked`. */
 export function stateOf(request: KubeObject): RequestState {
   const [spec, status] = [specOf(request), statusOf(request)];
   const conditions = conditionsOf(request);
@@ -118,7 +114,7 @@ export function stateOf(request: KubeObject): RequestState {
   if (ready?.status === 'False' && endReasons.includes(ready.reason)) return stateWith('Ended', ready);
   if (own(status, 'ended') !== undefined) return stateWith('Ended', failed ?? ready);
   if (failed) return stateWith(isEnd(failed, status) ? 'Ended' : 'Denied', failed);
-  // Until the server writes that it has closed the access, the grant may still be open.
+  // Until the server writes that it closed the access, the grant may be open.
   const closingState: State = status.grant ? 'Ending' : 'Ended';
   if (spec.revoked)
     return stateWith(closingState, { reason: 'Revoked', message: spec.revokedReason ?? 'given back or revoked' });
@@ -138,10 +134,7 @@ export function stateOf(request: KubeObject): RequestState {
   return stateWith('New', opening);
 }
 
-/**
- * Why open access has no command: the pod is ready, but the command of the template does not fit it. Undefined otherwise. The message
- * addresses the requester.
- */
+/** The pod is ready, but the command of the template does not fit it. Addresses the requester. */
 function missingCommand(conditions: readonly ReadCondition[]): Pick<ReadCondition, 'reason' | 'message'> | undefined {
   const { accessResourcesReady, accessMessage } = requestConditions;
   const failed = conditions.find(({ type, status }) => type === accessMessage && status === 'False');
@@ -154,30 +147,27 @@ function missingCommand(conditions: readonly ReadCondition[]): Pick<ReadConditio
   };
 }
 
-/** Whether the condition only repeats that access was denied while it opened. Another condition has the code. */
+/** Access was denied while it opened; another condition has the code. */
 const repeatsDenial = ({ type, reason }: ReadCondition): boolean =>
   type === requestConditions.accessStillValid && deniedReasons.includes(reason);
 
-/**
- * The state for people: like `state`, but `Expired` for an end with that code. The code `Revoked` stays hidden, because the requester may
- * have given the access back.
- */
+/** For people: `Expired`, but not `Revoked`, because the requester may have given access back. */
 export function stateText(request: KubeObject): string {
   const { state, code } = stateOf(request);
   return state === 'Ended' && code === 'Expired' ? code : state;
 }
 
-/** Whether a condition that is False shows the end of granted access, and not a denial. */
+/** The end of granted access, and not a denial. */
 const isEnd = ({ type }: ReadCondition, { grant }: RequestStatus): boolean =>
   grant !== undefined && type === requestConditions.accessStillValid;
 
-/** Whether the request was denied or has ended, so that the server has closed its access. */
+/** Denied or ended: the server has closed its access. */
 export const isFinal = (state: State): boolean => state === 'Denied' || state === 'Ended';
-/** Whether the request can no longer open access. Access that is open may last until the server closes it. */
+/** Access that is open may last until the server closes it. */
 export const cannotOpen = (state: State): boolean => isFinal(state) || state === 'Ending';
 
 const remedies: CodeTable = { ...requestCodes, ...serverCodes };
-/** The code of a denial, by the reason of the condition that shows it. For all other denials, the reason is the code. */
+/** By the reason of the condition. For all other denials, the reason is the code. */
 const codeOfReason: Readonly<Record<string, string>> = {
   Denied: 'VoteDenied',
   TimedOut: 'NotApproved',
@@ -186,14 +176,11 @@ const codeOfReason: Readonly<Record<string, string>> = {
   Timeout: 'TooLate',
 };
 
-/** The code of a denial, as the reference lists it, by the reason of its condition. */
+/** As the reference lists it. */
 export const codeOf = (reason: string): string =>
   (Object.hasOwn(codeOfReason, reason) ? codeOfReason[reason] : undefined) ?? reason;
 
-/**
- * What to do about a denial with this reason. Empty if its code is unknown. Also empty if the remedy of the code is for the requester, and
- * `message` already has one after a semicolon.
- */
+/** What to do about a denial. Empty if unknown, or if `message` already tells the requester. */
 export function remedyOf(reason: string, message = ''): string {
   const code = codeOf(reason);
   const entry = Object.hasOwn(remedies, code) ? remedies[code] : undefined;

@@ -5,17 +5,13 @@ import type { Column, Presentation } from './output.ts';
 import { codeOf, specOf, stateOf, stateText } from './request-state.ts';
 import { span } from './times.ts';
 
-/** Which columns the table has. */
 export interface TableOptions {
-  /** Whether to show the requesters. */
   readonly who: boolean;
-  /** Whether to show the namespaces. */
   readonly namespaces: boolean;
-  /** Returns the current time, epoch ms. */
+  /** Epoch ms. */
   readonly now: () => number;
 }
 
-/** The table of requests. */
 export function requestTable({ who, namespaces, now }: TableOptions): Presentation<KubeObject> {
   const columns: readonly (Column<KubeObject> | false)[] = [
     namespaces && { title: 'NAMESPACE', text: ({ metadata }) => metadata.namespace ?? '' },
@@ -38,7 +34,7 @@ export function requestTable({ who, namespaces, now }: TableOptions): Presentati
   return { columns: columns.filter((one) => one !== false), object: (request) => request, name: fullName };
 }
 
-/** Why the request is in its state. For a denial, it begins with the code. */
+/** For a denial, it begins with the code. */
 function whyText(request: KubeObject): string {
   const { state, why, code } = stateOf(request);
   return state === 'Denied' && code !== '' ? `${codeOf(code)}: ${why}` : why;

@@ -11,15 +11,12 @@ import { complete, completionLines } from './complete.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { problemOf } from './problem.ts';
 
-/** Runs one command line. Resolves to its exit code; never rejects. `signal` interrupts the command. */
+/** Runs one command line. Resolves to its exit code; never rejects. `signal` interrupts it. */
 export function runClient(argv: readonly string[], raw: RawIo, signal: AbortSignal): Promise<number> {
   return runLine(argv, cleaned(raw), signal);
 }
 
-/**
- * An `Io` whose `print` and `printError` replace control characters, because a terminal would obey those in objects and in answers of
- * servers. Commands clean only the text that they pass to `show` and `draw`.
- */
+/** A terminal would obey control characters of objects and servers. */
 const cleaned = (raw: RawIo): Io => ({
   ...raw,
   print: (text) => raw.print(printableLines(text)),
@@ -69,7 +66,7 @@ function report(error: unknown, io: Io, signal: AbortSignal): number {
   return problem.exitCode;
 }
 
-/** Prints the completion of the last word of `argv`, which is at the cursor. */
+/** Of the last word, which is at the cursor. */
 async function printCompletion(argv: readonly string[], io: Io): Promise<number> {
   const argsOf = (line: readonly string[]): Args => readCommandLine(['completing', ...line], [completing]).args;
   const { kubeconfigPaths: paths, program } = io;
@@ -85,7 +82,7 @@ async function printCompletion(argv: readonly string[], io: Io): Promise<number>
   return exits.done;
 }
 
-/** Replaces the command of an unfinished command line. It accepts all flags and any words, so that the common flags can be parsed. */
+/** Accepts all flags and any words, to parse the common flags of an unfinished line. */
 const completing: Command = {
   name: 'completing',
   summary: '',

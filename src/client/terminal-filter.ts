@@ -1,52 +1,43 @@
 /**
- * The output of a session is text of another person, and the terminal of the auditor would obey its control sequences: they could make the
- * terminal write to standard input or to the clipboard, print, or change its title. The filter passes text, colors, and movements within
- * the screen, and drops all other sequences.
+ * The output of a session is text of another person. Its control sequences could make the auditor's
+ * terminal write to standard input or the clipboard, print, or change its title. The filter passes
+ * text, colors, and movements within the screen, and drops all else.
  */
 
-/**
- * Control characters that move the cursor, ring the bell, or shift the character set. Others are dropped: ENQ would make a terminal answer.
- */
+/** Move the cursor, ring the bell, shift the character set. ENQ would make a terminal answer. */
 const allowedControls = '\u0007\b\t\n\v\f\r\u000e\u000f';
-/** Maximum length of the parameters of a sequence, characters. A longer sequence is dropped. */
+/** Of a sequence, characters; a longer one is dropped. */
 const MAX_PARAMETERS = 64;
-/**
- * Maximum length of a string that is dropped, such as a title, characters. Further text is shown, so that a string without an end cannot
- * hide the rest of a session.
- */
+/** Of a dropped string, such as a title: one without an end cannot hide the rest of a session. */
 const MAX_STRING = 4096;
 
-/** Final characters of CSI sequences that move, scroll, erase, insert, color, or set tab stops. */
+/** CSI sequences that move, scroll, erase, insert, color, or set tab stops. */
 const allowedFinals = /[@A-HJKLMPSTXZ`abdefgmrsu]/;
-/**
- * Private modes: reverse video, origin, wrapping, blinking and visible cursor, and the alternate screen. This excludes modes that report
- * keys or a mouse.
- */
+/** Reverse video, origin, wrapping, cursor, alternate screen; none that report keys or a mouse. */
 const allowedModes: readonly string[] = ['5', '6', '7', '12', '25', '47', '1047', '1048', '1049'];
-/** Escape sequences of one character: save and restore the cursor, index, next line, tab stop, reverse index. */
+/** Save and restore the cursor, index, next line, tab stop, reverse index. */
 const allowedEscapes = '78DEHM';
-/** Sequences that begin a string: DCS, SOS, OSC, PM, APC, and the title of screen. */
+/** DCS, SOS, OSC, PM, APC, and the title of screen. */
 const stringStarts = 'PX]^_k';
-/** Replaces a full reset (ESC c), which would also erase the lines above the screen. */
+/** In place of a full reset (ESC c), which would also erase the lines above the screen. */
 const RESET = '\u001b[!p\u001b[H\u001b[2J';
-/** Restores what a shell expects: character set, colors, cursor, wrapping, and the whole screen as the scrolling region. */
+/** What a shell expects: character set, colors, cursor, wrapping, the whole screen scrolling. */
 const RESTORE = '\u000f\u001b(B\u001b[m\u001b[4l\u001b[?5;6l\u001b[?7;25h\u001b7\u001b[r\u001b8';
 
-/** Filters the output of a session for a terminal. A sequence may be split between two calls of `pass`. */
+/** Filters the output of a session. A sequence may be split between two calls of `pass`. */
 export class TerminalFilter {
   #state: 'text' | 'escape' | 'charset' | 'skip' | 'csi' | 'string' = 'text';
   #sequence = '';
   #length = 0;
   #onAlternateScreen = false;
 
-  /** Returns the text without unsafe control sequences. */
   pass(text: string): string {
     let out = '';
     for (const character of text) out += this.#next(character);
     return out;
   }
 
-  /** Drops an unfinished sequence, and returns the sequences that restore the terminal. */
+  /** Drops an unfinished sequence, and returns what restores the terminal. */
   end(): string {
     this.#state = 'text';
     const leave = this.#onAlternateScreen ? '\u001b[?1049l' : '';
@@ -112,7 +103,7 @@ export class TerminalFilter {
     return this.#end(sequence);
   }
 
-  /** The CSI sequence if it is safe, without modes that are not allowed; else an empty text. */
+  /** The sequence if it is safe, without modes that are not allowed; else empty. */
   #allowed(parameters: string, final: string): string {
     if (/^[\d;:]*$/.test(parameters) && allowedFinals.test(final)) {
       // 3J erases the lines above the screen.

@@ -8,7 +8,7 @@ const units = [
   ['s', 1000],
 ] as const;
 
-/** A duration of `ms` milliseconds in its two largest units, without zeros: `1h5m`, `42s`. Rounded down; a negative one is `0s`. */
+/** The two largest units, rounded down, without zeros: `1h5m`, `42s`; a negative one is `0s`. */
 export function span(ms: number): string {
   const index = units.findIndex(([, unit]) => ms >= unit);
   if (index < 0) return '0s';
@@ -23,14 +23,11 @@ export function span(ms: number): string {
     .join('');
 }
 
-/** A time with its distance from `nowMs`, both epoch ms: `2026-11-21T09:30:00Z (in 12m)`, or `… (3m ago)`. */
+/** `2026-11-21T09:30:00Z (in 12m)`, or `… (3m ago)`; epoch ms. */
 export const timeFrom = (ms: number, nowMs: number): string =>
   `${formatTime(ms)} (${ms > nowMs ? `in ${span(ms - nowMs)}` : `${span(nowMs - ms)} ago`})`;
 
-/**
- * `ms` (milliseconds) as text if it is at least one second less than `asked`, a Go duration; otherwise, or if `asked` is invalid, undefined.
- * A smaller difference comes from rounding: access ends at a whole second.
- */
+/** `ms` as text if at least a second less than `asked`; access ends at a whole second. */
 export function lessThanAsked(ms: number, asked: string): string | undefined {
   const parsed = parseGoDuration(asked);
   const askedMs = 'ns' in parsed ? toMilliseconds(parsed.ns) : 0;

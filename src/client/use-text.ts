@@ -3,10 +3,7 @@ import { requestConditions } from '../api/access/names.ts';
 import type { KubeObject } from '../api/object.ts';
 import { conditionsOf, stateOf, statusOf } from './request-state.ts';
 
-/**
- * The command that uses open access: that of the template, or, if the server could not write it, one that the grant permits. Empty before
- * the grant, and if the client knows no command for the permissions of the grant.
- */
+/** The command of the template or, if the server could not write it, one that the grant permits. */
 export function useText(request: KubeObject): string {
   const { accessMessage = '', grant } = statusOf(request);
   const { pod } = stateOf(request);
@@ -19,7 +16,7 @@ export function useText(request: KubeObject): string {
   return 'text' in rendered ? rendered.text : '';
 }
 
-/** Why the command of the template may fail, for the requester; empty if the server found no reason. */
+/** Why the command may fail, for the requester, if the server found a reason. */
 export function commandNote(request: KubeObject): string {
   const { accessMessage = '' } = statusOf(request);
   const { message = '' } = conditionsOf(request).find(({ type }) => type === requestConditions.accessMessage) ?? {};

@@ -10,7 +10,7 @@ import { exits } from './command-spec.ts';
 import { Problem } from './problem.ts';
 import { specOf } from './request-state.ts';
 
-/** The template of a request; undefined if it does not exist, or the user may not read it. */
+/** Undefined if it does not exist, or the user may not read it. */
 export async function templateOf(
   { cluster, namespace }: Pick<ClusterConnection, 'cluster' | 'namespace'>,
   { type, object }: TypedObject,
@@ -20,10 +20,7 @@ export async function templateOf(
   return template instanceof Error ? undefined : template;
 }
 
-/**
- * Resolves to the result of `reading`, or to its error if the user may not read. Rejects with any other error, because a decision must not
- * rest on data that could not be read.
- */
+/** The error, if the user may not read. Rejects with any other: a decision needs the data. */
 export async function unlessForbidden<T>(reading: Promise<T>): Promise<T | Error> {
   try {
     return await reading;
@@ -33,15 +30,14 @@ export async function unlessForbidden<T>(reading: Promise<T>): Promise<T | Error
   }
 }
 
-/** The version of a template as users type it: its generation, and the first 8 characters of its uid. */
+/** As users type it: the generation, and 8 characters of the uid. */
 export const versionOf = ({ metadata: { uid = '', generation = 0 } }: KubeObject): string =>
   `${generation}.${uid.slice(0, 8)}`;
 
 /**
- * Reads the template that an approval names, so that the approval counts only for its version. Undefined if the template does not exist, or
- * the user may not read it. `seenVersion`: the version that the user saw, if given. Rejects with a Problem if that is not the current
- * version. Without it, rejects with a Problem if the template was changed after the request was created (times have whole seconds), because
- * the user may have seen an older one.
+ * The template whose version an approval names. Rejects with a Problem if it is not `seenVersion`
+ * or, without that, if it changed after the request was created: the user may have seen an older
+ * one.
  */
 export async function votedTemplate(
   connection: ClusterConnection,
@@ -69,8 +65,8 @@ export async function votedTemplate(
 const authorTime = (template: KubeObject): string => String(own(own(template.spec, 'author'), 'time'));
 
 /**
- * How long after the creation of the request the template was last changed, milliseconds: a multiple of 1,000, because both times have whole
- * seconds. With 0, the order of the two is unknown. NaN if a time is missing.
+ * How much later than the request the template was changed: whole seconds, so 0 says nothing; NaN
+ * if a time is missing.
  */
 export function changedAfterMs(template: KubeObject, { metadata: { creationTimestamp = '' } }: KubeObject): number {
   return (parseTime(authorTime(template)) ?? Number.NaN) - (parseTime(creationTimestamp) ?? Number.NaN);

@@ -15,20 +15,18 @@ import { templateOf } from './voted-template.ts';
 export const ifReady = (request: KubeObject): KubeObject | undefined =>
   stateOf(request).state === 'Ready' ? request : undefined;
 
-/** What `waitFor` waits for, and how long. */
 export interface WaitOptions {
-  /** Maximum wait, milliseconds; undefined: no limit. */
+  /** Default: no limit. */
   readonly timeoutMs?: number | undefined;
-  /** A result other than undefined ends the wait. Not called for a request that was denied, has ended, or is ending. */
+  /** A result ends the wait. Not called for a request that was denied, has ended, or is ending. */
   readonly done: (request: KubeObject) => KubeObject | undefined;
-  /** Set if the command waits for an extension: returns what the extension waits for; empty if the status does not show it yet. */
+  /** For a wait for an extension: what it waits for, if the status shows it. */
   readonly extensionText?: (request: KubeObject) => string;
 }
 
 /**
- * Shows progress until `done` returns a result, and resolves to it. Rejects with a Problem if the request is denied or ends, after the
- * timeout, or if the signal of `context` aborts; also rejects as `follow` does. After a timeout or an abort the request stays, and the
- * message has the commands to continue.
+ * Shows progress until `done` returns a result. Rejects with a Problem if the request ends, or
+ * after a timeout or an abort, with the commands to continue; and as `follow` does.
  */
 export async function waitFor(
   context: Context,
@@ -91,17 +89,17 @@ export async function waitFor(
   }
 }
 
-/** Two sentences with the commands to wait for a request again and to withdraw it. */
+/** Commands to wait for a request again and to withdraw it. */
 export function nextCommands({ io }: Context, connection: ClusterConnection, type: TypeName, name: string): string {
   const target = requestWithFlags(connection, type, name);
   return `To go on: ${io.program} watch ${target}. To drop it: ${io.program} drop ${target}`;
 }
 
-/** What a request still waits for, as the end of a sentence. Repeats the last progress, which a terminal has erased by then. */
+/** Repeats the last progress, which a terminal has erased by then. */
 const stillWaitsText = (shown: string): string =>
   shown.startsWith('waiting ') ? `still waits ${shown.slice('waiting '.length)}` : `still waits; ${shown}`;
 
-/** What a request waits for that its requester must claim now or later; undefined for any other. `start` is the command that claims it. */
+/** What a request waits for that its requester must start now or later, if so. */
 function claimText(request: KubeObject, template: KubeObject | undefined, start: string): string | undefined {
   const times = claimTimes(request, template);
   if (times !== undefined) return `${times}, the requester can begin access with: ${start}`;
@@ -116,7 +114,7 @@ function waitingText(state: string, why: string): string {
   return state === 'New' ? 'waiting for the server' : 'access is being opened';
 }
 
-/** The Problem for a request that was denied, has ended, or is ending. */
+/** For a request that was denied, has ended, or is ending. */
 export function endedProblem(request: KubeObject): Problem {
   const { state, why, code } = stateOf(request);
   const { name } = request.metadata;
@@ -127,13 +125,13 @@ export function endedProblem(request: KubeObject): Problem {
   return new Problem(exits.denied, `${name} was denied: ${codeOf(code)}: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
 }
 
-/** How to delete a request that has ended, to use its name again before the server deletes it. */
+/** To use the name of an ended request again, before the server deletes it. */
 export function deleteText(connection: ClusterConnection, request: KubeObject): string {
   const flags = ['-n', connection.namespace, ...connection.quotedFlags].join(' ');
   return `to delete it: kubectl delete ${request.kind.toLowerCase()} ${request.metadata.name} ${flags}`;
 }
 
-/** Until when access is open, as a clause; empty if the request has no end yet. */
+/** As a clause; empty if the request has no end yet. */
 export function openText(request: KubeObject, nowMs: number): string {
   const { endsMs } = stateOf(request);
   return endsMs === undefined ? '' : `access is open until ${timeFrom(endsMs, nowMs)}`;

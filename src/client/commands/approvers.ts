@@ -13,10 +13,7 @@ import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { roleOf, rulesIn, subjectsIn } from '../rbac-view.ts';
 
-/**
- * A subject that holds the verb approve, and, in `by`, the binding that grants it. `countsFor`: the entries of `approvals.all` for which
- * its votes can count, as text.
- */
+/** A holder of the verb approve. `countsFor`: entries for which its votes can count. */
 interface Approver {
   readonly kind: string;
   readonly name: string;
@@ -54,15 +51,13 @@ export const approvers: Command = {
   },
 };
 
-/** What could not be read of the bindings and roles, as text. */
 interface Unread {
-  /** What the user may not read: `the ClusterRoleBindings`. */
+  /** Such as `the ClusterRoleBindings`. */
   readonly forbidden: Set<string>;
-  /** Why something else could not be read. */
   readonly failures: Set<string>;
 }
 
-/** That the user may not read who can approve, and whom to ask. `holders`: those that could be read. */
+/** That the user may not read who can approve, and whom to ask. */
 function forbiddenText(forbidden: ReadonlySet<string>, template: KubeObject, holders: readonly Approver[]): string {
   const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
   const ask = `ask ${all.some(({ groups = [] }) => groups.length > 0) ? 'a member of the groups above, or ' : ''}an administrator`;
@@ -70,7 +65,7 @@ function forbiddenText(forbidden: ReadonlySet<string>, template: KubeObject, hol
   return `not checked: ${who}, because you may not read ${[...forbidden].join(' or ')}; ${ask}`;
 }
 
-/** The subjects that hold the verb approve on the template. Adds to `unread` what could not be read. */
+/** Adds to `unread` what could not be read. */
 async function holdersOf(connection: ClusterConnection, template: TypedObject, unread: Unread): Promise<Approver[]> {
   const { cluster, namespace } = connection;
   const read = async <T>(what: string, reading: Promise<T>, fallback: T): Promise<T> => {
@@ -106,7 +101,6 @@ async function holdersOf(connection: ClusterConnection, template: TypedObject, u
   return found;
 }
 
-/** Whether the role grants the verb approve on the template. */
 function mayApprove(role: KubeObject | undefined, { type, object }: TypedObject): boolean {
   const { group, plural } = templateResource(type);
   const { name } = object.metadata;

@@ -106,10 +106,7 @@ export const auditReport: Command = {
   },
 };
 
-/**
- * One row of the report: a grant with its extensions and its end. `until`: when access was to end; `ended`: when it ended; `end`: why.
- * Times are RFC 3339. A text that the journals do not contain is empty.
- */
+/** A grant with extensions and end. `until`: planned; `ended`: actual; `end`: why. RFC 3339. */
 interface GrantRow {
   readonly who: string;
   readonly namespace: string;
@@ -122,28 +119,25 @@ interface GrantRow {
   readonly end: string;
   readonly approvedBy: string;
   readonly why: string;
-  /** The user who revoked or deleted the request, or whose vote denied it; empty for other ends. */
+  /** Who revoked or deleted the request, or denied it by a vote. */
   readonly endedBy: string;
-  /** Who reviewed the emergency, and the verdict; empty for other access. */
+  /** Who reviewed the emergency, and the verdict. */
   readonly review: string;
 }
 
-/** Whether the report reads the line. A line about an object of a grant, such as a RoleBinding without its request, ends no grant. */
+/** Lines about an object of a grant, such as a RoleBinding without its request, end no grant. */
 const isReported = (record: object): boolean =>
   accesses.some(({ request }) => request.resource.kind === textIn(record, 'what.kind')) &&
   (['grant', 'revocation', 'review'].includes(textIn(record, 'event')) || endsByUser(record));
 
-/** Whether the line of a request records that a user revoked or deleted it. */
+/** A user revoked or deleted the request. */
 const endsByUser = (record: object): boolean =>
   textIn(record, 'event') === 'admission' &&
   textIn(record, 'verdict') === 'allowed' &&
   own(record, 'dryRun') !== true &&
   (textIn(record, 'message') === 'revokes the access' || textIn(record, 'what.operation') === 'DELETE');
 
-/**
- * The grants in the order of time, each with its extensions, its end, and its review, which may be in the files of other replicas.
- * `unmatched`: the number of extensions, ends, and reviews whose grant is in none of the files.
- */
+/** In the order of time. `unmatched`: lines whose grant is in none of the files. */
 function grantsIn(lines: readonly JournalLine[]): { readonly grants: GrantRow[]; readonly unmatched: number } {
   const grants = new Map<string, GrantRow>();
   const later: object[] = [];
@@ -153,11 +147,11 @@ function grantsIn(lines: readonly JournalLine[]): { readonly grants: GrantRow[];
     const verdict = textIn(record, 'verdict');
     if (textIn(record, 'event') === 'admission') endedByUser.push(record);
     else if (!isGrant || verdict === 'extended') later.push(record);
-    // The other verdict is a denial, which changes nothing. If a grant has a second line, a retry wrote it.
+    // A denial changes nothing. If a grant has a second line, a retry wrote it.
     else if (verdict === 'granted' && !grants.has(grantKeyOf(record))) grants.set(grantKeyOf(record), grantOf(record));
   }
   let unmatched = 0;
-  // Apply these after all grants: the clocks of replicas differ, so an end may be older than its grant.
+  // After all grants: the clocks of replicas differ, so an end may be older than its grant.
   for (const record of later) {
     const grant = grants.get(grantKeyOf(record));
     if (grant) grants.set(grantKeyOf(record), withChange(grant, record));
@@ -193,7 +187,7 @@ const grantOf = (record: object): GrantRow => ({
   review: textIn(record, 'code') === 'Emergency' ? 'not in these journals' : '',
 });
 
-/** The grant with the change that a line of an extension, of its end, or of its review records. If there are several ends, the first one counts. */
+/** With an extension, end, or review. Of several ends, the first counts. */
 function withChange(grant: GrantRow, record: object): GrantRow {
   if (textIn(record, 'event') === 'grant')
     return {
@@ -212,7 +206,7 @@ const verdictOf = (record: object): string => {
   return `${votersOf(record)}: ${textIn(vote, 'decision') === 'Deny' ? 'not justified' : 'justified'}`;
 };
 
-/** When access ended or was to end, epoch ms; NaN if the journals do not contain it, so that every `--since` includes the grant. */
+/** Epoch ms; NaN if the journals lack it, so that every `--since` includes the grant. */
 const endMsOf = ({ ended, until }: GrantRow): number => parseTime(ended || until) ?? Number.NaN;
 
 const votersOf = (record: object): string =>
@@ -224,7 +218,7 @@ const votersOf = (record: object): string =>
     )
     .join(', ');
 
-/** Two lists of names, each separated by commas, as one list without duplicates. */
+/** Without duplicates. */
 const joinNames = (a: string, b: string): string =>
   [...new Set([...a.split(', '), ...b.split(', ')])].filter((one) => one !== '').join(', ');
 
@@ -262,10 +256,7 @@ function csvOf(rows: readonly GrantRow[]): string {
   return [line([...columnsOfReport]), ...rows.map((row) => line(columnsOfReport.map((field) => row[field])))].join('');
 }
 
-/**
- * Matches where a spreadsheet would evaluate a formula: at the start of a cell, and after a semicolon, which separates cells in locales
- * with a decimal comma.
- */
+/** Where a spreadsheet would evaluate a formula; a semicolon separates cells in some locales. */
 const formula = /(^|;)(?=[ "']*[=+\-@＝＋－＠])/g;
 
 function csvCell(text: string): string {

@@ -67,7 +67,7 @@ export const deny: Command = {
 
 async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<number> {
   const { args, connect } = context;
-  // Check the flag before the first call. The vote contains the text, not the milliseconds.
+  // Before the first call. The vote contains the text, not the milliseconds.
   args.durationMs('max');
   const form = outputForm(args);
   const connection = await connect();
@@ -108,7 +108,7 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
   });
 }
 
-/** Reviews the emergency of a request, which may be deleted: the server then finds the owed review by the kind and the name. */
+/** The request may be deleted: the server then finds the owed review by kind and name. */
 async function review(
   context: Context,
   connection: ClusterConnection,
@@ -134,7 +134,7 @@ const isMissingRequest = (error: unknown): boolean => problemOf(error).message.i
 interface NewVote {
   readonly about: string;
   readonly decision: 'Approve' | 'Deny';
-  /** The template whose version an approval names; undefined: the vote names none. */
+  /** Whose version an approval names. */
   readonly template?: KubeObject | undefined;
 }
 
@@ -152,7 +152,7 @@ async function createVote(
 
 const isOpen = (state: State): boolean => state === 'Opening' || state === 'Ready';
 
-/** The Problem for a vote that the API server did not create; undefined if the message of `error` suffices. */
+/** Undefined if the message of `error` suffices. */
 async function voteProblem(
   context: Context,
   connection: ClusterConnection,
@@ -164,8 +164,7 @@ async function voteProblem(
   const { io } = context;
   const { type, object } = found;
   const target = requestWithFlags(connection, type, object.metadata.name);
-  // The webhook derives the name of a vote from its request, voter, `about`, `decision`, and, for an approval, the version of the template,
-  // so a repeated vote has the same name.
+  // The name of a vote follows from its content, so a repeated vote has the same name.
   if (error instanceof ApiError && error.code === 409) {
     return new Problem(
       exits.failed,
@@ -177,11 +176,11 @@ async function voteProblem(
     const { exitCode, message } = problemOf(error);
     return new Problem(exitCode, voteInFlags(message, `${io.program} deny ${target}`));
   }
-  // Without the permission to create votes, RBAC denies the vote, and the API server does not call the webhook.
+  // Without the permission to create votes, RBAC denies the vote before the webhook.
   return isForbidden(error) ? ownRequestProblem(context, connection, found) : undefined;
 }
 
-/** The Problem for a vote about the user's own request; undefined if it is a request of another user, or the client cannot read its user. */
+/** Undefined for the request of another user, or if the client cannot read its user. */
 async function ownRequestProblem(
   { io }: Context,
   connection: ClusterConnection,
@@ -200,14 +199,14 @@ async function ownRequestProblem(
   );
 }
 
-/** A message of the server about a vote, with flags of the client in place of fields. `toDeny`: the command that denies the request. */
+/** With flags of the client in place of fields. `toDeny`: the command that denies the request. */
 const voteInFlags = (message: string, toDeny: string): string =>
   message
     .replace('set spec.decision to Deny and omit spec.about', `run: ${toDeny}`)
     .replace(/\bset spec\.about to\b/g, 'use --about')
     .replace(/\bspec\.(about|max)\b/g, '--$1');
 
-/** What the vote decided, as the client knows it. The server counts the vote later. */
+/** As the client knows it. The server counts the vote later. */
 function decidedText(request: KubeObject, about: string, decision: 'Approve' | 'Deny'): string {
   const decided = `${about === 'Access' ? '' : `${about} `}${decision === 'Approve' ? 'approved' : 'denied'}`;
   const closes = decision === 'Deny' && !about.startsWith('Extension-') && isOpen(stateOf(request).state);
@@ -218,7 +217,7 @@ function decidedText(request: KubeObject, about: string, decision: 'Approve' | '
   return `${decided}; it needs at least ${left} more ${left === 1 ? 'approval' : 'approvals'}`;
 }
 
-/** What the server does after a denial or revocation of granted access, as a clause. */
+/** After a denial or revocation of granted access, as a clause. */
 const closingText = (request: KubeObject): string => `the server closes the access${openSessionsText(request)}`;
 
 function voteManifest(
@@ -290,7 +289,7 @@ export const revoke: Command = {
     }
     return forEach(context, form, found, (one) =>
       end(one).catch((error: unknown) => {
-        // If the request was deleted meanwhile, nothing is left to revoke.
+        // Deleted meanwhile, so nothing is left to revoke.
         if (isNotFound(error)) return undefined;
         throw error;
       }),
@@ -298,7 +297,7 @@ export const revoke: Command = {
   },
 };
 
-/** The requests of a user that have neither ended nor are ending. */
+/** Those that have not ended and are not ending. */
 async function requestsOf({ cluster, scope }: ClusterConnection, user: string): Promise<TypedObject[]> {
   const lists = await Promise.all(
     typeNames.map(async (type) => {

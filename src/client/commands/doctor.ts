@@ -8,7 +8,6 @@ import { checks } from '../doctor-checks.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 
-/** One line of the output: a result with the name of its check. */
 interface Line extends CheckResult {
   readonly check: string;
 }

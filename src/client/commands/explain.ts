@@ -19,7 +19,7 @@ import {
   runningPodText,
 } from './request.ts';
 
-/** The result of one rule, from a warning of the server, or a note on what the rules do not cover. */
+/** One rule, from a warning of the server, or a note on what the rules do not cover. */
 interface RuleLine {
   /** `fail`, `not checked`, `pass`, or `note`. */
   readonly verdict: string;
@@ -71,10 +71,7 @@ async function runExplain(context: Context): Promise<number> {
   return exits.denied;
 }
 
-/**
- * Notes on what the rules do not cover, such as fields that the API server ignores, and approvals after the rules pass. `earliest`: the
- * result of `earliestText`.
- */
+/** What the rules do not cover, such as ignored fields. `earliest`: from `earliestText`. */
 function notesOn(
   { args, io }: Context,
   connection: ClusterConnection,
@@ -109,9 +106,9 @@ function notesOn(
 }
 
 /**
- * Parses a warning of the server: `FAIL rule: requirement; to pass: remedy`, `not checked rule: whether requirement; to check: remedy`, or
- * `17 rules passed`. A violation that the leader found in the template, `CODE: what it found; what to do`, becomes a failed
- * rule with the code as its name. Any other warning becomes a note.
+ * Parses `FAIL rule: requirement; to pass: remedy`, `not checked rule: …; to check: remedy`, or `17
+ * rules passed`. A violation in the template, `CODE: found; what to do`, becomes a failed rule; any
+ * other warning a note.
  */
 export function parseWarning(warning: string): RuleLine {
   const [, verdict, rule = '', requirement = '', remedy = ''] =
@@ -119,8 +116,8 @@ export function parseWarning(warning: string): RuleLine {
   if (verdict !== undefined) return { verdict: verdict.toLowerCase(), rule, requirement, remedy };
   const [, code, message = '', found = ''] = /^([A-Z][A-Za-z]+): ((.*?)(?:; .*)?)$/.exec(warning) ?? [];
   if (code !== undefined) {
-    // The advice alone does not name the fault.
-    // An administrator sets a quota or a Pod Security level.
+    // The advice alone does not name the fault. An administrator sets a quota or a Pod Security
+    // level.
     const who =
       code === 'ResourceRefused' ? 'the author of the template or an administrator' : 'the author of the template';
     const remedy = `ask ${who} to correct this: ${message}`;

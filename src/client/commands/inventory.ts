@@ -17,10 +17,7 @@ import { conditionsOf } from '../request-state.ts';
 
 const ready = (object: KubeObject): string =>
   conditionsOf(object).find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
-/**
- * What an entry waits for. With `isWhole`, the message of its condition Ready; otherwise `status.waitingFor`, which is that message cut to
- * the width of a column.
- */
+/** The message of its condition Ready, or `status.waitingFor`: that message cut to a column. */
 const waitsFor = (entry: KubeObject, isWhole: boolean): string => {
   const whole = conditionsOf(entry).find(({ type }) => type === 'Ready')?.message ?? '';
   return isWhole ? whole : textIn(entry, 'status.waitingFor') || whole;
@@ -46,7 +43,7 @@ const bindingTable: Presentation<KubeObject> = {
   name: fullName,
 };
 
-/** The conditions that are False, except Ready, with their messages, which contain remedies. */
+/** Conditions that are False, except Ready; the messages contain remedies. */
 function bindingProblem(binding: KubeObject): string {
   return conditionsOf(binding)
     .filter(({ type, status }) => status === 'False' && type !== 'Ready')
@@ -113,19 +110,17 @@ export const inventoryStatus: Command = {
   },
 };
 
-/** The state of one component of an entry and its runs. A text is empty if it is unknown or does not apply. */
+/** One component of an entry and its runs. A text is empty if unknown or not applicable. */
 interface ComponentLine {
   readonly component: string;
   readonly state: string;
   readonly since: string;
   readonly why: string;
-  /** Why the current or last run was started. */
   readonly lastRun: string;
-  /** Since when a run is in progress, when the next run starts, or why none starts. */
+  /** Since when a run is in progress, when the next one starts, or why none does. */
   readonly next: string;
   /** `spec.attempt` of the ReconcileRun; 0 if there is none. */
   readonly attempt: number;
-  /** Whether the entry is suspended. */
   readonly suspended: boolean;
 }
 
@@ -199,7 +194,7 @@ function nextOf(run: KubeObject): string {
   if (textIn(run, 'spec.phase') === 'Idle') return textIn(run, 'spec.next');
   const time = (field: string): string => textIn(run, field).replace(/\.\d+/, '');
   const found = `running since ${time('spec.startedAt')}`;
-  // Set if the component answered 202, so that it reports the outcome later.
+  // The component answered 202, so it reports the outcome later.
   const isAsynchronous = own(own(run, 'spec'), 'asynchronous') === true;
   if (textIn(run, 'spec.phase') !== 'Running' || !isAsynchronous) return found;
   return `${found}; without a report, it ends at about ${time('spec.leaseUntil')}`;

@@ -39,7 +39,7 @@ const tableOptions = ({ args }: Context) => ({
   namespaces: args.has('all-namespaces'),
 });
 
-/** That the flags select no request, and how to request access, or to see requests of others. */
+/** How to request access, or to see requests of others. */
 async function nothingFoundText({ args, io }: Context, connection: ClusterConnection): Promise<string> {
   const where = await searchedText(connection, typeNames.map(requestResource));
   const scope = connection.scope.namespace === undefined ? ['-A'] : ['-n', connection.namespace];
@@ -51,7 +51,7 @@ async function nothingFoundText({ args, io }: Context, connection: ClusterConnec
   return `${subject} no requests ${where}; ${user === undefined ? `${how}; ` : ''}to see those of others: ${io.program} list --everyone ${flags}`;
 }
 
-/** Resolves to a function that returns whether the flags select a request. Asks the API server for the user name if the flags name none. */
+/** Asks the API server for the user name if the flags name none. */
 async function requestMatcher(
   { args }: Context,
   connection: ClusterConnection,
@@ -61,7 +61,7 @@ async function requestMatcher(
   return (request) => requesterOf(request) === user;
 }
 
-/** Prints the requests that the flags select, then each change, until the user presses Ctrl-C. */
+/** Prints the requests, then each change, until the user presses Ctrl-C. */
 export async function watchRequests(context: Context): Promise<number> {
   const { args, io, clock, signal, connect } = context;
   const form = outputForm(args);
@@ -83,10 +83,7 @@ export async function watchRequests(context: Context): Promise<number> {
   return exits.done;
 }
 
-/**
- * The last row of a deleted request. It shows no open access, because the server closes access before it removes its finalizer from the
- * request, and soon after another client has removed it.
- */
+/** The last row of a deleted request: the server closes access before its finalizer goes. */
 const asDeleted = (request: KubeObject, now: string): KubeObject => ({
   ...request,
   metadata: { ...request.metadata, deletionTimestamp: request.metadata.deletionTimestamp ?? now },

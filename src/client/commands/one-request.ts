@@ -98,10 +98,7 @@ export const exec: Command = {
   },
 };
 
-/**
- * Finds the request that the user named, waits until its access is open, and resolves to the request. Rejects with a Problem if access
- * cannot open, or after `timeoutMs` (milliseconds; undefined: no limit); also rejects as `findRequest` and `waitFor` do.
- */
+/** Rejects with a Problem if access cannot open, or after `timeoutMs`; and as `waitFor` does. */
 export async function waitUntilReady(
   context: Context,
   connection: ClusterConnection,
@@ -144,7 +141,7 @@ export const drop: Command = {
   },
 };
 
-/** What happens to the sessions of access that the server closes, as the end of a sentence. Empty if they end with the pod, or there are none. */
+/** As the end of a sentence; empty if sessions end with the pod, or there are none. */
 export function openSessionsText(request: KubeObject): string {
   const { grant } = statusOf(request);
   if (!grant) return '';
@@ -154,10 +151,7 @@ export function openSessionsText(request: KubeObject): string {
     : '';
 }
 
-/**
- * Sets `spec.revoked`, so that the server closes the access. Resolves to the request as written. Rejects with a Problem if the request has
- * ended or is ending.
- */
+/** The server then closes the access. Rejects with a Problem if it has ended or is ending. */
 export async function endRequest(
   connection: ClusterConnection,
   { type, object }: TypedObject,
@@ -185,7 +179,7 @@ export const start: Command = {
   examples: ['start payments-shell-x7k2p'],
   async run(context) {
     const { args } = context;
-    // Read all flags before the claim, which cannot be taken back.
+    // All flags before the claim, which cannot be taken back.
     const [form, timeoutMs] = [outputForm(args), args.durationMs('timeout')];
     const connection = await context.connect();
     const found = await findRequest(connection, args.positionals[0] ?? '');
@@ -254,17 +248,14 @@ export const extend: Command = {
   },
 };
 
-/** By how much access was extended. The template, the pod, or an approver may have allowed less than `asked`, a Go duration. */
+/** The template, the pod, or an approver may have allowed less than `asked`. */
 function extendedText(before: KubeObject, after: KubeObject, asked: string): string {
   const addedMs = (stateOf(after).endsMs ?? 0) - (stateOf(before).endsMs ?? 0);
   const less = lessThanAsked(addedMs, asked);
   return less === undefined ? asked : `${less} instead of ${asked}`;
 }
 
-/**
- * Patches the spec. The patch names the resourceVersion, because it replaces the whole list of extensions: rejects with ApiError 409 if the
- * request has changed since it was read.
- */
+/** Rejects with ApiError 409 if the request has changed: the patch replaces all extensions. */
 async function patchSpec(
   { cluster }: ClusterConnection,
   { type, object }: TypedObject,

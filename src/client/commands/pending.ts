@@ -66,10 +66,7 @@ const aboutText = (request: KubeObject, template: KubeObject | undefined): strin
   const isLost = conditionsOf(request).some(({ type }) => type === recordingLostCondition);
   return about === 'Review' && isLost ? `${about} (${recordingLostCondition})` : about;
 };
-/**
- * How long access lasts by the decision. For an extension and a review, also until when. For an extension without `template`, only how much
- * longer.
- */
+/** How long access lasts; for an extension and a review, also until when. */
 function requestedDuration(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
   const extension = awaitedExtension(request);
   if (!extension) {
@@ -83,11 +80,11 @@ function requestedDuration(request: KubeObject, template: KubeObject | undefined
     ? `${more}, but the server would refuse it: see show`
     : `${more}, until ${formatTime(endMs)}`;
 }
-/** By when to decide. An extension waits until access ends without it. */
+/** An extension waits until access ends without it. */
 function decideBy(request: KubeObject): string {
   if (!awaitedExtension(request)) return statusOf(request).approval?.until ?? '';
   const { endsMs } = stateOf(request);
   return endsMs === undefined ? '' : formatTime(endsMs);
 }
-/** The reason of the decision that the request waits for. The reason of access is not that of an extension. */
+/** The reason of access is not that of an extension. */
 const requestedReason = (request: KubeObject): string => (awaitedExtension(request) ?? specOf(request)).reason ?? '';

@@ -20,7 +20,7 @@ import { commandNote, useText } from '../use-text.ts';
 import { unlessForbidden } from '../voted-template.ts';
 import { deleteText, ifReady, nextCommands, openText, waitFor } from '../wait.ts';
 
-/** The flags that set fields of a request. `explain` accepts them, too. */
+/** `explain` accepts them, too. */
 export const requestFlags: readonly FlagSpec[] = [
   { name: 'for', value: 'DURATION', help: 'How long access lasts, such as 30m. Default: the default of the template.' },
   { name: 'reason', value: 'TEXT', help: 'Why you need access. A template can require it.' },
@@ -132,10 +132,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   return exits.done;
 }
 
-/**
- * Rejects with a Problem if the template does not permit exec: access would open, but `--exec` could not use it. Accepts a template that
- * does not exist or that the user may not read, because the server checks the template again.
- */
+/** Rejects with a Problem if the template permits no exec. The server checks unreadable ones. */
 async function requireExec(connection: ClusterConnection, type: TypeName, args: Args, program: string): Promise<void> {
   const name = { namespace: connection.namespace, name: nameWithoutType(args.positionals[0] ?? '') };
   const found = await unlessForbidden(findObject(connection.cluster.client, templateResource(type), name, {}));
@@ -149,14 +146,14 @@ async function requireExec(connection: ClusterConnection, type: TypeName, args: 
   );
 }
 
-/** Flags that both request commands accept, without those that select the namespace or the cluster. */
+/** Of both request commands, without those that select namespace or cluster. */
 const sharedFlags: readonly FlagSpec[] = [
   ...requestFlags,
   ...waitFlags,
   ...commonFlags.filter(({ name }) => name === 'output' || name === 'request-timeout'),
 ];
 
-/** The `sharedFlags` that the user gave, without those in `except`, quoted for a shell. */
+/** As the user gave them, quoted for a shell. */
 function givenFlags(args: Args, except: readonly string[] = []): string[] {
   return sharedFlags.flatMap(({ name, value }) => {
     if (except.includes(name)) return [];
@@ -166,31 +163,25 @@ function givenFlags(args: Args, except: readonly string[] = []): string[] {
   });
 }
 
-/** The name of a template, without the type of `exec/NAME`. */
+/** Without the type of `exec/NAME`. */
 const nameWithoutType = (template: string): string => template.replace(/^.*\//, '');
 
-/**
- * Whether one of the warnings is a violation that the leader found in the template; such a warning begins with a code. The webhook accepts
- * the request, but the leader denies it, unless a user corrects the template before.
- */
+/** A violation in the template begins with a code. The leader will deny, unless it is corrected. */
 export const predictsDenial = (warnings: readonly string[]): boolean => warnings.some(isAboutTemplate);
 const isAboutTemplate = (warning: string): boolean => /^[A-Z][A-Za-z]+: /.test(warning);
 
-/**
- * Whether the server chooses a running pod for a request with these arguments. If they name a pod, a warning of the server is about that
- * pod.
- */
+/** If the arguments name a pod, a warning of the server is about that pod. */
 export const choosesRunningPod = (args: Args, type: TypeName): boolean =>
   type === 'exec' && args.text('pod') === undefined;
-/** What no dry run checks for a request whose pod the server chooses. */
+/** No dry run checks this if the server chooses the pod. */
 export const runningPodText =
   'access opens only in a running pod of the workload; the server looks for it later (NoRunningPod)';
 
-/** The warning. If its advice is for the author of the template, it ends with whom to ask. */
+/** Advice for the author of the template ends with whom to ask. */
 const forRequester = (warning: string): string =>
   isAboutTemplate(warning) ? `${warning.replace(/\.$/, '')}. Ask the author of the template to correct it` : warning;
 
-/** The flag for each field of the spec. Messages of the server name the fields. */
+/** Messages of the server name the fields. */
 const flagOf: Readonly<Record<string, string>> = {
   duration: '--for',
   reason: '--reason',
@@ -199,7 +190,7 @@ const flagOf: Readonly<Record<string, string>> = {
   targetPod: '--pod',
 };
 
-/** The Problem for a request that the API server did not create. If another command helps, the message contains it. */
+/** If another command helps, the message contains it. */
 async function createProblem(
   { args, io }: Context,
   connection: ClusterConnection,
@@ -234,8 +225,8 @@ async function createProblem(
 }
 
 /**
- * Prints the end of access to standard error. Prints to standard output the command that uses the access or, in another form than a table,
- * what `printObject` prints. If the server could not write that command, or knows that it may fail, also prints the reason.
+ * The end of access to standard error, its command or object to standard output, and why the
+ * command is missing or may fail.
  */
 export function printAccess(
   { io, clock }: Context,
@@ -253,11 +244,11 @@ export function printAccess(
   else io.printError(`note: to see what the access permits: ${io.program} get ${request} -o yaml\n`);
 }
 
-/** The request object that the arguments describe, still without a namespace. @throws Problem for invalid arguments. */
+/** Still without a namespace. @throws Problem for invalid arguments. */
 export function requestManifest({ args, clock }: Context, type: TypeName): KubeObject {
   const [template = ''] = args.positionals;
   const templateName = nameWithoutType(template);
-  // Check the duration here, because the API server would report an invalid duration as a denial.
+  // The API server would report an invalid duration as a denial.
   args.durationMs('for');
   const { resource } = accessOf(type).request;
   const name = args.text('name');

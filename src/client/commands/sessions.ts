@@ -149,7 +149,7 @@ function sessionTable(withNamespace: boolean, now: () => number): Presentation<K
         asSession(object).spec.tty ? `${asSession(object).spec.stream} -t` : asSession(object).spec.stream,
     },
     { title: 'SINCE', text: (object) => span(now() - (parseTime(asSession(object).spec.startedAt) ?? now())) },
-    // This is not the last column, because a long last column is wrapped.
+    // Not the last column, because a long last column is wrapped.
     { title: 'SESSION', long: true, text: ({ metadata }) => metadata.name },
     {
       title: 'RECORDING',
@@ -166,10 +166,9 @@ function sessionTable(withNamespace: boolean, now: () => number): Presentation<K
   };
 }
 
-/** Whether the name has the format of a session name. Passes any valid namespace, because `openLog` checks the real one. */
+/** Passes any valid namespace, because `openLog` checks the real one. */
 const isSessionName = (name: string): boolean => isRecordingName('default', name);
 
-/** @throws Problem if the argument is not the name of a session. */
 function checkName(name: string): void {
   if (!isSessionName(name))
     throw usageProblem(
@@ -197,7 +196,7 @@ function playOptions({ args, io, clock, signal }: Context): Omit<PlayOptions, 's
   return { io, clock, signal, asLines: form === 'json' };
 }
 
-/** Opens the live view of a session, or its recording, as a stream of asciicast. */
+/** The live view of a session, or its recording, as asciicast. */
 async function openLog(
   connection: ClusterConnection,
   resource: 'sessions' | 'recordings',
@@ -210,12 +209,11 @@ async function openLog(
   return connection.cluster.own.stream(sessionLogPath(resource, namespace, name), signal).catch(throwProblem);
 }
 
-/** Throws `sessionProblem(error)`, for `catch`. */
 function throwProblem(error: unknown): never {
   throw sessionProblem(error);
 }
 
-/** A Problem for a denial, an answer of the gateway, or a cluster without the gateway; any other error unchanged. */
+/** For a denial, an answer of the gateway, or a cluster without it; other errors stay. */
 function sessionProblem(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
   const message = plainMessage(error.message);

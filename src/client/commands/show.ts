@@ -65,9 +65,7 @@ export const show: Command = {
   },
 };
 
-/**
- * The command that approves the request with the shown version of the template, or the one that denies it; empty if the user cannot vote.
- */
+/** The command that approves this version of the template, or that denies the request, if any. */
 async function decisionField(
   program: string,
   connection: ClusterConnection,
@@ -88,7 +86,7 @@ async function decisionField(
   }
 }
 
-/** What access of the request through the template opens, when, how long, and who must approve it. */
+/** What access opens, when, how long, and who must approve it. */
 function opensText(template: KubeObject, request: KubeObject, nowMs: number): string {
   const emergency = specOf(request).emergency === true;
   const askedPod = askedPodOf(request);
@@ -128,10 +126,7 @@ function opensText(template: KubeObject, request: KubeObject, nowMs: number): st
   ]);
 }
 
-/**
- * The maximum duration. If the request is an emergency and emergency access has a shorter maximum, both maxima. Empty if the template names
- * none.
- */
+/** The maximum duration, and that of emergency access if it is shorter. */
 function longestText(template: KubeObject, emergency: boolean): string {
   const config = (templateSpecOf(template).accessConfig ?? {}) as AccessConfig;
   const { maxDuration, isEmergencyMaximum } = durationBoundsOf({ emergency }, config);
@@ -140,11 +135,10 @@ function longestText(template: KubeObject, emergency: boolean): string {
     : (config.maxDuration ?? '');
 }
 
-/** How the template changes the pod of the workload, or the pod that it defines. */
 function podText(spec: object): string[] {
   const podSpec = own(spec, 'podSpec');
   const config = own(spec, 'controllerTargetMutationConfig');
-  // Omit fields that are false, their default. The text about probes says what false removes.
+  // False is the default. The text about probes says what false removes.
   const changes = Object.fromEntries(Object.entries(config ?? {}).filter(([, value]) => value !== false));
   const caps = ['maxCpu', 'maxMemory', 'maxStorage']
     .filter((field) => own(spec, field) !== undefined)
@@ -164,7 +158,7 @@ function podText(spec: object): string[] {
 
 const maxOthers = 10;
 
-/** Other requests of the same person through the same template that still exist: the newest `maxOthers`. */
+/** Of the same person through the same template: the newest `maxOthers`. */
 async function historyText({ cluster, namespace }: ClusterConnection, { type, object }: TypedObject): Promise<string> {
   const { items } = await cluster.client.list(requestResource(type), { namespace });
   const others = items.filter(

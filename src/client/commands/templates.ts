@@ -67,10 +67,7 @@ function templateTable(namespaces: boolean): Presentation<KubeObject> {
   return { columns: namespaces ? columns : columns.slice(1), object: (template) => template, name: fullName };
 }
 
-/**
- * Why a template is not ready; otherwise what its author should correct: ignored fields, access for no group or for less time than the
- * template says, and an access command that may fail. Empty if there is nothing.
- */
+/** Why a template is not ready, or what its author should correct. */
 function problemIn(template: KubeObject): string {
   if (!statusOf(template).ready)
     return conditionsOf(template).find(({ type }) => type === summaryConditions.ready)?.message ?? '';

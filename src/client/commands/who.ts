@@ -43,7 +43,8 @@ export const who: Command = {
     const resources = typeNames.map(requestResource);
     const isTable = form === 'table' || form === 'wide';
     const printer = new Printer<KubeObject>(io, form, grantTable(args.has('all-namespaces')));
-    // Grants and entries are two tables, but one List in JSON and YAML. So for a List, `end` is called once, after the entries.
+    // In JSON and YAML, grants and entries are one List, so `end` is called once, after the
+    // entries.
     const grants = files.length === 0 || isTable ? printer : { add: printer.add.bind(printer), end: () => undefined };
     const count = await printPages(connection, resources, grants, isShown);
     const nothing = args.has('all') ? 'no requests found' : 'no one has access';
@@ -114,9 +115,8 @@ function approvedBy(request: KubeObject): string {
 }
 
 /**
- * Whether the line is about an entry into a pod, or an attempt that a webhook denied. For a session through the gateway, the line of a
- * webhook has the ServiceAccount of the gateway as `who`; that of the gateway (`session`, `opened`) has the user. The lines of calls that
- * the gateway refused need not be about entries.
+ * An entry into a pod, or an attempt that a webhook denied. Through the gateway, only the gateway's
+ * line (`session`, `opened`) has the user; the calls that it refused need not be entries.
  */
 function isEntry(record: object): boolean {
   const [event, verdict, operation] = ['event', 'verdict', 'what.operation'].map((path) => textIn(record, path));
@@ -140,14 +140,14 @@ const entryTable: Presentation<KubeObject> = {
   name: nameOf,
 };
 
-/** The kind of a journal entry in the List that JSON and YAML print. */
+/** In the List that JSON and YAML print. */
 const entryKind = 'AuditRecord';
 
 function nameOf(object: KubeObject): string {
   return object.kind === entryKind ? `pod/${textIn(object, 'what.name')}` : fullName(object);
 }
 
-/** The journal lines about entries into pods since `--since`, in `namespace`; undefined: in all namespaces. */
+/** Journal lines about entries into pods since `--since`; by default in all namespaces. */
 async function entriesIn(
   { args, io, clock }: Context,
   files: readonly string[],
