@@ -4,6 +4,8 @@ import { requestLabel } from '../../src/api/access/names.ts';
 import { execRequest, podRequest } from '../support/access-requests.ts';
 import { commandsOf, installLimitMs, NodeStage } from '../support/node-stage.ts';
 
+const readyLimitMs = 10_000;
+
 describe('uninstalling with open grants, by docs/tasks/uninstall.md', function () {
   this.timeout(180_000);
   let stage: NodeStage;
@@ -46,5 +48,24 @@ describe('uninstalling with open grants, by docs/tasks/uninstall.md', function (
       'kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations,apiservices -o name',
     );
     assert.doesNotMatch(stdout, /webhookconfiguration|gateway\.drawbridge\.dev/);
+  });
+
+  it('leaves the audit journal on its volume, intact and with the grants', async () => {
+    assert.match(await stage.audit('verify'), /^INTACT/m);
+    const report = await stage.audit('report');
+    assert.match(report, / payments-shell +open-pod-\S+-access /);
+    assert.match(report, / payments-exec +payments-/);
+  });
+
+  it('lets drawbridge be installed again and again, ready within 10 s', async () => {
+    const [uninstall = ''] = commandsOf('docs/tasks/uninstall.md');
+    for (let round = 0; round < 2; round += 1) {
+      const startedMs = Date.now();
+      await stage.install();
+      const readyMs = Date.now() - startedMs;
+      console.log(`      ready ${readyMs} ms after helm install began`);
+      assert.ok(readyMs < readyLimitMs, `ready after ${readyMs} ms`);
+      await stage.sh(uninstall);
+    }
   });
 });
