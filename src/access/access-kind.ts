@@ -9,30 +9,26 @@ import { buildPodAccess } from './builders/pod-access.ts';
 import type { AccessStores } from './stores/access-stores.ts';
 import type { RequestView, TemplateView } from './stores/access-views.ts';
 
-/**
- * One kind of access, such as PodAccess: its resources, its stores, and its builder. Each kind has its own controllers of templates and of
- * requests.
- */
+/** Such as PodAccess. Each kind has its own controllers of templates and of requests. */
 export interface AccessKind {
   readonly requestKind: RequestKind;
   readonly templateKind: TemplateKind;
   readonly requestResource: Resource;
   readonly templateResource: Resource;
-  /** Whether a grant of this kind creates a Pod. */
   readonly createsPod: boolean;
   readonly requests: Store<RequestView>;
   readonly templates: Store<TemplateView>;
-  /** Plans a grant of this kind; see `Builder`. */
+  /** See `Builder`. */
   plan(request: RequestView, template: TemplateView, terms: GrantTerms, signal: AbortSignal): Promise<Planned>;
 }
 
-/** The builder of each request kind. It accepts only templates of its kind. */
+/** Each accepts only templates of its kind. */
 const builders: { readonly [Kind in RequestKind]: Builder<never> } = {
   PodAccessRequest: buildPodAccess,
   ExecAccessRequest: buildExecAccess,
 };
 
-/** One `AccessKind` for each kind of request, with its stores and its builder. All kinds share one queue of plans. */
+/** All kinds share one queue of plans. */
 export function createAccessKinds(
   deps: Omit<BuilderDeps, 'queue' | 'stores'> & { readonly stores: AccessStores },
 ): AccessKind[] {

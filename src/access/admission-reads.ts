@@ -25,7 +25,7 @@ import { type AccessStores, byPod, byUid } from './stores/access-stores.ts';
 import { type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
 import { type PodView, viewPod } from './stores/cluster-views.ts';
 
-/** The reads for the webhooks that admit requests, votes, and templates. Implements a part of `AccessReviews`. */
+/** For the webhooks that admit requests, votes, and templates. A part of `AccessReviews`. */
 export function admissionReads({ stores, client, quota, reviews, signer, clock }: AdmissionReadsDeps) {
   const approvePermission = new ApprovePermission(client);
   return {
@@ -80,11 +80,7 @@ interface AdmissionReadsDeps {
   readonly clock: Clock;
 }
 
-/**
- * Reads the store. If the template is missing there, reads live, because the store may lag behind the caller's own write. A template that
- * violates its schema counts as not found. If there is no such template, `otherKind` is the kind that has one of this name in the stores.
- * Rejects as the client does.
- */
+/** The store, else live, because it may lag behind. A template against its schema is not found. */
 async function readTemplate(
   access: Access,
   name: ObjectName,
@@ -101,10 +97,7 @@ async function readTemplate(
   return { found: false, ...(other && { otherKind: other.template.resource.kind }) };
 }
 
-/**
- * Reads the store. If the request is missing there, reads live, because the store may lag behind its creation. If there is no such request,
- * `otherKind` is the kind that has one of this name in the stores. Rejects as the client does.
- */
+/** The store, else a live read: it may lag behind the creation of the request. */
 async function readVotedRequest(
   access: Access,
   name: ObjectName,
@@ -142,10 +135,7 @@ interface NamedTemplate {
   readonly name: string;
 }
 
-/**
- * Checks whether voters hold the verb `approve` on templates. Checks of the same person and template at the same time share one
- * SubjectAccessReview.
- */
+/** Who holds the verb `approve`. Concurrent checks of a person and template share one review. */
 export class ApprovePermission {
   readonly #shared: SharedCalls<AccessQuestion, boolean>;
 
@@ -153,7 +143,6 @@ export class ApprovePermission {
     this.#shared = new SharedCalls(([question], signal) => client.isAllowed(question, { signal }));
   }
 
-  /** Rejects as the client does. */
   mayApprove(
     { username, uid, groups, extra }: Caller & WithExtra,
     { kind, namespace, name }: NamedTemplate,
@@ -170,15 +159,15 @@ type FoundTemplate = Extract<TemplateState, { found: true }>;
 
 const { accessPlanValid, ...otherConditions } = templateConditions;
 
-/** The condition types that a template needs to be ready, except AccessPlanValid. GatewayAvailable counts if it is present. */
+/** GatewayAvailable counts if it is present. */
 const typesFor = (conditions: readonly Condition[]): string[] => [
   ...Object.values(otherConditions),
   ...(conditions.some(({ type }) => type === gatewayCondition) ? [gatewayCondition] : []),
 ];
 
 /**
- * The state of a template, as input of the rules of `policy/`. A False AccessPlanValid does not make it unready: the leader plans each
- * request again, with the objects that exist then.
+ * A False AccessPlanValid does not make a template unready: the leader plans each request again,
+ * with the objects that exist then.
  */
 export function templateState(template: TemplateView): FoundTemplate {
   const others = template.conditions.filter(({ type }) => type !== accessPlanValid);
@@ -192,22 +181,20 @@ export function templateState(template: TemplateView): FoundTemplate {
     generation: template.generation,
     spec: template.spec,
     ready: template.ready === false ? allTrue(others, typesFor(others)) : template.ready,
-    // Each condition has its own generation. The lowest is the generation that all conditions have observed.
+    // Conditions have their own generations: the lowest is what all have observed.
     observedGeneration: generations.length > 0 ? Math.min(...generations) : undefined,
     ...(failing ? { failing: { type: failing.type, reason: failing.reason, message: failing.message } } : {}),
     ...(isUnplannable ? { unplannable: { code: plan.reason, message: plan.message } } : {}),
   };
 }
 
-/** The extra fields of an authenticated user. */
 interface WithExtra {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
- * Whether the caller already holds in the namespace what the template hands out (`permissionsToHold`). Such a caller need not be in an
- * allowed group, except in an emergency. Creates one SubjectAccessReview for each permission. False if the rules of the template are
- * invalid. Rejects as the client does.
+ * Whether the caller holds `permissionsToHold` of the template, by one SubjectAccessReview for
+ * each. False if its rules are invalid.
  */
 export async function alreadyHolds(
   client: Client,
@@ -216,12 +203,12 @@ export async function alreadyHolds(
   template: GrantingTemplate,
   signal: AbortSignal,
 ): Promise<boolean> {
-  // The server never grants invalid rules. A template that was stored before rules were limited may have hundreds of permissions to check.
+  // The server never grants invalid rules, and an old template may have hundreds of permissions.
   if (rulesViolations(template.spec.accessConfig.rules).length > 0) return false;
   return (await lackingPermissions(client, caller, namespace, permissionsToHold(template), signal)).length === 0;
 }
 
-/** The permissions that the caller lacks in the namespace, by one SubjectAccessReview each, all at once. Rejects as the client does. */
+/** One SubjectAccessReview each, all at once. */
 export async function lackingPermissions(
   client: Client,
   caller: Caller & WithExtra,
@@ -250,15 +237,12 @@ interface ConnectTargetsDeps {
   readonly clock: Clock;
 }
 
-/** How long a connect of the gateway waits for its grant to reach the stores, milliseconds. */
+/** A connect of the gateway waits this long for its grant to reach the stores. */
 const storeLagMs = 1000;
-/**
- * Maximum number of connects that wait at once. Each holds a connection of the API server, and a thief of the gateway's token could start
- * many.
- */
+/** Each waiting connect holds a connection, and a thief of the gateway's token could start many. */
 const maxWaiting = 16;
 
-/** The reads of pods and their grants for the webhooks that audit and authorize connects. Implements a part of `AccessReviews`. */
+/** For the webhooks that audit and authorize connects. A part of `AccessReviews`. */
 export function connectTargets({ stores, client, signer, clock }: ConnectTargetsDeps) {
   const storeWaits = new StoreWaits({
     stores: [...stores.requests, stores.pods],
@@ -269,7 +253,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
   const podCreators = accesses.filter(({ createsPod }) => createsPod);
   const podRequests = podCreators.map(({ request }) => stores.of(request.resource.kind).requests);
 
-  /** The stored request that the pod was created for, by the pod's label and owner or, if a client changed those, by the pod's uid. */
+  /** By the pod's label and owner or, if a client changed those, by its uid. */
   const requestOf = (pod: PodView): RequestView | undefined =>
     podRequests
       .flatMap((store) => store.byIndex(byUid, pod.requestRef?.uid ?? ''))
@@ -296,7 +280,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
       if (!pod) return undefined;
       const cached = requestOf(pod);
       const isAccessPod = cached !== undefined || pod.requestRef !== undefined;
-      // The server stores the grant before it creates the pod, so if the store has no request with a grant, it may lag behind.
+      // The grant is stored before the pod is created: without one, the store may lag behind.
       const request = cached?.grant ? cached : await liveRequest(pod, signal);
       const isProven =
         request?.grant && isOpen(request, signer, clock) && (await signer.isOurGrant(request, request.grant, signal));
@@ -317,7 +301,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
     },
   };
 
-  /** The requests whose open Gateway grant opens the pod with this key; a later pod of the same name is another pod. Not verified. */
+  /** A later pod of the same name is another pod. Not verified. */
   function openViaGateway(key: string): readonly RequestView[] {
     const pod = stores.pods.get(key);
     if (!pod) return [];
@@ -348,10 +332,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
   }
 }
 
-/**
- * Whether the access of a request is open by the wall clock. A request may outlive its access, for example until the review of an
- * emergency.
- */
+/** By the wall clock. A request may outlive its access, such as until a review. */
 const isOpen = (request: RequestView, signer: EndSigner, clock: Clock): boolean =>
   !request.revoked &&
   !request.deleting &&

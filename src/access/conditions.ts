@@ -2,12 +2,11 @@ import { summaryConditions } from '../api/access/names.ts';
 import { type ConditionUpdate, mergeConditions } from '../api/conditions.ts';
 import type { Condition } from '../api/object.ts';
 
-/** A condition of a request or a template before `mergeConditions` adds the time and the generation. */
+/** Before `mergeConditions` adds the time and the generation. */
 export interface AccessConditionUpdate<Type extends string> extends ConditionUpdate<Condition> {
   type: Type;
 }
 
-/** A condition with status True and reason `Success`. */
 export const success = <Type extends string>(type: Type, message: string): AccessConditionUpdate<Type> => ({
   type,
   status: 'True',
@@ -15,7 +14,6 @@ export const success = <Type extends string>(type: Type, message: string): Acces
   message,
 });
 
-/** A condition with status False. */
 export const failure = <Type extends string>(
   type: Type,
   reason: string,
@@ -27,28 +25,23 @@ export const failure = <Type extends string>(
   message,
 });
 
-/** Whether every one of `types` has a condition with status True. */
 export function allTrue(conditions: readonly Condition[], types: readonly string[]): boolean {
   return types.every((type) => conditions.some((condition) => condition.type === type && condition.status === 'True'));
 }
 
-/** The overall state of an object, for tools that know only the conditions of kstatus. */
+/** For tools that know only the conditions of kstatus. */
 export type Summary =
   | { readonly state: 'ready'; readonly message: string }
-  /** The object may become ready without an edit. */
+  /** May become ready without an edit. */
   | { readonly state: 'reconciling'; readonly reason: string; readonly message: string }
-  /** The object does not become ready until a user acts: for example, edits the template, or creates a new request after a denial. */
+  /** Until a user acts: edits the template, or creates a new request after a denial. */
   | { readonly state: 'stalled'; readonly reason: string; readonly message: string };
 
 const summaryTypes: ReadonlySet<string> = new Set(Object.values(summaryConditions));
 
-/** Whether the condition is Ready, Reconciling, or Stalled. */
 export const isSummary = ({ type }: Pick<Condition, 'type'>): boolean => summaryTypes.has(type);
 
-/**
- * Adds or replaces the conditions that kstatus, and so Argo CD and Flux, reads. Ready is always present; Reconciling and Stalled are
- * present only while they are True. `nowMs` is epoch ms.
- */
+/** For kstatus, Argo CD, and Flux. Reconciling and Stalled are there only while True. Epoch ms. */
 export function summarized(
   generation: number,
   conditions: readonly Condition[],

@@ -47,36 +47,31 @@ import { TemplateJudge } from './template/template-judge.ts';
 import { type PlanRunner, TemplatePlans } from './template/template-plans.ts';
 import { TemplateReconciler } from './template/template-reconciler.ts';
 
-/** Dependencies of the controllers of the access feature. */
 export interface AccessDeps {
   readonly client: Client;
   readonly signer: Signer;
   readonly quota: GrantQuota;
-  /** The rules that templates may hand out in addition to those of every grant. */
+  /** What templates may hand out in addition to the rules of every grant. */
   readonly grantable: readonly RbacRule[];
-  /** The namespace of the server, in which it opens no access. */
+  /** The server opens no access in its own namespace. */
   readonly serverNamespace: string;
   readonly stores: AccessStores;
   /** At most one object: the record of a withdrawn APIService. */
   readonly withdrawals: Store<WithdrawalView>;
-  /** The reviews of emergency access that another person still has to make. */
   readonly reviews: OwedReviews;
   readonly journal: Journal;
   readonly events: EventRecorder;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Whether the server grants through templates without an author, unless they set `allowPrivilegedPod`. */
+  /** Grants through templates without an author, unless they set `allowPrivilegedPod`. */
   readonly trustExistingTemplates: boolean;
   readonly accessPods: AccessPodMode;
-  /** The certificate mode, which is also that of the gateway. */
+  /** The gateway has the same mode. */
   readonly certificates: 'files' | 'own';
 }
 
-/**
- * The controllers of the access feature, in start order: templates, requests, emergency reviews, janitor, gateway. Each starts once the one before
- * has synced.
- */
+/** In start order; each starts once the one before has synced. */
 export function accessControllers(deps: AccessDeps): Controller[] {
   const metricsOf = grantMetrics(deps.metrics);
   stateMetrics(deps);
@@ -110,11 +105,9 @@ export function accessControllers(deps: AccessDeps): Controller[] {
   ];
 }
 
-/** Interval at which the janitor looks for orphans in the stores, milliseconds. With its jitter, it is less than a minute. */
+/** With its jitter, the janitor looks for orphans more than once a minute. */
 const sweepMs = 50_000;
-/**
- * Delay before the janitor checks the children of a deleted or ended request, milliseconds. Meanwhile, the request reconciler deletes them.
- */
+/** Meanwhile, the request reconciler deletes the children of a deleted or ended request. */
 const janitorDelayMs = 1000;
 
 function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Controller {
@@ -276,22 +269,21 @@ function requestController(
       fromSubscription('recording', stores.lostRecordings, (event) =>
         event.type === 'deleted' ? [] : kind.requests.byIndex(byUid, event.now.requestUid).map(({ key }) => key),
       ),
-      // The reconciler writes the state of the review to the status, and keeps an ended request until its review.
+      // The reconciler shows the review in the status, and keeps an ended request until it.
       fromSubscription('review', reviews.store, (event) =>
         changedReviews(event).flatMap((uid) => kind.requests.byIndex(byUid, uid).map(({ key }) => key)),
       ),
       fromSubscription('pod', pods, (event) => {
         const pod = 'now' in event ? event.now : event.before;
         const keys = requestsOfPod(kind.requests, pod).filter((key) => hasNoEnd(kind.requests.get(key)));
-        // The revoker deletes pods, too. An event in lane 0 aborts a reconcile in the normal lane, so the event of the revoker's own delete
-        // could abort the revocation.
+        // In lane 0, the event of the revoker's own delete could abort the revocation.
         const lane = endsAccess(event) || pod.ended !== undefined ? cleanupLane : normalLane;
         return keys.map((key) => ({ key, lane }));
       }),
       ...(kind.createsPod
         ? []
         : [fromSubscription('running pod', pods, (event) => waitingForPods(kind.requests, event))]),
-      // Builders read these stores, so the controller waits until they have synced. Their events enqueue nothing.
+      // Builders read these, so the controller waits for their sync. Their events enqueue nothing.
       ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
     reconciler: new RequestReconciler({
@@ -316,7 +308,7 @@ function requestController(
     workers: 32,
     reservedForUrgentLanes: 4,
     lane0Aborts: true,
-    // If the API server is unavailable at the end of a grant, the server retries within two seconds of its return.
+    // After an outage of the API server, access ends within two seconds of its return.
     backoff: { baseMs: 100, capMs: 2000 },
   });
 }
@@ -347,27 +339,23 @@ function controller(
   return new Controller({ name, clock, log, metrics: metrics.controller(name), ...options });
 }
 
-/**
- * Whether `status.ended` is empty. Changes of the template or the pod do not enqueue an ended request. If a client forged `status.ended`,
- * the event of the request itself enqueues it.
- */
+/** An ended request ignores its template and pod. A forged `status.ended` has its own event. */
 const hasNoEnd = (request: RequestView | undefined): boolean => request?.ended === undefined;
 
-/** The uid of the request, if the event shows that it was deleted or has ended; otherwise empty. */
 function deletedOrEndedUid(event: StoreEvent<RequestView>): string[] {
   if (event.type === 'deleted') return [event.before.uid];
   return event.type === 'updated' && event.now.ended && !event.before.ended ? [event.now.uid] : [];
 }
 
-/** Whether the event ends access: a client revoked a request, or deleted a request, a template, or a pod. */
+/** A client revoked a request, or deleted a request, a template, or a pod. */
 const endsAccess = (
   event: StoreEvent<Projected & { readonly deleting?: boolean; readonly revoked?: boolean }>,
 ): boolean => event.type === 'deleted' || event.now.deleting === true || event.now.revoked === true;
 
-/** Delay between the start of a pod and the decisions that it causes, milliseconds, because several pods often start at once. */
+/** Several pods often start at once. */
 const podSettleMs = 1000;
 
-/** The approved requests that may wait for the pod of the event, if it has started to run. */
+/** If the pod has started to run. */
 function waitingForPods(requests: Store<RequestView>, event: StoreEvent<PodView>): Emission[] {
   const hasStarted =
     event.type !== 'deleted' &&

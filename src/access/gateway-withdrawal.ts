@@ -14,31 +14,29 @@ import { type ViewMetadata, viewMetadata } from './stores/access-views.ts';
 import type { PodView } from './stores/cluster-views.ts';
 import type { GatewayView } from './stores/gateway-view.ts';
 
-// While its APIService exists without a gateway, Kubernetes cannot delete any namespace of the cluster, because discovery is not whole.
+// While its APIService exists without a gateway, Kubernetes cannot delete any namespace.
 //
 //   a gateway is ready ──── none is, for WITHDRAW_MS ───▶ write the record, delete the APIService
 //          ▲                                                            │
 //          └── create the APIService, clear the record ◀── a gateway is ready
 //
-// Only what has a record is created again: if Helm or a person deletes the APIService, it stays deleted.
+// Only what has a record is created again: an APIService that others delete stays deleted.
 
-/** How long no gateway must be ready until the leader withdraws its APIService, milliseconds. */
+/** No gateway is ready for this long until its APIService is withdrawn. */
 export const WITHDRAW_MS = 120_000;
 
-/** The same if every Pod of the gateway is being deleted, milliseconds. Pods of access stop 5 s after their deletion began. */
+/** The same if every Pod of the gateway is being deleted. Pods of access stop after 5 s. */
 export const SCALED_DOWN_MS = 3_000;
 
-/** The ConfigMap in the namespace of the server with the APIService that the leader has withdrawn. */
+/** The ConfigMap in the server's namespace with the withdrawn APIService. */
 export const withdrawalName = 'drawbridge-gateway-withdrawn';
 const recordField = 'apiService';
 
-/** The record of a withdrawal. */
 export interface WithdrawalView extends ViewMetadata {
-  /** The withdrawn APIService as JSON; absent if none is withdrawn. */
+  /** JSON; absent if none is withdrawn. */
   readonly apiService?: string;
 }
 
-/** What the store of the record lists. */
 export const withdrawalSpec = (namespace: string): StoreSpec<WithdrawalView> => ({
   resource: configMaps,
   namespace,
@@ -50,7 +48,6 @@ export const withdrawalSpec = (namespace: string): StoreSpec<WithdrawalView> => 
   },
 });
 
-/** Whether the Pod is one of the gateway of this installation. */
 export const isGatewayPod = ({ namespace, labels }: PodView, serverNamespace: string): boolean =>
   namespace === serverNamespace &&
   labels['app.kubernetes.io/name'] === 'drawbridge' &&
@@ -61,18 +58,17 @@ interface GatewayWithdrawalDeps {
   readonly pods: Store<PodView>;
   readonly gateway: Store<GatewayView>;
   readonly records: Store<WithdrawalView>;
-  /** The namespace of the server. */
   readonly namespace: string;
-  /** The certificate mode, which is also that of the gateway. */
+  /** The gateway has the same mode. */
   readonly certificates: 'files' | 'own';
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Withdraws the APIService of a gateway that is gone, and restores it when a gateway is ready again. It has one key. */
+/** Withdraws the APIService of a gateway that is gone, until one is ready. Has one key. */
 export class GatewayWithdrawal implements Reconciler {
   readonly #deps: GatewayWithdrawalDeps;
-  /** When this process first saw that no gateway is ready, monotonic milliseconds. */
+  /** Monotonic milliseconds, in this process. */
   #goneSinceMs: number | undefined;
 
   constructor(deps: GatewayWithdrawalDeps) {
@@ -83,7 +79,7 @@ export class GatewayWithdrawal implements Reconciler {
     const { pods, gateway, namespace, clock } = this.#deps;
     const gateways = pods.byIndex(byNamespace, namespace).filter((pod) => isGatewayPod(pod, namespace));
     const apiService = gateway.get(keyOf({ name: gatewayApiService }));
-    // A gateway outside of the namespace, as in a test, has no Pods here: it is there if the API server reaches it.
+    // A gateway elsewhere, as in a test, has no Pods here, but the API server reaches it.
     if (gateways.some(({ ready }) => ready) || (gateways.length === 0 && apiService?.available)) {
       this.#goneSinceMs = undefined;
       await this.#restore(apiService !== undefined, signal);
@@ -95,7 +91,7 @@ export class GatewayWithdrawal implements Reconciler {
       this.#goneSinceMs = undefined;
       return done;
     }
-    // If all were scaled down together, the leader ends soon, too. Restarted Pods have a successor by then.
+    // If all were scaled down, the leader ends soon. Restarted Pods have a successor by then.
     const isScaledDown = gateways.length > 0 && gateways.every(({ deleting }) => deleting);
     const leftMs = this.#goneSinceMs + (isScaledDown ? SCALED_DOWN_MS : WITHDRAW_MS) - clock.monotonic();
     if (leftMs > 0) return after(leftMs);
@@ -117,14 +113,14 @@ export class GatewayWithdrawal implements Reconciler {
     });
   }
 
-  /** Creates the APIService of the record, unless it exists, and then clears the record. */
+  /** Then clears the record. */
   async #restore(exists: boolean, signal: AbortSignal): Promise<void> {
     const { client, records, namespace, certificates, log } = this.#deps;
     const recorded = records.get(keyOf({ namespace, name: withdrawalName }))?.apiService;
     if (recorded === undefined) return;
     const object = exists ? undefined : readRecord(recorded, certificates === 'own');
     if (object) {
-      // By Helm's own manager, the next upgrade meets no conflict. An apply can be limited to one name, a create cannot.
+      // As Helm's manager: its next upgrade meets no conflict. RBAC can limit an apply to one name.
       await client.apply(apiServices, object, { fieldManager: 'helm', force: true, signal });
       log.info('a gateway is ready; restored its APIService', { object: gatewayApiService });
     }
@@ -138,10 +134,7 @@ export class GatewayWithdrawal implements Reconciler {
   }
 }
 
-/**
- * The APIService to create, without an authority that the gateway or cert-manager writes. Undefined if
- * the record is unreadable. The policy `drawbridge-apiservice` limits it.
- */
+/** Without an authority, which others write. The policy `drawbridge-apiservice` limits it. */
 function readRecord(text: string, gatewayWritesAuthority: boolean): KubeObject | undefined {
   let record: unknown;
   try {

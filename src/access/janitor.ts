@@ -15,24 +15,24 @@ import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
 import { type RequestView, viewRequest } from './stores/access-views.ts';
 import type { ChildView, PodView } from './stores/cluster-views.ts';
 
-/** The children of a request count as orphans if they still exist this long after its deadline, milliseconds. */
+/** Children of a request are orphans this long after its deadline. */
 const overdueMs = 60_000;
 
 /**
- * Deletes orphans: objects of grants whose request no longer exists, for example after a client removed its finalizer. An object is also an
- * orphan if its request has `status.ended` or is in another namespace, if the deadline of its request passed over 60 s ago, or if
- * `status.children` does not list it and its name is not `childNameOf` the request. Keys are uids of requests.
+ * Deletes orphans, by the uid of their request: objects of a grant whose request is gone, has
+ * ended, is overdue, or is in another namespace, and objects that neither `status.children` nor
+ * `childNameOf` names.
  */
 export class Janitor implements Reconciler {
   readonly #deps: JanitorDeps;
-  /** By request uid: uids of children that this janitor deleted. A store that lags behind may still have them. */
+  /** By request uid: children that this janitor deleted, while a store may still have them. */
   readonly #deleted = new Map<string, Set<string>>();
 
   constructor(deps: JanitorDeps) {
     this.#deps = deps;
   }
 
-  /** The uids of requests that have orphans, according to the stores. Also discards records of deletions that all stores have observed. */
+  /** According to the stores. Discards records of deletions that all stores have observed. */
   suspects(): Set<string> {
     const { roleBindings, roles, pods } = this.#deps.stores;
     const uids = new Set<string>();
@@ -58,7 +58,7 @@ export class Janitor implements Reconciler {
     return done;
   }
 
-  /** The orphans among the children of the request with this uid. RoleBindings come first, because they give access. */
+  /** RoleBindings come first, because they give access. */
   #orphans(uid: string): Child[] {
     const { roleBindings, roles, pods } = this.#deps.stores;
     const deleted = this.#deleted.get(uid);
@@ -117,11 +117,9 @@ interface JanitorDeps {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called with the kind of each deleted object. */
   readonly onOrphan: (kind: string) => void;
 }
 
-/** An object of a grant, with its resource. */
 interface Child extends ChildView {
   readonly resource: Resource;
 }
@@ -137,10 +135,7 @@ function childrenIn(store: Store<PodView> | Store<ChildView>, request: string): 
     });
 }
 
-/**
- * The audit line of an orphan. It names the requester if the namespace of the child has the request. Otherwise, its message has the uid of
- * the request, and the audit line of the grant with that uid names the requester.
- */
+/** Without the request, the message has its uid, and the line of the grant names the requester. */
 function orphanRecord({ resource, namespace, name, uid, requestRef }: Child, request?: RequestView): AuditRecord {
   const { requester, templateName } = request?.spec ?? {};
   return {

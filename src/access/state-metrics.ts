@@ -15,7 +15,7 @@ interface StateMetricsDeps {
   readonly reviews: OwedReviews;
 }
 
-/** Registers the counter of the orphans (see `Janitor`) that the janitor deleted. */
+/** See `Janitor`. */
 export const orphansMetric = (metrics: Metrics): CounterMetric =>
   metrics.counter({
     name: 'drawbridge_orphans_total',
@@ -23,10 +23,7 @@ export const orphansMetric = (metrics: Metrics): CounterMetric =>
     labels: ['kind'],
   });
 
-/**
- * Registers metrics that count requests, templates, objects of grants, and overdue reviews in the stores at each scrape. No label names a
- * user.
- */
+/** Counted in the stores at each scrape. No label names a user. */
 export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateMetricsDeps): void {
   const { requests } = stores;
   metrics.collected(

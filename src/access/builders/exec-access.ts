@@ -15,34 +15,27 @@ import { targetKey } from '../stores/access-views.ts';
 import { controllerOf, type PodView, type WorkloadView } from '../stores/cluster-views.ts';
 import { type Builder, type Planned, planChildren, type RequestIdentity, targetNotFound } from './plan.ts';
 
-/** Input of `chooseExecPod`. */
 export interface ExecPodInput {
   readonly requestUid: string;
   /** `spec.targetPod`. If set, no other pod can be chosen. */
   readonly targetPod?: string | undefined;
   readonly workload: SelectingWorkload;
-  /** The pods of the request's namespace. */
   readonly pods: readonly PodView[];
-  /**
-   * uids of the controllers of the workload's pods: the workload itself or its ReplicaSets. Labels alone do not prove that a pod belongs to
-   * it.
-   */
+  /** uids of the workload or its ReplicaSets: labels alone do not prove who owns a pod. */
   readonly controllers: ReadonlySet<string>;
 }
 
-/** A workload whose controller selects its pods. */
 type SelectingWorkload = Pick<WorkloadView, 'kind' | 'name' | 'selector'>;
 
 interface Refused {
   readonly violation: Violation;
-  /** The message without its remedy. Set if the workload does not have the requested pod, or if that pod is being deleted. */
+  /** The message without its remedy, if the requested pod is no longer the workload's. */
   readonly lost?: string;
 }
 
 /**
- * Chooses the pod that an ExecAccessRequest opens: the named pod, which must belong to the workload and be running, or one of the
- * workload's running pods. The choice is deterministic. The caller chooses once and pins the pod by uid.
- * Codes `InvalidSelector`, `InvalidTargetPod`, and `NoRunningPod`.
+ * The named pod, if it is a running one of the workload, or any running one, the same each time.
+ * The caller pins it by uid. Codes `InvalidSelector`, `InvalidTargetPod`, and `NoRunningPod`.
  */
 export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | Refused {
   const { requestUid, targetPod, workload, controllers } = input;
@@ -58,7 +51,7 @@ export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | 
   return refuse('NoRunningPod', `${kind} ${name} has no running pod; wait for its rollout${scale}`, 404);
 }
 
-/** The pods whose labels match the workload's selector, or the named pod if its labels match; never an access pod. */
+/** Never an access pod. */
 function selectedPods({
   targetPod,
   workload,
@@ -67,11 +60,11 @@ function selectedPods({
   const compiled = selectorOf(workload);
   if ('violation' in compiled) return compiled;
   const eligible = targetPod ? pods.filter(({ name }) => name === targetPod) : pods;
-  // An access pod belongs to its requester, even if its template gives it the labels of the workload.
+  // An access pod belongs to its requester, even if its template gives it the workload's labels.
   return { pods: eligible.filter(({ labels }) => compiled.matches(labels) && !Object.hasOwn(labels, requestLabel)) };
 }
 
-/** The compiled selector of a workload. Code `InvalidSelector`. */
+/** Code `InvalidSelector`. */
 export function selectorOf({
   kind,
   name,
@@ -86,8 +79,7 @@ export function selectorOf({
 
 function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodView } | Refused {
   const [pod] = pods;
-  // The answer is the same for a missing pod and for a pod of another workload, so that a caller who cannot list pods does not learn
-  // whether the other pod exists.
+  // The same answer for a missing pod and another workload's, so that no caller learns which it is.
   if (!pod) {
     const lost = `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload`;
     const message = `${lost}; name one of its running pods, or leave spec.targetPod out`;
@@ -100,13 +92,10 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
   return pod.deleting ? { ...refused, lost: found } : refused;
 }
 
-/** Maximum number of ReplicaSets that one call of `controllersOf` reads. During a rollout, a workload has pods of two or three. */
+/** One call of `controllersOf` reads at most these. During a rollout, two or three have pods. */
 const maxReplicaSets = 16;
 
-/**
- * uids of the controllers of a workload's pods: for a Deployment or Rollout, those of its ReplicaSets that control `pods`, at most 16; else
- * that of the workload itself. Rejects as the client does.
- */
+/** uids of the workload's ReplicaSets that control `pods`, or of the workload itself. */
 async function controllersOf(
   workload: WorkloadView,
   pods: readonly PodView[],
@@ -135,11 +124,10 @@ const byName = (a: PodView, b: PodView): number => (a.name < b.name ? -1 : Numbe
 const isEmpty = (selector: LabelSelector | undefined): boolean =>
   Object.keys(selector?.matchLabels ?? {}).length === 0 && (selector?.matchExpressions ?? []).length === 0;
 
-/** Spreads requests evenly over `count` indexes. With 48 bits of the digest, the bias is negligible. */
+/** Spreads requests evenly over `count` indexes. With 48 bits, the bias is negligible. */
 const indexFor = (uid: string, count: number): number =>
   count === 0 ? 0 : createHash('sha256').update(uid).digest().readUIntBE(0, 6) % count;
 
-/** Plans the Role and RoleBinding for an existing pod, pinned by uid. */
 export function planExecAccess(input: {
   readonly request: RequestIdentity;
   readonly pod: { readonly name: string; readonly uid: string };
@@ -157,7 +145,7 @@ function refuse(code: Violation['code'], message: string, status: Violation['sta
   return { violation: { code, message, ...field, status } };
 }
 
-/** Plans access to a running pod of a workload. Chooses a pod only if `pinned` names none. */
+/** Chooses a pod only if `pinned` names none. */
 export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
   request,
   { spec, namespace },
@@ -194,7 +182,7 @@ export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
   return { violation: { ...violation, message } };
 };
 
-/** The names of the workload's running pods except the requested one, sorted. Rejects as the client does. */
+/** Sorted names of the workload's running pods, except the requested one. */
 async function runningPods(
   workload: WorkloadView,
   input: Omit<ExecPodInput, 'controllers'>,
@@ -208,7 +196,7 @@ async function runningPods(
   return running.filter(({ controller }) => controller && controllers.has(controller.uid)).map(({ name }) => name);
 }
 
-/** Why the requester needs a new request, and which pods it can name: only a StatefulSet creates a pod of an earlier name. */
+/** Only a StatefulSet creates a pod of an earlier name. */
 function lostText(lost: string, { kind, name }: WorkloadView, running: readonly string[]): string {
   const why = `${lost}, and ${kind} ${name} never creates a pod of the same name again`;
   return running.length === 0

@@ -14,9 +14,8 @@ import { PlanBudget } from './plan-budget.ts';
 type Patched = { readonly document: unknown } | { readonly violation: Violation };
 
 /**
- * Applies RFC 6902 operations in order. Returns the violation of the first that fails. Changes neither `document` nor `operations`; the
- * result may share structure with `document`, but not with `operations`. The document must be plain JSON (see copyJson).
- * Copies, comparisons, and traversals spend `budget`. Throws `PlanTooLarge` once it is spent.
+ * Applies RFC 6902 operations in order, up to the first that fails. Changes neither input, but the
+ * result may share structure with `document`. Throws `PlanTooLarge`.
  */
 export function applyJsonPatch(
   document: unknown,
@@ -45,7 +44,7 @@ function applyOperation(document: unknown, operation: PatchOperation, budget: Pl
     case 'copy': {
       const source = resolvePointer(document, operation.from ?? [], budget, operation.op);
       if ('problem' in source) return source;
-      // Copies of copies can double the document with each operation. The budget for copies bounds memory, too.
+      // Copies of copies can double the document each time. The budget bounds memory as well.
       const copied = budget.copy(source.value);
       return 'problem' in copied
         ? { problem: `the value at ${quoted(operation.from ?? [])} ${copied.problem}` }
@@ -78,22 +77,22 @@ function applyOperation(document: unknown, operation: PatchOperation, budget: Pl
 /** Cost of comparing a value, relative to copying it. */
 const comparisonFactor = 6;
 
-/** Implements `test` instead of the library, which accepts any two objects as equal. */
+/** In place of the library's `test`, which accepts any two objects as equal. */
 function applyTest(document: unknown, operation: PatchOperation, budget: PlanBudget): Outcome {
   const target = resolvePointer(document, operation.path, budget, operation.op);
   if ('problem' in target) return target;
   const found = budget.copy(target.value);
   if ('problem' in found) return { problem: `the value found ${found.problem}` };
   budget.spend(comparisonFactor * found.weight);
-  // Equal by value, as in RFC 6902 section 4.6: without prototypes, and -0 equals 0.
+  // By value, as in RFC 6902 section 4.6: without prototypes, and -0 equals 0.
   if (isDeepStrictEqual(comparable(found.value), comparable(operation.value))) return { document };
-  // The value found may be a password in env. Readers of the request and of the template see the message.
+  // The value found may be a password in env, and readers of the request see the message.
   return {
     problem: `the value found is not ${excerpt(operation.value)}; change the value in the operation, or omit the operation`,
   };
 }
 
-/** Implements `add`. It checks the parent first, because the library ignores an add below a string or number. */
+/** Checks the parent first, because the library ignores an add below a string or number. */
 function addAt(document: unknown, path: readonly string[], value: unknown, budget: PlanBudget): Outcome {
   const token = path.at(-1);
   const parent = resolvePointer(document, path, budget, 'add', path.slice(0, -1));
@@ -115,7 +114,6 @@ function addAt(document: unknown, path: readonly string[], value: unknown, budge
   return applyByLibrary(document, { op: 'add', path: pointer(path), value });
 }
 
-/** Applies one operation with the library `jsonpatch`. If the library throws, its message becomes the problem. */
 function applyByLibrary(document: unknown, operation: { op: string; path: string; value?: unknown }): Outcome {
   try {
     return { document: jsonpatch.apply_patch(document, [operation]) };
@@ -124,10 +122,7 @@ function applyByLibrary(document: unknown, operation: { op: string; path: string
   }
 }
 
-/**
- * The value at `wanted`, which is `path` or its beginning. Spends the width of every level that it passes, because the library copies these
- * levels to change a value.
- */
+/** Spends the width of each level on the way to `wanted`, which the library copies. */
 function resolvePointer(
   document: unknown,
   path: readonly string[],
@@ -150,14 +145,13 @@ function resolvePointer(
   return { value };
 }
 
-/** By the path of a map of the pod: the field of `controllerTargetMutationConfig` that sets entries of this map. */
+/** By path: the field of `controllerTargetMutationConfig` that sets this map of the pod. */
 const mapFields = new Map([
   ['/metadata/annotations', 'podAnnotations'],
   ['/metadata/labels', 'podLabels'],
   ['/spec/nodeSelector', 'nodeSelector'],
 ]);
 
-/** What to do if `parent`, the value at the first `depth` parts of the path, does not have the next part. */
 function missingRemedy(parent: unknown, path: readonly string[], depth: number, op: PatchOperation['op']): string {
   if (Array.isArray(parent)) {
     const list = depth > 0 ? quoted(path.slice(0, depth)) : 'the document';
@@ -212,7 +206,7 @@ const podValues = {
     'image imagePullPolicy name restartPolicy restartPolicyRules stdin stdinOnce targetContainerName terminationMessagePath terminationMessagePolicy tty workingDir',
 };
 
-/** Where in a Pod the first `depth` parts of the path lead; undefined outside its spec. */
+/** Undefined outside the spec of a Pod. */
 function placeIn([root, list]: readonly string[], depth: number): keyof typeof podFields | undefined {
   if (root !== 'spec' || depth === 0) return undefined;
   if (depth === 1) return 'spec';
@@ -221,13 +215,13 @@ function placeIn([root, list]: readonly string[], depth: number): keyof typeof p
 
 const includes = (fields: string, field = ''): boolean => fields.split(' ').includes(field);
 
-/** Whether a Pod can have the object or list at the first `depth + 1` parts of the path. */
+/** Whether a Pod can have it at the first `depth + 1` parts of the path. */
 function isOfPod(path: readonly string[], depth: number): boolean {
   const place = placeIn(path, depth);
   return place !== undefined && includes(podFields[place], path[depth]);
 }
 
-/** Whether the path leads to a field of the spec of a pod or of a container that neither has. Knows no other places. */
+/** Whether a spec of pod or container has no such field. Knows no other places. */
 function isMisspelt(path: readonly string[], depth: number): boolean {
   const place = placeIn(path, depth);
   if (place !== 'spec' && place !== 'container') return false;
@@ -243,10 +237,9 @@ const arrayIndex = (token: string): number | undefined =>
 const pointer = (tokens: readonly string[]): string =>
   tokens.map((token) => `/${token.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 
-/** The pointer for a message. */
 const quoted = (tokens: readonly string[]): string => quote(pointer(tokens), maxShownPointer);
 
-/** The value without prototypes and with 0 for -0, for a comparison by value. */
+/** Without prototypes, and with 0 for -0. */
 function comparable(value: unknown): unknown {
   if (value === 0) return 0;
   if (Array.isArray(value)) return value.map(comparable);
@@ -254,7 +247,7 @@ function comparable(value: unknown): unknown {
   return new Map(Object.keys(value).map((field) => [field, comparable(value[field])]));
 }
 
-/** The value as JSON, at most 80 characters. */
+/** JSON, at most 80 characters. */
 function excerpt(value: unknown): string {
   const text = JSON.stringify(value) ?? 'undefined';
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;

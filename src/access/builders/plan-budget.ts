@@ -4,24 +4,17 @@ import { KeyMutex } from '../../kit/key-mutex.ts';
 import { pause, SLICE_MS } from '../../kit/pace.ts';
 import type { Violation } from '../policy/policy.ts';
 
-/**
- * Maximum work for one plan, in the unit of copyJson's weight. Planning a pod of 1.4 million characters, or of 43,000 values, takes as
- * much.
- */
+/** In the unit of copyJson's weight: a pod of 1.4 million characters, or of 43,000 values. */
 const maxWork = maxWeight;
-/**
- * Maximum work for one plan at admission. Planning a pod of 90,000 characters takes as much, about 15 ms. The bound is lower than
- * `maxWork`, because any client that reaches the webhook port can cause such plans.
- */
+/** A pod of 90,000 characters, 15 ms. Any client of the webhook port can cause such a plan. */
 export const admissionWork = maxWork / 16;
-/** Maximum time for one plan, milliseconds. Checked each time the plan has spent another sixteenth of `maxWork`. */
 const maxMs = 250;
-/** Work between two checks of the clock. The time limit never applies to a plan that costs less. */
+/** Work between two checks of the clock. A plan that costs less never meets the time limit. */
 const workPerClockCheck = maxWork / 16;
 
 /**
- * Bounds the work of one plan. Planning is synchronous and blocks everything else, including the end of other grants. So it counts its work
- * and stops at the bound. The same plan costs the same work on every machine; the time limit protects slow machines.
+ * Bounds the work of one plan, which is synchronous and blocks all else, such as the end of grants.
+ * A plan costs the same work on every machine; the time limit protects slow ones.
  */
 export class PlanBudget {
   readonly #clock: Pick<Clock, 'monotonic'> | undefined;
@@ -30,10 +23,7 @@ export class PlanBudget {
   #remaining: number;
   #nextClockCheck: number;
 
-  /**
-   * Without a clock, only the work is bounded, not the time. Omit the clock for a plan that was granted: it must succeed again on a busy
-   * machine.
-   */
+  /** Omit the clock for a plan that was granted: it must succeed again on a busy machine. */
   constructor(clock?: Pick<Clock, 'monotonic'>, work = maxWork) {
     this.#work = work;
     this.#remaining = work;
@@ -42,10 +32,7 @@ export class PlanBudget {
     this.#startedMs = clock?.monotonic() ?? 0;
   }
 
-  /**
-   * Counts `work` units as done. Throws `PlanTooLarge` if they exceed the remaining work, or if a check of the clock finds the time limit
-   * passed.
-   */
+  /** Throws `PlanTooLarge` if the work or the time limit is exceeded. */
   spend(work: number): void {
     this.#remaining -= work;
     if (this.#remaining < 0) throw this.#tooLarge();
@@ -55,14 +42,16 @@ export class PlanBudget {
     if (elapsedMs > maxMs) throw this.#tooLarge();
   }
 
-  /** Names both limits: which of them a plan exceeds first varies from run to run, and each new text costs a write of the template's status. */
+  /**
+   * Names both limits, because which one comes first varies, and a new text costs a status write.
+   */
   #tooLarge(): PlanTooLarge {
     return new PlanTooLarge(
       `more than ${this.#work} units of work (${unit})${this.#clock ? `, or more than ${maxMs} ms` : ''}`,
     );
   }
 
-  /** Copies `value` with copyJson, and spends the weight of the copy. Throws `PlanTooLarge`; returns any other problem. */
+  /** Spends the weight of the copy. Throws `PlanTooLarge`; returns any other problem. */
   copy(value: unknown): JsonCopy {
     const copied = copyJson(value, this.#remaining);
     if ('value' in copied) this.spend(copied.weight);
@@ -75,7 +64,7 @@ const unit = `copying a character of the pod costs 1, and copying a value ${valu
 
 class PlanTooLarge extends Error {}
 
-/** Runs `plan`. Returns its result, or `PlanTooLarge` if it exceeds `work` (default: `maxWork`) or, with a `clock`, the time limit. */
+/** Returns `PlanTooLarge` beyond `work` (default `maxWork`) or, with a `clock`, the time limit. */
 export function withinBudget<Result>(
   plan: (budget: PlanBudget) => Result,
   clock?: Pick<Clock, 'monotonic'>,
@@ -93,8 +82,8 @@ export function withinBudget<Result>(
 }
 
 /**
- * Runs plans one at a time, and pauses after each plan that took more than 5 ms, so that in a burst of requests, other work runs between
- * plans, such as the end of grants.
+ * One plan at a time, with a pause after one of more than 5 ms, so that in a burst of requests
+ * other work runs, such as the end of grants.
  */
 export class PlanQueue {
   readonly #clock: Clock;

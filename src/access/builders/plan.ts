@@ -14,13 +14,15 @@ import type { AccessStores } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { PlanQueue } from './plan-budget.ts';
 
-/** Everything that the server creates for a grant. The same request, template, terms, and cluster state give the same plan and hash. */
+/**
+ * What a grant creates. The same request, template, terms, and cluster state give the same plan.
+ */
 export interface Plan {
-  /** The pod that the grant opens; `uid` is set if the pod exists already (ExecAccess). */
+  /** The pod that the grant opens; `uid` if it exists already (ExecAccess). */
   readonly target: { readonly name: string; readonly uid?: string };
-  /** The users and groups that get access; never empty. */
+  /** Never empty. */
   readonly subjects: GrantSubject[];
-  /** What the subjects may do, confined to the target pod: the rules of the Role or, with `session`, what the gateway passes. */
+  /** Confined to the target pod, for the Role or, with `session`, for the gateway. */
   readonly rules: GrantedRule[];
   /** Present if the subjects reach the pod only through the gateway. */
   readonly session?: GrantSession;
@@ -28,30 +30,25 @@ export interface Plan {
   readonly pod?: KubeObject;
   readonly role: KubeObject;
   readonly roleBinding: KubeObject;
-  /**
-   * SHA-256 (hex) of the children (Pod, Role, and RoleBinding), without the annotations for this hash and for the MAC (the server's
-   * signature). Each child has the hash as the annotation `access.drawbridge.dev/plan-hash`.
-   */
+  /** SHA-256 (hex) of the children, without the annotations of this hash and of the MAC. */
   readonly hash: string;
-  /** The limits and requests that the template's caps set or lowered, one clause each, for the condition `PodLimited`. Absent if there are none. */
+  /** For the condition `PodLimited`: one clause for each limit that the caps set or lowered. */
   readonly limits?: readonly string[];
 }
 
-/** The plan, or the violation that denies the request. */
 export type Planned =
   | { readonly plan: Plan }
   | {
       readonly violation: Violation;
-      /** Further violations, for a comparison with those before an update. */
+      /** For a comparison with the violations before an update. */
       readonly others?: readonly Violation[];
     };
 
-/** The terms of a grant that the template alone does not determine. */
+/** What the template alone does not determine. */
 export interface GrantTerms {
   readonly subjects: readonly GrantSubject[];
-  /** Granted duration, milliseconds. */
   readonly durationMs: number;
-  /** The pod, the rules, and the session of the stored grant, if the server plans it again; absent before the decision. */
+  /** From the stored grant, if the server plans it again. */
   readonly pinned?: {
     readonly name: string;
     readonly uid?: string;
@@ -60,7 +57,7 @@ export interface GrantTerms {
   };
 }
 
-/** Plans the grant of one kind of access. Reads stores, so call it only after they have synced. Rejects as the client does. */
+/** Plans the grant of one kind of access. Call it only after the stores have synced. */
 export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
   request: RequestView,
   template: TemplateView<Spec>,
@@ -70,26 +67,22 @@ export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
 ) => Promise<Planned>;
 
 export interface BuilderDeps {
-  /** The part of the cluster that builders read. */
   readonly stores: Pick<AccessStores, 'workload' | 'workloadsIn' | 'selectorsIn' | 'pods'>;
-  /** Reads objects that have no store. */
+  /** For objects that have no store. */
   readonly client: Pick<Client, 'get'>;
-  /** Runs plans that can take milliseconds of processor time. */
+  /** For plans that can take milliseconds of processor time. */
   readonly queue: PlanQueue;
   readonly clock: Clock;
   readonly accessPods: AccessPodMode;
 }
 
 /**
- * What access pods take over from their workload. `confined`: the labels by which NetworkPolicies confine it, and its ServiceAccount only
- * if the template keeps it. `oz`: its ServiceAccount, and none of its labels, as in Oz. See ADR 0029.
+ * What access pods take over from their workload: labels that NetworkPolicies need (`confined`),
+ * or, as in Oz, the ServiceAccount and no labels (`oz`). See ADR 0029.
  */
 export type AccessPodMode = 'confined' | 'oz';
 
-/**
- * `TargetNotFound`: the workload of the template does not exist. The template may still be ready, because its status lags behind.
- * `remedy`: what to do, as the end of the message.
- */
+/** The template may still be ready, because its status lags behind. `remedy` ends the message. */
 export const targetNotFound = (
   { kind, name }: { readonly kind: string; readonly name: string },
   namespace: string,
@@ -101,7 +94,6 @@ export const targetNotFound = (
   status: 404,
 });
 
-/** What identifies a request in a plan. */
 export interface RequestIdentity {
   readonly namespace: string;
   readonly name: string;
@@ -109,8 +101,8 @@ export interface RequestIdentity {
 }
 
 /**
- * Metadata of a child: a deterministic name, the label that the stores select by, and the request as the owner. If a client removes our
- * finalizer and deletes the request, Kubernetes garbage-collects the child, except with the propagation policy `Orphan`.
+ * The request is the owner, so that Kubernetes garbage-collects the child even if a client removes
+ * our finalizer, except with the propagation policy `Orphan`.
  */
 export function childMetadata(request: RequestIdentity, requestResource: Resource): ObjectMeta {
   return {
@@ -130,13 +122,13 @@ export function childMetadata(request: RequestIdentity, requestResource: Resourc
   };
 }
 
-/** The plan for access to `target`: Role, RoleBinding, and the Pod to create, if any. Each of these has the hash of all of them. */
+/** Each of the children has the hash of all of them. */
 export function planChildren(input: {
   readonly request: RequestIdentity;
   readonly requestResource: Resource;
   readonly target: Plan['target'];
   readonly subjects: readonly GrantSubject[];
-  /** What the subjects may do. Default: what every grant allows. */
+  /** Default: what every grant allows. */
   readonly rules?: readonly GrantedRule[];
   readonly session?: GrantSession | undefined;
   readonly pod?: KubeObject;

@@ -37,33 +37,31 @@ import {
   withoutIdentity,
 } from './pod-template-mutation.ts';
 
-/** Maximum of activeDeadlineSeconds, which is an int32. */
+/** activeDeadlineSeconds is an int32. */
 const MAX_DEADLINE_S = 2 ** 31 - 1;
 
-/** Input of `planPodAccess`. */
 export interface PodAccessInput {
   readonly request: RequestIdentity;
   readonly templateSpec: PodAccessTemplateSpec;
-  /** The workload in `controllerTargetRef`; ignored if the template has no such reference. */
+  /** Ignored if the template has no `controllerTargetRef`. */
   readonly workload: WorkloadView | undefined;
-  /** The image pull secrets of the workload's ServiceAccount, if the access pod needs them. */
+  /** Of the workload's ServiceAccount, if the access pod needs them. */
   readonly pullSecrets: readonly string[];
-  /** With `oz`, the pod gets the ServiceAccount of the workload, and none of its labels even if NetworkPolicies select by them. */
+  /** With `oz`, the workload's ServiceAccount, and none of its labels. */
   readonly accessPods: AccessPodMode;
-  /** All workloads of the namespace. */
   readonly workloads: readonly WorkloadView[];
   /** Services, PodDisruptionBudgets, and NetworkPolicies of the namespace. */
   readonly selectors: readonly SelectorView[];
   readonly subjects: readonly GrantSubject[];
-  /** The rules of the stored grant, if the server plans it again. Default: those of every grant, and those that the template adds. */
+  /** From the stored grant if it is planned again. Default: of every grant and the template. */
   readonly rules?: readonly GrantedRule[] | undefined;
   /** Present if the subjects reach the pod only through the gateway. */
   readonly session?: GrantSession | undefined;
-  /** How long the pod may run, milliseconds: the granted duration or, if the access can be extended longer than that, `extension.total`. */
+  /** Milliseconds: the granted duration, or `extension.total` if that is longer. */
   readonly durationMs: number;
-  /** Bounds the time of planning. Absent for a plan that was granted before: then only the work is bounded. */
+  /** Bounds the time. Absent for a plan that was granted before. */
   readonly clock?: Pick<Clock, 'monotonic'> | undefined;
-  /** Maximum work, in the unit of PlanBudget. Default: that for one grant. */
+  /** In the unit of PlanBudget. Default: that for one grant. */
   readonly work?: number | undefined;
 }
 
@@ -98,10 +96,7 @@ export const buildPodAccess: Builder<PodAccessTemplateSpec> = async (
 /** Cost of checking, serializing, and hashing a pod, relative to copying it. */
 const finishingFactor = 4;
 
-/**
- * The image pull secrets of the workload's ServiceAccount. Empty if the access pod runs under it, the workload's pod spec names secrets, or
- * the account is `default` or missing. Rejects as the client does.
- */
+/** The workload's pull secrets, if the access pod lacks its ServiceAccount and names none. */
 async function pullSecretsOf(
   workload: WorkloadView | undefined,
   { controllerTargetMutationConfig }: PodAccessTemplateSpec,
@@ -122,12 +117,9 @@ const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMuta
   own(config, 'keepServiceAccount') === true;
 
 /**
- * Plans a Pod for the requester, with its Role and RoleBinding. The Pod is copied from the workload, or defined in podSpec if the template
- * has no workload. Its labels are our label, those of podLabels and the patch, and, unless `accessPods` is `oz`, labels of the workload
- * that NetworkPolicies select by (`planPodLabels`). It runs under the ServiceAccount `default` or, if the template keeps it or with `oz`,
- * under that of the workload; with `allowPrivilegedPod`, podSpec or the patch can choose any. Kubernetes mounts its token automatically
- * only if podSpec or the patch enables that. Projected token volumes of the workload are copied. `PlanTooLarge` if the plan exceeds the
- * budget.
+ * Plans a Pod with its Role and RoleBinding, from the workload or podSpec. It runs as the
+ * ServiceAccount `default`, unless the template keeps the workload's, `accessPods` is `oz`, or a
+ * privileged template chooses one. See `planPodLabels` for its labels. Code `PlanTooLarge`.
  */
 export const planPodAccess = (input: PodAccessInput): Planned =>
   withinBudget((budget) => planWithin(budget, input), input.clock, input.work);
@@ -183,18 +175,16 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   };
 }
 
-/** Where the pod template of an access pod comes from. */
 interface PodSource {
   readonly podTemplate: unknown;
-  /** Absent if the template defines the pod in podSpec. */
+  /** Absent for a pod from podSpec. */
   readonly workload?: WorkloadView;
 }
 
-/** Whether the access pod runs under the ServiceAccount of the workload. */
 const runsUnderWorkloadAccount = ({ accessPods, templateSpec }: PodAccessInput): boolean =>
   accessPods === 'oz' || keepsServiceAccount(templateSpec.controllerTargetMutationConfig);
 
-/** The workload whose NetworkPolicies must also confine the access pod; undefined for a pod from podSpec, and with `oz`. */
+/** Whose NetworkPolicies must also confine the access pod; none for podSpec, and with `oz`. */
 function confinedAs({ podTemplate, workload }: PodSource, input: PodAccessInput): SelectionInput['confinedAs'] {
   if (!workload || input.accessPods === 'oz') return undefined;
   const { kind, name } = workload;
@@ -242,9 +232,8 @@ function podOf(
 }
 
 /**
- * The pod spec with activeDeadlineSeconds, so that the kubelet stops the pod even if the server is down. The deadline is at most
- * `durationMs`, which already includes extensions, because Kubernetes never lets a client raise it. Removes ephemeral containers, and
- * `nodeName` unless the pod may be privileged.
+ * The deadline stops the pod even if the server is down. It includes extensions: no client can
+ * raise it.
  */
 function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccessTemplateSpec): JsonObject {
   const { nodeName, ephemeralContainers: _, ...rest } = spec;
@@ -260,23 +249,23 @@ function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccess
   };
 }
 
-/** The longest extended access, milliseconds; 0 if the template allows no extension. */
+/** Milliseconds; 0 if the template allows no extension. */
 function longestExtendedMs({ accessConfig: { extension } }: PodAccessTemplateSpec): number {
   const total = extension && parseGoDuration(extension.total);
   return total && 'ns' in total ? toMilliseconds(total.ns) : 0;
 }
 
-/** Whether the pod keeps the grace period of its workload; never true for a pod from podSpec. */
+/** Never for a pod from podSpec. */
 const keepsGrace = ({ controllerTargetRef, controllerTargetMutationConfig }: PodAccessTemplateSpec): boolean =>
   controllerTargetRef !== undefined && own(controllerTargetMutationConfig, 'keepTerminationGracePeriod') === true;
 
-/** A grace period of at most 1 s, so that no shell continues for longer when a deadline, an eviction, or a drain stops the pod. */
+/** At most 1 s, so that no shell outlives a deadline, an eviction, or a drain for longer. */
 function shortGrace(spec: JsonObject): number {
   const { terminationGracePeriodSeconds: grace } = spec;
   return typeof grace === 'number' && grace >= 0 ? Math.min(grace, deletionGraceS) : deletionGraceS;
 }
 
-/** Finds mounts without a volume, with a remedy: the volumeClaimTemplates of a StatefulSet are not part of its pod template. */
+/** Mounts without a volume: the pod template of a StatefulSet lacks its volumeClaimTemplates. */
 function* mountViolations(spec: PodTemplate['spec'], { workload }: PodSource): Generator<Violation> {
   const volumes = new Set(listIn(spec, 'volumes').map((volume) => own(volume, 'name')));
   for (const list of ['initContainers', 'containers']) {
@@ -314,7 +303,7 @@ function* metadataViolations({ metadata }: PodTemplate): Generator<Violation> {
   }
 }
 
-/** Renders the access command, so that an invalid one denies the request before the server creates the pod. */
+/** An invalid command denies the request before the server creates the pod. */
 function checkAccessCommand(templateSpec: PodAccessTemplateSpec, pod: KubeObject): Violation | undefined {
   const { accessConfig, controllerTargetRef } = templateSpec;
   if (accessConfig.accessCommand === undefined) return undefined;

@@ -3,9 +3,9 @@ import { isRecord, type JsonObject, listIn, own } from '../../kit/json-value.ts'
 import type { Violation } from '../policy/policy.ts';
 
 /**
- * Checks the final pod. Finds `PodReachesTooFar` for fields that the baseline level of the Pod Security Standards forbids, for a
- * ServiceAccount other than `account`, and for a `nodeName` other than the workload's. `workloadPodSpec` is undefined if the pod comes from
- * podSpec. Does not check ephemeral containers, which the builder removes.
+ * `PodReachesTooFar`: forbidden by the baseline level of the Pod Security Standards, a
+ * ServiceAccount other than `account`, or a `nodeName` other than the workload's. A pod from
+ * podSpec has no `workloadPodSpec`.
  */
 export function podReachViolations(
   { metadata, spec }: PodParts,
@@ -21,7 +21,6 @@ export function podReachViolations(
   return found.map(({ field, why }) => refuse(field, why, remove));
 }
 
-/** A forbidden field, and a clause that describes the violation. */
 interface Excess {
   readonly field: string;
   readonly why: string;
@@ -64,7 +63,7 @@ function* checkContainers(spec: JsonObject): Generator<Excess> {
   }
 }
 
-/** Denies a `host` in probes and hooks: the kubelet runs them from the node, and would connect to any address for the pod. */
+/** The kubelet runs probes and hooks from the node, and would connect to any `host` for the pod. */
 function* checkHandlers(container: unknown, where: string): Generator<Excess> {
   const lifecycle = own(container, 'lifecycle');
   const handlers = [
@@ -80,7 +79,7 @@ function* checkHandlers(container: unknown, where: string): Generator<Excess> {
   }
 }
 
-/** The ServiceAccount of a pod spec: `serviceAccountName`, else the deprecated `serviceAccount`, else `default`, as in the API server. */
+/** `serviceAccountName`, else the deprecated `serviceAccount`, else `default`. */
 export function serviceAccountOf(podSpec: unknown): unknown {
   const name = own(podSpec, 'serviceAccountName');
   if (isSet(name)) return name;
@@ -93,11 +92,10 @@ const isPresent = (value: unknown): boolean => value !== undefined && value !== 
 /** Neither absent nor the zero value. */
 const isSet = (value: unknown): boolean => isPresent(value) && value !== false && value !== '' && value !== 0;
 
-/** The value for a message. */
 const shown = (value: unknown): string =>
   typeof value === 'string' ? quote(value) : isRecord(value) ? 'an object' : String(value);
 
-/** Fields that the baseline level does not limit, so the Namespace needs no label for them. */
+/** The baseline level does not limit these, so the Namespace needs no label for them. */
 const outsideBaseline: ReadonlySet<string> = new Set(['spec.nodeName', 'spec.serviceAccountName']);
 
 function refuse(field: string, why: string, remove: string): Violation {
@@ -114,7 +112,7 @@ function refuse(field: string, why: string, remove: string): Violation {
   };
 }
 
-/** The capabilities that the baseline level allows: the defaults of container runtimes. */
+/** What the baseline level allows: the defaults of container runtimes. */
 const defaultCapabilities: ReadonlySet<unknown> = new Set([
   'AUDIT_WRITE',
   'CHOWN',
@@ -131,7 +129,7 @@ const defaultCapabilities: ReadonlySet<unknown> = new Set([
   'SYS_CHROOT',
 ]);
 
-/** The sysctls that the baseline level allows, because they affect only the pod. */
+/** What the baseline level allows, because it affects only the pod. */
 const safeSysctls: ReadonlySet<unknown> = new Set([
   'kernel.shm_rmid_forced',
   'net.ipv4.ip_local_port_range',
@@ -147,7 +145,7 @@ const safeSysctls: ReadonlySet<unknown> = new Set([
   'net.ipv4.tcp_wmem',
 ]);
 
-/** The SELinux types that the baseline level allows. */
+/** What the baseline level allows. */
 const containerTypes: ReadonlySet<unknown> = new Set([
   '',
   'container_t',
@@ -158,7 +156,7 @@ const containerTypes: ReadonlySet<unknown> = new Set([
 
 const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 
-/** Checks the pod's securityContext, and the AppArmor annotations of older API servers. */
+/** Older API servers have AppArmor annotations. */
 function* checkPodContext(metadata: JsonObject, spec: JsonObject): Generator<Excess> {
   const context = spec['securityContext'];
   const where = 'spec.securityContext';
@@ -188,7 +186,7 @@ function* checkContainerContext(context: unknown, where: string): Generator<Exce
   yield* checkConfinement(context, where);
 }
 
-/** Checks the fields that the securityContext of pods and that of containers share. */
+/** The fields that pods and containers share. */
 function* checkConfinement(context: unknown, where: string): Generator<Excess> {
   // The Windows equivalent of privileged.
   if (own(own(context, 'windowsOptions'), 'hostProcess')) {

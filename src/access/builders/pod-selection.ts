@@ -5,23 +5,21 @@ import type { Violation } from '../policy/policy.ts';
 import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
 import { PlanBudget } from './plan-budget.ts';
 
-/** Labels of an object. */
 export type Labels = Readonly<Record<string, string>>;
 
-/** The compiled selector of an object of the namespace. Matching spends the budget. */
+/** Matching spends the budget. */
 interface CompiledSelector {
   readonly kind: string;
   readonly name: string;
-  /** True for a NetworkPolicy that restricts the egress of the pods that it selects. */
+  /** A NetworkPolicy that restricts the egress of the pods that it selects. */
   readonly isolatesEgress: boolean;
-  /** The label keys of its selector. */
   readonly keys: readonly string[];
   selects(labels: Labels): boolean;
 }
 
-/** Work of compiling one term of a selector, in the unit of PlanBudget. */
+/** Of compiling one term of a selector, in the unit of PlanBudget. */
 const workPerTerm = 128;
-/** Work of matching one term against labels, in the unit of PlanBudget. */
+/** Of matching one term against labels. */
 const workPerMatch = 16;
 
 type Workload = Pick<WorkloadView, 'kind' | 'name' | 'selector'>;
@@ -42,38 +40,33 @@ function compile(object: Workload & { readonly isolatesEgress?: boolean }, budge
   return { kind, name, isolatesEgress, keys, selects };
 }
 
-/** Input of `planPodLabels`. */
 export interface SelectionInput {
-  /** The labels that podLabels and the patch set, and `baseLabels`. */
+  /** What podLabels and the patch set, and `baseLabels`. */
   readonly labels: Labels;
   /** The labels that every access pod has. */
   readonly baseLabels: Labels;
   /** Services, PodDisruptionBudgets, and NetworkPolicies of the namespace. */
   readonly selectors: readonly SelectorView[];
-  /** `spec.allowedSelectors`: objects that may select the access pod. */
+  /** `spec.allowedSelectors`. */
   readonly allowed?: readonly SelectorReference[] | undefined;
-  /** The workload whose network confinement the access pod keeps; absent if it keeps none. */
+  /** The workload whose network confinement the access pod keeps. */
   readonly confinedAs?:
     | {
         readonly kind: string;
         readonly name: string;
-        /** Labels of the workload's pods. */
+        /** Of the workload's pods. */
         readonly labels: Labels;
-        /** All workloads of the namespace: their controllers select pods by labels, too. */
+        /** All of the namespace: their controllers select pods by labels as well. */
         readonly workloads: readonly Workload[];
       }
     | undefined;
 }
 
 /**
- * Plans the labels of the access pod: those of `input`, and the workload's labels that keep its network confinement. Returns a violation
- * instead, with one of two codes.
- * `PodIsSelected`: a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods selects the access pod by its labels, and the
- * template does not allow that. Objects that select it by `baseLabels` alone do not count, such as those that select every pod of the
- * namespace.
- * `ConfinementLost`: the access pod would escape the NetworkPolicies that isolate the egress of its workload.
- * Compiling and matching the selectors spends `budget`, by default `maxWork` without a time limit. Throws `PlanTooLarge` if they exceed it,
- * so call this inside `withinBudget`.
+ * The labels of the access pod, with those of the workload that keep its network confinement.
+ * - `PodIsSelected`: something selects the pod, not by `baseLabels` alone, and is not allowed to.
+ * - `ConfinementLost`: it would escape the NetworkPolicies that isolate its workload's egress.
+ * Throws `PlanTooLarge`, so call it inside `withinBudget`.
  */
 export function planPodLabels(
   input: SelectionInput,
@@ -106,9 +99,8 @@ function podIsSelected({ kind, name, keys }: CompiledSelector, { labels, baseLab
 }
 
 /**
- * Adds the workload's labels that NetworkPolicies select by: the access pod mounts the same Secrets, so it must not reach more than the
- * workload's pods. Omits labels by which one of `others` would select the access pod. Returns `ConfinementLost` if NetworkPolicies isolate
- * the egress of the workload, but none of them would isolate the egress of the access pod.
+ * The access pod mounts the workload's Secrets, so it must reach no more. Omits labels by which
+ * `others` would select it.
  */
 function withConfinement(
   initialLabels: Labels,
@@ -131,17 +123,15 @@ function withConfinement(
     if (policy.selects(extended) && conflicting.length === 0) labels = extended;
     else firstLoss ??= confinementLost(workload, policy, { needed, current, conflicting });
   }
-  // One isolating policy is enough: policies only add allow rules, so losing another one allows nothing more. If none selects the pod, each
-  // isolating policy was lost above, so `firstLoss` is set.
+  // One isolating policy is enough: policies only add allow rules. Without any, `firstLoss` is set.
   const isolating = ordered.filter(({ isolatesEgress }) => isolatesEgress);
   const escapes = isolating.length > 0 && !isolating.some((policy) => policy.selects(labels));
   return escapes && firstLoss ? { violation: firstLoss } : { labels };
 }
 
-/** Maximum number of names that a message lists. */
+/** Of names in a message. */
 const maxShown = 5;
 
-/** Why a policy that selects the workload's pods does not select the access pod. */
 interface LabelLoss {
   /** The workload's labels that the policy selects by. */
   readonly needed: Labels;
@@ -157,7 +147,7 @@ function confinementLost(
   { needed, current, conflicting }: LabelLoss,
 ): Violation {
   const isolates = `NetworkPolicy ${policy.name} isolates the egress of the pods of ${workload.kind} ${workload.name}`;
-  // With the workload's values, only a label that the workload lacks can stop the policy from selecting the access pod.
+  // With the workload's values, only a label that it lacks can stop the policy from selecting.
   const message = policy.selects({ ...current, ...needed })
     ? `${isolates} by their labels (${listLabels(needed)}), which the access pod does not get: ${remedyFor(conflicting)}`
     : `${isolates}, but does not select the access pod: its labels ` +
@@ -180,7 +170,7 @@ function remedyFor(conflicting: readonly CompiledSelector[]): string {
   return `with them, ${list(conflicting.map(nameOf))} would select it; add these labels to podLabels${allow}`;
 }
 
-/** The entry of `spec.allowedSelectors` for the object, as YAML in flow style. */
+/** For `spec.allowedSelectors`, as YAML in flow style. */
 const entryOf = ({ kind, name }: Pick<CompiledSelector, 'kind' | 'name'>): string => `{kind: ${kind}, name: ${name}}`;
 
 const workloadKinds: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet', 'Rollout']);
@@ -190,7 +180,6 @@ function listLabels(labels: Labels, isListed: (key: string) => boolean = () => t
   return list(entries.map(([key, value]) => `${key}=${value}`));
 }
 
-/** The first 5 names, separated by commas, and the number of the others. */
 function list(names: readonly string[]): string {
   const more = names.length > maxShown ? ` and ${names.length - maxShown} more` : '';
   return `${names.slice(0, maxShown).join(', ')}${more}`;

@@ -6,19 +6,17 @@ import { applyJsonPatch } from './json-patch.ts';
 import { PlanBudget } from './plan-budget.ts';
 import { capResources, type ResourceCaps } from './resource-caps.ts';
 
-/** A PodTemplateSpec with a metadata object and a spec with at least one container. */
 export interface PodTemplate extends JsonObject {
   metadata: JsonObject;
   spec: JsonObject & { containers: JsonObject[] };
 }
 
-/** The result of a mutation: the template with what was changed in it, or why it cannot be mutated. */
 export type MutatedTemplate =
   | {
       readonly template: PodTemplate;
-      /** The limits that the caps set, and the values that they lowered, one clause each. */
+      /** One clause for each limit that the caps set, and each value that they lowered. */
       readonly lowered: readonly string[];
-      /** The weight by copyJson, before the caps. */
+      /** By copyJson, before the caps. */
       readonly weight: number;
     }
   | { readonly violation: Violation };
@@ -27,12 +25,9 @@ const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
 const CONFIG = 'spec.controllerTargetMutationConfig';
 
 /**
- * Builds the pod template of an access pod from a copy of `podTemplate`. In this order, it removes what the config does not keep, sets
- * annotations, node selector, labels, command, args, resources, and env, applies the JSON patch, and applies the caps, so that no patch can
- * exceed them. It always removes the workload's labels, so that no Service selects the pod by them; `planPodLabels` adds some of them back.
- * Without a config, it removes only the labels and the grace period, and keeps probes and topology spread constraints.
- * Accepts any value as the template, and changes none of its inputs. Codes `InvalidPodTemplate`, `InvalidMutationConfig`,
- * `ContainerNotFound`, `InvalidPatch`, and `InvalidQuantity`. Throws `PlanTooLarge` once `budget` is spent.
+ * Removes from a copy of `podTemplate` what the config does not keep, applies the config, the JSON
+ * patch, and last the caps, so that no patch exceeds them. The workload's labels always go;
+ * `planPodLabels` adds some back. Throws `PlanTooLarge`.
  */
 export function mutatePodTemplate(
   podTemplate: unknown,
@@ -52,13 +47,12 @@ export function mutatePodTemplate(
   return 'violation' in capped ? capped : { template, lowered: capped.lowered, weight };
 }
 
-/** Removes what an access pod without a config does not keep. */
 function applyDefaults(template: PodTemplate): undefined {
   delete template.metadata['labels'];
   delete template.spec['terminationGracePeriodSeconds'];
 }
 
-/** Applies the config without its JSON patch, in place. Returns the violation if it cannot. */
+/** All but the JSON patch, in place. */
 function applyConfig(
   template: PodTemplate,
   config: ControllerTargetMutationConfig,
@@ -103,7 +97,7 @@ function applyConfig(
 
 type ResolvedContainer = { readonly container: JsonObject } | { readonly violation: Violation };
 
-/** The container named by the config, else by kubectl's annotation, else the first. `ContainerNotFound` if no container has the name. */
+/** Named by the config, else by kubectl's annotation, else the first. Code `ContainerNotFound`. */
 function defaultContainer(template: PodTemplate, configured: unknown): ResolvedContainer {
   const { containers } = template.spec;
   const annotated = own(own(template.metadata, 'annotations'), DEFAULT_CONTAINER);
@@ -120,7 +114,7 @@ function defaultContainer(template: PodTemplate, configured: unknown): ResolvedC
   return { violation: { code: 'ContainerNotFound', message, field, status: 422 } };
 }
 
-/** Adds entries to the map at `field`. Creates the map if it is absent, and replaces a value that is not a map. */
+/** Replaces a value that is not a map. */
 function merge(object: JsonObject, field: string, entries: unknown): void {
   if (!isRecord(entries) || Object.keys(entries).length === 0) return;
   const map = isRecord(object[field]) ? object[field] : {};
@@ -143,7 +137,7 @@ interface Copied {
 
 type CopiedTemplate = Copied | { readonly violation: Violation };
 
-/** Copies `value` completely, and checks the shape that the other functions rely on. */
+/** Checks the shape that the other functions rely on. */
 function copyTemplate(value: unknown, what: string, remedy: string, budget: PlanBudget): CopiedTemplate {
   const unusable = (why: string): { readonly violation: Violation } => ({
     violation: { code: 'InvalidPodTemplate', message: `${what} ${why}; ${remedy}`, status: 422 },
@@ -160,7 +154,7 @@ function copyTemplate(value: unknown, what: string, remedy: string, budget: Plan
   return { template, weight: copied.weight };
 }
 
-/** Prefixes of annotations by which other software injects a cloud identity, secrets, or a mesh sidecar into the pod. */
+/** By these, other software injects a cloud identity, secrets, or a mesh sidecar. */
 const activatingPrefixes = [
   'iam.amazonaws.com/',
   'eks.amazonaws.com/',
@@ -175,12 +169,10 @@ const activatingPrefixes = [
   'dapr.io/',
 ];
 
-/** Values that disable such software. Access pods inherit annotations with these values, because the software may be enabled by default. */
+/** Access pods inherit these values, which disable software that may be enabled by default. */
 const disabledValues: ReadonlySet<unknown> = new Set(['false', 'disabled']);
 
-/**
- * The annotations of a workload's pod template that its access pods inherit, unless the config purges them. A patch can add any annotation.
- */
+/** What access pods inherit of a workload's annotations, unless the config purges them. */
 export function copiedAnnotations(annotations: unknown): unknown {
   if (!isRecord(annotations)) return annotations;
   const inherited = Object.entries(annotations).filter(
@@ -190,8 +182,8 @@ export function copiedAnnotations(annotations: unknown): unknown {
 }
 
 /**
- * Replaces the ServiceAccount with `default`: a ServiceAccount has permissions and cloud identities, and an access pod needs only its image
- * pull secrets. `pullSecrets`, if there are any, replace those of the pod. Keeps the fields that exist, so that a patch can replace them.
+ * Other ServiceAccounts have permissions and cloud identities, and an access pod needs only image
+ * pull secrets. The fields stay, so that a patch can replace them.
  */
 export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly string[]): unknown {
   const spec = own(podTemplate, 'spec');
@@ -203,9 +195,8 @@ export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly 
 }
 
 /**
- * Disables the automatic mount of the token, and removes annotations by which other software injects identities, secrets, or sidecars.
- * Keeps projected token volumes. Call it before the access template is applied, so that the template can enable the mount and add such
- * annotations. Throws `PlanTooLarge` once `budget` is spent.
+ * No token, and no annotations that inject identities, secrets, or sidecars; projected token
+ * volumes stay. Call it before the template is applied, which may add these. Throws `PlanTooLarge`.
  */
 export function withoutIdentity(podTemplate: unknown, budget: PlanBudget): unknown {
   const [metadata, spec] = [own(podTemplate, 'metadata'), own(podTemplate, 'spec')];

@@ -4,24 +4,21 @@ import { compareQuantities, parseQuantity, type Quantity } from '../../kit/quant
 import type { Violation } from '../policy/policy.ts';
 import type { PlanBudget } from './plan-budget.ts';
 
-/** The caps of a template. An absent cap does not limit the resource. */
+/** An absent cap does not limit the resource. */
 export type ResourceCaps = Pick<PodAccessTemplateSpec, 'maxCpu' | 'maxMemory' | 'maxStorage'>;
 
-/** Resource names with the field that caps each. */
 const CAPPED = [
   ['cpu', 'maxCpu'],
   ['memory', 'maxMemory'],
   ['ephemeral-storage', 'maxStorage'],
 ] as const;
 
-/** Work of applying one cap to the resources of one container or pod, in the unit of PlanBudget. */
+/** Of applying one cap to one container or pod, in the unit of PlanBudget. */
 const workPerResourceHolder = 256;
 
 /**
- * Lowers the requests and limits of every container and init container to the caps of the template, and those of the pod if it has any.
- * Changes `podSpec` in place. A container without a limit gets the cap as its limit; if it has no request either, its request becomes 0.
- * Returns the limits that it set and what it lowered, one clause each, or `InvalidQuantity` for an invalid cap or value. Throws
- * `PlanTooLarge` once `budget` is spent.
+ * Lowers requests and limits of containers and pod in place. A container without a limit gets the
+ * cap, and then a missing request becomes 0. Code `InvalidQuantity`; throws `PlanTooLarge`.
  */
 export function capResources(
   podSpec: JsonObject,
@@ -43,12 +40,12 @@ export function capResources(
   return { lowered };
 }
 
-/** A container or a pod spec, which both have `resources`. */
+/** A container or a pod spec. */
 interface ResourceHolder {
-  /** For messages: `container web`, or `the pod`. */
+  /** Such as `container web`, or `the pod`. */
   readonly label: string;
   readonly object: JsonObject;
-  /** True for the pod spec, which needs no limit, because every container gets one. */
+  /** True for the pod spec: every container gets a limit. */
   readonly mayLackLimit: boolean;
 }
 
@@ -68,10 +65,9 @@ function resourceHolders(podSpec: JsonObject): ResourceHolder[] {
   return holders;
 }
 
-/** A cap that the template sets on one resource. */
 interface Cap {
   readonly resource: string;
-  /** The cap as written in the template. */
+  /** As written in the template. */
   readonly value: string | number;
   readonly quantity: Quantity;
 }

@@ -11,10 +11,10 @@ import { createOrPatchConfigMap } from '../signing/config-map.ts';
 import type { Signer } from '../signing/signer.ts';
 import { type ViewMetadata, viewMetadata } from '../stores/access-views.ts';
 
-/** The ConfigMap in the namespace of the server with one entry for each emergency access that another person still has to review. */
+/** The ConfigMap in the server's namespace: one entry for each emergency access to review. */
 export const reviewsName = 'drawbridge-emergency-reviews';
 
-/** Emergency access that another person has to review. This record outlives the request and the template. */
+/** Another person has to review this access. The record outlives the request and the template. */
 export interface OwedReview {
   readonly user: string;
   /** Empty if the authenticator sets none. */
@@ -27,16 +27,15 @@ export interface OwedReview {
   readonly requestKind: RequestKind;
   readonly request: string;
   readonly requestUid: string;
-  /** RFC 3339. After it, the review is overdue, and the user gets no other emergency access through the template. */
+  /** RFC 3339. Later, the user gets no other emergency access through the template. */
   readonly reviewBy: string;
 }
 
-/** The ConfigMap in the store: its entries as texts, by the uid of the request. */
+/** Texts by the uid of the request. */
 export interface ReviewsView extends ViewMetadata {
   readonly entries: Readonly<Record<string, string>>;
 }
 
-/** What the store of the ConfigMap lists. */
 export const reviewsSpec = (namespace: string): StoreSpec<ReviewsView> => ({
   resource: configMaps,
   namespace,
@@ -54,7 +53,6 @@ function viewReviews(object: KubeObject): ReviewsView | undefined {
   return { ...metadata, entries: Object.fromEntries(texts) };
 }
 
-/** The user who wants emergency access, and the template that would open it. */
 interface EmergencyUse {
   readonly user: { readonly username: string; readonly uid: string };
   readonly namespace: string;
@@ -68,14 +66,13 @@ interface OwedReviewsDeps {
   readonly store: Store<ReviewsView>;
   readonly client: Client;
   readonly signer: ReviewSigner;
-  /** Namespace of the server. */
   readonly namespace: string;
   readonly clock: Clock;
 }
 
 /**
- * The reviews that are still owed, from the store and this process's own writes. Entries without our MAC count as absent, so that another
- * client cannot invent one. Until the server has read its keys, all entries count as present. Only the leader writes.
+ * The reviews still owed, with this process's writes. Entries without our MAC do not count, so that
+ * no client can invent one; until the keys are read, all count. Only the leader writes.
  */
 export class OwedReviews {
   readonly #deps: OwedReviewsDeps;
@@ -87,24 +84,22 @@ export class OwedReviews {
     this.#latest = new WriteThroughCache({ watched: (key) => store.get(key), uidOf: ({ uid }) => uid, clock });
   }
 
-  /** The store of the ConfigMap, to subscribe to. */
   get store(): Store<ReviewsView> {
     return this.#deps.store;
   }
 
-  /** All reviews that are owed, overdue or not. */
+  /** Overdue or not. */
   list(): OwedReview[] {
     const { entries = {} } = this.#latest.get(keyOf(this.#name)) ?? {};
     return Object.entries(entries).flatMap(([uid, text]) => this.#read(uid, text) ?? []);
   }
 
-  /** The review of the access of this request; undefined if none is owed. */
   of(requestUid: string): OwedReview | undefined {
     const text = own(this.#latest.get(keyOf(this.#name))?.entries, requestUid);
     return typeof text === 'string' ? this.#read(requestUid, text) : undefined;
   }
 
-  /** The review that a vote names by the kind and the name of the request, and by its uid if the vote has one. */
+  /** As a vote names it: by the uid if the vote has one. */
   find(kind: RequestKind, { namespace, name }: ObjectName, uid: string | undefined): OwedReview | undefined {
     return this.list().find(
       (review) =>
@@ -115,13 +110,12 @@ export class OwedReviews {
     );
   }
 
-  /** All overdue reviews. */
   overdue(): OwedReview[] {
     const nowMs = this.#deps.clock.now();
     return this.list().filter(({ reviewBy }) => (parseTime(reviewBy) ?? 0) <= nowMs);
   }
 
-  /** An overdue review that blocks further emergencies of this user through this template. It matches by username or by uid. */
+  /** It blocks further emergencies of this user, by username or uid, through this template. */
   overdueOf({ user, namespace, templateKind, template }: EmergencyUse): OwedReview | undefined {
     return this.overdue().find(
       (review) =>
@@ -132,22 +126,22 @@ export class OwedReviews {
     );
   }
 
-  /** Signs and records the review. Rejects with `SigningKeyUnavailable` until the keys are read, and as the client does. */
+  /** Signs it. Rejects with `SigningKeyUnavailable` until the keys are read. */
   async add(review: OwedReview, signal: AbortSignal): Promise<void> {
     const entry = JSON.stringify({ ...review, mac: this.#deps.signer.signReview(review) });
     await this.#write({ [review.requestUid]: entry }, signal);
   }
 
-  /** Signs the review again if the previous key signed it, so that it stays valid after the next rotation. Rejects as the client does. */
+  /** If the previous key signed it, so that it stays valid after the next rotation. */
   async renew(review: OwedReview, signal: AbortSignal): Promise<void> {
     const { signer } = this.#deps;
     const { mac } = parseEntry(this.#latest.get(keyOf(this.#name))?.entries[review.requestUid] ?? '') ?? {};
-    // Until the keys are read, `#read` trusts every entry. Without this check, the server could sign a forged one.
+    // Until the keys are read, `#read` trusts every entry: the server could sign a forged one.
     if (!signer.isOurReviewByCachedKeys(review, mac)) return;
     if (mac !== signer.signReview(review)) await this.add(review, signal);
   }
 
-  /** Removes the review of this request from the ConfigMap, once a vote settled it. Rejects as the client does. */
+  /** Once a vote settled the review. */
   async remove(requestUid: string, signal: AbortSignal): Promise<void> {
     await this.#write({ [requestUid]: null }, signal);
   }
@@ -158,10 +152,7 @@ export class OwedReviews {
     );
   }
 
-  /**
-   * Parses and verifies an entry; undefined if it is invalid. Until the server has read its keys, it trusts all entries, so that it does
-   * not delete requests that it keeps for their review.
-   */
+  /** Until the keys are read, trusts all entries: requests that wait for their review must stay. */
   #read(requestUid: string, text: string): OwedReview | undefined {
     const entry = parseEntry(text);
     if (!entry || entry.review.requestUid !== requestUid) return undefined;
@@ -174,14 +165,14 @@ export class OwedReviews {
   }
 }
 
-/** The uids of the requests whose reviews an event adds, changes, or removes. */
+/** By request uid. */
 export function changedReviews(event: StoreEvent<ReviewsView>): string[] {
   const before = 'before' in event ? event.before.entries : {};
   const now = 'now' in event ? event.now.entries : {};
   return Object.keys({ ...before, ...now }).filter((uid) => before[uid] !== now[uid]);
 }
 
-/** The request of an owed review, as input of `votePolicy`. It has no extensions and has ended; the object itself may be deleted. */
+/** For `votePolicy`: without extensions, ended, and possibly deleted. */
 export const votedReview = ({
   requestUid,
   template,
@@ -200,9 +191,7 @@ export const votedReview = ({
     isDeleted: true,
   }) as const;
 
-/**
- * Parses an entry; undefined if it is no JSON object. Does not check the shape of the review, because the signature covers all its fields.
- */
+/** Does not check the shape: the signature covers all fields. */
 function parseEntry(text: string): { readonly review: OwedReview; readonly mac: unknown } | undefined {
   try {
     const parsed: unknown = JSON.parse(text);

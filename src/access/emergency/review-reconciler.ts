@@ -8,12 +8,12 @@ import { byRequest } from '../stores/access-stores.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import type { OwedReview, OwedReviews } from './owed-reviews.ts';
 
-/** Checks the votes about the review of an emergency by the same rules as all votes. */
+/** The same rules as for all votes. */
 export interface ReviewJudge {
   judgeReview(review: OwedReview, signal: AbortSignal): Promise<readonly JudgedVote[]>;
 }
 
-/** Interval at which each review is signed again if the key has changed, milliseconds: much shorter than the interval of key rotations. */
+/** Reviews are signed again if the key has changed; keys rotate much less often. */
 const renewMs = 3_600_000;
 
 interface ReviewReconcilerDeps {
@@ -26,8 +26,8 @@ interface ReviewReconcilerDeps {
 }
 
 /**
- * Settles reviews of emergencies. The key is the uid of the request, which may be deleted. Any valid vote about `Review`, an Approve or a
- * Deny, settles the review: another person has reviewed the emergency, and the journal records the verdict.
+ * Settles reviews of emergencies, by request uid; the request may be deleted. Any valid vote about
+ * `Review`, an Approve or a Deny, settles it.
  */
 export class ReviewReconciler implements Reconciler {
   readonly #deps: ReviewReconcilerDeps;
@@ -60,7 +60,7 @@ export class ReviewReconciler implements Reconciler {
     return after(renewMs);
   }
 
-  /** Kubernetes garbage-collects votes with their request, except votes that were created after its deletion, which have no owner. */
+  /** Kubernetes garbage-collects votes, except those without an owner, from after the deletion. */
   async #deleteOwnerless(votes: readonly VoteView[], signal: AbortSignal): Promise<void> {
     for (const vote of votes) {
       if (!vote.hasOwner) await this.#deps.client.delete(accessVotes, vote, { uid: vote.uid, signal });

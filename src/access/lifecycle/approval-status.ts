@@ -10,7 +10,7 @@ import type { EntryCount } from '../policy/vote-count.ts';
 import type { ApprovalUpdate } from './request-status.ts';
 import type { JudgedVote } from './votes.ts';
 
-/** Maximum number of votes in the status. The newest stay. */
+/** The newest votes stay in the status. */
 export const maxShownVotes = 50;
 
 const states = {
@@ -22,10 +22,7 @@ const states = {
   unready: 'Approved',
 } as const satisfies Readonly<Record<(Opening | Waiting)['is'], RequestApproval['state']>>;
 
-/**
- * `status.approval`: what the request waits for, or how the decision ended, and the newest of `judged` (all votes about its access, oldest
- * first). `state` replaces the state that follows from `opening`.
- */
+/** `judged`: all votes about the access, oldest first. `state` replaces that of `opening`. */
 export function approvalOf(
   opening: Opening | Waiting,
   judged: readonly JudgedVote[],
@@ -48,7 +45,6 @@ export function approvalOf(
   };
 }
 
-/** A vote as `status.approval.votes` lists it. */
 export function shownVote({ vote, violation }: JudgedVote): NonNullable<RequestApproval['votes']>[number] {
   const { voter, decision, max, reason, onBehalfOf } = vote.spec;
   return {
@@ -63,21 +59,13 @@ export function shownVote({ vote, violation }: JudgedVote): NonNullable<RequestA
   };
 }
 
-/** Access may open. */
 export type Due = Extract<Opening, { is: 'due' }>;
-/** What an undecided request waits for. */
 export type Waiting =
   | Extract<Opening, { is: 'pending' | 'scheduled' | 'claimable' }>
-  /**
-   * The request is approved, but its template, the author's permissions, or its workload prevents a grant. If that lasts until `untilMs`
-   * (epoch ms), the server denies the request.
-   */
+  /** Approved, but a grant is not possible yet. Denied at `untilMs` (epoch ms). */
   | { readonly is: 'unready'; readonly progress: readonly EntryCount[]; readonly untilMs: number };
 
-/**
- * The condition while the request waits. Its status is Unknown, because False would be final. `notReady` is why the server could not
- * grant now; its message is appended. `entries`: `approvals.all` of the template. `isLimited`: whether a limit on open grants applies.
- */
+/** Unknown, because False would be final. `isLimited`: a limit on open grants applies. */
 export function waitingCondition(
   opening: Waiting,
   {
@@ -95,10 +83,7 @@ export function waitingCondition(
   return { type: approvalCondition, status: 'Unknown', reason, message };
 }
 
-/**
- * The message of access or of an extension that waits for approvals, for example `waiting for approvals until 2026-11-21T09:30:00Z: peer 0
- * of 1 from [devs, sre]`. `untilMs` is epoch ms.
- */
+/** For example `waiting for approvals until 2026-11-21T09:30:00Z: peer 0 of 1 from [devs, sre]`. */
 export function awaitedApprovals(
   progress: readonly EntryCount[],
   entries: readonly ApprovalEntry[],
@@ -127,7 +112,7 @@ function waitingMessage(opening: Waiting, entries: readonly ApprovalEntry[], isL
   }
 }
 
-/** `status.approval` and its condition for a grant whose duration counts from its opening, except for an emergency. */
+/** For a grant whose duration counts from its opening, except for an emergency. */
 export function approvedBy(opening: Due, judged: readonly JudgedVote[]): ApprovalUpdate {
   const uids = new Set(opening.votes.map(({ uid }) => uid));
   const voters = judged.filter(({ vote }) => uids.has(vote.uid)).map(({ vote }) => vote.spec.voter?.username ?? '');
@@ -138,7 +123,6 @@ export function approvedBy(opening: Due, judged: readonly JudgedVote[]): Approva
   return { approval: approvalOf(opening, judged), condition: success(approvalCondition, message) };
 }
 
-/** The denial of a request that was not approved or not claimed in time. */
 export function timedOut({ missing, atMs }: Extract<Opening, { is: 'timedOut' }>): Violation {
   const by = formatTime(atMs);
   return missing === 'approvals'
@@ -154,7 +138,6 @@ export function timedOut({ missing, atMs }: Extract<Opening, { is: 'timedOut' }>
       };
 }
 
-/** The denial of the request, or of an extension, by a vote. */
 export function deniedBy({ vote }: Pick<JudgedVote, 'vote'>, what: 'request' | 'extension' = 'request'): Violation {
   const { voter, about, reason } = vote.spec;
   const why = reason === undefined ? '' : `: ${reason}`;

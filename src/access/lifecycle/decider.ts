@@ -51,20 +51,13 @@ import { denialIn, type JudgedVote } from './votes.ts';
 type Decision =
   | { readonly kind: 'granted'; readonly request: RequestView; readonly plan: Plan }
   | { readonly kind: 'denied' }
-  /**
-   * The template is not in the store yet, or its reconciler has not observed this generation. Or the request waits, as `Waiting` describes.
-   * A watch event requeues it, or else the caller requeues it at `untilMs` (epoch ms), if set.
-   */
+  /** For an event, at most until `untilMs` (epoch ms). */
   | { readonly kind: 'waiting'; readonly untilMs?: number };
 
-/**
- * How long an approved request waits for its template, the author's permissions, or its workload after `latestOpeningMs`, milliseconds.
- */
+/** After `latestOpeningMs`, an approved request waits this long for what prevents its grant. */
 const readyGraceMs = 10 * 60_000;
-/** Maximum age of the cached answers about an author's permissions that a decision accepts, milliseconds. */
 const authorPermissionsMaxAgeMs = 60_000;
 
-/** Replaces a missing requester. The rule `identity` denies it. */
 const noRequester = { username: '', uid: '', groups: [] };
 
 const tooLate: Violation = {
@@ -74,8 +67,10 @@ const tooLate: Violation = {
 };
 
 /**
- * Decides requests that have no grant: grants, denies, or lets the request wait. A decision takes at most one status write, with an
- * optimistic lock on the resourceVersion of the request.
+ * Decides requests that have no grant, with at most one status write:
+ *     create ─→ waiting (votes, start, claim, or a template that is not ready) ─→ granted
+ *        └──────────────┴─→ denied
+ * The write has an optimistic lock on the resourceVersion of the request.
  */
 export class Decider {
   readonly #deps: DeciderDeps;
@@ -84,7 +79,7 @@ export class Decider {
     this.#deps = deps;
   }
 
-  /** When the server ends the request, epoch ms: at `accessEndMs` or, without a grant, at `retainedUntilMs`. */
+  /** Epoch ms: `accessEndMs`, or `retainedUntilMs` without a grant. */
   requestEndMs(request: RequestView): number {
     return (
       accessEndMs(request, this.#deps.signer) ?? retainedUntilMs(request, this.#templateOf(request)?.spec.accessConfig)
@@ -92,9 +87,8 @@ export class Decider {
   }
 
   /**
-   * Decides the request now, and writes a changed decision to its status. Before it grants an emergency, it adds the owed review to the
-   * ConfigMap of reviews. It creates no Pod, Role, or RoleBinding: the caller opens a granted request. Rejects with a 409 ApiError if the
-   * request changed, with `SigningKeyUnavailable` until the keys are read, and as the client does.
+   * The caller opens a granted request. Rejects with a 409 ApiError if the request changed, and
+   * with `SigningKeyUnavailable` until the keys are read.
    */
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const attestationViolation = await this.#deps.attestations.violation(request, signal);
@@ -108,8 +102,8 @@ export class Decider {
     if (violation && violation.code !== 'TemplateNotReady') return this.#deny(request, violation, signal);
     const notReady = violation ?? (await this.#deps.authors.violation(template, authorPermissionsMaxAgeMs, signal));
     const fromOpening = countsFromOpening(request.spec, template.spec.accessConfig);
-    // A request that may wait for votes, its start, or a claim also waits until a grant is possible, because a new request would have to
-    // wait again.
+    // What may wait for votes, a start, or a claim also waits for this, or would have to wait
+    // again.
     if (notReady && (!fromOpening || request.spec.emergency)) return this.#deny(request, notReady, signal);
     const duration = chooseDuration(request.spec.duration, durationBoundsOf(request.spec, template.spec.accessConfig));
     if ('code' in duration) return this.#deny(request, duration, signal);
@@ -129,10 +123,7 @@ export class Decider {
     return this.#grant(request, template, { opening, votes, duration, link, entries }, signal);
   }
 
-  /**
-   * Grants a request whose access may open now. Denies it if its time has passed, or if the template's rules, the plan, or a limit forbid
-   * the grant. After a transient violation of the plan, a request whose duration counts from its opening waits, except an emergency.
-   */
+  /** After a transient violation, a request whose duration counts from its opening waits. */
   async #grant(
     request: RequestView,
     template: TemplateView,
@@ -143,7 +134,7 @@ export class Decider {
     // Timestamps have whole seconds.
     const startMs = fromOpening ? Math.floor(this.#deps.clock.now() / 1000) * 1000 : request.createdAtMs;
     const approvedMs = Math.min(duration.grantedMs, opening.maxMs);
-    // The granter plans again with the time that the grant stores, so this plan must use the same time.
+    // The granter plans again with the stored time, so this plan must use it.
     const storedMs = Math.floor(approvedMs / 1000) * 1000;
     const isTooLate = (ms: number): boolean => startMs + ms <= this.#deps.clock.now();
     if (isTooLate(storedMs)) return this.#deny(request, tooLate, signal);
@@ -167,7 +158,7 @@ export class Decider {
         : this.#deny(request, violation, signal);
     }
 
-    // The pod may end earlier by its template. Then the access ends with it, so that no one reads a later end.
+    // If the pod ends earlier by its template, so does the access: no one reads a later end.
     const podMs = podDurationMs(planned.plan);
     const durationMs = Math.min(storedMs, podMs);
     if (isTooLate(durationMs)) return this.#deny(request, tooLate, signal);
@@ -182,8 +173,7 @@ export class Decider {
     const review = request.spec.emergency
       ? reviewOf(request, template, this.#deps.kind, this.#deps.clock.now())
       : undefined;
-    // Record the review before the grant, so that no emergency escapes it. If the write of the grant fails, a review of access that never
-    // opened may remain.
+    // Before the grant, so that no emergency escapes its review.
     if (review) await this.#deps.reviews.add(review, signal);
     const approved = review ? openedByEmergency(review) : fromOpening ? approvedBy(opening, votes) : undefined;
     const approvedFor = approvedMs < duration.grantedMs ? `; approved for ${textOf(approvedMs)}` : '';
@@ -198,7 +188,7 @@ export class Decider {
     return { kind: 'granted', request: await this.#deps.status.write(request, status, signal), plan: planned.plan };
   }
 
-  /** Lets an approved request wait until access can open. Denies it once the grace has passed. */
+  /** Denies it once the grace has passed. */
   #waitUntilReady(
     request: RequestView,
     template: TemplateView,
@@ -229,8 +219,7 @@ export class Decider {
       if (opening.is === 'unready' && notReady) this.#deps.reporter.waits(request, notReady, opening.untilMs);
     }
     const untilMs = opening.is === 'scheduled' ? opening.atMs : opening.untilMs;
-    // Only `TemplateNotReady` always ends with a watch event. For any other violation, such as missing permissions of the author, decide
-    // again once the cached answers are too old.
+    // Only `TemplateNotReady` always ends with an event. Else decide again with newer answers.
     const mustPoll = opening.is === 'unready' && notReady?.code !== 'TemplateNotReady';
     return {
       kind: 'waiting',
@@ -277,10 +266,7 @@ export class Decider {
     });
   }
 
-  /**
-   * Only a live read proves that the template does not exist, because the store may lag behind. The store omits a template that violates
-   * its schema. Such a template counts as not found, as in the webhook.
-   */
+  /** Only a live read proves it. A template that violates its schema counts as not found. */
   async #withoutTemplate(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const { client, kind } = this.#deps;
     const name = { namespace: request.namespace, name: request.spec.templateName };
@@ -336,7 +322,7 @@ export class Decider {
   }
 }
 
-/** The time after which the kubelet ends the pod that the plan creates, milliseconds. Infinity for a pod that exists already. */
+/** Milliseconds until the kubelet ends the planned pod; Infinity for an existing one. */
 function podDurationMs({ pod }: Plan): number {
   const seconds = own(pod?.spec, 'activeDeadlineSeconds');
   return typeof seconds === 'number' ? seconds * 1000 : Number.POSITIVE_INFINITY;
@@ -344,28 +330,24 @@ function podDurationMs({ pod }: Plan): number {
 
 const textOf = (ms: number): string => durationText(BigInt(ms) * 1_000_000n);
 
-/** Input of `#grant` besides the request and its template. */
 interface Openable {
   readonly opening: Due;
   readonly votes: readonly JudgedVote[];
   readonly duration: ChosenDuration;
-  /** See `linkOf`. */
   readonly link: string | undefined;
   /** `approvals.all` of the template. */
   readonly entries: readonly ApprovalEntry[];
 }
 
-/** What `#signedGrant` adds to the plan. */
 interface DecidedGrant {
-  /** When the access begins, RFC 3339; undefined if the duration counts from the creation of the request. */
+  /** RFC 3339. Undefined if the duration counts from the creation of the request. */
   readonly startsAt: string | undefined;
   /** Epoch ms. */
   readonly endMs: number;
-  /** The votes that approved the grant; empty if it needed none. */
   readonly votes: readonly CountedVote[];
 }
 
-/** Codes of violations of a plan that another object causes, and that can end without an edit of the template. */
+/** Violations that another object causes, and that can end without an edit of the template. */
 const transientCodes: ReadonlySet<string> = new Set([
   'NoRunningPod',
   'TargetNotFound',
@@ -373,19 +355,14 @@ const transientCodes: ReadonlySet<string> = new Set([
   'ConfinementLost',
 ]);
 
-/**
- * Whether an approved request waits for the violation to end. It waits after `InvalidTargetPod` only if the workload is a StatefulSet,
- * which creates a pod of the same name again.
- */
+/** A StatefulSet creates a pod of the same name again, so `InvalidTargetPod` can end there. */
 const isTransient = ({ code }: Violation, { spec }: TemplateView): boolean =>
   transientCodes.has(code) || (code === 'InvalidTargetPod' && spec.controllerTargetRef?.kind === 'StatefulSet');
 
-/** What `#wait` shows in the status besides what the request waits for. */
 interface WaitingDetails {
   readonly votes: readonly JudgedVote[];
-  /** See `linkOf`. */
   readonly link: string | undefined;
-  /** Why the server could not grant now; undefined if it could. */
+  /** Why the server could not grant now. */
   readonly notReady: Violation | undefined;
   /** `approvals.all` of the template. */
   readonly entries: readonly ApprovalEntry[];
@@ -404,17 +381,17 @@ interface DeciderDeps {
   readonly history: History;
   readonly quota: GrantQuota;
   readonly reviews: OwedReviews;
-  /** The rules that templates may hand out in addition to those of every grant. */
+  /** What templates may hand out in addition to the rules of every grant. */
   readonly grantable: readonly RbacRule[];
 }
 
-/** The URL for the reason of the request, such as that of a ticket, by `reason.link` of the template; undefined if there is none. */
+/** By `reason.link` of the template, such as the URL of a ticket. */
 function linkOf({ spec: { reason } }: RequestView, template: TemplateView): string | undefined {
   const config = template.spec.accessConfig.reason;
   return config && reason !== undefined ? reasonLink(reason, config) : undefined;
 }
 
-/** The request without its requester, which is not verified, so that the audit line does not name that user. */
+/** The requester is not verified, so the audit line must not name that user. */
 function withoutRequester(request: RequestView): RequestView {
   const { requester: _, ...spec } = request.spec;
   return { ...request, spec };

@@ -9,7 +9,7 @@ import { maxShownVotes, shownVote } from './approval-status.ts';
 import type { ApprovalUpdate } from './request-status.ts';
 import type { JudgedVote } from './votes.ts';
 
-/** The review that is owed for emergency access that opens at `nowMs` (epoch ms). */
+/** The access opens at `nowMs` (epoch ms). */
 export function reviewOf(
   { namespace, name, uid, spec }: RequestView,
   template: TemplateView,
@@ -32,7 +32,6 @@ export function reviewOf(
   };
 }
 
-/** The status of emergency access when it opens. */
 export const openedByEmergency = ({ reviewBy }: OwedReview): ApprovalUpdate => ({
   approval: { state: 'ReviewOwed', until: reviewBy },
   condition: {
@@ -43,7 +42,7 @@ export const openedByEmergency = ({ reviewBy }: OwedReview): ApprovalUpdate => (
   },
 });
 
-/** `status.approval` of emergency access whose review is `owed`. `nowMs` is epoch ms. */
+/** `nowMs` is epoch ms. */
 export function owedApproval(
   { approval }: Pick<RequestView, 'approval'>,
   owed: OwedReview,
@@ -53,10 +52,7 @@ export function owedApproval(
   return { ...approval, state: isOverdue ? 'ReviewOverdue' : 'ReviewOwed', until: owed.reviewBy };
 }
 
-/**
- * The status of emergency access whose review is no longer owed, with the votes about it. Possibly none of them counts: for example,
- * because a user removed the entry from the ConfigMap, or because the voter has lost the verb `approve` since the review.
- */
+/** Perhaps no vote counts: a user removed the entry, or the voter lost the verb `approve`. */
 export function reviewedApproval(
   { approval }: Pick<RequestView, 'approval'>,
   judged: readonly JudgedVote[],
@@ -77,7 +73,7 @@ export function reviewedApproval(
 /** The end of the message of access that ended before its review. */
 export const awaitsReviewText = '; the request stays until its emergency is reviewed';
 
-/** The verdict of the review, as a clause. A denial prevails over approvals, as in the audit journal. */
+/** A clause. A denial prevails over approvals, as in the audit journal. */
 export function verdictText({ votes = [] }: RequestApproval): string {
   const counted = votes.filter(({ ignored }) => ignored === undefined);
   const vote = counted.find(({ decision }) => decision === 'Deny') ?? counted[0];

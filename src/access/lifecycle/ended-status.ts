@@ -9,20 +9,19 @@ import type { Ending } from './ending.ts';
 import { conditionOf, deniedReason, withConditions } from './request-conditions.ts';
 import type { RequestStatusPatch } from './request-status.ts';
 
-/** The end of a request for one of the reasons in `Ending`: input of `endedStatus`. */
 export interface End {
   readonly ending: Ending;
-  /** Why the request ended, as a clause of its condition. */
+  /** A clause of the condition. */
   readonly text: string;
-  /** `status.ended`, signed. */
+  /** Signed. */
   readonly ended: Ended;
-  /** `status.approval` afterwards, for emergency access. */
+  /** For emergency access. */
   readonly approval?: RequestApproval | undefined;
-  /** `status.extensions` afterwards, signed; undefined if it stays as it is. */
+  /** Signed. Undefined leaves `status.extensions` as it is. */
   readonly extensions?: readonly ExtensionStatus[] | undefined;
 }
 
-/** The status after the end of a request for one of the reasons in `Ending`. Call it once the children are deleted. */
+/** Call it once the children are deleted. */
 export function endedStatus(
   request: RequestView,
   { ending, text, ended, approval, extensions }: End,
@@ -42,7 +41,7 @@ export function endedStatus(
   };
 }
 
-/** The status of a final denial, before or after the grant was written. `ended` is signed. */
+/** A final denial, before or after the grant was written. `ended` is signed. */
 export function deniedStatus(
   request: RequestView,
   violation: Violation,
@@ -59,10 +58,7 @@ export function deniedStatus(
   return { ended, ...notWaiting(request, update, nowMs), ...(approval ? { approval } : {}) };
 }
 
-/**
- * The status of a request that ended without a grant, with the condition `update`. If the request waited, AccessApproved becomes False, and
- * `status.approval` is removed.
- */
+/** If the request waited, AccessApproved becomes False, and `status.approval` goes. */
 function notWaiting(
   request: RequestView,
   update: AccessConditionUpdate<RequestCondition>,
@@ -75,10 +71,7 @@ function notWaiting(
   return { approval: null, ...withConditions(request, nowMs, updates) };
 }
 
-/**
- * AccessStillValid as False, for access that was denied while it opened. Empty if the request does not have that condition, or if the
- * denial itself sets it (`denied`).
- */
+/** For access that was denied while it opened, unless the denial itself sets the condition. */
 const noLongerValid = (
   { conditions }: RequestView,
   denied: RequestCondition,
@@ -87,10 +80,7 @@ const noLongerValid = (
     ? [failure('AccessStillValid', deniedReason, 'access was denied while it opened')]
     : [];
 
-/**
- * AccessResourcesCreated after the deletion of the objects. It stays True, because False would be a denial. Empty if the request does not
- * have that condition as True.
- */
+/** The objects are deleted, but the condition stays True, because False would be a denial. */
 const deletedResources = ({ conditions }: RequestView): AccessConditionUpdate<RequestCondition>[] =>
   conditions.some(({ type, status }) => type === 'AccessResourcesCreated' && status === 'True')
     ? [
@@ -103,7 +93,6 @@ const deletedResources = ({ conditions }: RequestView): AccessConditionUpdate<Re
       ]
     : [];
 
-/** AccessResourcesReady and AccessMessage as False, because access has ended. Omits those that the request lacks. */
 const unusable = ({ conditions }: RequestView): AccessConditionUpdate<RequestCondition>[] =>
   (['AccessResourcesReady', 'AccessMessage'] as const)
     .filter((wanted) => conditions.some(({ type }) => type === wanted))

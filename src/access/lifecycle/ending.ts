@@ -1,8 +1,8 @@
 import type { Ended } from '../../api/access/ended.ts';
 
 /**
- * Why a request ended, if it was not denied. A vote that denies a request with a grant is an ending, too (`VoteDenied`). The ending is the reason
- * of AccessStillValid and, for a request with a grant, the code of the audit line and a label value of metrics.
+ * Why a request ended, if it was not denied. It is also the reason of AccessStillValid, the code of
+ * the audit line, and a metric label. With a grant, a denial by vote is an ending.
  */
 export type Ending =
   | 'Expired'
@@ -15,11 +15,11 @@ export type Ending =
   | 'TargetPodGone'
   | 'GrantInvalid';
 
-/** Each ending as a clause, for conditions, Events, and audit lines. */
+/** Clauses for conditions, Events, and audit lines. */
 export const endingTexts: Readonly<Record<Ending, string>> = {
   Expired: 'the granted time has passed',
   Deleted: 'the request was deleted',
-  // Names no user, because nothing in the request proves who set `spec.revoked`; the audit line of that update does.
+  // Names no user: only the audit line of the update proves who set `spec.revoked`.
   Revoked: 'the request was given back or revoked',
   VoteDenied: 'an approver denied the request',
   TemplateDeleted: 'its template was deleted',
@@ -29,9 +29,6 @@ export const endingTexts: Readonly<Record<Ending, string>> = {
   GrantInvalid: 'status.grant or status.ended has no valid signature of this server',
 };
 
-/**
- * `status.ended.how` for an ending: `Expired` if the granted or the shortened time has passed, or the request was not decided in time;
- * otherwise `Revoked`.
- */
+/** `Expired` if a time has passed (granted, shortened, or for a decision), else `Revoked`. */
 export const outcomeOf = (ending: string): Exclude<Ended['how'], 'Denied'> =>
   ending === 'Expired' || ending === 'Shortened' ? 'Expired' : 'Revoked';

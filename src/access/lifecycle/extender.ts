@@ -17,7 +17,7 @@ import { decidedExtensions, extendableOf } from './request-ends.ts';
 import { extensionStatus, isUnchanged, type StatusWriter } from './request-status.ts';
 import { approvalsOf, denialIn, type JudgedVote, type Votes } from './votes.ts';
 
-/** Maximum length of the message of an extension, characters, as in the CRD. */
+/** Characters, as in the CRD. */
 const maxMessage = 2048;
 
 type Decision =
@@ -25,12 +25,10 @@ type Decision =
   | { readonly state: 'Refused'; readonly violation: Violation }
   | { readonly state: 'Pending'; readonly message: string };
 
-/** Extends open access: a signed entry in `status.extensions` moves its end. The Pod, the Role, and the RoleBinding do not change. */
+/** Extends open access: a signed entry in `status.extensions` moves its end. No object changes. */
 export class Extender {
   readonly #deps: ExtenderDeps;
-  /**
-   * By request uid: the last extension that this process wrote to the journal, as `number expiresAt`, so that a retry adds no second line.
-   */
+  /** By request uid: the last extension in the journal, so that a retry adds no second line. */
   readonly #journaled = new Map<string, string>();
 
   constructor(deps: ExtenderDeps) {
@@ -38,10 +36,8 @@ export class Extender {
   }
 
   /**
-   * Decides the first undecided extension of open access, and writes the decision. The caller has checked that access has not ended.
-   * Resolves to the request as written, or to `request` if nothing was written. The watch event of that write requeues the request for the
-   * next extension. Rejects with a 409 ApiError if the request changed, with `AuditUnavailable`, if the keys cannot be read, and as the
-   * client does.
+   * Decides the first undecided extension; its event brings the next. Rejects with a 409 ApiError
+   * if the request changed, and with `AuditUnavailable`.
    */
   async extend(request: RequestView, signal: AbortSignal): Promise<RequestView> {
     const { signer, pods } = this.#deps;
@@ -62,10 +58,7 @@ export class Extender {
     }
   }
 
-  /**
-   * `status.extensions` of a request that ends: refuses the extension that the server has not decided, because no one can decide it later.
-   * Undefined without such an extension, without a grant, or without keys. Does not write it.
-   */
+  /** Refuses what no one can decide once the request has ended. Does not write it. */
   refuseUndecided(request: RequestView): readonly ExtensionStatus[] | undefined {
     const { signer } = this.#deps;
     const { grant, spec } = request;
@@ -80,7 +73,6 @@ export class Extender {
     ];
   }
 
-  /** Discards what this process recorded for the request with this uid. Call it when the access has ended. */
   forget(uid: string): void {
     this.#journaled.delete(uid);
   }
@@ -118,9 +110,7 @@ export class Extender {
     return { state: 'Granted', endMs: approved.endMs, votes: judged.filter(({ vote }) => uids.has(vote.uid)) };
   }
 
-  /**
-   * The template, if its reconciler found the current generation ready; otherwise undefined, for example if its author lost permissions.
-   */
+  /** Only if its reconciler found the current generation ready. */
   #readyTemplateOf({ namespace, spec }: RequestView): TemplateView | undefined {
     const template = this.#deps.templates.get(keyOf({ namespace, name: spec.templateName }));
     const state = template && templateState(template);
@@ -136,7 +126,7 @@ export class Extender {
     const expiresAt = formatTime(endMs);
     await this.#journalOnce(request, { number: access.decided + 1, asked, expiresAt, votes });
     signal.throwIfAborted();
-    // Access may have ended while the server read votes and wrote the journal. An extension never opens it again.
+    // Access may have ended meanwhile. An extension never opens it again.
     if (this.#deps.clock.now() >= access.endMs) return request;
     const uids = votes.map(({ vote }) => vote.uid);
     const extension: ExtensionStatus = {
@@ -169,7 +159,7 @@ export class Extender {
     this.#journaled.set(request.uid, line);
   }
 
-  /** Writes `extension` after the decided ones, signed unless it is pending. Replaces entries that other clients wrote there. */
+  /** Signed unless pending. Replaces entries that other clients wrote there. */
   async #write(request: RequestView, extension: ExtensionStatus, signal: AbortSignal): Promise<RequestView> {
     const { signer, status, clock } = this.#deps;
     const { grant } = request;
@@ -182,12 +172,10 @@ export class Extender {
   }
 }
 
-/** An extension that the server grants, before the status lists it. */
 interface GrantedExtension {
   readonly asked: RequestedExtension;
   /** Epoch ms. */
   readonly endMs: number;
-  /** The votes that approved the extension; empty if it needed none. */
   readonly votes: readonly JudgedVote[];
 }
 

@@ -7,19 +7,18 @@ import { accessStartMs } from './request-ends.ts';
 
 /** Metrics of the grants of one kind of request. No label names a user. */
 export interface GrantMetrics {
-  /** The server granted the request; its access is not open yet. */
+  /** Access is not open yet. */
   granted(request: RequestView): void;
-  /** The access became ready at `nowMs` (epoch ms). */
+  /** Epoch ms. */
   ready(request: RequestView, nowMs: number): void;
-  /** `code` is that of the violation, and `condition` the type of the condition that shows it. */
+  /** `code`: of the violation. `condition`: the type that shows it. */
   denied(request: RequestView, code: string, condition: string): void;
-  /** The server closed the access of `request` at `nowMs`. It was to end at `endMs`; undefined if that is unknown. Both are epoch ms. */
+  /** Closed at `nowMs`; it was to end at `endMs`, if that is known. Epoch ms. */
   revoked(request: RequestView, ending: Ending, endMs: number | undefined, nowMs: number): void;
-  /** Keeps `drawbridge_grants_active` equal to the number of requests in the store with open access. */
   watch(requests: Store<RequestView>): void;
 }
 
-/** Registers the metrics. Call it once; the result binds them to a request kind. */
+/** Call it once; the result binds the metrics to a request kind. */
 export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   const decisions = metrics.counter({
     name: 'drawbridge_grant_decisions_total',
@@ -80,7 +79,7 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   });
 }
 
-/** A request that is being deleted does not count: its finalizer keeps it until its signature expires, although its access is closed. */
+/** A request that is being deleted may stay for a time, but its access is closed. */
 const hasAccess = (request: RequestView | undefined): boolean =>
   request !== undefined && !request.deleting && request.children.length > 0;
 
@@ -90,10 +89,10 @@ const labelsOf = (kind: string, { namespace, spec }: RequestView): Record<string
   template: spec.templateName,
 });
 
-/** The reasons for which Oz has another name. Any other reason is the code of the denial, or the ending. */
+/** Where Oz has another name. Any other reason is the code of the denial, or the ending. */
 const ozReasons: Readonly<Record<string, string>> = { Expired: 'expired', InvalidDuration: 'duration_invalid' };
 
-/** The request metrics of Oz, which drawbridge can replace, under their original names, so that existing dashboards keep working. */
+/** The request metrics of Oz, which drawbridge can replace, so that its dashboards keep working. */
 function ozMetrics(metrics: Metrics) {
   const labels = ['kind', 'namespace', 'template'];
   return {

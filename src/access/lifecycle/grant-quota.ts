@@ -10,14 +10,12 @@ import type { RequestView } from '../stores/access-views.ts';
 import { isDeniedOrEnded } from './request-conditions.ts';
 import { accessEndMs, type EndSigner, extendableOf } from './request-ends.ts';
 
-/** A grant that counts against the limits. */
 interface CountedGrant {
   readonly requestUid: string;
   readonly user: string;
   readonly namespace: string;
   readonly templateUid: string;
   readonly expiresAt: string;
-  /** Whether its holder can still extend it. */
   readonly canExtend: () => boolean;
 }
 
@@ -31,8 +29,8 @@ interface GrantQuotaDeps {
 }
 
 /**
- * Counts open grants of every kind against the limits: those in the stores, and reservations of this process that the stores do not show
- * yet. `reserve` counts and records in one synchronous call, so concurrent requests cannot exceed a limit.
+ * Counts open grants of all kinds: those in the stores, and reservations that the stores do not
+ * show yet. `reserve` is synchronous, so concurrent requests cannot exceed a limit.
  */
 export class GrantQuota {
   readonly #deps: GrantQuotaDeps;
@@ -43,13 +41,13 @@ export class GrantQuota {
     this.#deps = deps;
   }
 
-  /** Whether a limit can deny a grant through a template with this `maxGrants`, now or later. */
+  /** Whether a limit can deny a grant, now or later. */
   mayDeny(maxGrants = 0): boolean {
     const { perUser, perNamespace } = this.#deps.limits;
     return [perUser, perNamespace, maxGrants].some((limit) => limit > 0);
   }
 
-  /** The use of every limit above 0 that applies to the account. The request with uid `exceptUid` does not count. */
+  /** Every limit above 0 that applies to the account, without the request `exceptUid`. */
   uses({ user, namespace, template }: Account, exceptUid = ''): LimitUse[] {
     const templateKey = keyOf({ namespace, name: template.name });
     const scopes = [
@@ -90,10 +88,7 @@ export class GrantQuota {
       });
   }
 
-  /**
-   * Reserves `grant` until the stores show it, or show the request as denied or deleted. Returns `LimitReached`, without a reservation, if
-   * a limit is used up. Repeated calls for the same request count once. `maxGrants`: that of the template; undefined means no limit.
-   */
+  /** Until the stores show the grant, or the request as denied or deleted. */
   reserve(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
     const reservation = this.#counted({ ...request, grant }, grant, grant.expiresAt);
     const template = { uid: grant.template.uid, name: grant.template.name, maxGrants };
@@ -142,7 +137,7 @@ export class GrantQuota {
     return this.#deps.stores.roleBindings.byIndex(byRequest, request.uid).length > 0;
   }
 
-  /** Reservations that the stores do not show yet. Removes those whose request is decided or deleted. */
+  /** Removes reservations whose request is decided or deleted. */
   #unobserved(): CountedGrant[] {
     for (const [uid, { request }] of this.#reserved) {
       const stored = this.#storedRequest(request);

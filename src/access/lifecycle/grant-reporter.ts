@@ -30,8 +30,8 @@ export class GrantReporter {
   }
 
   /**
-   * Reports a grant. Resolves once its audit line is in the journal; callers create nothing before that. The line lists the requester's
-   * groups among `allowedGroups`, the groups whose members the template allows, first. Rejects with `AuditUnavailable`.
+   * Create nothing before this resolves. Rejects with `AuditUnavailable`. The audit line lists the
+   * requester's groups among `allowedGroups` first.
    */
   async granted(request: RequestView, allowedGroups: readonly string[]): Promise<void> {
     const votes = (request.grant?.votes ?? []).map((uid) => this.#auditVote(request, uid));
@@ -53,7 +53,7 @@ export class GrantReporter {
     );
   }
 
-  /** Reports in an Event that the objects of the grant exist: `granted` already wrote the audit line. */
+  /** An Event only: `granted` wrote the audit line. */
   opened(request: RequestView): void {
     this.#event(
       request,
@@ -63,14 +63,13 @@ export class GrantReporter {
     );
   }
 
-  /** Reports that emergency access was not reviewed in time. */
   reviewOverdue(request: RequestView): void {
     const { username } = request.spec.requester ?? {};
     const note = `no one reviewed the emergency access of ${username} in time; ${username} gets no further emergency access through this template until another person reviews this one`;
     this.#event(request, 'Warning', 'ReviewOverdue', note, 'Emergency');
   }
 
-  /** Reports the vote that settled a review. Resolves once its audit line is in the journal. Rejects with `AuditUnavailable`. */
+  /** Reports the vote that settled a review. Rejects with `AuditUnavailable`. */
   async reviewed(review: OwedReview, vote: VoteView): Promise<void> {
     const { resource } = accessOfRequest(review.requestKind).request;
     const { namespace, request: name, requestUid: uid } = review;
@@ -95,10 +94,7 @@ export class GrantReporter {
     );
   }
 
-  /**
-   * Writes the audit line of a granted extension. Resolves once it is in the journal; the caller extends nothing before that. Rejects with
-   * `AuditUnavailable`.
-   */
+  /** Extend nothing before this resolves. Rejects with `AuditUnavailable`. */
   async journalExtension(request: RequestView, extension: JournaledExtension): Promise<void> {
     const { number, expiresAt, votes } = extension;
     const { by: duration, reason } = extension.asked;
@@ -112,12 +108,12 @@ export class GrantReporter {
     });
   }
 
-  /** Reports an extension in an Event: `journalExtension` already wrote the audit line. */
+  /** An Event only: `journalExtension` wrote the audit line. */
   extended(request: RequestView, expiresAt: string): void {
     this.#event(request, 'Normal', 'AccessExtended', `access extended until ${expiresAt}`);
   }
 
-  /** Reports that an approved request waits, in an Event only. Call it at each change of the cause. `untilMs` is epoch ms. */
+  /** An Event only. Call it at each change of the cause. `untilMs` is epoch ms. */
   waits(request: RequestView, { code, message }: Violation, untilMs: number): void {
     this.#event(
       request,
@@ -127,20 +123,18 @@ export class GrantReporter {
     );
   }
 
-  /** Reports a refused extension; the end of access does not change. Does not wait for the journal. */
+  /** Does not wait for the journal. */
   extensionRefused(request: RequestView, { code, message }: Violation): void {
     this.#appendInBackground({ ...this.#record(request, 'grant', 'denied'), code, message });
     this.#event(request, 'Warning', code, message);
   }
 
-  /** Updates metrics only: `granted` already wrote the audit line. */
+  /** Metrics only: `granted` wrote the audit line. */
   ready(request: RequestView): void {
     this.#deps.metrics.ready(request, this.#deps.clock.now());
   }
 
-  /**
-   * Reports the end of a grant. Call it after the access is closed, because revocation never waits for the journal.
-   */
+  /** Call it after the access is closed: revocation never waits for the journal. */
   revoked(request: RequestView, cause: Cause): void {
     const { ending, denial } = cause;
     const { revokedReason } = request.spec;
@@ -163,15 +157,12 @@ export class GrantReporter {
     this.#event(request, 'Normal', reason, `access ended: ${why}${sessions}`);
   }
 
-  /**
-   * Reports in an Event that a request ended without a grant and without a denial, and why (`text`, a clause). Writes no audit line: the
-   * webhook writes those of deletions and revocations by users.
-   */
+  /** An Event only: the webhook writes the audit lines of deletions and revocations by users. */
   endedWithoutAccess(request: RequestView, text: string): void {
     this.#event(request, 'Normal', 'RequestEnded', `the request ended before access opened: ${text}`, 'Request');
   }
 
-  /** Reports a denial. Does not wait for the journal; if the audit line cannot be written, logs an error. */
+  /** Does not wait for the journal; if the audit line cannot be written, logs an error. */
   denied(request: RequestView, violation: Violation): void {
     this.#deps.metrics.denied(request, violation.code, conditionOf(violation.code)[0]);
     this.#appendInBackground({
@@ -227,19 +218,13 @@ export class GrantReporter {
     };
   }
 
-  /**
-   * The vote with this uid for the audit line; only the uid if the store does not have it. Votes are immutable, so a store that lags behind
-   * suffices.
-   */
+  /** Votes are immutable, so a store that lags behind suffices. */
   #auditVote({ uid: requestUid }: RequestView, uid: string) {
     const vote = this.#deps.votes.byIndex(byRequest, requestUid).find((candidate) => candidate.uid === uid);
     return vote ? auditVoteOf(vote) : { uid };
   }
 
-  /**
-   * Each action has its own budget of Events. So Events of requests that end before access opens suppress none about access and denials,
-   * and those suppress none about emergencies.
-   */
+  /** Each action has its own budget, so that ends before access suppress no Event about access. */
   #event(
     request: Pick<RequestView, 'namespace' | 'name' | 'uid'>,
     type: 'Normal' | 'Warning',
@@ -257,14 +242,12 @@ export class GrantReporter {
   }
 }
 
-/** An extension as the journal records it. */
 export interface JournaledExtension {
   /** Counts from 1, as in votes about it. */
   readonly number: number;
   readonly asked: Pick<RequestedExtension, 'by' | 'reason'>;
-  /** The new end of access, RFC 3339. */
+  /** RFC 3339. */
   readonly expiresAt: string;
-  /** The votes that approved it; empty if it needed none. */
   readonly votes: readonly JudgedVote[];
 }
 

@@ -25,25 +25,25 @@ import type { Revoker } from './revoker.ts';
 import { shortenedAccess } from './shortened-access.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
-/**
- * Time to wait for the pod before the status shows that it is not ready, milliseconds. If the pod is ready within this time, the server
- * writes the status once instead of twice.
- */
+/** Milliseconds to wait for the pod: if it is ready by then, one status write suffices. */
 const podGraceMs = 1000;
 
-/** The children of an open grant. */
 interface OpenedGrant {
   readonly children: readonly RequestChild[];
-  /** When this process created the last child, epoch ms; 0 if the status already lists the children. */
+  /** Epoch ms of the last creation; 0 if the status already lists the children. */
   readonly atMs: number;
 }
 
-/** Opens a decided grant: creates its children in order, then writes the status that the requester reads. */
+/**
+ * Opens a decided grant, in this order:
+ *   audit line in the journal → Pod → Role → RoleBinding (gives access) → status for the requester
+ * After a restart it plans again, and denies the request if the plan has changed.
+ */
 export class Granter {
   readonly #deps: GranterDeps;
-  /** By request uid: the children that this process created or adopted. Used until the status lists them; `forget` removes them. */
+  /** By request uid: children that this process created or adopted, until the status lists them. */
   readonly #opened = new Map<string, OpenedGrant>();
-  /** uids of requests whose grant this process has written to the journal, so that a retry adds no second line. */
+  /** uids of requests whose grant is in the journal, so that a retry adds no second line. */
   readonly #journaled = new Set<string>();
 
   constructor(deps: GranterDeps) {
@@ -51,19 +51,14 @@ export class Granter {
   }
 
   /**
-   * Creates the children, unless the status or this process recorded that they were created, and updates the status. `plan` is the plan of
-   * the decision. Without it, after a restart or a failed attempt, the server plans again. If it cannot, or the hash of the new plan is not
-   * `grant.planHash`, it denies the request with `PlanChanged`. It also denies with `NameCollision` and `ResourceRefused`.
-   *
-   * Resolves to the time (epoch ms) at which to requeue the request, or undefined if only events and the deadline requeue it. Rejects with
-   * `AuditUnavailable` or `SigningKeyUnavailable`, and as the client does.
+   * Opens the grant once, and updates the status. Without `plan`, plans again. Resolves to when to
+   * requeue, epoch ms. Rejects with `AuditUnavailable` or `SigningKeyUnavailable`.
    */
   async ensureOpen(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<number | undefined> {
     const opened = this.#openedEarlier(request) ?? (await this.#open(request, plan, signal));
     return opened && this.#updateProgress(request, opened, signal);
   }
 
-  /** Discards what this process recorded for the request with this uid. Call it when the access has ended. */
   forget(uid: string): void {
     this.#opened.delete(uid);
     this.#journaled.delete(uid);
@@ -155,7 +150,6 @@ export class Granter {
     return planned.plan.hash === grant.planHash ? planned.plan : planChanged('create a new request');
   }
 
-  /** Deletes the children that exist, and then records the reason in the status. */
   async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<undefined> {
     await this.#deps.revoker.deleteChildren(request, signal);
     const nowMs = this.#deps.clock.now();
@@ -187,7 +181,7 @@ export class Granter {
     return { until: `until ${expiresAt}${why}`, expiresAt, shortened };
   }
 
-  /** The granted pod, by the uid in the grant (ExecAccess) or of the created Pod (PodAccess): another Pod may have taken its name. */
+  /** By uid, because another Pod may have taken the name. */
   #podOf({ namespace, grant }: RequestView, { children }: OpenedGrant): PodView | undefined {
     const pod = grant && this.#deps.pods.get(keyOf({ namespace, name: grant.pod.name }));
     const uid = grant?.pod.uid ?? children.find(({ kind }) => kind === 'Pod')?.uid;

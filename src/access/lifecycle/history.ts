@@ -10,13 +10,13 @@ import type { RequestView } from '../stores/access-views.ts';
 import { accessEndMs } from './request-ends.ts';
 import { retainedUntilMs } from './retention.ts';
 
-/** How long an ended request with a generated name stays if its template has no `historyTTL`, milliseconds. */
+/** Without `historyTTL`, an ended request with a generated name stays this long. */
 const defaultTtlMs = 24 * 3_600_000;
-/** Maximum of `historyTTL`, as in the CRD, milliseconds. */
+/** Maximum of `historyTTL`, as in the CRD. */
 const maxTtlMs = 168 * 3_600_000;
-/** Maximum number of ended requests of one kind that stay for one requester in a namespace. Above it, the server deletes the oldest. */
+/** Ended requests of one kind that stay for one requester in a namespace; the oldest go first. */
 const maxPerRequester = 50;
-/** Maximum number of ended requests of one kind that stay in a namespace. Above it, the server deletes the oldest. */
+/** Ended requests of one kind that stay in a namespace; the oldest go first. */
 const maxPerNamespace = 1000;
 
 interface HistoryDeps {
@@ -34,9 +34,8 @@ export class History {
   }
 
   /**
-   * `status.ended`, signed, for a request that ends at `atMs` (epoch ms). It fixes when the server deletes the request (`until`), so that
-   * later edits of the template do not change that. A denied request stays at least until its grant would have ended or, without a grant,
-   * until `retainedUntilMs`. Throws `SigningKeyUnavailable`.
+   * Fixes `until`, whatever later edits say. A denied request stays until its grant would have
+   * ended, or `retainedUntilMs`. Throws `SigningKeyUnavailable`.
    */
   end(request: RequestView, end: Pick<Ended, 'how' | 'reason' | 'by'>, atMs: number): Ended {
     const { kind, signer } = this.#deps;
@@ -54,10 +53,7 @@ export class History {
     });
   }
 
-  /**
-   * The oldest ended requests in the store that exceed the maximum for the requester or for the namespace of the given request. Requests
-   * whose `status.ended.until` has passed, that are being deleted, or for which `isRemoved` is true, do not count.
-   */
+  /** The oldest ended requests beyond the maximum for the requester or the namespace. */
   surplus({ namespace, spec }: RequestView, isRemoved: (request: RequestView) => boolean): readonly RequestView[] {
     const { requests } = this.#deps.kind;
     const now = formatTime(this.#deps.clock.now());
@@ -68,20 +64,17 @@ export class History {
     return [...oldest(ofRequester, maxPerRequester), ...oldest(ofNamespace, maxPerNamespace)];
   }
 
-  /** Whether the store shows that the request has ended. */
   storeShowsEnd({ key, uid }: RequestView): boolean {
     const stored = this.#deps.kind.requests.get(key);
     return stored?.uid === uid && stored.ended !== undefined;
   }
 }
 
-/**
- * Whether the request has ended and stays beyond `now`. All times have the same RFC 3339 format, so comparing the texts compares the times.
- */
+/** All times have the same RFC 3339 format, so comparing the texts compares the times. */
 const isRetained = ({ ended, deleting }: RequestView, now: string): boolean =>
   ended !== undefined && ended.until > now && !deleting;
 
-/** The oldest of the ended requests that exceed `max`. */
+/** The oldest that exceed `max`. */
 function oldest(kept: RequestView[], max: number): RequestView[] {
   if (kept.length <= max) return [];
   const order = (a: RequestView, b: RequestView): number => compare(endedAt(a), endedAt(b)) || compare(a.uid, b.uid);
@@ -92,10 +85,7 @@ const endedAt = ({ ended }: RequestView): string => ended?.at ?? '';
 
 const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
 
-/**
- * How long the ended request stays, milliseconds: `historyTTL` of the template. Without it, only a request with a generated name stays: any
- * other name would remain in use, and the user may want to apply the same manifest again.
- */
+/** Milliseconds. By default only a generated name stays: any other must be free again. */
 function ttlMs({ isNameGenerated }: RequestView, config: AccessConfig | undefined): number {
   const asked = config?.historyTTL === undefined ? undefined : parseGoDuration(config.historyTTL);
   if (asked && 'ns' in asked) return Math.min(Math.max(toMilliseconds(asked.ns), 0), maxTtlMs);

@@ -13,10 +13,7 @@ interface OpeningDeciderDeps {
   readonly clock: Clock;
 }
 
-/**
- * Decides whether access of undecided requests may open now, or what it waits for: the votes of other people, its start, or the claim of
- * the requester.
- */
+/** Whether access may open, or waits for votes, its start, or the requester's claim. */
 export class OpeningDecider {
   readonly #deps: OpeningDeciderDeps;
 
@@ -24,12 +21,7 @@ export class OpeningDecider {
     this.#deps = deps;
   }
 
-  /**
-   * Returns the decision about the request, and the votes that it judged. If the template requires no approvals or the request is an
-   * emergency, and no vote in the store denies the request, judges no votes, and `votes` is empty. Reads the votes from the API server if
-   * the store has enough approvals, or a vote that denies the request, or if the deadline for approvals has passed. In all other cases the
-   * request stays pending, so the votes of the store suffice. Rejects as the client does, and if the keys cannot be read.
-   */
+  /** Without `approvals`, or in an emergency, judges votes only if the store has a denial. */
   async decide(
     request: RequestView,
     template: TemplateView,
@@ -37,7 +29,7 @@ export class OpeningDecider {
   ): Promise<{ readonly opening: Opening; readonly votes: readonly JudgedVote[] }> {
     const config = template.spec.accessConfig;
     const claimedAtMs = await this.#claimedAtMs(request, config, signal);
-    // Both calls of `openingBy` use one time, so that a deadline that passes between them times out no request whose votes suffice.
+    // One time for both calls, so that no deadline passes between them.
     const nowMs = this.#deps.clock.now();
     const openingBy = (approvals: readonly Approval[]): Opening =>
       openingOf({ ...request, config, approvals, claimedAtMs }, nowMs);
@@ -49,10 +41,7 @@ export class OpeningDecider {
     return { opening: openingBy(approvalsOf(votes)), votes };
   }
 
-  /**
-   * When the requester claimed the access, epoch ms. Undefined unless our webhook signed the claim, because any user who can update the
-   * request could set `spec.claimed` while the webhook is not called.
-   */
+  /** Epoch ms. Only a signed claim counts: others can set `spec.claimed` without the webhook. */
   async #claimedAtMs(
     request: RequestView,
     { approvals }: AccessConfig,

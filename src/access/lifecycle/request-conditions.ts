@@ -12,10 +12,10 @@ import { type AccessConditionUpdate, allTrue, isSummary, type Summary, summarize
 import type { RequestView } from '../stores/access-views.ts';
 import { outcomeOf } from './ending.ts';
 
-/** The reason of `AccessStillValid` if the granted time passes before access opens, as in Oz. */
+/** The granted time passed before access opened, as in Oz. */
 const tooLateReason = 'Timeout';
 
-/** Condition type and reason by denial code. `AccessResourcesCreated` shows all other codes. */
+/** By denial code. `AccessResourcesCreated` shows all other codes. */
 const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, string]>> = {
   TemplateNotFound: ['TargetTemplateExists', 'NotFound'],
   TemplateNotReady: ['TargetTemplateExists', 'TemplateNotReady'],
@@ -26,46 +26,38 @@ const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, strin
   NotClaimed: [approvalCondition, 'NotClaimed'],
 };
 
-/** The type and the reason of the condition that shows a denial with `code`. */
 export const conditionOf = (code: string): readonly [RequestCondition, string] =>
   conditionOfCode[code] ?? ['AccessResourcesCreated', code];
 
-/** Whether the conditions show a final denial, or the end of the request. */
 export function isDeniedOrEnded(request: Pick<RequestView, 'conditions'>): boolean {
   return request.conditions.some(isFinal);
 }
 
-/**
- * When the conditions first showed the final denial, or the end of the request, epoch ms. Undefined before that, or if the time cannot be
- * read.
- */
+/** Epoch ms of the final denial or the end. */
 export const finalAtMs = ({ conditions }: Pick<RequestView, 'conditions'>): number | undefined =>
   parseTime(conditions.find(isFinal)?.lastTransitionTime ?? '');
 
-/** Whether the conditions show that granted access has ended. Conditions are not signed: `hasVerifiedEnd` reads the signed end. */
+/** Conditions are not signed: `hasVerifiedEnd` reads the signed end. */
 export const hasEndedCondition = (request: Pick<RequestView, 'grant' | 'conditions'>): boolean =>
   request.grant !== undefined && request.conditions.some(isEnd);
 
-/** Whether the conditions show that a session is not, or not wholly, recorded. */
+/** Whether a session is not, or not wholly, recorded. */
 export const isRecordingLost = ({ conditions }: Pick<RequestView, 'conditions'>): boolean =>
   conditions.some(({ type, status }) => type === recordingLostCondition && status === 'True');
 
-/** The reason of `AccessStillValid` if access was denied while it opened. Another condition then has the code of the denial. */
+/** Access was denied while it opened. Another condition then has the code of the denial. */
 export const deniedReason = 'Denied';
 
 const isEnd = ({ type, status, reason }: Condition): boolean =>
   type === 'AccessStillValid' && status === 'False' && reason !== deniedReason;
 
-/** Conditions that can be False for a time. Any other condition that is False is final, except the summary. */
+/** Conditions that can be False for a time. Any other False is final, except the summary. */
 const temporary: readonly string[] = ['AccessResourcesReady', 'AccessMessage', shortenedCondition];
 
 const isFinal = ({ type, status }: Condition): boolean =>
   status === 'False' && !temporary.includes(type) && !isSummary({ type });
 
-/**
- * The conditions of the request after `updates` at `nowMs` (epoch ms), with Ready, Reconciling, and Stalled derived from them. `ready`:
- * whether all of `requestConditions` are True.
- */
+/** With Ready, Reconciling, and Stalled. `nowMs`: epoch ms. `ready`: all `requestConditions`. */
 export function withConditions(
   request: RequestView,
   nowMs: number,
@@ -100,7 +92,7 @@ function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
   };
 }
 
-/** For an `Ending`, `Expired` or `Revoked`. For a denial, `Denied`, with its code in the message. */
+/** `Expired` or `Revoked` for an `Ending`; `Denied`, with the code in the message. */
 function finalSummary(condition: Condition): { readonly reason: string; readonly message: string } {
   const { reason, message } = condition;
   if (isEnd(condition) && reason !== tooLateReason) return { reason: outcomeOf(reason), message };

@@ -7,18 +7,18 @@ import type { Signer } from '../signing/signer.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
 
-/** When the granted time begins, epoch ms: at `grant.startsAt`; without it, at the creation of the request. */
+/** Epoch ms: `grant.startsAt`, else the creation of the request. */
 export function accessStartMs({ grant, createdAtMs }: Pick<RequestView, 'grant' | 'createdAtMs'>): number {
   return parseTime(grant?.startsAt ?? '') ?? createdAtMs;
 }
 
-/** The methods of the signer that verify extensions and `status.ended`, by the keys that it has read. */
+/** What verifies extensions and `status.ended`, by the keys that the signer has read. */
 export type EndSigner = Pick<Signer, 'hasKeys' | 'isOurExtensionByCachedKeys' | 'isOurEndByCachedKeys'>;
 
 /**
- * When access ends or ended, epoch ms: with the last granted extension that this server signed, else at `grant.expiresAt`; or at
- * `status.ended.at` if that is earlier. Undefined without a grant, or if the time cannot be read. Until the server has read its keys, it
- * trusts all extensions and ends: the chart lets only the server write the status, and a deadline must not wait for keys.
+ * Epoch ms: by the last signed extension, the grant, or an earlier `status.ended`. Until the keys
+ * are read, all count: the chart lets only the server write the status, and a deadline must not
+ * wait for keys.
  */
 export function accessEndMs(request: RequestView, signer: EndSigner): number | undefined {
   const { grant, extensions } = request;
@@ -32,11 +32,11 @@ export function accessEndMs(request: RequestView, signer: EndSigner): number | u
   return endMs === undefined || endedMs === undefined ? endMs : Math.min(endMs, endedMs);
 }
 
-/** Whether `status.ended` has a valid MAC of this installation. False until the server has read its keys. */
+/** False until the server has read its keys. */
 export const hasVerifiedEnd = (request: RequestView, signer: Pick<EndSigner, 'isOurEndByCachedKeys'>): boolean =>
   request.ended !== undefined && signer.isOurEndByCachedKeys(request, request.ended);
 
-/** The extensions in the status that this server granted or refused: all before the first one without a valid MAC. */
+/** Granted or refused by this server: all before the first without a valid MAC. */
 export function decidedExtensions(request: RequestView, signer: EndSigner): readonly ExtensionStatus[] {
   const { grant, extensions } = request;
   if (!grant) return [];
@@ -46,7 +46,7 @@ export function decidedExtensions(request: RequestView, signer: EndSigner): read
   return firstInvalid < 0 ? extensions : extensions.slice(0, firstInvalid);
 }
 
-/** The granted access as input of the rules about extensions; present even after the access has ended. Undefined if `accessEndMs` is. */
+/** Present even after the access has ended; undefined if `accessEndMs` is. */
 export function extendableOf(
   request: RequestView,
   signer: EndSigner,

@@ -33,43 +33,36 @@ import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
 import type { Votes } from './votes.ts';
 
-/**
- * Lane of deadlines, revocations, deletions of requests and templates, and denials by vote. Its keys precede all others, and abort a
- * reconcile of the same request in the normal lane.
- */
+/** Lane of what ends access: first, and it aborts a reconcile of the request in the normal lane. */
 export const revocationLane = 0;
-/** Lane of grants that no longer give access, because their RoleBinding or their pod is deleted, and of ended requests to delete. */
+/** Lane of grants that no longer give access (RoleBinding or pod deleted), and of removals. */
 export const cleanupLane = 1;
-/** Lane of all other keys: decisions, openings, and updates. */
+/** Lane of decisions, openings, and updates. */
 export const normalLane = 2;
 
-/** A time in the past, epoch ms: requeues the key at once, in the order of its lane. */
+/** Epoch ms in the past: requeues the key at once, in the order of its lane. */
 const alreadyDueMs = 0;
 
 /**
- * Reconciles one request: ends it if it expired, a user revoked, deleted, or denied it, or its grant is no longer valid or allowed; else
- * decides it, and then opens its grant. Keeps an ended request for a time, then deletes it. The check of expiry needs neither keys nor an
- * API call, so that neither can keep access open.
+ * The life of one request. A reconcile does the first of these that applies:
+ *   ended                                                   → keep it for a time, then delete it
+ *   expired, revoked, deleted, denied, or grant not valid   → end it: RoleBinding, children, status
+ *   granted                                                 → keep it open, extend it
+ *   otherwise                                               → decide it, then open its grant
  */
 export class RequestReconciler implements Reconciler {
   readonly #deps: RequestReconcilerDeps;
   readonly #deadlines: RequestDeadlines;
-  /** By key: the request at its last reconcile. If it no longer exists, the server revokes its access from this copy. */
+  /** By key. If the request vanishes, the server revokes its access from this copy. */
   readonly #lastReconciled = new Map<string, RequestView>();
 
-  /**
-   * By request uid: why the request ends, recorded after the server tried to delete the RoleBinding. From then on, the request ends in any
-   * case, even if an extension is written afterwards.
-   */
+  /** By request uid: why it ends, once its RoleBinding was to go. No later extension revives it. */
   readonly #endings = new Map<string, Cause>();
 
   /** uids of ended requests that the next reconcile deletes, in the cleanup lane. */
   readonly #toRemove = new Set<string>();
 
-  /**
-   * uids of ended requests that did not exceed the maximum (`History.surplus`) when they were last checked, so that they are not checked
-   * again. If the end of another request pushes a request beyond the maximum, `#keepEnded` removes that uid and enqueues that request.
-   */
+  /** uids of ended requests within the maximum (`History.surplus`), unless others push them out. */
   readonly #withinMaximum = new Set<string>();
 
   constructor(deps: RequestReconcilerDeps) {
@@ -82,7 +75,7 @@ export class RequestReconciler implements Reconciler {
     const request = status.latest(key);
     const before = this.#lastReconciled.get(key);
     if (before && before.uid !== request?.uid) {
-      // Anyone who can update the request can remove our finalizer, so the request may vanish with its access still open.
+      // Anyone who can update the request can remove our finalizer, so access may still be open.
       if (!hasVerifiedEnd(before, signer)) await revoker.deleteChildrenOfVanished(before, signal);
       this.#forget(before);
     }
@@ -112,7 +105,7 @@ export class RequestReconciler implements Reconciler {
     return requeueAt(await granter.ensureOpen(decision.request, decision.plan, signal));
   }
 
-  /** Opens the grant if it is not open yet, updates the status, and then decides the extension that the requester asked for, if any. */
+  /** Opens the grant if it is not open yet, then decides the extension that was asked for. */
   async #keepOpen(request: RequestView, signal: AbortSignal): Promise<Result> {
     const { status, granter, extender } = this.#deps;
     const requeueMs = await granter.ensureOpen(request, undefined, signal);
@@ -125,24 +118,22 @@ export class RequestReconciler implements Reconciler {
     return requeueAt(requeueMs, this.#overdueAtMs(this.#deps.reviews.of(request.uid)));
   }
 
-  /** When the review becomes overdue, epoch ms. Undefined if none is owed, or if it is overdue already. */
+  /** Epoch ms. */
   #overdueAtMs(owed: OwedReview | undefined): number | undefined {
     const reviewByMs = parseTime(owed?.reviewBy ?? '') ?? 0;
     return this.#deps.clock.now() < reviewByMs ? reviewByMs : undefined;
   }
 
   /**
-   * Ends a request in up to four reconciles: the first deletes the RoleBinding, the second the other children, and the third writes the end
-   * to the status, or deletes the request (see `#writeEnd`). If the request does not stay after its end, the fourth deletes it. All but the
-   * first are in the cleanup lane, which is first in, first out. So if many grants of one kind end together, all RoleBindings are deleted
-   * first, and status writes come last. The normal lane would be wrong: the deletion of the request enqueues the key in lane 0, which would
-   * abort the running reconcile.
+   * In up to four reconciles: RoleBinding, other children, status, removal. All but the first are
+   * in the cleanup lane: if many grants end together, every RoleBinding goes first.
    */
   async #end(request: RequestView, cause: Cause, signal: AbortSignal): Promise<Result> {
-    // If the grant is forged, the children in the status may be forged, too. Without them, the applier finds our objects by their owner.
+    // With a forged grant, the children may be forged. The applier then finds ours by owner.
     const trusted = cause.ending === 'GrantInvalid' ? { ...request, children: [] } : request;
     const existed = await this.#deps.revoker.deleteRoleBinding(trusted, signal);
-    // `close` reports the end of a grant, and the decider a denial. Without our finalizer, an earlier leader has normally reported the end.
+    // `close` reports the end of a grant, the decider a denial; without our finalizer, an earlier
+    // leader did.
     const isReported = isDeniedOrEnded(request) || !request.finalizers.includes(revokeFinalizer);
     if (!request.grant && request.children.length === 0 && !isReported && !this.#endings.has(request.uid))
       this.#deps.reporter.endedWithoutAccess(request, endText(request, cause));
@@ -157,10 +148,8 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Writes the signed end to the status. Resolves to the request as written. Undefined if the caller must delete the request at once
-   * instead: this process has already deleted it, it is being deleted and its finalizer may be removed (`canRelease`), an earlier version
-   * of the server denied it, the server has no keys, or the API server no longer accepts the object. While a review is owed, the last three
-   * do not apply.
+   * Writes the signed end. Undefined if the request is to be deleted at once instead. While a
+   * review is owed, neither missing keys nor a refusal excuse the end.
    */
   async #writeEnd(request: RequestView, cause: Cause, signal: AbortSignal): Promise<RequestView | undefined> {
     const { ending, denial } = cause;
@@ -193,9 +182,8 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Keeps an ended request until `status.ended.until`, and until its emergency is reviewed, so that people can read how it ended; then
-   * deletes it. Without an owed review, deletes it earlier if it exceeds a maximum (`History.surplus`). Users may delete it earlier, too.
-   * Until then, calls the API server only to show the state of the review and a lost recording.
+   * Keeps it until `status.ended.until` and its review, so that people can read how it ended.
+   * Beyond a maximum (`History.surplus`), it goes earlier.
    */
   async #keepEnded(request: RequestView, signal: AbortSignal): Promise<Result> {
     const { revoker, reviews, history, deadlineSource, clock } = this.#deps;
@@ -215,7 +203,7 @@ export class RequestReconciler implements Reconciler {
     const isDue = isPastRetention || surplus.some((other) => other.uid === uid);
     if (isDue && this.#toRemove.has(uid)) return revoker.remove(request, signal);
     if (isDue) {
-      // Deletions must not delay the end of other access: if thousands of requests ended together, they are also deleted together.
+      // If thousands of requests end together, their deletions must not delay the end of access.
       this.#toRemove.add(uid);
       return at(alreadyDueMs, cleanupLane);
     }
@@ -230,8 +218,8 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Handles a request whose `status.ended` has no MAC that the cached keys verify. Closes its access first, without keys. Then reads the
-   * keys again: if they verify the end, keeps the request; otherwise, deletes it. Rejects until the server has keys.
+   * No cached key verifies `status.ended`: closes the access first, without keys, and then reads
+   * the keys again. Rejects until the server has keys.
    */
   async #endUnverified(request: RequestView, ended: Ended, signal: AbortSignal): Promise<Result> {
     const { revoker, signer } = this.#deps;
@@ -243,10 +231,7 @@ export class RequestReconciler implements Reconciler {
     return revoker.remove(request, signal);
   }
 
-  /**
-   * Writes to the status whether the review of emergency access is owed or overdue, or how people reviewed it. Resolves to the latest
-   * version of the request.
-   */
+  /** Shows in the status whether the review of the emergency is owed, overdue, or done. */
   async #showReview(request: RequestView, signal: AbortSignal): Promise<RequestView> {
     const { reviews, status, reporter, clock } = this.#deps;
     if (!request.spec.emergency || !request.grant || request.deleting) return request;
@@ -259,7 +244,6 @@ export class RequestReconciler implements Reconciler {
     return written;
   }
 
-  /** Writes to the status once how people reviewed the emergency. Resolves as `#showReview`. */
   async #showVerdict(request: RequestView, signal: AbortSignal): Promise<RequestView> {
     const { votes, status, clock } = this.#deps;
     if (request.approval?.state === 'Reviewed') return request;
@@ -281,9 +265,6 @@ export class RequestReconciler implements Reconciler {
     return status.write(request, approvalStatus(request, approval, clock.now(), updates), signal);
   }
 
-  /**
-   * Writes to the status that the recording of a session of the request was lost. Resolves to the latest version of the request.
-   */
   async #showLostRecording(request: RequestView, signal: AbortSignal): Promise<RequestView> {
     const { lostRecordings, status, clock } = this.#deps;
     const [lost] = lostRecordings.byIndex(byRequest, request.uid);
@@ -299,7 +280,7 @@ export class RequestReconciler implements Reconciler {
     return Number.isFinite(endMs) && this.#deadlines.hasPassed(request.uid, accessStartMs(request), endMs);
   }
 
-  /** Why the request must end before its deadline; undefined if it need not. Rejects if the keys cannot be read, and as the client does. */
+  /** Rejects if the keys cannot be read. */
   async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Cause | undefined> {
     if (request.revoked) return { ending: 'Revoked' };
     if (request.deleting) return { ending: 'Deleted' };
@@ -307,15 +288,14 @@ export class RequestReconciler implements Reconciler {
     if (!grant) return undefined;
     const { signer, edits } = this.#deps;
     if (this.#hasPassed(request, edits.latestEndMs(request))) return { ending: 'Shortened' };
-    // Without keys, the server cannot verify a grant. It still ends one whose template or pod is deleted, or that an edit of the template
-    // forbids.
+    // Without keys, no grant is verified, but a deleted template or pod, or an edit, still ends it.
     const lost = signer.hasKeys ? undefined : await this.#lostPrerequisite(request, grant, signal);
     if (lost) return lost;
     if (!(await signer.isOurGrant(request, grant, signal))) return { ending: 'GrantInvalid' };
     return this.#lostPrerequisite(request, grant, signal);
   }
 
-  /** The valid vote in the store that denies granted access, and so ends it; undefined if there is none. */
+  /** The valid vote in the store that denies access already granted. */
   async #denialOfOpen(request: RequestView, signal: AbortSignal): Promise<VoteView | undefined> {
     const { votes, templates } = this.#deps;
     if (!request.grant) return undefined;
@@ -331,10 +311,7 @@ export class RequestReconciler implements Reconciler {
     return ending && { ending };
   }
 
-  /**
-   * Sets the deadline at which the request is enqueued to end. Call it before any API call for the request, so that a failing call cannot
-   * delay the end.
-   */
+  /** Call it before any API call for the request, so that a failing call cannot delay the end. */
   #scheduleEnd(request: RequestView): void {
     const endMs = Math.min(this.#deps.decider.requestEndMs(request), this.#deps.edits.latestEndMs(request));
     this.#deps.deadlineSource.set(request.key, this.#deadlines.nextCheckMs(request.uid, accessStartMs(request), endMs));
@@ -375,11 +352,9 @@ interface RequestReconcilerDeps {
   readonly reporter: GrantReporter;
   readonly signer: Signer;
   readonly revoker: Revoker;
-  /** Enqueues the key of a request at its deadline. */
   readonly deadlineSource: DeadlineSource;
 }
 
-/** Why the request ended, as a clause for its condition. */
 function endText({ spec, grant }: RequestView, cause: Cause): string {
   if (cause.ending === 'Expired' && !grant) return 'it was not decided in time; create a new request';
   const { revokedReason } = spec;
@@ -388,7 +363,7 @@ function endText({ spec, grant }: RequestView, cause: Cause): string {
     : causeText(cause);
 }
 
-/** Requeues the key at the earliest of these times, epoch ms. */
+/** Epoch ms; the earliest counts. */
 function requeueAt(...timesMs: readonly (number | undefined)[]): Result {
   const nextMs = Math.min(...timesMs.filter((timeMs) => timeMs !== undefined));
   return Number.isFinite(nextMs) ? at(nextMs, normalLane) : done;

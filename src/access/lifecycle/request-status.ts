@@ -21,7 +21,7 @@ import type { LostRecordingView } from '../stores/lost-recording-view.ts';
 import { withConditions } from './request-conditions.ts';
 import { shortenedAccess } from './shortened-access.ts';
 
-/** The status fields of a request that one merge patch writes. */
+/** One merge patch writes these. */
 export interface RequestStatusPatch extends Readonly<Pick<StoredStatus, 'grant' | 'ended' | 'expiresAt' | 'podName'>> {
   /** Null removes it. */
   readonly accessMessage?: string | null;
@@ -35,25 +35,23 @@ export interface RequestStatusPatch extends Readonly<Pick<StoredStatus, 'grant' 
   readonly ready: boolean;
 }
 
-/** Texts and links that explain a grant to the requester. */
 interface GrantDetails {
-  /** Why this duration was granted: the message of AccessDurationsValid. */
+  /** The message of AccessDurationsValid. */
   readonly duration: string;
-  /** The limits and requests that the caps of the template set or lowered in the access pod, one clause each. */
+  /** One clause for each limit or request that the caps of the template set or lowered. */
   readonly limits: readonly string[];
-  /** The URL for the reason of the request; undefined if the template has no link, or the request no reason. */
+  /** The URL for the reason of the request. */
   readonly reasonLink?: string | undefined;
-  /** Present if the granted duration counts from the opening of access (`countsFromOpening`). */
+  /** Present if the duration counts from the opening of access (`countsFromOpening`). */
   readonly approved?: ApprovalUpdate | undefined;
 }
 
-/** New values of `status.approval` and of its condition. */
 export interface ApprovalUpdate {
   readonly approval: RequestApproval;
   readonly condition: AccessConditionUpdate<RequestCondition>;
 }
 
-/** The status while a request waits. `nowMs` (epoch ms), here and below, is the time of conditions that change. */
+/** `nowMs` (epoch ms), here and below, is the time of conditions that change. */
 export const waitingStatus = (
   request: RequestView,
   { approval, condition }: ApprovalUpdate,
@@ -65,7 +63,7 @@ export const waitingStatus = (
   ...withConditions(request, nowMs, [condition]),
 });
 
-/** The status after the decision to grant. No child exists yet. `details` explain the decision to the requester. */
+/** No child exists yet. */
 export function grantedStatus(
   request: RequestView,
   grant: Grant,
@@ -102,7 +100,7 @@ const limitedPod = (limits: readonly string[]): AccessConditionUpdate<RequestCon
   message: limits.join('; '),
 });
 
-/** The status with these extensions. If the last one is granted, access ends at its `expiresAt`. */
+/** If the last extension is granted, access ends at its `expiresAt`. */
 export function extensionStatus(
   request: RequestView,
   extensions: readonly ExtensionStatus[],
@@ -117,7 +115,6 @@ export function extensionStatus(
   };
 }
 
-/** The status with another `approval`, and with `updates` of conditions. */
 export const approvalStatus = (
   request: RequestView,
   approval: RequestApproval,
@@ -128,7 +125,6 @@ export const approvalStatus = (
   ...withConditions(request, nowMs, updates),
 });
 
-/** The status with the condition that the recording of a session was lost. */
 export const lostRecordingStatus = (
   request: RequestView,
   { name, at }: LostRecordingView,
@@ -143,30 +139,26 @@ export const lostRecordingStatus = (
     },
   ]);
 
-/** The rendered access message, or the reason why the server cannot render it. */
 export type AccessMessage =
   | {
       readonly text: string;
-      /** What can make the command fail: ends of sentences that begin with the command. Default: none. */
+      /** What can make the command fail: ends of sentences that begin with the command. */
       readonly doubts?: readonly string[];
     }
   | { readonly violation: Violation };
 
-/** The observed state of an open grant. */
 export interface Progress {
   readonly children: readonly RequestChild[];
-  /** The end of access as a clause, for example `until 2026-11-21T09:30:00Z`. */
+  /** A clause, such as `until 2026-11-21T09:30:00Z`. */
   readonly until: string;
   /** RFC 3339. */
   readonly expiresAt: string;
   /** See `shortenedAccess`. */
   readonly shortened: AccessConditionUpdate<RequestCondition> | undefined;
-  /** The granted pod from the store; undefined if the store does not have it. */
   readonly pod: PodView | undefined;
   readonly accessMessage: AccessMessage;
 }
 
-/** The status of an open grant: its children, whether its pod is ready, and the access message. */
 export function progressStatus(request: RequestView, progress: Progress, nowMs: number): RequestStatusPatch {
   const isPodReady = progress.pod?.ready === true;
   const { children, expiresAt } = progress;
@@ -201,10 +193,7 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
   };
 }
 
-/**
- * Whether `next` changes nothing: the conditions (except for times), approval, link, extensions, end, number of children, and `ready` are
- * equal. Does not compare `ended`, the grant, `podName`, and the access message, which the condition AccessMessage repeats.
- */
+/** Ignores the times of conditions, `ended`, `grant`, `podName`, and `accessMessage`. */
 export function isUnchanged(request: RequestView, next: RequestStatusPatch): boolean {
   // Until access ends, the children do not change once the status lists them.
   const sameChildren = next.children === undefined || next.children.length === request.children.length;
@@ -223,10 +212,10 @@ export function isUnchanged(request: RequestView, next: RequestStatusPatch): boo
   );
 }
 
-/** Writes the status of requests, with an optimistic lock on the resourceVersion of the request that the caller read. */
+/** Writes the status of requests, with an optimistic lock on the version that the caller read. */
 export class StatusWriter {
   readonly #deps: { readonly client: Client; readonly kind: AccessKind };
-  /** By key: the request as this process wrote it, so that a store that lags behind does not cause a second write. */
+  /** By key. A store that lags behind must not cause a second write. */
   readonly #written: WriteThroughCache<RequestView>;
 
   constructor(deps: { readonly client: Client; readonly kind: AccessKind; readonly clock: Clock }) {
@@ -240,12 +229,12 @@ export class StatusWriter {
     });
   }
 
-  /** Resolves to the request as written. Rejects as the client does: with a 409 ApiError if it changed since `request` was read. */
+  /** Rejects with a 409 ApiError if the request changed since it was read. */
   write(request: RequestView, status: RequestStatusPatch, signal: AbortSignal): Promise<RequestView> {
     const { client, kind } = this.#deps;
     return this.#written.call(request.key, async () => {
       const { approval } = status;
-      // A merge patch keeps fields that it omits. Fields of an earlier approval would remain, so `isUnchanged` would never be true again.
+      // A merge patch keeps fields that it omits, so those of an earlier approval would remain.
       const replaced = approval ? { approval: { until: null, all: null, votes: null, ...approval } } : {};
       const metadata = { resourceVersion: request.resourceVersion, uid: request.uid };
       const patch = { metadata, status: { ...status, ...replaced } };
@@ -256,14 +245,14 @@ export class StatusWriter {
     });
   }
 
-  /** The request from the store, or as this process wrote it since; undefined if the store does not have it. */
+  /** From the store, or as this process wrote it since. */
   latest(key: string): RequestView | undefined {
     const stored = this.#deps.kind.requests.get(key);
     const latest = stored && this.#written.get(key);
     return latest?.uid === stored?.uid ? latest : stored;
   }
 
-  /** Discards what this process wrote for the key; `latest` then returns the request of the store. */
+  /** `latest` then returns the request of the store. */
   forget(key: string): void {
     this.#written.forget(key);
   }

@@ -4,28 +4,24 @@ import type { Violation } from '../policy/policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView } from '../stores/access-views.ts';
 
-/**
- * Maximum time that a request may be created before its signature, milliseconds: the clocks of two machines differ, and timestamps have
- * whole seconds.
- */
+/** A request may be created this much before its signature: clocks differ, times are rounded. */
 const skewMs = 2000;
-/** Maximum time that a request may be created after its signature, milliseconds. */
+/** A request may be created this much after its signature. */
 const validMs = 10_000;
-/** Rounding of creation times, milliseconds: the API server rounds them down to whole seconds. */
+/** The API server rounds creation times down to whole seconds. */
 const roundingMs = 1000;
-/** How long the nonce of a request is kept, milliseconds on the monotonic clock: longer than any signature is valid. */
+/** Monotonic milliseconds: longer than any signature is valid. */
 const nonceRetentionMs = 60_000;
 
-/** The first request that had a nonce. */
 interface FirstUse {
   readonly uid: string;
-  /** Time of the observation, milliseconds on the monotonic clock. */
+  /** Milliseconds on the monotonic clock. */
   readonly monotonicMs: number;
 }
 
 /**
- * Verifies that our webhook signed the requester for this request shortly before its creation, and that no earlier request has the same
- * nonce. The signature does not cover the uid, which the API server assigns after the webhook, so a nonce belongs to the first uid with it.
+ * Verifies that our webhook signed the requester for this request, shortly before its creation. No
+ * signature covers the uid, which comes later: a nonce belongs to the first uid that has it.
  */
 export class RequesterAttestations {
   readonly #deps: { readonly kind: string; readonly signer: Signer; readonly clock: Clock };
@@ -36,10 +32,7 @@ export class RequesterAttestations {
     this.#deps = deps;
   }
 
-  /**
-   * Records the nonce of a new request if the cached keys verify its signature. So no later request can reuse it, even if this one is
-   * denied.
-   */
+  /** Records the nonce, so that no later request can reuse it, even if this one is denied. */
   observe(request: RequestView): void {
     const signed = this.#attestationOf(request);
     if (signed && this.#deps.signer.isOurRequesterByCachedKeys(signed.attestation, signed.signature))
@@ -47,8 +40,8 @@ export class RequesterAttestations {
   }
 
   /**
-   * Why the requester is not verified; undefined if our webhook signed it for this request. Codes `StampMissing`, `StampInvalid`,
-   * `StampExpired`, and `StampReplayed`, in which a stamp is the signature in `spec.requester`. Rejects if the keys cannot be read.
+   * `StampMissing`, `StampInvalid`, `StampExpired`, or `StampReplayed`: the signature is the stamp.
+   * Rejects if the keys cannot be read.
    */
   async violation(request: RequestView, signal: AbortSignal): Promise<Violation | undefined> {
     const signed = this.#attestationOf(request);
@@ -78,7 +71,7 @@ export class RequesterAttestations {
     return refuse('StampReplayed', 'an earlier request has the same signature');
   }
 
-  /** Records the nonce for `uid`, and returns whether it belongs to this uid. */
+  /** Returns whether the nonce belongs to this uid. */
   #claimNonce({ nonce }: RequesterSignature, uid: string): boolean {
     const monotonicMs = this.#deps.clock.monotonic();
     for (const [oldNonce, use] of this.#firstUses) {
@@ -103,8 +96,7 @@ export class RequesterAttestations {
 }
 
 /**
- * The earliest time, epoch ms, to remove the finalizer. Until then, the name of the request is in use; afterwards, its signature is too old
- * to be replayed. For a request without a signature, it is the creation time.
+ * Epoch ms. Later, the requester's signature is too old to be replayed, so the name may be free.
  */
 export function finalizerUntilMs({ spec: { requester }, createdAtMs }: RequestView): number {
   if (!requester || !signatureOf(requester)) return createdAtMs;
@@ -117,10 +109,10 @@ function signatureOf({ nonce, signature }: Requester): RequesterSignature | unde
   return nonce !== undefined && signature !== undefined ? { nonce, signature } : undefined;
 }
 
-/** An age in milliseconds, such as `10 s before`. */
+/** Such as `10 s before`. */
 const ageText = (ageMs: number): string => `${Math.abs(ageMs) / 1000} s ${ageMs < 0 ? 'after' : 'before'}`;
 
-/** `correction`: what an administrator does if a new request is denied, too; absent if a new request always helps. */
+/** `correction`: what an administrator does if a new request is denied as well. */
 const refuse = (code: Violation['code'], reason: string, correction?: string): Violation => ({
   code,
   message: `${reason}; create a new request${correction === undefined ? '' : `; if that is denied too, ask an administrator to ${correction}`}`,

@@ -18,7 +18,7 @@ import { hasEndedCondition } from './request-conditions.ts';
 import { RequestDeadlines } from './request-deadlines.ts';
 import { finalizerUntilMs } from './requester-attestations.ts';
 
-/** The RoleBinding comes first, because it gives access. */
+/** The RoleBinding first, because it gives access. */
 const revocationOrder = [
   ['RoleBinding', roleBindings],
   ['Role', roles],
@@ -26,22 +26,21 @@ const revocationOrder = [
 ] as const satisfies readonly (readonly [RequestChild['kind'], Resource])[];
 
 /**
- * Ends grants: deletes the children, and later the request, and then removes the server's finalizer. Every deletion is idempotent. Reports
- * the end of each grant once; if the process stops between a deletion and the report, the end may be reported twice or not at all.
+ * Ends grants: deletes the children, later the request, then removes our finalizer. Deletions are
+ * idempotent. A stop between a deletion and its report can repeat the report, or lose it.
  */
 export class Revoker {
   readonly #deps: RevokerDeps;
-  /** uids of requests whose RoleBinding this process deleted, or whose subjects it removed. */
+  /** uids of requests whose RoleBinding this process deleted, or emptied of subjects. */
   readonly #roleBindingDeleted = new Set<string>();
-  /** uids of requests whose children are deleted. Needed so that the events of these deletions cause no further calls. */
+  /** uids of requests whose children are deleted, so that the events cause no further calls. */
   readonly #childrenDeleted = new Set<string>();
   /** uids of requests without children whose `status.ended` is not verified yet. */
   readonly #unverified = new Set<string>();
-  /** uids of requests whose finalizer this process removed. Needed because a store that lags behind still shows the finalizer. */
+  /** uids. A store that lags behind still shows the finalizer. */
   readonly #finalizerRemoved = new Set<string>();
-  /** uids of requests that this process deleted. Needed because a store that lags behind still shows them. */
+  /** uids. A store that lags behind still shows the request. */
   readonly #requestDeleted = new Set<string>();
-  /** Decides when the finalizer may be removed (`finalizerUntilMs`). */
   readonly #retention: RequestDeadlines;
 
   constructor(deps: RevokerDeps) {
@@ -50,9 +49,7 @@ export class Revoker {
   }
 
   /**
-   * Returns why an open grant must end early: its template or its pod was deleted, another object replaced it under its name, or the pod has
-   * ended. Undefined if neither is so; does not check a pod that is not created yet. If the store does not show the object, a live read decides, because the
-   * store may lag behind. Rejects as the client does.
+   * Its template or pod was deleted or replaced, or the pod ended. Reads live what the store lacks.
    */
   async lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Cause | undefined> {
     const { kind } = this.#deps;
@@ -65,19 +62,15 @@ export class Revoker {
     const pod = { namespace: request.namespace, name: grant.pod.name };
     const stored = this.#deps.pods.get(keyOf(pod));
     if (podUid === undefined) return undefined;
-    // The phases Failed and Succeeded are final, so a store that lags behind is right, too.
+    // The phases Failed and Succeeded are final, so a store that lags behind is right.
     if (stored?.uid === podUid)
       return stored.ended === undefined ? undefined : { ending: 'TargetPodGone', podEnd: stored.ended };
     return (await this.#noLongerExists(pods, pod, podUid, signal)) ? { ending: 'TargetPodGone' } : undefined;
   }
 
   /**
-   * Deletes the RoleBinding, which gives access. Resolves to whether this call ended its access: it deleted the RoleBinding, or removed its
-   * subjects because finalizers keep it. False without a grant.
-   *
-   * Also false on a 403, so that `close` still deletes the other children before it rejects with that 403. Example: finalizers keep the
-   * RoleBinding, and the server may not remove its subjects, because another client added permissions to the Role that the server lacks.
-   * Rejects as the client does on any other error.
+   * Resolves to whether this call ended access: deleted the RoleBinding, or emptied it if
+   * finalizers keep it. False on a 403, so that `close` deletes the rest.
    */
   async deleteRoleBinding(request: RequestView, signal: AbortSignal): Promise<boolean> {
     const { uid } = request;
@@ -93,8 +86,8 @@ export class Revoker {
   }
 
   /**
-   * Deletes the request. Keeps the server's finalizer until the requester's signature is too old to be reused, and requeues for that time.
-   * Call it after `close`. Rejects as the client does.
+   * Call it after `close`. Keeps the finalizer until the requester's signature is too old for
+   * reuse.
    */
   async remove(request: RequestView, signal: AbortSignal): Promise<Result> {
     if (this.#finalizerRemoved.has(request.uid)) return done;
@@ -112,51 +105,41 @@ export class Revoker {
     return done;
   }
 
-  /** Whether `remove` has deleted the request or removed its finalizer. A store that lags behind may still show the request. */
+  /** A store that lags behind may still show the request. */
   hasRemoved({ uid }: RequestView): boolean {
     return this.#requestDeleted.has(uid) || this.#finalizerRemoved.has(uid);
   }
 
-  /** Whether the server may remove its finalizer: the requester's signature is too old to be reused for a new request of the same name. */
+  /** Whether the requester's signature is too old to be reused for a new request of that name. */
   canRelease(request: RequestView): boolean {
     return this.#retention.hasPassed(request.uid, request.createdAtMs, finalizerUntilMs(request));
   }
 
-  /**
-   * Deletes the children of a grant. Reports its end if a child existed, or if no earlier process seems to have reported it. If
-   * `status.ended` is not verified yet and no child existed, leaves the report to `reportUnverified`. The request stays. Resolves to false
-   * without a grant, or if an earlier call has succeeded. Rejects as the client does.
-   */
+  /** Deletes the children, and reports the end once. False without a grant, or if done before. */
   async close(request: RequestView, cause: Cause, signal: AbortSignal): Promise<boolean> {
     if (!request.grant || this.#childrenDeleted.has(request.uid)) return false;
     const existed = await this.deleteChildren(request, signal);
     this.#childrenDeleted.add(request.uid);
-    // If no child existed, and the request is being deleted or its conditions show the end, an earlier process has normally reported the
-    // end. Prefer a missing report to a second one.
+    // An earlier process has normally reported this end. Prefer a missing report to a second one.
     const isReported = request.deleting || hasEndedCondition(request);
     if (!existed && !isReported && request.ended) this.#unverified.add(request.uid);
     else if (existed || !isReported) this.#deps.reporter.revoked(request, cause);
     return true;
   }
 
-  /**
-   * Reports an end that `close` left unreported, because `status.ended` was not verified yet: if a process with the server's keys signed
-   * it, that process has reported the end. Call this once the signature has proved invalid.
-   */
+  /** Once the signature of `status.ended` proved invalid: whoever made a valid one has reported. */
   reportUnverified(request: RequestView): void {
     if (this.#unverified.delete(request.uid)) this.#deps.reporter.revoked(request, { ending: 'GrantInvalid' });
   }
 
-  /** Deletes the children of a request that no longer exists. Reports the end only if a child existed. Rejects as `deleteChildren` does. */
+  /** The end is reported only if a child existed. */
   async deleteChildrenOfVanished(request: RequestView, signal: AbortSignal): Promise<void> {
     if (!request.grant || this.#childrenDeleted.has(request.uid)) return;
     if (await this.deleteChildren(request, signal)) this.#deps.reporter.revoked(request, { ending: 'Deleted' });
   }
 
   /**
-   * Deletes every child, and resolves to whether one existed or `deleteRoleBinding` deleted one before. Keeps objects that have the name of
-   * a child but that the request does not own, and skips a Pod that already terminates within `deletionGraceS`. If the API server forbids a
-   * deletion, deletes the other children before it rejects. Rejects at once on any other error, and the caller retries.
+   * Whether one existed. Keeps what the request does not own. Rejects with a 403 only after all.
    */
   async deleteChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
     let existed = this.#roleBindingDeleted.has(request.uid);
@@ -176,7 +159,7 @@ export class Revoker {
     return existed;
   }
 
-  /** Discards what this process recorded for the request with this uid. Call it when the request no longer exists. */
+  /** Call it when the request no longer exists. */
   forget(uid: string): void {
     this.#roleBindingDeleted.delete(uid);
     this.#childrenDeleted.delete(uid);
@@ -193,11 +176,10 @@ export class Revoker {
     signal: AbortSignal,
   ): Promise<boolean> {
     const child = request.children.find((candidate) => candidate.kind === kind);
-    // Do not use the name in the status: a client that can write the status could choose any object.
+    // Not the name in the status: a client that can write the status could choose any object.
     const name = { namespace: request.namespace, name: childNameOf(request) };
     if (kind === 'Pod') {
-      // The Pod already terminates within `deletionGraceS`. If this counted as a deletion, each restart while the node is down would report
-      // the end again.
+      // If this counted, each restart while the node is down would report the end again.
       const pod = this.#deps.pods.get(keyOf(name));
       if (pod?.nothingToRevoke && pod.requestRef?.uid === request.uid) return false;
     }
@@ -209,7 +191,6 @@ export class Revoker {
     return (await findObject(this.#deps.client, resource, name, { signal }))?.metadata.uid !== uid;
   }
 
-  /** Removes the server's finalizer, and keeps all others. */
   async #removeFinalizer(request: RequestView, signal: AbortSignal): Promise<void> {
     const index = request.finalizers.indexOf(revokeFinalizer);
     if (index < 0) return;
@@ -227,7 +208,7 @@ export class Revoker {
     }
   }
 
-  /** Rejects with `error`, unless the request no longer exists. Another request may have its name. */
+  /** Another request may have taken the name. */
   async #ignoreIfDeleted(request: RequestView, error: unknown, signal: AbortSignal): Promise<void> {
     if (isNotFound(error)) return;
     // 422: a `test` of the JSON Patch failed.

@@ -6,9 +6,8 @@ import type { RequestView } from '../stores/access-views.ts';
 import { accessStartMs } from './request-ends.ts';
 
 /**
- * The condition of shortened access. It is True if an edit of the template ends access at `endMs` before `grantedEndMs` (epoch ms, with all
- * extensions; reason `TemplateChanged`), or if access is shorter than requested (`LessThanAsked`). It becomes False (`AsGranted`) once a
- * later edit restores the end, or extensions reach the requested duration. Undefined if the access was never shortened.
+ * True if an edit of the template (`TemplateChanged`) or less than was asked for (`LessThanAsked`)
+ * shortens the access; False (`AsGranted`) once that is over. Undefined if it was never shortened.
  */
 export function shortenedAccess(
   request: RequestView,

@@ -12,23 +12,20 @@ import type { Ending } from './ending.ts';
 import { accessEndMs, accessStartMs, type EndSigner } from './request-ends.ts';
 
 /**
- * How later edits of a template restrict its open grants. An edit never moves an end to a later time or adds subjects to a grant. A new
- * `extension.total` also limits access that was extended before; the other fields of `extension` apply only to extensions that are decided
- * after the edit. A shorter end has no effect if another edit reverts it in time.
+ * How later edits of a template restrict open grants: no edit moves an end later, or adds subjects.
+ * A new `extension.total` limits access that was extended before. A shorter end has no effect if
+ * another edit reverts it in time.
  */
 export class TemplateEdits {
   readonly #deps: TemplateEditsDeps;
-  /**
-   * By request uid of a requester in no allowed group: the generation of the template whose permissions the requester already held. Saves
-   * repeated SubjectAccessReviews.
-   */
+  /** By request uid: the generation whose permissions the requester already held. Saves reviews. */
   readonly #heldAtGeneration = new Map<string, number>();
 
   constructor(deps: TemplateEditsDeps) {
     this.#deps = deps;
   }
 
-  /** When the edited template ends the grant, epoch ms; Infinity if the template was not edited or one of its durations is invalid. */
+  /** Epoch ms; Infinity without an edit, or if a duration of the template is invalid. */
   latestEndMs(request: RequestView): number {
     const template = this.#edited(request);
     const config = template && durationBoundsOf(request.spec, template.spec.accessConfig);
@@ -36,7 +33,6 @@ export class TemplateEdits {
     return maxMs === undefined ? Number.POSITIVE_INFINITY : accessStartMs(request) + maxMs;
   }
 
-  /** Why the edited template no longer allows the grant; undefined if it still does, or was not edited. Rejects as the client does. */
   async endingReason(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
     const template = this.#edited(request);
     const { requester } = request.spec;
@@ -58,7 +54,6 @@ export class TemplateEdits {
     return undefined;
   }
 
-  /** Discards what this process recorded for the request with this uid. Call it when the access has ended. */
   forget(uid: string): void {
     this.#heldAtGeneration.delete(uid);
   }
@@ -68,7 +63,7 @@ export class TemplateEdits {
     return (accessEndMs(request, this.#deps.signer) ?? 0) > grantedMs;
   }
 
-  /** The template of the grant, if it was edited after the grant. Undefined also while the store has not received the edit. */
+  /** Undefined also while the store has not received the edit. */
   #edited({ namespace, grant }: RequestView): TemplateView | undefined {
     if (!grant) return undefined;
     const template = this.#deps.kind.templates.get(keyOf({ namespace, name: grant.template.name }));

@@ -20,18 +20,13 @@ import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import { type VoteView, viewVote } from '../stores/vote-view.ts';
 import { decidedExtensions } from './request-ends.ts';
 
-/**
- * By how much the creationTimestamp of a vote may precede the time of its signature, milliseconds: the clocks of the API server and of our
- * webhook differ, and a creationTimestamp has whole seconds.
- */
+/** A vote may be created this much before its signature: clocks differ, and times are rounded. */
 const skewMs = 2000;
-/** By how much the creationTimestamp of a vote may follow the time of its signature, milliseconds. */
+/** A vote may be created this much after its signature. */
 const validMs = 10_000;
 
-/** A vote after the server verified it. */
 export interface JudgedVote {
   readonly vote: VoteView;
-  /** Why the vote does not count; undefined if it counts. */
   readonly violation: Violation | undefined;
 }
 
@@ -44,27 +39,24 @@ interface VotesDeps {
   readonly signer: Signer;
 }
 
-/** A decision that votes make. */
 interface VoteQuestion {
   /** `spec.about` of its votes. */
   readonly about: string;
-  /** Minimum number of approvals that can decide it; with 0, `judge` always reads the votes from the API server. */
+  /** Minimum of approvals that can decide it. With 0, `judge` always reads the votes live. */
   readonly needed: number;
 }
 
-/** The request whose votes to read from the API server. */
 interface VoteQuery {
   readonly namespace: string;
-  /** The uid of the request. */
   readonly uid: string;
 }
 
-/** Reads and verifies the votes of requests. Decisions that are made at the same time share their reads. */
+/** Reads and verifies the votes of requests. Concurrent decisions share their reads. */
 export class Votes {
   readonly #deps: VotesDeps;
-  /** By namespace: lists the votes of all requests that wait for the list. */
+  /** By namespace. */
   readonly #lists: SharedCalls<VoteQuery, readonly VoteView[]>;
-  /** By key: reads a template. */
+  /** By key. */
   readonly #templates: SharedCalls<TemplateView, KubeObject | undefined>;
   readonly #approvePermission: ApprovePermission;
 
@@ -78,17 +70,14 @@ export class Votes {
     this.#approvePermission = new ApprovePermission(client);
   }
 
-  /** Whether the store has a vote that denies the access. It may be invalid: `judge` verifies it. */
+  /** The denial may be invalid: `judge` verifies it. */
   mayBeDenied(request: RequestView): boolean {
     return this.#storedDenials(request).length > 0;
   }
 
   /**
-   * All votes on the request about `about`, oldest first; for `Access`, also denials of the review. Verifies each one now: our webhook
-   * signed it, and it satisfies `votePolicy`, with a SubjectAccessReview for its voter. If the store has enough votes for a decision, reads
-   * the votes and the version of the template live, because a store that lags behind could miss a denial or an edit. If the store has fewer
-   * approvals than `needed` and no denial, no decision is possible, and the votes of the store suffice. Rejects as the client does, and if
-   * the keys cannot be read.
+   * All votes about `about`, oldest first, verified now. If they may decide, reads them and the
+   * template live: a store that lags behind could miss a denial or an edit.
    */
   async judge(
     request: RequestView,
@@ -105,8 +94,7 @@ export class Votes {
     if (votes.length === 0) return [];
     const found = this.#foundRequest(request);
     const signed = await this.#signedVotes(votes, found, signal);
-    // Read the template and the permissions after the votes: an edit of the template voids all approvals that were created before it, and a
-    // voter who has lost the verb `approve` no longer counts.
+    // After the votes: an edit voids earlier approvals, and so does the loss of the verb `approve`.
     const [state, mayApproveByVote] = await Promise.all([
       this.#currentState(template, signal),
       this.#approvePermissions(signed, found, signal),
@@ -114,11 +102,7 @@ export class Votes {
     return this.#evaluate(votes, mayApproveByVote, found, state);
   }
 
-  /**
-   * The first valid denial of the access; undefined if there is none. Uses the votes and the template of the stores, so that no list delays
-   * the end of access. Calls the API server only for the permissions of the voters, and for the keys if the cached ones do not verify a
-   * signature. A denial counts for every version of the template. Rejects as the client does, and if the keys cannot be read.
-   */
+  /** The first valid denial, from the stores, so that no list delays the end of access. */
   async storedDenial(request: RequestView, template: TemplateView, signal: AbortSignal): Promise<VoteView | undefined> {
     const judged = await this.#judge(
       this.#storedDenials(request),
@@ -129,7 +113,7 @@ export class Votes {
     return denialIn(judged)?.vote;
   }
 
-  /** All votes about the review of an emergency, as `judge` returns them. The request and the template may have been deleted. */
+  /** The request and the template may have been deleted. */
   async judgeReview(review: VotedReview, signal: AbortSignal): Promise<JudgedVote[]> {
     const { namespace, template: templateName, requestUid: uid } = review;
     const template = this.#deps.templates.get(keyOf({ namespace, name: templateName }));
@@ -142,12 +126,12 @@ export class Votes {
     return this.#stored(request, 'Access').filter(({ spec }) => spec.decision === 'Deny');
   }
 
-  /** The votes of the store about `about`, oldest first. */
+  /** Oldest first. */
   #stored({ uid }: RequestView, about: string): VoteView[] {
     return oldestFirst(this.#deps.store.byIndex(byRequest, uid).filter(({ spec }) => isAbout(spec, about)));
   }
 
-  /** All votes about `about`, oldest first, as the API server has them now. */
+  /** Oldest first. */
   async #listLive({ namespace, uid, about }: VoteQuery & { about: string }, signal: AbortSignal): Promise<VoteView[]> {
     const votes = await this.#lists.ask(namespace, { namespace, uid }, signal);
     return oldestFirst(votes.filter(({ requestUid, spec }) => requestUid === uid && isAbout(spec, about)));
@@ -168,9 +152,7 @@ export class Votes {
   }
 
   /**
-   * The state of the template in the store, with the uid and the generation that the API server has now; `found: false` if the API server
-   * has none. If the store lags behind an edit, the generation is NaN, so that no approval counts until the store has the edit. A denial
-   * counts for every version.
+   * As the API server has it. If the store lags behind, the generation is NaN: no approval counts.
    */
   async #currentState(template: TemplateView, signal: AbortSignal): Promise<TemplateState> {
     const current = await this.#templates.ask(template.key, template, signal);
@@ -190,10 +172,7 @@ export class Votes {
     return this.#evaluate(votes, await this.#approvePermissions(signed, request, signal), request, state);
   }
 
-  /**
-   * Evaluates `votePolicy` for each vote. `mayApproveByVote`: for each vote that our webhook signed, whether its voter holds the verb
-   * `approve`. Other votes do not count.
-   */
+  /** `mayApproveByVote` has the votes that our webhook signed; others do not count. */
   #evaluate(
     votes: readonly VoteView[],
     mayApproveByVote: ReadonlyMap<VoteView, boolean>,
@@ -209,7 +188,6 @@ export class Votes {
     });
   }
 
-  /** By vote: whether its voter holds the verb `approve` on the template of the request now. */
   async #approvePermissions(
     votes: readonly SignedVote[],
     { templateName: name }: FoundRequest,
@@ -223,7 +201,7 @@ export class Votes {
     return new Map(await Promise.all(answers));
   }
 
-  /** The votes that our webhook signed for this request when they were created. */
+  /** Those that our webhook signed for this request when they were created. */
   async #signedVotes(votes: readonly VoteView[], request: FoundRequest, signal: AbortSignal): Promise<SignedVote[]> {
     const attested = votes.flatMap((vote) => {
       const attestation = attestationOf(vote, request);
@@ -234,7 +212,6 @@ export class Votes {
   }
 }
 
-/** The emergency that votes about a review name. */
 type VotedReview = Pick<OwedReview, 'namespace' | 'template' | 'requestUid' | 'user' | 'userUid'>;
 
 interface SignedVote {
@@ -242,7 +219,7 @@ interface SignedVote {
   readonly attestation: VoteAttestation;
 }
 
-/** What our webhook must have signed if the vote is genuine; undefined if the vote is for another request, or its name or age is wrong. */
+/** What our webhook must have signed. Undefined if request, name, or age are wrong. */
 function attestationOf(
   { namespace, name, spec, createdAtMs }: VoteView,
   request: FoundRequest,
@@ -256,10 +233,7 @@ function attestationOf(
 
 type FoundRequest = Extract<VotedRequest, { found: true }>;
 
-/**
- * Whether the vote is part of the decision `about`. A denial of the review of an emergency also denies its access: a person who finds the
- * emergency unjustified while its access is open expects it to end.
- */
+/** A denial of the review denies the access: who finds it unjustified expects it to end. */
 const isAbout = ({ about: voted, decision }: VoteView['spec'], about: string): boolean =>
   voted === about || (about === 'Access' && voted === 'Review' && decision === 'Deny');
 
@@ -269,7 +243,7 @@ const oldestFirst = (votes: readonly VoteView[]): VoteView[] =>
 
 const denialsOf = ({ spec }: VoteView): number => (spec.decision === 'Deny' ? 1 : 0);
 
-/** Lists the votes on requests of one namespace. Sets no limit, because forged votes could fill the page and hide a denial. */
+/** Without a limit: forged votes could fill the page and hide a denial. */
 async function listVotes(
   client: Client,
   queries: Readonly<[VoteQuery, ...VoteQuery[]]>,
@@ -285,7 +259,6 @@ async function listVotes(
   return items.flatMap((item) => viewVote({ ...item, kind: accessVotes.kind }) ?? []);
 }
 
-/** The valid approvals. */
 export const approvalsOf = (judged: readonly JudgedVote[]): Approval[] =>
   judged.flatMap(({ vote: { uid, createdAtMs, spec }, violation }) =>
     violation === undefined && spec.decision === 'Approve' && spec.voter
@@ -293,7 +266,6 @@ export const approvalsOf = (judged: readonly JudgedVote[]): Approval[] =>
       : [],
   );
 
-/** The first valid denial. */
 export const denialIn = (judged: readonly JudgedVote[]): JudgedVote | undefined =>
   judged.find(({ vote, violation }) => violation === undefined && vote.spec.decision === 'Deny');
 

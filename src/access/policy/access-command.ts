@@ -1,14 +1,10 @@
 import { isPlainWord, shellWord } from '../../kit/shell-word.ts';
 import type { Violation } from './policy.ts';
 
-/** The pod for which an access command is rendered. */
 export interface CommandSubject {
-  /** The name of the pod in messages. Default: `pod` and its name. */
+  /** In messages. Default: `pod` and its name. */
   readonly title?: string;
-  /**
-   * Where a user can add a label or an annotation of the pod: `podLabels` and `podAnnotations`, or a Pod template. Undefined if nowhere, as
-   * for a pod of `podSpec`.
-   */
+  /** Where a user can add a label or annotation of the pod. Undefined for a pod of `podSpec`. */
   readonly metadataFrom?: 'mutationConfig' | `the Pod template of ${string}` | undefined;
   readonly namespace: string;
   readonly name: string;
@@ -16,7 +12,6 @@ export interface CommandSubject {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** The part of the granted pod's metadata that replaces a placeholder. */
 export type Placeholder =
   | { readonly kind: 'name' }
   | { readonly kind: 'namespace' }
@@ -26,10 +21,8 @@ type Segment =
   | { readonly kind: 'literal'; readonly text: string }
   | { readonly kind: 'value'; readonly placeholder: Placeholder; readonly isQuoted: boolean };
 
-/** A parsed `accessConfig.accessCommand`. */
 export type AccessCommand = readonly Segment[];
 
-/** The placeholders that an access command can use. */
 const ALLOWED_PLACEHOLDERS = [
   '{{ .Metadata.Name }}',
   '{{ .Metadata.Namespace }}',
@@ -37,15 +30,15 @@ const ALLOWED_PLACEHOLDERS = [
   '{{ index .Metadata.Annotations "key" }}',
 ] as const;
 
-/** Maximum length of a command before and after rendering, in UTF-16 units, so that it fits in the message of a condition. */
+/** UTF-16 units before and after rendering, so that it fits in the message of a condition. */
 const MAX_LENGTH = 4096;
 const FIELD = 'spec.accessConfig.accessCommand';
 const PLACEHOLDER =
   /\{\{ *(?:\.Metadata\.(Name|Namespace)|index +\.Metadata\.(Labels|Annotations) +"([^"\\{}]{1,317})") *\}\}/y;
-/** Characters that alter what a terminal shows: control and format characters, line separators, and lone surrogates. */
+/** What alters a terminal: control and format characters, line separators, lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
-/** Trims and parses an access command. After `{{`, only ALLOWED_PLACEHOLDERS are valid. Code `InvalidAccessCommand`. */
+/** After `{{`, only ALLOWED_PLACEHOLDERS are valid. Code `InvalidAccessCommand`. */
 export function parseAccessCommand(
   source: string,
 ): { readonly command: AccessCommand } | { readonly violation: Violation } {
@@ -79,9 +72,8 @@ export function parseAccessCommand(
 }
 
 /**
- * Renders the command for one pod, and quotes values for POSIX shells and fish where necessary. `wordsOf` must accept the command, because
- * a backslash, `$`, or backquote outside of single quotes could cancel that quoting. Code `InvalidAccessCommand` if a label or annotation
- * is absent or empty, if a value would change the command or what the terminal shows, or if the result has more than 4,096 characters.
+ * Quotes values for POSIX shells and fish; none may be missing or change the command. `wordsOf`
+ * must accept the command first: a backslash, `$`, or backquote could cancel the quoting.
  */
 export function renderAccessCommand(
   command: AccessCommand,
@@ -156,7 +148,7 @@ function describe(placeholder: Placeholder): string {
 
 const allowed = (): string => `only these placeholders are allowed: ${ALLOWED_PLACEHOLDERS.join(', ')}`;
 
-/** The invalid placeholder up to its closing braces, at most 60 characters. */
+/** Up to its closing braces, at most 60 characters. */
 function excerpt(text: string, opening: number): string {
   const closing = text.indexOf('}}', opening);
   const end = closing < 0 ? text.length : closing + 2;
@@ -168,7 +160,7 @@ function nameOfCharacter(text: string): string {
   return `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** `InvalidAccessCommand`. `why` completes a sentence that begins with `accessCommand`; `key` as in Violation. */
+/** `why` completes a sentence that begins with `accessCommand`; `key` as in Violation. */
 export const refuse = (why: string, key?: string): { readonly violation: Violation } => ({
   violation: {
     code: 'InvalidAccessCommand',
@@ -181,7 +173,7 @@ export const refuse = (why: string, key?: string): { readonly violation: Violati
 
 type OpenQuote = "'" | '"' | undefined;
 
-/** The quote that is open after `text`, if `open` is open before it. */
+/** If `open` is open before `text`. */
 function openQuoteAfter(text: string, open: OpenQuote): OpenQuote {
   let quote = open;
   for (const character of text) {
@@ -191,7 +183,7 @@ function openQuoteAfter(text: string, open: OpenQuote): OpenQuote {
   return quote;
 }
 
-/** The value as a shell word or a part of one; undefined if it needs quotes and is already between quotes. */
+/** Undefined if the value needs quotes and is already between quotes. */
 function quoteForShell(value: string, isQuoted: boolean): string | undefined {
   return isQuoted && !isPlainWord(value) ? undefined : shellWord(value);
 }

@@ -8,28 +8,25 @@ import type { Caller, TemplateState } from './request-policy.ts';
 
 type Changeable = Pick<RequestSpec, 'templateName' | 'requester' | 'claimed' | 'extensions'>;
 
-/** Input of the rules for an update that may claim or extend access. */
 export interface ChangeInput {
   readonly caller: Caller;
   readonly oldSpec: Changeable;
   readonly spec: Changeable;
   readonly template: TemplateState;
-  /** `status.approval.state` before the update; undefined until the leader has written it. */
+  /** Before the update. */
   readonly approvalState: string | undefined;
-  /** The open access of the request; undefined unless access is open. */
+  /** Undefined unless access is open. */
   readonly access: Extendable | undefined;
 }
 
 type Change = Pick<ChangeInput, 'oldSpec' | 'spec'>;
 
-/** Whether the update sets `spec.claimed`. */
 export const setsClaimed = ({ oldSpec, spec }: Change): boolean => spec.claimed === true && oldSpec.claimed !== true;
 
-/** How many extensions the update adds. */
 export const addedExtensions = ({ oldSpec, spec }: Change): number =>
   (spec.extensions?.length ?? 0) - (oldSpec.extensions?.length ?? 0);
 
-/** Whether the user is the requester. The uids must be equal, too: the identity provider may have given the username to another person. */
+/** The uids must match: the identity provider may have given the username to another person. */
 export const isRequester = (
   { username, uid }: Pick<Caller, 'username' | 'uid'>,
   requester: Pick<Requester, 'username' | 'uid'> | undefined,
@@ -47,7 +44,7 @@ const callerIsRequester: Check<ChangeInput> = (input) => {
   );
 };
 
-/** Who can change the request, as the rest of a clause. Names the uids if the usernames are equal. */
+/** The rest of a clause. Names the uids if the usernames are equal. */
 function requesterText({ username, uid }: Caller, requester: Pick<Requester, 'username' | 'uid'> | undefined): string {
   if (!requester) return ', because the request names none';
   if (requester.username === username) {
@@ -106,7 +103,7 @@ const accessIsOpen: Check<ChangeInput> = (input) => {
   );
 };
 
-/** Allows one undecided extension at a time: votes name an extension by its number, so its approvers must know the earlier decisions. */
+/** Votes name an extension by its number, so approvers must know the earlier decisions. */
 const isOneExtension: Check<ChangeInput> = (input) => {
   const { access, oldSpec } = input;
   const added = addedExtensions(input);
@@ -138,8 +135,7 @@ const extensionIsAllowed: Check<ChangeInput> = (input) => {
 };
 
 /**
- * The rule book for claims and extensions, at admission. The leader accepts only claims and extensions that the webhook signed, and checks
- * an extension again before it grants it.
+ * For claims and extensions, at admission. The leader accepts only those that the webhook signed.
  */
 export const changePolicy: RuleBook<ChangeInput> = {
   'same-person': {

@@ -4,30 +4,28 @@ import { durationText, parseGoDuration, toMilliseconds } from '../../kit/go-dura
 import type { Violation } from './policy.ts';
 
 type DurationBounds = Pick<AccessConfig, 'defaultDuration' | 'maxDuration'> & {
-  /** Whether `maxDuration` is that of emergency access, for the messages. Default false. */
+  /** For the messages. Default false. */
   readonly isEmergencyMaximum?: boolean;
 };
 
-/** The duration that the server grants. */
 export interface ChosenDuration {
   /** Whole milliseconds, at least one second. */
   readonly grantedMs: number;
-  /** Why the server chose this duration, for a condition. */
+  /** For a condition. */
   readonly message: string;
-  /** Whether it is shorter than the requested duration. */
+  /** Shorter than requested. */
   readonly clamped: boolean;
 }
 
 const SECOND = 1_000_000_000n;
-/** Minimum duration, because timestamps have whole seconds. */
+/** Timestamps have whole seconds. */
 const MIN_NS = SECOND;
-/** Maximum of a template's durations, ten years. Much longer ones would exceed the range of activeDeadlineSeconds, an int32. */
+/** Ten years. Much longer ones would exceed activeDeadlineSeconds, an int32. */
 const MAX_NS = 87_600n * 3600n * SECOND;
 const REMEDY = 'write a Go duration from 1s up, for example 30m or 1h30m';
 
 /**
- * The granted duration: the requested one, else `defaultDuration` of the template (1h if unset), in both cases at most its `maxDuration`
- * (24h if unset). Code `InvalidDuration` if the request's duration or one of the template's is invalid.
+ * As requested, else `defaultDuration` (1h); at most `maxDuration` (24h). Code `InvalidDuration`.
  */
 export function chooseDuration(requestedText: string | undefined, config: DurationBounds): ChosenDuration | Violation {
   const bounds = readBounds(config);
@@ -47,10 +45,7 @@ export function chooseDuration(requestedText: string | undefined, config: Durati
   return chosen(maxNs, message, true);
 }
 
-/**
- * `InvalidDuration` for each of `defaultDuration` and `maxDuration` that is invalid, or once if the default exceeds the maximum. The
- * condition TemplateDurationsValid shows the first.
- */
+/** Code `InvalidDuration`. The condition TemplateDurationsValid shows the first. */
 export function verifyDurations(config: DurationBounds): Violation[] {
   const [defaultNs, maxNs] = readDurations(config);
   if (typeof defaultNs !== 'bigint' || typeof maxNs !== 'bigint') {
@@ -69,10 +64,7 @@ export function verifyDurations(config: DurationBounds): Violation[] {
   ];
 }
 
-/**
- * The longest access that the template allows, milliseconds: its `maxDuration` or, with `extended`, its `extension.total` if that is
- * longer. Undefined if one of these or `defaultDuration` is invalid.
- */
+/** Milliseconds: `maxDuration` or, with `extended`, a longer `extension.total`. */
 export function longestAccessMs(
   config: DurationBounds & Pick<AccessConfig, 'extension'>,
   extended: boolean,
@@ -93,13 +85,12 @@ function readBounds(config: DurationBounds): { readonly defaultNs: bigint; reado
   return typeof maxNs === 'bigint' ? { defaultNs, maxNs } : maxNs;
 }
 
-/** defaultDuration and maxDuration. */
 const readDurations = (config: DurationBounds): [bigint | Violation, bigint | Violation] => [
   readDuration(config.defaultDuration ?? '1h', 'spec.accessConfig.defaultDuration'),
   readDuration(config.maxDuration ?? '24h', 'spec.accessConfig.maxDuration'),
 ];
 
-/** The duration in nanoseconds, at least 1 s. Code `InvalidDuration`. */
+/** Nanoseconds, at least 1 s. Code `InvalidDuration`. */
 function readDuration(text: unknown, field: string): bigint | Violation {
   const refuse = (why: string): Violation => ({
     code: 'InvalidDuration',
@@ -112,7 +103,7 @@ function readDuration(text: unknown, field: string): bigint | Violation {
   if ('error' in parsed) return refuse(parsed.error);
   if (parsed.ns <= 0n) return refuse(`must be above zero, not ${quote(text)}; ${REMEDY}`);
   if (parsed.ns < MIN_NS) return refuse(`must be at least 1s, not ${quote(text)}; ${REMEDY}`);
-  // A request may have any duration, because the template's maximum caps it. Only the durations of a template are bounded.
+  // A request may have any duration, because the template's maximum caps it.
   if (field !== 'spec.duration' && parsed.ns > MAX_NS)
     return refuse(`must be at most 87600h (ten years), not ${quote(text)}; write a shorter duration`);
   return parsed.ns;

@@ -4,28 +4,23 @@ import { parseGoDuration } from '../../kit/go-duration.ts';
 import { listNames } from './names.ts';
 import type { Violation } from './policy.ts';
 
-/** Minimum length of the reason for an emergency, characters, if the template has no `reason`. */
+/** Characters, if the template has no `reason`. */
 const minReasonLength = 10;
 
-/** The fields of a request that these rules read. */
 interface EmergencySpec {
   readonly emergency?: boolean;
   readonly startAt?: string;
 }
 
-/** An overdue review of the caller's earlier emergency access through the same template. */
+/** The caller's earlier emergency access through the same template. */
 export interface OverdueReview {
-  /** The name and the uid of the request. */
   readonly request: string;
   readonly requestUid: string;
   /** RFC 3339. */
   readonly reviewBy: string;
 }
 
-/**
- * `EmergencyNotAllowed` if the request is an emergency, and the template allows none, the caller is in none of `emergency.groups`, or
- * `startAt` is set.
- */
+/** `EmergencyNotAllowed`: not by the template, not for these groups, or not with `startAt`. */
 export function emergencyViolation(
   { emergency, startAt }: EmergencySpec,
   groups: readonly string[],
@@ -45,10 +40,7 @@ export function emergencyViolation(
   return refuse('emergency access begins at once; omit spec.startAt or spec.emergency');
 }
 
-/**
- * What a user without emergency access can do, as a clause. A user in none of `allowedGroups` cannot request usual access either, unless
- * they hold the permissions of the template, which the server does not check in an emergency.
- */
+/** A clause. Outside `allowedGroups`, usual access takes permissions that were not checked. */
 function usualRemedy(groups: readonly string[], { allowedGroups, approvals, emergency }: AccessConfig): string {
   if (groups.some((group) => allowedGroups.includes(group)))
     return `omit spec.emergency${approvals ? ', and wait for approvals' : ''}`;
@@ -57,7 +49,7 @@ function usualRemedy(groups: readonly string[], { allowedGroups, approvals, emer
     : 'name another template, because you are in none of the allowedGroups of this one either';
 }
 
-/** `ReviewOverdue` if an earlier emergency of the caller through this template was not reviewed in time. */
+/** An earlier emergency of the caller through this template was not reviewed in time. */
 export function overdueViolation(
   { emergency }: EmergencySpec,
   overdue: OverdueReview | undefined,
@@ -73,20 +65,20 @@ export function overdueViolation(
   };
 }
 
-/** The groups whose members may request: for an emergency `emergency.groups`, otherwise `allowedGroups`. */
+/** Whose members may request. */
 export const decidingGroupsOf = (
   { emergency }: EmergencySpec,
   config: Pick<AccessConfig, 'allowedGroups' | 'emergency'>,
 ): readonly string[] => (emergency ? (config.emergency?.groups ?? []) : config.allowedGroups);
 
-/** What the template requires of the reason. An emergency always requires one. */
+/** An emergency always requires a reason. */
 export function reasonConfigOf({ emergency }: EmergencySpec, { reason }: AccessConfig): ReasonConfig | undefined {
   if (!emergency) return reason;
   if (!reason) return { minLength: minReasonLength, prompt: 'what is broken, and what you do about it' };
   return { ...reason, minLength: Math.max(reason.minLength, 1) };
 }
 
-/** `config` with the `maxDuration` that applies: for an emergency, `emergency.maxDuration` if that is shorter. */
+/** With the `maxDuration` that applies to the request. */
 export function durationBoundsOf<Config extends Pick<AccessConfig, 'maxDuration' | 'emergency'>>(
   { emergency }: EmergencySpec,
   config: Config,

@@ -5,36 +5,30 @@ import { quote } from '../../kit/errors.ts';
 import { durationText, parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { refuse, type Violation } from './policy.ts';
 
-/** Open access and its extensions so far, as input of `chooseExtension`. All times are epoch ms. */
+/** Epoch ms. */
 export interface Extendable {
   readonly startMs: number;
-  /** The end with all granted extensions. */
+  /** With all granted extensions. */
   readonly endMs: number;
   /** How many extensions were granted or refused. */
   readonly decided: number;
-  /** How many extensions were granted. */
   readonly granted: number;
-  /** Whether it is emergency access, which no one approved. */
+  /** No one approved emergency access. */
   readonly emergency: boolean;
-  /** When the kubelet stops the pod, regardless of the grant. Undefined if the pod has no deadline. */
+  /** When the kubelet stops the pod, regardless of the grant. */
   readonly podEndMs?: number | undefined;
 }
 
-/** The end of access with the extension. */
 export interface ChosenExtension {
-  /** The new end, epoch ms, rounded down to a whole second. */
+  /** Epoch ms, rounded down to a whole second. */
   readonly endMs: number;
-  /**
-   * What limits the extension: the `total` of the template, the deadline of the pod, or `max` of a vote. Undefined if it ends access at the
-   * requested time, rounded down to whole seconds.
-   */
+  /** Why access ends before the requested time. */
   readonly shortenedBy: 'total' | 'pod' | 'vote' | undefined;
 }
 
 /**
- * The end of access with one more extension. It moves by the requested duration `by`, but by at most `maxMs` (the smallest `max` of the
- * votes, milliseconds; default: no limit). Access lasts at most `total` of the template, and never longer than the pod. Emergency access
- * cannot be extended. Codes `NotExtendable`, `InvalidDuration`, `TooManyExtensions`, and `TotalReached`.
+ * The end moves by `by`, at most `maxMs` (the smallest `max` of the votes), within `total` of the
+ * template, and never beyond the pod.
  */
 export function chooseExtension(
   { by }: Pick<RequestedExtension, 'by'>,

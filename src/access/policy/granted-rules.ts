@@ -6,11 +6,11 @@ import { parseJson } from '../../kit/safe-json.ts';
 import { describeRight, type RbacRule, type Right, rightsOf, uncovered, verbsOn } from '../../rbac/rule-cover.ts';
 import type { Violation } from './policy.ts';
 
-/** The rule of every grant: read the granted pod. */
+/** In every grant. */
 export const readRule: TemplateRule = { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] };
 const execResource = 'pods/exec';
 
-/** The rules that every template may hand out: read the granted pod, and exec into it. */
+/** What every template may hand out: read the granted pod, and exec into it. */
 export const baseRules: readonly TemplateRule[] = [
   readRule,
   { apiGroups: [''], resources: [execResource], verbs: ['get', 'create'] },
@@ -18,13 +18,13 @@ export const baseRules: readonly TemplateRule[] = [
 
 type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;
 
-/** All rules that a template hands out: reading pods, exec unless the template excludes it, and its own rules, all on any pod. */
+/** On any pod. */
 export const rulesOf = ({ exec = true, rules = [] }: RuleConfig): readonly TemplateRule[] => [
   ...(exec ? baseRules : [readRule]),
   ...rules,
 ];
 
-/** If `exec` is false: `InvalidRules` if there are no rules, and for each rule with `pods/exec`. */
+/** Code `InvalidRules`, if `exec` is false: no rules, or a rule with `pods/exec`. */
 export function withoutExecViolations({ exec = true, rules = [] }: RuleConfig): Violation[] {
   if (exec) return [];
   if (rules.length === 0) {
@@ -39,7 +39,7 @@ export function withoutExecViolations({ exec = true, rules = [] }: RuleConfig): 
   });
 }
 
-/** The rules for the Role of a grant: `rules`, each limited to the pod by resourceNames. */
+/** Each rule limited to the pod by resourceNames. */
 export const confinedTo = (pod: string, rules: readonly TemplateRule[]): GrantedRule[] =>
   // The admission policy `drawbridge-server` compares apiGroups with a list of one group.
   rules.map(({ apiGroups, resources, verbs }) => ({
@@ -52,22 +52,16 @@ export const confinedTo = (pod: string, rules: readonly TemplateRule[]): Granted
 const POD_RESOURCE = /^pods(\/[a-z]+)?$/;
 const VERB = /^[a-z]+$/;
 const field = 'spec.accessConfig.rules';
-/** Maximum number of distinct rights that rules may add: the check of the author costs one SubjectAccessReview for each right. */
+/** The check of the author costs one SubjectAccessReview for each distinct right. */
 const MAX_RIGHTS = 64;
 
-/**
- * Why a template must not add these rules. Only named verbs on pods and their subresources can be confined to the granted pod, and at most
- * 64 distinct rights are allowed. Codes `InvalidRules` and `TooManyRights`.
- */
+/** Only named verbs on pods and their subresources can be confined to the granted pod. */
 export const rulesViolations = (rules: readonly TemplateRule[] = []): Violation[] => [
   ...rules.flatMap(ruleViolations),
   ...tooManyRights(rules),
 ];
 
-/**
- * The rules without the names for which `rulesViolations` and `withoutExecViolations` report `InvalidRules`. Other checks of rules read
- * these, so that no violation hides behind an invalid name. Empty if the rules add too many rights.
- */
+/** Without `InvalidRules` names, so that no violation hides behind them. */
 export function validPartsOf({ exec = true, rules = [] }: RuleConfig): TemplateRule[] {
   if (tooManyRights(rules).length > 0) return [];
   return rules.map(({ apiGroups, resources, verbs }) => ({
@@ -116,10 +110,7 @@ const invalid = (path: string, problem: string): Violation => ({
   status: 422,
 });
 
-/**
- * `NotGrantable` for each right of the rules that neither `baseRules` nor `grantable` (the chart value) covers. Its message also lists up
- * to nine of the rights that follow.
- */
+/** Rights beyond `baseRules` and the chart value `grantable`. A message lists nine more. */
 export function grantableViolations(
   rules: readonly TemplateRule[] | undefined,
   grantable: readonly RbacRule[],
@@ -127,7 +118,7 @@ export function grantableViolations(
   const missing = notGrantable(rules, grantable);
   return missing.map((right, index) => ({
     code: 'NotGrantable',
-    // Of up to 64 violations, only one is shown, and its text takes a pass through all grantable rules.
+    // Only one of up to 64 is shown, and its text takes a pass through all grantable rules.
     get message() {
       const shown = missing.slice(index, index + MAX_SHOWN);
       const found = `${field} hands out ${shown.map(describeRight).join(', ')}, which this installation does not allow`;
@@ -139,13 +130,12 @@ export function grantableViolations(
   }));
 }
 
-/** The distinct rights of the rules that templates may not hand out. */
 export function notGrantable(rules: readonly TemplateRule[] | undefined, grantable: readonly RbacRule[]): Right[] {
   const rights = uncovered([...baseRules, ...grantable], rules ?? []);
   return [...new Map(rights.map((right) => [describeRight(right), right])).values()];
 }
 
-/** Which verbs the installation allows on the first three resources of `missing`, and what to do. */
+/** For the first three resources of `missing`. */
 export function grantableRemedy(missing: readonly Right[], grantable: readonly RbacRule[]): string {
   const allowed = [...baseRules, ...grantable];
   const resources = [...new Set(missing.map(({ resource }) => resource))];
@@ -165,7 +155,7 @@ export function grantableRemedy(missing: readonly Right[], grantable: readonly R
   }`;
 }
 
-/** The subresources of Pods up to Kubernetes 1.35. */
+/** Up to Kubernetes 1.35. */
 const podSubresources = [
   'attach',
   'binding',
@@ -179,17 +169,17 @@ const podSubresources = [
   'status',
 ];
 
-/** Maximum number of rights, and of verbs for a resource, that a message lists. */
+/** Rights, and verbs for a resource, in a message. */
 const MAX_SHOWN = 10;
-/** Maximum number of resources for which a message says what is allowed. */
+/** Resources for which a message says what is allowed. */
 const MAX_RESOURCES = 3;
 
 const requiredFields = ['apiGroups', 'resources', 'verbs'] as const;
 const ruleFields: readonly string[] = [...requiredFields, 'resourceNames'];
 
 /**
- * Parses the rules that templates may hand out in addition to those of every grant: a JSON list of PolicyRules for resources.
- * @throws CodedError `InvalidGrantable`, which names the invalid field and what is allowed; JsonError if `parseJson` rejects `bytes`.
+ * The chart value `grantable`: a JSON list of PolicyRules for resources.
+ * @throws CodedError `InvalidGrantable` for an invalid field; JsonError
  */
 export function parseGrantable(bytes: Uint8Array): RbacRule[] {
   const list = parseJson(bytes);
@@ -197,7 +187,6 @@ export function parseGrantable(bytes: Uint8Array): RbacRule[] {
   return list.map((rule, index) => ruleOf(rule, `[${index}]`));
 }
 
-/** The rule at `path` of the list. */
 function ruleOf(rule: unknown, path: string): RbacRule {
   if (!isRecord(rule)) throw invalidGrantable(path, `must be a rule with ${requiredFields.join(', ')}`);
   // Unknown fields are errors. That includes nonResourceURLs, which no Role can grant.

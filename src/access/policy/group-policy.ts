@@ -2,7 +2,7 @@ import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { quote } from '../../kit/errors.ts';
 import type { Violation } from './policy.ts';
 
-/** A list of groups in a template: its field, the groups, and what the template lets their members do. */
+/** `members`: what the template lets them do. */
 type GroupList = readonly [field: string, groups: readonly string[], members: string];
 
 const groupLists = ({ allowedGroups, approvals, emergency }: AccessConfig): readonly GroupList[] => [
@@ -17,7 +17,7 @@ const groupLists = ({ allowedGroups, approvals, emergency }: AccessConfig): read
   ['spec.accessConfig.emergency.groups', emergency?.groups ?? [], 'request access'],
 ];
 
-/** `SystemGroup` for each group that begins with `system:`, a prefix that Kubernetes reserves, for example for all authenticated users. */
+/** `system:` is reserved by Kubernetes, for example for all authenticated users. */
 export const templateGroupsViolations = (config: AccessConfig): Violation[] =>
   groupLists(config).flatMap(([field, groups, members]) =>
     groups.filter((name) => name.startsWith('system:')).map((group) => systemGroup(field, group, members)),
@@ -32,10 +32,7 @@ const systemGroup = (field: string, group: string, members: string): Violation =
   status: 403,
 });
 
-/**
- * `InvalidGroup` for each name that begins or ends with white space. The server compares names exactly, so such a name would match no group
- * that an identity provider reports.
- */
+/** Names compare exactly, so outer white space would match no group of an identity provider. */
 export const groupNamesViolations = (config: AccessConfig): Violation[] =>
   groupLists(config).flatMap(([field, groups]) =>
     groups.flatMap((name, index) => (name === name.trim() ? [] : [invalidGroup(`${field}[${index}]`, name)])),

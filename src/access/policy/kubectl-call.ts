@@ -5,23 +5,23 @@ import { type CallProblem, markers, shown, type Word } from './shell-words.ts';
 /** An access command that is a call of kubectl or oc to the granted pod. */
 export interface KubectlCall {
   readonly verb: Verb;
-  /** The value of `-n`. Absent or empty if the requester's kubeconfig chooses the namespace. */
+  /** `-n`. Absent or empty if the requester's kubeconfig chooses the namespace. */
   readonly namespace?: Word | undefined;
-  /** The container that the call names; absent if kubectl chooses it. */
+  /** Absent if kubectl chooses it. */
   readonly container?: Word | undefined;
-  /** Whether `exec` has its command without `--`, which kubectl accepts only up to version 1.30. */
+  /** `exec` without `--`, which kubectl accepts only up to version 1.30. */
   readonly lacksSeparator: boolean;
-  /** Names of container ports in the arguments of `port-forward`. Port numbers are omitted. */
+  /** Named container ports of `port-forward`, without port numbers. */
   readonly portNames: readonly Word[];
 }
 
 /** What the message about a problem can suggest instead. */
 export interface Offer {
-  /** The verbs that the template does not deny. */
+  /** Those that the template does not deny. */
   readonly verbs: readonly Verb[];
-  /** A command that the template hands out, of this verb if possible; undefined if there is none. */
+  /** A command that the template hands out, of this verb if possible. */
   example(verb?: Verb): string | undefined;
-  /** A command of this verb; undefined if the template does not hand it out. */
+  /** A command of this verb, if the template hands it out. */
   exampleOf(verb: Verb): string | undefined;
 }
 
@@ -29,7 +29,7 @@ const clients: readonly Word[] = ['kubectl', 'oc'];
 export const verbs = ['exec', 'attach', 'logs', 'port-forward'] as const;
 export type Verb = (typeof verbs)[number];
 
-/** `flag` takes no value, except after `=`. `lines`: a number of lines, -1 for all. `timeout`: a duration or whole seconds. */
+/** `flag`: a value only after `=`. `lines`: -1 is all. `timeout`: a duration or whole seconds. */
 type OptionKind = 'flag' | 'text' | 'duration' | 'lines' | 'timeout';
 const listed = (kind: OptionKind, ...names: Word[]): readonly (readonly [Word, OptionKind])[] =>
   names.map((name) => [name, kind]);
@@ -42,23 +42,18 @@ const ofContainer = listed('text', '-c', '--container');
 const ofStreams = listed('flag', '-i', '-t', '-it', '-ti', '--stdin', '--tty', '-q', '--quiet');
 const ofLines = [...listed('lines', '--tail'), ...listed('duration', '--since')];
 const ofLogs = listed('flag', '-f', '--follow', '-p', '--previous');
-/**
- * The allowed options of each verb, all of which kubectl accepts. They select the context, the namespace, and the container, or control the
- * connection and the output. Some others read or write files, or contact an address that the requester's kubeconfig does not have.
- */
+/** Some other options of kubectl read or write files, or contact foreign addresses. */
 const optionsOf: Readonly<Record<Verb, ReadonlyMap<Word, OptionKind>>> = {
   exec: new Map([...common, ...ofContainer, ...ofStreams]),
   attach: new Map([...common, ...ofContainer, ...ofStreams]),
   logs: new Map([...common, ...ofContainer, ...ofLines, ...ofLogs]),
   'port-forward': new Map(common),
 };
-/** The allowed options before the verb. They lack those of `ofLogs`: before the verb, `-f` may be that of `exec`, which names a file or URL. */
+/** Without `ofLogs`: before the verb, `-f` may be that of `exec`, which names a file or URL. */
 const earlyOptions = new Map([...common, ...ofContainer, ...ofStreams, ...ofLines]);
 
-/** Parses the words as a call of kubectl or oc to the granted pod, or returns why they are not an allowed one. */
 export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): KubectlCall | CallProblem {
-  // `key` identifies the problem across updates of the template (`Violation.key`). By default it is only `found`, because an edit of
-  // `accessConfig.rules` changes the remedy and the example.
+  // `key` omits the remedy and the example, which an edit of `accessConfig.rules` changes.
   const withExample = (found: string, remedy: string, example: string | undefined, key = found): CallProblem => {
     const problem = `${found}; ${remedy}`;
     return { problem: example === undefined ? problem : `${problem}, for example: ${example}`, key };
@@ -130,14 +125,10 @@ export function callOf([client = '', ...rest]: readonly Word[], offer: Offer): K
 
 interface Option {
   readonly name: Word;
-  /** Undefined if the option lacks its value. */
   readonly value: Word | undefined;
 }
 
-/**
- * Splits the words into operands, of which the first is the verb, and options. Stops after a first operand that is no verb, and after an
- * option that is not allowed, because that may take the next word as its value.
- */
+/** Stops after an option that is not allowed, because it may take the next word as its value. */
 function argumentsOf(words: readonly Word[]): {
   readonly operands: readonly Word[];
   readonly options: readonly Option[];
@@ -167,7 +158,6 @@ function argumentsOf(words: readonly Word[]): {
   return { operands, options, verb };
 }
 
-/** Why kubectl does not accept the words after the pod; undefined if it does, and for verbs other than `attach` and `logs`. */
 function extraWord(verb: Verb, [first, second]: readonly Word[], container: Option | undefined): string | undefined {
   if (first === undefined) return undefined;
   if (verb === 'attach') {
@@ -183,7 +173,6 @@ function extraWord(verb: Verb, [first, second]: readonly Word[], container: Opti
   );
 }
 
-/** Why `exec` does not run the command as written, by the words after the pod and after `--`; undefined if it does. */
 function misplacedInExec(afterPod: Word | undefined, afterDashes: Word | undefined): string | undefined {
   if (afterPod !== undefined) {
     return `has ${shown(afterPod)} between the pod and --, which kubectl ignores; write the whole command for the pod after --`;
@@ -192,14 +181,13 @@ function misplacedInExec(afterPod: Word | undefined, afterDashes: Word | undefin
   return `has ${shown(afterDashes)} directly after --, where kubectl reads no option; write options before the --, and after it the command`;
 }
 
-/** The value after `=`. Undefined for a short option that ends with `=`, such as `-n=`: kubectl takes the `=` itself as the value. */
+/** Undefined for `-n=`: kubectl takes the `=` itself as the value of a short option. */
 const attachedValue = (name: Word, value: Word): Word | undefined =>
   value === '' && !name.startsWith('--') ? undefined : value;
 
 /**
- * The value of an option without `=`: `true` for a flag, otherwise `next`. Undefined if `next` is absent or looks like another option: it
- * begins with a hyphen and, except for `text`, is no negative number. kubectl would take that word as the value, but the author probably
- * forgot the value.
+ * Undefined if `next` looks like another option: its author probably forgot the value. Negative
+ * numbers do not, except for `text`.
  */
 function valueApart(kind: OptionKind, next: Word | undefined): Word | undefined {
   if (kind === 'flag') return 'true';
@@ -207,15 +195,14 @@ function valueApart(kind: OptionKind, next: Word | undefined): Word | undefined 
   return isOption ? undefined : next;
 }
 
-/** The values that kubectl accepts for a flag. */
 const booleans: readonly Word[] = ['1', 't', 'T', 'TRUE', 'true', 'True', '0', 'f', 'F', 'FALSE', 'false', 'False'];
 /** -1, or a number that is decimal, octal after 0, or hexadecimal after 0x. */
 const lineCount = /^(-1|\+?(0[0-7]{0,15}|[1-9]\d{0,14}|0x[0-9a-f]{1,12}))$/i;
 
-/** The shortest time that kubectl, which rounds `--since` to whole seconds, does not round to zero. */
+/** kubectl rounds `--since` to whole seconds, and this not to zero. */
 const shortestSinceNs = 500_000_000n;
 
-/** Why kubectl does not accept the value of an option; empty if it does, or if a placeholder decides. */
+/** Empty if kubectl accepts the value, or if a placeholder decides. */
 function valueProblem(name: Word, value: Word | undefined, kind: OptionKind | undefined): readonly string[] {
   if (value === undefined) return ['without a value; write one, or remove the option'];
   if (value.includes('\0')) return [];
@@ -241,10 +228,10 @@ function valueProblem(name: Word, value: Word | undefined, kind: OptionKind | un
 const highestPort = 65_535;
 const isPort = (text: string, lowest: number): boolean =>
   /^\d{1,15}$/.test(text) && Number(text) >= lowest && Number(text) <= highestPort;
-/** The name of a container port: at most 15 characters with a letter. */
+/** At most 15 characters with a letter. */
 const isPortName = (text: string): boolean => /^(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$/.test(text);
 
-/** The port of the pod, or its name, in an argument of `port-forward`; empty if a placeholder decides; undefined if the form is wrong. */
+/** Empty if a placeholder decides; undefined if the form is wrong. */
 function remotePortOf(argument: Word): Word | undefined {
   if (argument.includes('\0')) return '';
   const [local = '', remote = local, ...others] = argument.split(':');

@@ -21,10 +21,8 @@ type Refused = { readonly violation: Violation };
 type CommandConfig = Pick<AccessConfig, 'accessCommand' | 'exec' | 'rules'>;
 
 /**
- * Parses the access command of a template. Requesters paste it into their own shells, so it must call kubectl or oc for the granted pod,
- * and contain nothing else that a shell executes. Checks the name of the pod, but neither its namespace nor `--context`. Everything after
- * `--` of `exec` runs in the pod. Code `InvalidAccessCommand`. `grantable`: as in TemplateInput, for the examples in the message. Default:
- * all rules of the template.
+ * Requesters paste the command into their shells, so it must call kubectl or oc for the granted
+ * pod, and nothing else. Neither the namespace nor `--context` is checked.
  */
 export function readAccessCommand(
   config: CommandConfig,
@@ -37,10 +35,7 @@ export function readAccessCommand(
   return 'problem' in read ? refuse(read.problem, read.key) : { ...parsed, ...read };
 }
 
-/**
- * Why the access command of a template in `namespace` is invalid; undefined if it is valid. It must not name another namespace. If the
- * template excludes exec, its rules must allow the command. Code `InvalidAccessCommand`.
- */
+/** Also for another namespace, and, without exec, for a command that no rule allows. */
 export function accessCommandViolation(
   config: AccessConfig,
   namespace: string,
@@ -55,7 +50,7 @@ export function accessCommandViolation(
   return ungranted && refuse(`${ungranted.found}; ${ungranted.remedy}`, ungranted.found).violation;
 }
 
-/** What to do about an invalid access command of a template in `namespace`, a clause in the imperative. */
+/** A clause in the imperative. */
 export function accessCommandRemedy(config: CommandConfig, namespace: string, grantable: readonly RbacRule[]): string {
   const read = readAccessCommand(config, grantable);
   if ('violation' in read) return `correct the command: ${read.violation.message}`;
@@ -66,28 +61,21 @@ export function accessCommandRemedy(config: CommandConfig, namespace: string, gr
 }
 
 /**
- * What can make a valid access command fail for some requesters, with the remedy, one sentence each. Requesters may hold a permission that
- * the template does not hand out, their context may name the namespace, and their kubectl may be old, so none of these is a violation.
- * Empty if requesters go through the gateway, because the server then shows them the command of the gateway instead.
+ * Why a valid command can fail for some, one sentence each. No violation: they may hold the
+ * permission, or select the namespace. Empty for gateway access, which has its own command.
  */
 export function accessCommandNotes(config: AccessConfig, grantable: readonly RbacRule[]): readonly string[] {
   const read = readAccessCommand(config, grantable);
   return 'violation' in read || sessionOf(config) ? [] : notesOf(doubtsForRequesters(config, read, grantable));
 }
 
-/**
- * What a valid access command names that the pod with this `spec` does not have: a container, or a port by its name. Webhooks may add both,
- * so neither is a violation. `title` names the pod in the notes. Empty for a template whose requesters go through the gateway.
- */
+/** Containers and ports that the pod lacks. No violation: webhooks may add both. */
 export function podCommandNotes(config: AccessConfig, spec: unknown, title: string): readonly string[] {
   const read = readAccessCommand(config);
   return 'violation' in read || sessionOf(config) ? [] : notesOf(doubtsForPod(read, podNamesOf(spec), title));
 }
 
-/**
- * What can make a valid access command fail for the granted pod. The texts are for the requester, so they omit the remedies, which are for
- * the author of the template.
- */
+/** For the requester of the granted pod: without remedies, which are for the author. */
 export function commandDoubts(config: AccessConfig, names: PodNames, title: string): readonly string[] {
   const read = readAccessCommand(config);
   if ('violation' in read) return [];
@@ -96,14 +84,12 @@ export function commandDoubts(config: AccessConfig, names: PodNames, title: stri
   );
 }
 
-/** What an access command can name in a pod. */
 export interface PodNames {
   /** Of containers and init containers. */
   readonly containers: readonly string[];
   readonly ports: readonly string[];
 }
 
-/** The names in the spec of a pod. */
 export function podNamesOf(spec: unknown): PodNames {
   const containers = ['containers', 'initContainers'].flatMap((list) => listIn(spec, list));
   return {
@@ -112,10 +98,10 @@ export function podNamesOf(spec: unknown): PodNames {
   };
 }
 
-/** Why a command can fail, as the end of a sentence that begins with the command, and what its author can do. */
+/** `found` ends a sentence that begins with the command; `remedy` is for its author. */
 interface Doubt {
   readonly found: string;
-  /** The names that the pod has instead, for its requester; the remedy has them, too. */
+  /** The names that the pod has instead, for its requester. */
   readonly existing?: readonly string[];
   readonly remedy: string;
 }
@@ -177,10 +163,6 @@ function namespaceViolation(word: Word | undefined, namespace: string): Violatio
   ).violation;
 }
 
-/**
- * The right that the command needs and the template does not hand out, and the remedy, which can end with a command. Undefined if the
- * template hands it out. `grantable` as in TemplateInput.
- */
 function ungrantedCommand(
   config: AccessConfig,
   verb: Verb,
@@ -206,11 +188,7 @@ const addRule = (verb: Verb): string => `add ${flowOf(ruleFor[verb])} to spec.ac
 const isGrantable = (verb: Verb, grantable: readonly RbacRule[]): boolean =>
   notGrantable([ruleFor[verb]], grantable).length === 0;
 
-/**
- * How to get a rule for a verb other than exec: for `preferred` if `grantable` allows it, else for the first verb that it allows. If it
- * allows none, asks an administrator to allow `preferred` or, instead of exec, `logs`. For another verb than `preferred`, also an example
- * of its command.
- */
+/** How to get a rule for `preferred`, or for a verb of `grantable`, or from an administrator. */
 function addedRule(grantable: readonly RbacRule[], preferred: Verb): string {
   const candidates = [preferred, 'logs', 'port-forward', 'attach'] as const;
   const others = candidates.filter((candidate) => candidate !== 'exec');
@@ -225,7 +203,7 @@ function addedRule(grantable: readonly RbacRule[], preferred: Verb): string {
 
 type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;
 
-/** The verbs that the template hands out and that `grantable` allows. If `exec` is false, a rule for exec is invalid. */
+/** If `exec` is false, a rule for exec is invalid. */
 const handedOut = (config: RuleConfig, grantable: readonly RbacRule[]): readonly Verb[] =>
   verbsOf(rulesOf(config)).filter((verb) => (verb !== 'exec' || config.exec !== false) && isGrantable(verb, grantable));
 
@@ -234,16 +212,15 @@ const verbsOf = (rules: readonly TemplateRule[]): readonly Verb[] =>
 
 const exampleOf = ([first]: readonly Verb[]): string | undefined => first && examples[first];
 
-/** An access command that the template allows, of the preferred verb if allowed; undefined if it allows none. */
+/** A command that the template allows, of the preferred verb if possible. */
 const commandExample = (config: RuleConfig, grantable: readonly RbacRule[], preferred?: Verb): string | undefined => {
   const possible = handedOut(config, grantable);
   return exampleOf(possible.filter((verb) => verb === preferred)) ?? exampleOf(possible);
 };
 
-/** An access command that the rules of a grant allow; undefined if they allow none. */
 export const grantExample = (rules: readonly TemplateRule[]): string | undefined => exampleOf(verbsOf(rules));
 
-/** What an invalid command can be instead. A template with exec may name any verb: requesters may hold the permission without its grant. */
+/** With exec, any verb may be named: requesters may hold the permission without the grant. */
 function offerOf(config: RuleConfig, grantable: readonly RbacRule[]): Offer {
   const possible = handedOut(config, grantable);
   const withoutExec = possible.length === 0 ? verbs.filter((verb) => verb !== 'exec') : possible;
@@ -254,11 +231,11 @@ function offerOf(config: RuleConfig, grantable: readonly RbacRule[]): Offer {
   };
 }
 
-/** The rule as YAML in flow style. */
+/** YAML in flow style. */
 const flowOf = ({ resources, verbs: names }: TemplateRule): string =>
   `{apiGroups: [''], resources: [${resources.join(', ')}], verbs: [${names.join(', ')}]}`;
 
-/** The command for the requester to type, for one pod. Code `InvalidAccessCommand` if the command is invalid, or does not fit the pod. */
+/** For one pod. Code `InvalidAccessCommand` also if the command does not fit the pod. */
 export function renderAccessMessage(config: CommandConfig, pod: CommandSubject): { readonly text: string } | Refused {
   const read = readAccessCommand(config);
   return 'violation' in read ? read : renderAccessCommand(read.command, pod);
@@ -269,7 +246,6 @@ const onPods = (subresource: string, verb: string): TemplateRule => ({
   resources: [`pods/${subresource}`],
   verbs: [verb],
 });
-/** The rule that each verb needs. */
 const ruleFor: Readonly<Record<Verb, TemplateRule>> = {
   exec: onPods('exec', 'create'),
   attach: onPods('attach', 'create'),

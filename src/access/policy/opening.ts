@@ -4,43 +4,38 @@ import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { isInWindow, longestBetweenWindowsMs, nextWindowStart } from './start-windows.ts';
 import { type CountedVote, countVotes, type EntryCount } from './vote-count.ts';
 
-/** A valid vote that approves the access of a request. */
 export interface Approval extends CountedVote {
-  /** The longest duration that the voter approves, milliseconds; undefined if the voter set no limit. */
+  /** Milliseconds; the longest duration that the voter approves. */
   readonly maxMs: number | undefined;
 }
 
-/** Input of `openingOf`. */
 export interface OpeningInput {
-  /** Creation of the request, epoch ms. */
+  /** Epoch ms. */
   readonly createdAtMs: number;
   readonly spec: { readonly startAt?: string; readonly emergency?: boolean };
   readonly config: Pick<AccessConfig, 'approvals' | 'start'>;
-  /** Valid approvals, for the current generation of the template. None is by the requester. */
+  /** Valid, for the current generation of the template, and not by the requester. */
   readonly approvals: readonly Approval[];
-  /** When the requester claimed the access, epoch ms; undefined until then. */
+  /** Epoch ms; undefined until the requester claims the access. */
   readonly claimedAtMs: number | undefined;
 }
 
-/** Whether access may open now, or what the request waits for. `progress`: the approvals so far, for each entry of `approvals.all`. */
+/** Times are epoch ms. `progress`: the approvals so far, for each entry of `approvals.all`. */
 export type Opening =
-  /** Waits for approvals, until `untilMs`, epoch ms. */
+  /** Waits for approvals. */
   | { readonly is: 'pending'; readonly progress: readonly EntryCount[]; readonly untilMs: number }
-  /**
-   * Waits until `atMs`, epoch ms: for `spec.startAt`, or for the next start window. `claimUntilMs`, epoch ms: access does not begin at
-   * `atMs`, because the requester must claim it then, before this time.
-   */
+  /** For `spec.startAt` or a start window. With `claimUntilMs`, the requester must then claim. */
   | {
       readonly is: 'scheduled';
       readonly progress: readonly EntryCount[];
       readonly atMs: number;
       readonly claimUntilMs?: number;
     }
-  /** Waits for the requester to set `spec.claimed`, until `untilMs`, epoch ms. */
+  /** Waits for the requester to set `spec.claimed`. */
   | { readonly is: 'claimable'; readonly progress: readonly EntryCount[]; readonly untilMs: number }
-  /** The approvals or the claim were still missing at their deadline `atMs`, epoch ms. The leader denies the request. */
+  /** Not there at the deadline `atMs`: the leader denies the request. */
   | { readonly is: 'timedOut'; readonly missing: 'approvals' | 'claim'; readonly atMs: number }
-  /** Access may open now. `votes` approved it, for at most `maxMs`, milliseconds (Infinity: no limit). */
+  /** Access may open now, for at most `maxMs` milliseconds (Infinity: no limit). */
   | {
       readonly is: 'due';
       readonly progress: readonly EntryCount[];
@@ -49,7 +44,9 @@ export type Opening =
     };
 
 /**
- * Decides whether access may open at `nowMs` (epoch ms). Pure, so a restart does not change the answer. An emergency waits for nothing.
+ * Whether access may open now. Pure, so a restart does not change the answer:
+ *   pending ─→ scheduled (startAt) ─→ claimable ─→ scheduled (window) ─→ due (emergency: at once)
+ *      └──────────────────────────────────┴─→ timedOut
  */
 export function openingOf(input: OpeningInput, nowMs: number): Opening {
   const { spec, config, createdAtMs, claimedAtMs } = input;
@@ -76,11 +73,7 @@ export function openingOf(input: OpeningInput, nowMs: number): Opening {
   return { is: 'due', progress, votes, maxMs };
 }
 
-/**
- * The latest time at which access of the request may open, epoch ms: after the longest possible wait for approvals, `spec.startAt`, the
- * claim, and a start window. If the clocks skip a window (`isInWindow`), access may open later than that. Undefined if
- * `countsFromOpening` is false.
- */
+/** Epoch ms, after the longest possible waits; later only if the clocks skip a window. */
 export function latestOpeningMs({
   createdAtMs,
   spec,
@@ -93,15 +86,12 @@ export function latestOpeningMs({
   return Math.max(approvedMs, startMs ?? 0) + claimMs + (config.start?.windows ? longestBetweenWindowsMs : 0);
 }
 
-/**
- * Whether the granted duration counts from the opening of access instead of from the creation of the request: true for a request that may
- * have to wait, and for an emergency.
- */
+/** Else the granted duration counts from the creation of the request. */
 export function countsFromOpening(spec: OpeningInput['spec'], config: OpeningInput['config']): boolean {
   return !!(config.approvals || config.start?.windows || spec.startAt !== undefined || spec.emergency);
 }
 
-/** The result of `approvalProgress`: approved at `atMs` (epoch ms) by `votes`, pending, or timed out. */
+/** Epoch ms. */
 type ApprovalProgress =
   | {
       readonly is: 'approved';
@@ -111,10 +101,7 @@ type ApprovalProgress =
     }
   | Extract<Opening, { is: 'pending' | 'timedOut' }>;
 
-/**
- * Whether the template's approvals are complete. Without `approvals` in the template, a request is approved at its creation. Votes
- * count only if they were created before `pendingFor` has passed.
- */
+/** Votes count only if they were created before `pendingFor` had passed. */
 function approvalProgress(
   { config: { approvals: asked }, approvals, createdAtMs }: OpeningInput,
   nowMs: number,
@@ -131,7 +118,7 @@ function approvalProgress(
     : { is: 'timedOut', missing: 'approvals', atMs: untilMs };
 }
 
-/** Undefined if the text is absent or invalid. The CRD rejects templates with an invalid duration. */
+/** The CRD rejects templates with an invalid duration. */
 function durationMs(text: string | undefined): number | undefined {
   const parsed = text === undefined ? undefined : parseGoDuration(text);
   return parsed && 'ns' in parsed ? toMilliseconds(parsed.ns) : undefined;

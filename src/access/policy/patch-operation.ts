@@ -2,7 +2,6 @@ import { quote } from '../../kit/errors.ts';
 import { copyJson, isRecord, type JsonCopy, own } from '../../kit/json-value.ts';
 import type { Violation } from './policy.ts';
 
-/** A parsed operation of RFC 6902. */
 export interface PatchOperation {
   readonly op: 'add' | 'remove' | 'replace' | 'move' | 'copy' | 'test';
   /** Reference tokens of the JSON Pointer, unescaped. */
@@ -16,17 +15,13 @@ export interface PatchOperation {
 const OPERATIONS = ['add', 'remove', 'replace', 'move', 'copy', 'test'] as const;
 const nullRemedy =
   'write one, or use kubectl apply --server-side if it is null, because kubectl apply drops a null without that flag';
-/** Maximum length of a JSON pointer in a message, in UTF-16 units. */
+/** UTF-16 units of a JSON pointer in a message. */
 export const maxShownPointer = 120;
-/** Maximum length of a JSON pointer, in UTF-16 units. */
+/** UTF-16 units of a JSON pointer. */
 const MAX_POINTER = 1024;
 const FIELD = 'spec.controllerTargetMutationConfig.patchSpecOperations';
 
-/**
- * Parses the operation at `index` of a template's list by RFC 6902, and checks its members: `op`, the syntax of the pointers, and the
- * value. `applyJsonPatch` checks the rest, such as a move into itself. Ignores unknown members. The parameter `copy`
- * copies the value. Code `InvalidPatch`.
- */
+/** Checks `op`, the pointers, and the value; `applyJsonPatch` the rest. Ignores unknown members. */
 export function parsePatchOperation(
   raw: unknown,
   index: number,
@@ -49,7 +44,7 @@ export function parsePatchOperation(
   return { operation: { op, path: path.tokens, from: from?.tokens, value: value.value } };
 }
 
-/** Parses a JSON pointer of RFC 6901. The empty string is the whole document. */
+/** RFC 6901. The empty string is the whole document. */
 function parsePointer(pointer: unknown): { readonly tokens: readonly string[] } | { readonly problem: string } {
   if (typeof pointer !== 'string') return { problem: 'must be a JSON Pointer such as /spec/containers/0/image' };
   if (pointer.length > MAX_POINTER) return { problem: `is longer than ${MAX_POINTER} characters; shorten it` };
@@ -63,7 +58,6 @@ function parsePointer(pointer: unknown): { readonly tokens: readonly string[] } 
   return tokens.includes('__proto__') ? { problem: 'must not go through __proto__' } : { tokens };
 }
 
-/** `InvalidPatch`, with the operation's index, op, and path. `member` is the invalid member of the operation. */
 export function patchViolation(index: number, raw: unknown, why: string, member?: string): Violation {
   const [op, path] = [own(raw, 'op'), own(raw, 'path')];
   const shownOp = OPERATIONS.find((name) => name === op) ?? (typeof op === 'string' ? quote(op) : '');

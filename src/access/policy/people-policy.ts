@@ -8,10 +8,10 @@ import { reasonConfigViolation } from './reason.ts';
 import { sessionViolations } from './session-policy.ts';
 import { isInWindow, nextWindowStart, windowsViolations } from './start-windows.ts';
 
-/** Tolerance for `spec.startAt`, milliseconds: the clocks of people and servers differ, and a request takes time to arrive. */
+/** For `spec.startAt`: clocks differ, and a request takes time to arrive. */
 const toleranceMs = 60_000;
 
-/** `GrantToGroups` for each of `approvals` and `emergency` that is set although grants go to the allowed groups. */
+/** `approvals` and `emergency` do not go with grants to the allowed groups. */
 export function grantToViolations({ grantTo, approvals, emergency }: AccessConfig): Violation[] {
   if (grantTo !== 'AllowedGroups') return [];
   return [...(approvals ? ['approvals'] : []), ...(emergency ? ['emergency'] : [])].map((field) => ({
@@ -24,11 +24,7 @@ export function grantToViolations({ grantTo, approvals, emergency }: AccessConfi
   }));
 }
 
-/**
- * The first violation of `grantTo`, `session`, `reason`, or `start.windows` of a template: `GrantToGroups`, `GatewayToGroups`,
- * `InvalidSession`, `InvalidPattern`, or `InvalidWindow`. The webhook denies such templates. The leader checks again before it grants,
- * because the API server may have stored a template without calling the webhook.
- */
+/** The leader checks again what the webhook denies: a template may be stored without calling it. */
 export function templateSettingsViolation(config: AccessConfig): Violation | undefined {
   return (
     grantToViolations(config)[0] ??
@@ -38,10 +34,7 @@ export function templateSettingsViolation(config: AccessConfig): Violation | und
   );
 }
 
-/**
- * `InvalidStart` if the template does not allow `startAt`. `askedAtMs` (epoch ms) is when the request was created: a start that was allowed
- * then stays allowed while the request waits for approvals.
- */
+/** `askedAtMs` (epoch ms): a start that was allowed at the creation stays allowed. */
 export function startViolation(
   startAt: string | undefined,
   config: StartConfig | undefined,

@@ -6,15 +6,14 @@ export interface Violation {
   readonly code: Code;
   /** What was found, what is allowed, what to do. */
   readonly message: string;
-  /** JSON path of the field, for example `spec.duration`. */
+  /** JSON path, such as `spec.duration`. */
   readonly field?: string;
-  /** HTTP status of the denial: 403 not allowed, 404 missing reference, 422 invalid value. */
+  /** 403 not allowed, 404 missing reference, 422 invalid value. */
   readonly status: 403 | 404 | 422;
-  /** What the rule found, to compare it with what it found before an update. Default: the message, without positions in lists. */
+  /** To compare with an earlier finding. Default: the message, without positions in lists. */
   readonly key?: string;
 }
 
-/** A violation of a rule about `field`. */
 export const refuse = (code: Code, message: string, field: string, status: Violation['status']): Violation => ({
   code,
   message,
@@ -22,31 +21,24 @@ export const refuse = (code: Code, message: string, field: string, status: Viola
   status,
 });
 
-/** Checks one rule. A pure function without a clock; never throws. */
+/** Pure, without a clock; never throws. */
 export type Check<Input> = (input: Input) => Violation | undefined;
 
-/** One rule of a rule book: a check, and texts that explain it. */
 interface Rule<Input> {
-  /** What the rule requires, a clause: `the caller is logged in`. */
+  /** A clause: `the caller is logged in`. */
   readonly requirement: string;
-  /** A check that returns several violations lets `firstViolation` deny an update that adds one to the stored ones. */
+  /** With several, `firstViolation` can deny an update that adds one to the stored ones. */
   readonly check: Check<Input> | ((input: Input) => readonly Violation[]);
-  /** What to do to satisfy the rule, a clause in the imperative. */
+  /** A clause in the imperative. */
   readonly remedy: (input: Input) => string;
-  /**
-   * False if the input lacks what the rule checks, such as a template that does not exist. `explain` then reports a rule without violation
-   * as `unknown`. Default: always true.
-   */
+  /** False if the input lacks what the rule checks; `explain` then reports `unknown`. */
   readonly applies?: (input: Input) => boolean;
 }
 
-/** Rules by their stable names in kebab-case. The first violated rule decides. */
+/** By stable names in kebab-case. The first violated rule decides. */
 export type RuleBook<Input> = Readonly<Record<string, Rule<Input>>>;
 
-/**
- * The first violation, in the order of the book. For an update, `stored` is the input before the update: a violation that `stored` has,
- * too, does not count, so that users can update an object that predates a rule.
- */
+/** Ignores what `stored`, before an update, violates already: users can update old objects. */
 export function firstViolation<Input>(book: RuleBook<Input>, input: Input, stored?: Input): Violation | undefined {
   for (const rule of Object.values(book)) {
     const violations = violationsOf(rule, input);
@@ -62,10 +54,7 @@ function violationsOf<Input>({ check }: Rule<Input>, input: Input): readonly Vio
   return found === undefined ? [] : 'code' in found ? [found] : found;
 }
 
-/**
- * The first violation that `before` does not contain. A violation that moved in its list stays the same. Each violation of `before` matches
- * at most one of `now`, so that it does not hide a second, equal violation.
- */
+/** Wherever it moved in its list. Each of `before` hides only one. */
 export function introducedViolation(now: readonly Violation[], before: readonly Violation[]): Violation | undefined {
   const stored = new Map<string, number>();
   for (const identity of before.map(identityOf)) stored.set(identity, (stored.get(identity) ?? 0) + 1);
@@ -77,7 +66,7 @@ export function introducedViolation(now: readonly Violation[], before: readonly 
   });
 }
 
-/** The code, and the key or the message without the positions in lists that the field has. */
+/** Without the positions in lists. */
 function identityOf(violation: Violation): string {
   const { code, field, key } = violation;
   if (key !== undefined) return `${code}: ${key}`;
@@ -85,24 +74,19 @@ function identityOf(violation: Violation): string {
   return `${code}: ${field ? message.replaceAll(field, () => field.replace(/\[\d+\]/g, '[]')) : message}`;
 }
 
-/** The result of one rule for one input. */
 export interface Explanation {
-  /** Its name in the rule book. */
   readonly rule: string;
   /** `unknown` if the input lacks what the rule checks. */
   readonly verdict: 'pass' | 'fail' | 'unknown';
-  /** What the rule requires, a clause. */
+  /** A clause. */
   readonly requirement: string;
-  /** Present if the verdict is `fail`. */
+  /** Only with `fail`. */
   readonly violation?: Violation;
-  /**
-   * What to do to satisfy the rule. `explain` sets it only if the verdict is `fail`. Other callers omit it if the message of the violation
-   * already says it, and may set it for `unknown`.
-   */
+  /** Set by `explain` only with `fail`, and omitted if the violation's message says it. */
   readonly remedy?: string;
 }
 
-/** The results of all rules, in the order of the book. */
+/** In the order of the book. */
 export function explain<Input>(book: RuleBook<Input>, input: Input): Explanation[] {
   return Object.entries(book).map(([name, rule]) => explainRule(name, rule, input));
 }
@@ -115,13 +99,10 @@ function explainRule<Input>(name: string, rule: Rule<Input>, input: Input): Expl
   return { rule: name, verdict: 'pass', requirement };
 }
 
-/** Maximum length of a warning, characters. If those of an answer have more than 4,096 together, `encodeAnswer` cuts each to 256. */
+/** Characters. Beyond 4,096 in one answer, `encodeAnswer` cuts each warning to 256. */
 const MAX_WARNING = 1024;
 
-/**
- * The warnings of an admission response, at most 1024 characters each: one for each violated rule, then one for each rule that could not be
- * checked, then the number of rules that passed.
- */
+/** Warnings of an admission response: violated rules, unchecked rules, then how many passed. */
 export function explanationLines(explanations: readonly Explanation[]): string[] {
   const withVerdict = (wanted: Explanation['verdict']): Explanation[] =>
     explanations.filter(({ verdict }) => verdict === wanted);
@@ -140,7 +121,7 @@ function explanationLine({ rule, verdict, requirement, violation, remedy = '' }:
   return lead + cutInTheMiddle(remedy, MAX_WARNING - lead.length);
 }
 
-/** A violation that does not deny, for an admission response: its code and its message, at most 1024 characters. */
+/** A violation that does not deny. */
 export const violationWarning = (violation: ViolationText): string => cutInTheMiddle(textOf(violation), MAX_WARNING);
 
 interface ViolationText {

@@ -4,14 +4,11 @@ import { describe, quote } from '../../kit/errors.ts';
 import { RecentMap } from '../../kit/recent-map.ts';
 import type { Violation } from './policy.ts';
 
-/**
- * Maximum number of instructions of a compiled pattern. The time of a match grows with it and with the length of the reason, to at most
- * 30 ms on two busy cores. A pattern such as `^(INC|CHG)-[0-9]+` has 15.
- */
+/** Instructions of a pattern: with these, a match takes at most 30 ms on two busy cores. */
 const maxProgramSize = 256;
 const patternField = 'spec.accessConfig.reason.pattern';
 
-/** `InvalidPattern` if the pattern of the template is not valid RE2 syntax, or too large; undefined otherwise. */
+/** `InvalidPattern`: no valid RE2 syntax, or too large. */
 export function reasonConfigViolation(config: ReasonConfig | undefined): Violation | undefined {
   if (config?.pattern === undefined) return undefined;
   const compiled = compile(config.pattern);
@@ -24,7 +21,7 @@ export function reasonConfigViolation(config: ReasonConfig | undefined): Violati
   };
 }
 
-/** `ReasonMissing` or `ReasonMismatch` if the template does not accept the reason; `InvalidPattern` if no reason can match its pattern. */
+/** `ReasonMissing`, `ReasonMismatch`, or `InvalidPattern` if no reason can match. */
 export function reasonViolation(reason: string | undefined, config: ReasonConfig | undefined): Violation | undefined {
   if (!config) return undefined;
   const length = [...(reason ?? '').trim()].length;
@@ -34,7 +31,7 @@ export function reasonViolation(reason: string | undefined, config: ReasonConfig
   }
   if (config.pattern === undefined) return undefined;
   const compiled = compile(config.pattern);
-  // The API server stored this template without calling the webhook, which denies such patterns. No reason can match.
+  // Stored without the webhook, which denies such patterns. No reason can match.
   if ('problem' in compiled) return reasonConfigViolation(config);
   if (compiled.pattern.matcher(reason ?? '').find()) return undefined;
   return violation(
@@ -43,7 +40,7 @@ export function reasonViolation(reason: string | undefined, config: ReasonConfig
   );
 }
 
-/** What the template asks for, such as `at least 10 characters, with text that matches "^INC-[0-9]+": the ticket`. */
+/** Such as `at least 10 characters, with text that matches "^INC-[0-9]+": the ticket`. */
 export function reasonText(config: ReasonConfig): string {
   const matching = config.pattern === undefined ? '' : `, with text that matches ${quote(config.pattern)}`;
   return `at least ${characters(config.minLength)}${matching}${promptText(config)}`;
@@ -51,10 +48,7 @@ export function reasonText(config: ReasonConfig): string {
 
 const promptText = ({ prompt }: ReasonConfig): string => (prompt === undefined ? '' : `: ${prompt}`);
 
-/**
- * The `link` of the template, with `{match}` replaced by the percent-encoded part of the reason that `pattern` matches. Undefined if there
- * is no link, or if it has `{match}` and nothing matches.
- */
+/** `{match}` becomes what `pattern` matches, percent-encoded. Undefined if nothing matches. */
 export function reasonLink(reason: string, { link, pattern }: ReasonConfig): string | undefined {
   if (link === undefined || !link.includes('{match}')) return link;
   const compiled = pattern === undefined ? undefined : compile(pattern);
@@ -65,7 +59,7 @@ export function reasonLink(reason: string, { link, pattern }: ReasonConfig): str
 
 type Compiled = { readonly pattern: RE2JS } | { readonly problem: string };
 
-/** Compiled patterns by source. Compilation takes milliseconds. Bounded, because templates may have any pattern. */
+/** By source: compilation takes milliseconds. Bounded, because templates may have any pattern. */
 const patterns = new RecentMap<string, Compiled>(256);
 
 function compile(source: string): Compiled {

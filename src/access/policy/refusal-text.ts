@@ -6,18 +6,18 @@ import { podReachViolations, serviceAccountOf } from '../builders/pod-security-b
 /** Why the API server rejects an object of a grant, and what to do. No final periods. */
 export interface RefusalText {
   readonly cause: string;
-  /** What the template's author or an administrator can do. */
+  /** For the template's author or an administrator. */
   readonly remedy: string;
   /** What a requester can do, or whom to ask. */
   readonly requesterRemedy: string;
-  /** Whether the cause can be corrected without an edit of the template or its workload. */
+  /** Without an edit of the template or its workload. */
   readonly endsWithoutEdit: boolean;
 }
 
-/** Maximum length of the API server's message in ours, characters. */
+/** Characters of the API server's message in ours. */
 const maxCause = 512;
 
-/** How much of a message is read, characters. A webhook chooses its message, and the patterns below take quadratic time. */
+/** Read characters: webhooks choose messages, and the patterns take quadratic time. */
 const maxMessage = 8192;
 
 const correctPod =
@@ -54,13 +54,9 @@ const remedies: readonly (readonly [
 ];
 const otherRemedy = 'change the template so that the API server accepts it, or ask an administrator';
 
-/** Maximum number of fields that a remedy names. */
 const maxFields = 3;
 
-/**
- * What to do about a pod beyond the baseline level in a namespace without the label `access.drawbridge.dev/allow-privileged`. Names no
- * field if `object` is within that level, because a webhook may have added the field.
- */
+/** Names no field of a pod within the baseline level, because a webhook may have added it. */
 function baselineRemedy({ metadata, spec }: KubeObject): string {
   const podSpec = isRecord(spec) ? spec : {};
   // The policy limits neither the node nor the ServiceAccount.
@@ -76,10 +72,7 @@ function baselineRemedy({ metadata, spec }: KubeObject): string {
   return `${fields.length > 0 ? remove : ''}ask an administrator to add the label: kubectl label namespace ${metadata.namespace ?? ''} access.drawbridge.dev/allow-privileged=true`;
 }
 
-/**
- * Explains the message of a Status with which the API server rejected the creation of `object`. Omits the name of the object, the username
- * of the server, and how much of a quota is used, and cuts the rest to 512 characters in one line.
- */
+/** At most 512 characters, without the object's name, our username, and the use of a quota. */
 export function refusalText(message: string, object: KubeObject): RefusalText {
   const cause = causeIn(message);
   const [, remedy, endsWithoutEdit] = remedies.find(([pattern]) => pattern.test(cause)) ?? ['', otherRemedy, true];
@@ -87,16 +80,14 @@ export function refusalText(message: string, object: KubeObject): RefusalText {
   return { cause: shorten(cause, maxCause), remedy: text, requesterRemedy: asked(cause, text), endsWithoutEdit };
 }
 
-/** The remedy for a requester, who can edit no template. Other objects of the namespace may have used up a quota. */
+/** A requester can edit no template. Other objects of the namespace may have used up a quota. */
 function asked(cause: string, remedy: string): string {
   if (cause.startsWith('exceeded quota: '))
     return 'wait until objects that use the quota are gone, or ask an administrator to raise the ResourceQuota';
   return remedy.startsWith('ask ') ? remedy : `ask the author of the template to ${remedy}`;
 }
 
-/**
- * The unknown fields in the message of a Status by which the API server rejects an object in strict validation; undefined for any other.
- */
+/** From strict validation; undefined for any other message. */
 export function unknownFieldsIn(message: string): string[] | undefined {
   const [, errors] = /: strict decoding error: (.*)$/s.exec(message) ?? [];
   return errors === undefined
@@ -106,17 +97,16 @@ export function unknownFieldsIn(message: string): string[] | undefined {
 
 const ignoredLead = 'the API server ignores fields that a Pod does not have: ';
 
-/** The end of a message that names fields which the API server ignores; empty if there are none. */
 export const ignoredFieldsNote = (fields: readonly string[]): string =>
   fields.length === 0 ? '' : `; ${ignoredLead}${fields.join(', ')}; correct or remove them`;
 
-/** The clause of `ignoredFieldsNote` in a message, without the advice; empty if the message has none. */
+/** The clause of `ignoredFieldsNote`, without the advice. */
 export function ignoredFieldsText(message: string): string {
   const at = message.indexOf(ignoredLead);
   return at < 0 ? '' : message.slice(at).replace(/; correct or remove them$/, '');
 }
 
-/** Go types, described in terms of JSON. */
+/** Go types in terms of JSON. */
 const goTypes: Readonly<Record<string, string>> = {
   string: 'a string',
   bool: 'true or false',
@@ -136,7 +126,7 @@ function causeIn(message: string): string {
   if (rights) return `the server does not hold ${rights}`;
   return (
     line
-      // The name of the object, which no other template or request has: `Pod "x" is invalid: `, `pods "x" is forbidden: `.
+      // The name, which no other object has: `Pod "x" is invalid: `, `pods "x" is forbidden: `.
       .replace(/^[\w.]+ "[^"]*" (?:is forbidden: |(?=is invalid: ))/, '')
       .replace(/^[A-Z]\w* in version "[^"]*" (?=cannot be handled )/, '')
       .replace(
@@ -154,7 +144,7 @@ function causeIn(message: string): string {
   );
 }
 
-/** The rights that RBAC does not let the server grant: `get of pods/log`; undefined for another message. */
+/** Rights that RBAC does not let the server grant: `get of pods/log`. */
 function rightsNotHeld(line: string): string | undefined {
   if (!line.includes('is attempting to grant RBAC permissions not currently held')) return undefined;
   const list = (text = ''): string => text.replaceAll('"', '');

@@ -24,58 +24,54 @@ import { startViolation, templateSettingsViolation } from './people-policy.ts';
 import type { Check, RuleBook } from './policy.ts';
 import { reasonText, reasonViolation } from './reason.ts';
 
-/** The user of a call, as the API server authenticated them. */
+/** As the API server authenticated them. */
 export interface Caller {
   readonly username: string;
   readonly uid: string;
   readonly groups: readonly string[];
 }
 
-/** The template that a request names, as input of the rules. */
+/** The template that a request names. */
 export type TemplateState =
-  /** `otherKind`: a template of this other kind has the name, but requests of this kind cannot use it. */
+  /** `otherKind`: a template of this kind has the name, but not for requests of this kind. */
   | { readonly found: false; readonly otherKind?: TemplateKind }
   | {
       readonly found: true;
       readonly uid: string;
       readonly generation: number;
       readonly spec: TemplateSpec;
-      /** Whether all conditions but AccessPlanValid are True; undefined until the reconciler has observed the template. */
+      /** Whether all conditions but AccessPlanValid are True; undefined until observed. */
       readonly ready: boolean | undefined;
-      /** The generation that `ready` refers to; undefined if the template has no conditions. */
       readonly observedGeneration: number | undefined;
       /** The first False condition other than AccessPlanValid, Ready, Reconciling, and Stalled. */
       readonly failing?: { readonly type: string; readonly reason: string; readonly message: string };
-      /** Why the server could not plan access when the reconciler last checked this generation. The plan of a request may succeed. */
+      /** At the last check of this generation. The plan of a request may succeed. */
       readonly unplannable?: { readonly code: string; readonly message: string };
     };
 
-/** Input of the rules for requests. */
 export interface RequestInput {
   readonly operation: 'CREATE' | 'UPDATE';
   readonly kind: RequestKind;
   readonly namespace: string;
   readonly name: string;
   readonly templateName: string;
-  /** At admission, the caller of the API; in the controller, the requester whose signature was verified. */
+  /** The caller of the API at admission; in the controller, the verified requester. */
   readonly caller: Caller;
   readonly spec: RequestSpec;
-  /** When the request was created, epoch ms; at admission, now. */
+  /** Epoch ms; at admission, now. */
   readonly askedAtMs: number;
-  /** On an UPDATE, how the request ended, if it did. */
+  /** On an UPDATE: how the request ended. */
   readonly ended?: Ended | undefined;
-  /** The spec before an UPDATE. */
   readonly oldSpec?: RequestSpec;
   readonly template: TemplateState;
-  /** Whether the caller holds `permissionsToHold` of the template. Also false without a check, for example in an emergency. */
+  /** Holds `permissionsToHold` of the template. False without a check, as in an emergency. */
   readonly alreadyHolds: boolean;
-  /** For an emergency, an overdue review of the caller's earlier emergency access; undefined if none is overdue. */
+  /** Of the caller's earlier emergency access, for an emergency. */
   readonly overdueReview?: OverdueReview | undefined;
-  /** At admission only, from the stores of this replica. The leader counts again when it reserves the grant. */
+  /** At admission, from this replica's stores. The leader counts again. */
   readonly limits?: readonly LimitUse[];
 }
 
-/** Whether the caller is in one of the groups. False for an empty list. */
 export function isEligibleByGroup(caller: Caller, allowedGroups: readonly string[]): boolean {
   return caller.groups.some((group) => allowedGroups.includes(group));
 }
@@ -107,7 +103,7 @@ const requesterIsCaller: Check<RequestInput> = ({ caller, spec }) => {
   };
 };
 
-/** The controller decides later by spec.requester alone, so it must not name a group that the caller is not in. */
+/** The controller decides by spec.requester alone, so it must name no group of others. */
 const requesterClaimsNoForeignGroup: Check<RequestInput> = ({ caller, spec }) => {
   const claimed = own(own(spec, 'requester'), 'groups');
   const callerGroups = new Set(caller.groups);
@@ -139,9 +135,7 @@ const templateExists: Check<RequestInput> = ({ kind, namespace, templateName, te
 
 const requestKindFor = (kind: TemplateKind): RequestKind => accessOfTemplate(kind).request.resource.kind;
 
-/**
- * Denies only if the reconciler found the current generation not ready. If it has not observed that generation, the leader waits for it.
- */
+/** If the reconciler has not observed the current generation, the leader waits for it. */
 const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   if (!template.found || template.ready !== false || template.observedGeneration !== template.generation)
     return undefined;
@@ -161,10 +155,10 @@ type FailingCondition = NonNullable<Extract<TemplateState, { readonly found: tru
 const failingText = ({ type, message }: FailingCondition): string =>
   `${type} is not True: ${message.replace(/\.$/, '')}`;
 
-/** Codes whose message says who can correct the template, and ends with the command. */
+/** Their messages say who can correct the template, and end with the command. */
 const authorCodes: readonly string[] = ['AuthorUnknown', 'AuthorLacksRights'];
 
-/** Who can correct the cause of the condition; undefined if the message of the condition names that person. */
+/** Undefined if the message of the condition names that person. */
 const correcterOf = ({ type, reason }: FailingCondition): string | undefined => {
   if (authorCodes.includes(reason)) return undefined;
   return type === gatewayCondition ? 'an administrator' : 'the author of the template';
@@ -180,15 +174,15 @@ function failingRemedy(failing: FailingCondition): string {
   return `${correcter === undefined ? '' : `ask ${correcter} to `}correct this: ${failingText(failing)}`;
 }
 
-/** Covers templates that were stored without the webhook, which denies groups of Kubernetes itself. */
+/** For templates stored without the webhook, which denies groups of Kubernetes itself. */
 const templateHasNoSystemGroup: Check<RequestInput> = ({ template }) =>
   template.found ? templateGroupsViolations(template.spec.accessConfig)[0] : undefined;
 
-/** Covers templates that were stored without the webhook, which denies invalid settings. */
+/** For templates stored without the webhook, which denies invalid settings. */
 const templateSettingsAreValid: Check<RequestInput> = ({ template }) =>
   template.found ? templateSettingsViolation(template.spec.accessConfig) : undefined;
 
-/** Does not apply to an emergency, whose groups `emergencyIsAllowed` checks. */
+/** For an emergency, `emergencyIsAllowed` checks other groups. */
 const callerIsEligible: Check<RequestInput> = ({ caller, spec, templateName, template, alreadyHolds }) => {
   if (!template.found || spec.emergency) return undefined;
   const { allowedGroups } = template.spec.accessConfig;
@@ -201,10 +195,10 @@ const callerIsEligible: Check<RequestInput> = ({ caller, spec, templateName, tem
   };
 };
 
-/** Whether the name has outer white space, so that no identity provider reports it. Templates stored without the webhook may have one. */
+/** In no identity provider, but perhaps in templates stored without the webhook. */
 const hasOuterSpace = (group: string): boolean => group !== group.trim();
 
-/** What a caller in none of the groups can do, as a clause. `join`: what to do if a person can be in one of the groups. */
+/** A clause. `join`: what to do if a person can be in one of the groups. */
 function groupsRemedy(allowedGroups: readonly string[], join: string): string {
   if (allowedGroups.length === 0)
     return 'ask the author of the template to add one of your groups to spec.accessConfig.allowedGroups';
@@ -253,9 +247,7 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
   };
 };
 
-/**
- * Denies fields that only an update may set, for example in a copy of an older request. A claim or an extension would precede the grant.
- */
+/** Such as in a copy of an older request: a claim or an extension would precede the grant. */
 const setsNoUpdateField: Check<RequestInput> = ({ spec }) => {
   const isSet = {
     claimed: spec.claimed === true,
@@ -273,7 +265,7 @@ const setsNoUpdateField: Check<RequestInput> = ({ spec }) => {
   };
 };
 
-/** Denies early if a limit is used up. The leader counts again, because the stores of other replicas may lag behind. */
+/** Denies early. The leader counts again, because the stores of other replicas may lag behind. */
 const isWithinLimits: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
 
 function reasonRemedy({ spec, template }: RequestInput): string {
@@ -283,7 +275,7 @@ function reasonRemedy({ spec, template }: RequestInput): string {
 
 const templateIsFound = ({ template }: RequestInput): boolean => template.found;
 
-/** The rules that the controller checks again before it grants, because the state may have changed since admission. */
+/** The controller checks these again: the state may have changed since admission. */
 export const grantPolicy: RuleBook<RequestInput> = {
   identity: {
     requirement: 'the caller is logged in',
@@ -378,7 +370,6 @@ export const grantPolicy: RuleBook<RequestInput> = {
 const requesterRemedy = (): string =>
   'leave spec.requester out, and check that the mutating webhook of drawbridge is installed';
 
-/** The rule book for a new request. */
 export const createRequestPolicy: RuleBook<RequestInput> = {
   requester: { requirement: 'spec.requester names the caller', check: requesterIsCaller, remedy: requesterRemedy },
   ...grantPolicy,

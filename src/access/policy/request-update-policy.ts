@@ -16,13 +16,12 @@ const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   };
 };
 
-/** Denies an update that removes or resets `spec.revoked` once it is true. */
 const staysRevoked: Check<RequestInput> = ({ spec, oldSpec }) => {
   const [before, now] = [own(oldSpec, 'revoked'), own(spec, 'revoked')];
   return before === true && now !== true ? specImmutable('revoked', before, now) : undefined;
 };
 
-/** Denies the revocation of an ended request: the journal would record a revocation of access that had already ended. */
+/** The journal would record a revocation of access that had already ended. */
 const hasNotEnded: Check<RequestInput> = ({ kind, namespace, name, spec, oldSpec, ended }) => {
   if (!ended || own(spec, 'revoked') !== true || own(oldSpec, 'revoked') === true) return undefined;
   return {
@@ -35,7 +34,7 @@ const hasNotEnded: Check<RequestInput> = ({ kind, namespace, name, spec, oldSpec
   };
 };
 
-/** The reason belongs to the update that revokes, so that the journal names its author. */
+/** So that the journal names the author of the reason. */
 const reasonComesWithRevocation: Check<RequestInput> = ({ spec, oldSpec }) => {
   const [before, now] = [own(oldSpec, 'revokedReason'), own(spec, 'revokedReason')];
   if (isSame(before, now) || (own(spec, 'revoked') === true && own(oldSpec, 'revoked') !== true)) return undefined;
@@ -51,7 +50,7 @@ const reasonComesWithRevocation: Check<RequestInput> = ({ spec, oldSpec }) => {
   };
 };
 
-/** Fields that other rules check. */
+/** Other rules check these. */
 const otherFields: ReadonlySet<string> = new Set(['requester', ...mutableFields]);
 
 const specIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
@@ -64,10 +63,7 @@ const specIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   return undefined;
 };
 
-/**
- * The rule book for an update of a request. Any user who can update the request can set `spec.revoked`, with a reason. `changePolicy` has
- * the rules of claims and extensions. The rules do not restrict metadata and status.
- */
+/** Whoever can update the request can revoke it. `changePolicy` has claims and extensions. */
 export const updateRequestPolicy: RuleBook<RequestInput> = {
   'requester-kept': {
     requirement: 'spec.requester stays as it is',
@@ -110,7 +106,7 @@ function specImmutable(field: string, before: unknown, now: unknown): Violation 
   };
 }
 
-/** Whether two values are equal as JSON. A value that is not JSON equals only itself. */
+/** As JSON. A value that is not JSON equals only itself. */
 function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   const [copyOfA, copyOfB] = [copyJson(a), copyJson(b)];

@@ -11,8 +11,7 @@ import { refuse, type Violation } from './policy.ts';
 type SessionConfig = Pick<AccessConfig, 'session' | 'grantTo' | 'rules'>;
 
 /**
- * The session of new grants of the template; undefined if their users call the API server directly. Emergency access never requires a
- * recording, so that a failed recorder locks no one out.
+ * Undefined for direct access. Emergencies need no recording: a failed recorder locks no one out.
  */
 export function sessionOf({ session }: Pick<AccessConfig, 'session'>, isEmergency = false): GrantSession | undefined {
   if (session?.via !== 'Gateway') return undefined;
@@ -28,7 +27,7 @@ export function sessionOf({ session }: Pick<AccessConfig, 'session'>, isEmergenc
 }
 
 const core = (resources: string[], verbs: string[]): TemplateRule => ({ apiGroups: [''], resources, verbs });
-/** The permissions whose calls the gateway passes to the granted pod. */
+/** What the gateway passes to the granted pod. */
 const passedRules: readonly TemplateRule[] = [
   readRule,
   core(['pods/log'], ['get']),
@@ -38,10 +37,7 @@ const passedRules: readonly TemplateRule[] = [
 const field = 'spec.accessConfig';
 const minute = 60_000_000_000n;
 
-/**
- * `InvalidSession` for each of `idleAfter`, `record`, and `recordInput` of a template that is invalid or has no effect. `GatewayToGroups`
- * if grants would open the gateway to whole groups.
- */
+/** `InvalidSession`: invalid or without effect. `GatewayToGroups`: grants to whole groups. */
 export function sessionViolations({ session, grantTo }: SessionConfig): Violation[] {
   const { via, idleAfter, record = 'Off', recordInput = false } = session ?? {};
   const violations: Violation[] = [];
@@ -79,7 +75,7 @@ export function sessionViolations({ session, grantTo }: SessionConfig): Violatio
   return violations;
 }
 
-/** `GatewayRule` for each permission of the rules of a template with `via: Gateway` whose calls the gateway does not pass. */
+/** With `via: Gateway`, for each permission whose calls the gateway does not pass. */
 export function gatewayRulesViolations(config: SessionConfig): Violation[] {
   if (!sessionOf(config)) return [];
   return uncovered(passedRules, config.rules ?? []).map((right) => {
@@ -91,13 +87,13 @@ export function gatewayRulesViolations(config: SessionConfig): Violation[] {
   });
 }
 
-/** The rules of the Role of a Gateway grant: read the pod, and reach it through the gateway, which enforces `grant.rules`. */
+/** Read the pod, and reach it through the gateway, which enforces `grant.rules`. */
 export const gatewayRoleRules = (pod: string, grantName: string): PolicyRule[] => [
   ...confinedTo(pod, [readRule]),
   { apiGroups: [gatewayGroup], resources: [grantProxies], resourceNames: [grantName], verbs: ['get', 'create'] },
 ];
 
-/** The command with which the subject of a Gateway grant reaches the pod. */
+/** For the subject of a Gateway grant. */
 export function gatewayCommand(request: {
   readonly namespace: string;
   readonly name: string;

@@ -1,7 +1,7 @@
 import { quote } from '../../kit/errors.ts';
 import type { AccessCommand, Placeholder } from './access-command.ts';
 
-/** A shell word without its quotes. Each placeholder is replaced by its marker. */
+/** Without its quotes, and with markers for placeholders. */
 export type Word = string;
 /** Markers contain NUL, which `parseAccessCommand` rejects in a command. */
 export const markers: Readonly<Record<Placeholder['kind'], string>> = {
@@ -11,24 +11,24 @@ export const markers: Readonly<Record<Placeholder['kind'], string>> = {
   annotation: '\0annotation',
 };
 
-/** Why an access command is not an allowed call. `problem` completes a sentence that begins with `accessCommand`. */
+/** `problem` completes a sentence that begins with `accessCommand`. */
 export interface CallProblem {
   readonly problem: string;
-  /** What was found, without the remedy, which depends on the rules of the template. Default: the problem. */
+  /** Without the remedy, which depends on the rules of the template. Default: the problem. */
   readonly key?: string;
 }
 
-/** Characters that are literal in every POSIX shell and in fish, at any position in a word. */
+/** Literal in every POSIX shell and in fish, at any position in a word. */
 const plain = /^[A-Za-z0-9_@%+=:,./-]$/;
-/** Characters that a shell interprets between double quotes. */
+/** What a shell interprets between double quotes. */
 const special = /["$`\\!]/;
 
-/** Splits the command into words, as POSIX shells and fish do. */
+/** As POSIX shells and fish do. */
 export function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | CallProblem {
   const words: Word[] = [];
   let word: Word | undefined;
   let openQuote: "'" | '"' | undefined;
-  // Whether fish reads the next character as escaped. Between single quotes, POSIX shells have no escapes.
+  // Whether fish reads the next character as escaped. In single quotes, POSIX shells do not.
   let isEscaped = false;
   for (const segment of command) {
     if (segment.kind === 'value') {
@@ -68,16 +68,16 @@ function isPlain(character: string, openQuote: "'" | '"' | undefined): boolean {
   return openQuote === '"' ? !special.test(character) : plain.test(character);
 }
 
-/** Characters that word processors write, and what shells and kubectl read instead. */
+/** What word processors write. */
 const lookalikes: readonly (readonly [RegExp, string])[] = [
   [/[\u2010-\u2015\u2212]/, 'which is no hyphen; write - or --'],
   [/[\u2018-\u201f\u2032\u2033]/, "which no shell reads as a quote; write '"],
   [/\p{Zs}/u, 'which no shell reads as a space; write a space'],
 ];
-/** A word that documentation writes for a value to fill in, such as `<pod>`. */
+/** A value to fill in, such as `<pod>`. */
 const fillIn = /^<[a-z][a-z0-9 _-]*>(?![^ ])/i;
 
-/** Why the command must not have the first character of `rest` after these words, outside of quotes or between double quotes. */
+/** Why the command must not have the first character of `rest` after these words. */
 function characterProblem(rest: string, openQuote: '"' | "'" | undefined, words: readonly Word[]): string {
   const character = String.fromCodePoint(rest.codePointAt(0) ?? 0);
   const found = `has ${quote(character)} ${openQuote ? 'between double quotes' : 'outside of quotes'}`;

@@ -6,26 +6,25 @@ import type { Violation } from './policy.ts';
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
-/** Number of days within which a weekly window opens, even if the clocks go forward and skip it once. */
+/** A weekly window opens within these days, even if the clocks go forward and skip it once. */
 const maxDaysAhead = 15;
-/** Longest time until a weekly window opens, milliseconds, unless the clocks skip it. */
+/** Until a weekly window opens, unless the clocks skip it. */
 export const longestBetweenWindowsMs = 8 * dayMs;
 
-/** The date and time on the clocks of a time zone. */
+/** On the clocks of a time zone. */
 interface LocalTime {
   readonly year: number;
   readonly month: number;
   readonly day: number;
   /** Index into `weekdays`. */
   readonly weekday: number;
-  /** Minutes since midnight. */
+  /** Since midnight. */
   readonly minutes: number;
 }
 
 /**
- * Whether the instant `atMs` (epoch ms) lies in one of the windows: the local clock shows a time from `from` up to, but not including,
- * `to`. When clocks go back, a local time occurs twice, and both count. When they go forward, a window that begins in the skipped hour
- * begins at the end of that hour; a window that lies within that hour does not open on that day.
+ * From `from` up to, not including, `to` on the local clock. A time that occurs twice counts twice.
+ * When clocks go forward, a window that begins in the skipped hour begins at its end.
  */
 export function isInWindow(windows: readonly StartWindow[], atMs: number): boolean {
   return windows.some((window) => {
@@ -37,17 +36,13 @@ export function isInWindow(windows: readonly StartWindow[], atMs: number): boole
   });
 }
 
-/**
- * The first instant at or after `atMs` (epoch ms) that lies in one of the windows, in whole minutes unless it is `atMs` itself. Undefined
- * if there is no window, or none has a day; the CRD rejects both.
- */
+/** The first instant in a window, epoch ms: `atMs` itself, or a whole minute. */
 export function nextWindowStart(windows: readonly StartWindow[], atMs: number): number | undefined {
   if (isInWindow(windows, atMs)) return atMs;
   const openings = windows.flatMap((window) => openingsOf(window, atMs));
   return openings.length > 0 ? Math.min(...openings) : undefined;
 }
 
-/** `InvalidWindow` for each window that names an unknown time zone. */
 export const windowsViolations = (windows: readonly StartWindow[]): Violation[] =>
   windows.flatMap(({ timeZone }, index) => (formatOf(timeZone) ? [] : [unknownZone(timeZone, index)]));
 
@@ -61,13 +56,13 @@ function unknownZone(timeZone: string, index: number): Violation {
   };
 }
 
-/** The first opening of the window after `atMs`. Empty if the window does not open within `maxDaysAhead` days. */
+/** The first after `atMs`, at most `maxDaysAhead` days later. */
 function openingsOf(window: StartWindow, atMs: number): number[] {
   const from = minutesOf(window.from);
   const today = localTime(window.timeZone, atMs);
   for (let ahead = 0; ahead <= maxDaysAhead; ahead++) {
     const asUtc = utcMidnight(today.year, today.month, today.day + ahead) + from * minuteMs;
-    // If the offset changes on that day, the local time may occur once, twice, or never. So try each minute between the two candidates.
+    // If the offset changes that day, the time may occur once, twice, or never: try each minute.
     const before = asUtc - offsetMs(window.timeZone, asUtc - dayMs);
     const after = asUtc - offsetMs(window.timeZone, asUtc + dayMs);
     for (let ms = Math.min(before, after); ms <= Math.max(before, after); ms += minuteMs) {
@@ -77,13 +72,13 @@ function openingsOf(window: StartWindow, atMs: number): number[] {
   return [];
 }
 
-/** The offset of the zone from UTC at that instant, milliseconds; positive east of UTC. */
+/** Milliseconds, positive east of UTC. */
 function offsetMs(timeZone: string, atMs: number): number {
   const { year, month, day, minutes } = localTime(timeZone, atMs);
   return utcMidnight(year, month, day) + minutes * minuteMs - Math.floor(atMs / minuteMs) * minuteMs;
 }
 
-/** Uses UTC for an unknown zone; `windowsViolations` reports such zones. */
+/** UTC for an unknown zone, which `windowsViolations` reports. */
 function localTime(timeZone: string, atMs: number): LocalTime {
   const format = formatOf(timeZone) ?? formatOf('UTC');
   const parts = new Map(format?.formatToParts(atMs).map(({ type, value }) => [type, value]));
@@ -105,7 +100,7 @@ function minutesOf(time: string): number {
   return hours * 60 + minutes;
 }
 
-/** Formats by time zone. Creating one takes 0.1 ms. Bounded, because templates may name any zone. */
+/** By time zone: creating one takes 0.1 ms. Bounded, because templates may name any zone. */
 const formats = new RecentMap<string, Intl.DateTimeFormat | undefined>(64);
 
 /** Undefined if there is no such zone. */

@@ -8,7 +8,7 @@ import type { Violation } from './policy.ts';
 import type { Caller } from './request-policy.ts';
 import type { TemplateInput } from './template-policy.ts';
 
-/** A permission in a namespace, as a SubjectAccessReview checks it. Without a name, it applies to all objects. */
+/** In a namespace, as a SubjectAccessReview checks it. Without a name, for all objects. */
 export interface Permission {
   readonly verb: string;
   readonly group: string;
@@ -17,24 +17,19 @@ export interface Permission {
   readonly name?: string;
 }
 
-/** The verb on a template that allows its author to set `allowPrivilegedPod`. */
+/** On a template: allows its author to set `allowPrivilegedPod`. */
 const privilegedVerb = 'allow-privileged';
 
-/** Whether the template sets `allowPrivilegedPod`, so that its access pods may be privileged. */
 export const handsOutPrivilege = (spec: TemplateSpec): boolean => own(spec, 'allowPrivilegedPod') === true;
 
-/** The parts of a template that determine its permissions. */
 export type GrantingTemplate = Pick<TemplateInput, 'kind' | 'name' | 'spec'>;
 
-/** All permissions that a template hands out: the rules of its grants, and `permissionsToCreate`. Its author must hold them all. */
+/** The author of the template must hold all of these. */
 export function permissionsHandedOut(template: GrantingTemplate): Permission[] {
   return [...permissionsOnAllPods(rulesOf(template.spec.accessConfig)), ...permissionsToCreate(template)];
 }
 
-/**
- * The permissions that let a caller use the template without being in an allowed group, except in an emergency: `create` on `pods/exec`,
- * the rules that the template adds, and `permissionsToCreate`. Although every grant includes `readRule`, it is required only if the template excludes exec.
- */
+/** With these, a caller needs no allowed group, except in an emergency. */
 export function permissionsToHold(template: GrantingTemplate): Permission[] {
   const { accessConfig } = template.spec;
   const execRule = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
@@ -42,9 +37,7 @@ export function permissionsToHold(template: GrantingTemplate): Permission[] {
   return [...permissionsOnAllPods(rules), ...permissionsToCreate(template)];
 }
 
-/**
- * The permission to create the Pod of a grant, if it has one, and the verb `allow-privileged` if the template sets `allowPrivilegedPod`.
- */
+/** To create the Pod of a grant, and `allow-privileged` if the template sets that. */
 function permissionsToCreate({ kind, name, spec }: GrantingTemplate): Permission[] {
   const permissions: Permission[] = [];
   const { createsPod, template } = accessOfTemplate(kind);
@@ -56,7 +49,7 @@ function permissionsToCreate({ kind, name, spec }: GrantingTemplate): Permission
   return permissions;
 }
 
-/** The distinct permissions of the rules on all pods of a namespace, because the granted pod is not known yet. */
+/** On all pods of a namespace, because the granted pod is not known yet. */
 function permissionsOnAllPods(rules: readonly TemplateRule[]): Permission[] {
   const permissions = rightsOf(rules).map(({ verb, group, resource: path }) => {
     const [resource = '', subresource] = path.split('/', 2);
@@ -65,10 +58,7 @@ function permissionsOnAllPods(rules: readonly TemplateRule[]): Permission[] {
   return [...new Map(permissions.map((permission) => [describePermission(permission), permission])).values()];
 }
 
-/**
- * `MissingIdentity` if `spec.author` is not the caller, or names a group that the caller is not in. The mutating webhook writes the
- * author. The validating webhook and the leader check the author's permissions.
- */
+/** `spec.author`, which the mutating webhook writes, is not the caller, or has a foreign group. */
 export function authorCallerViolation(
   caller: Pick<Caller, 'username' | 'groups'>,
   spec: TemplateSpec,
@@ -89,10 +79,7 @@ export function authorCallerViolation(
   };
 }
 
-/**
- * `AuthorLacksRights` if the author lacks permissions that the template hands out. `remedy`: what a user who holds them must do, as an
- * infinitive.
- */
+/** `remedy`: what a user who holds the permissions must do, as an infinitive. */
 export function authorPermissionsViolation(
   username: string,
   namespace: string,

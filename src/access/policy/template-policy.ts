@@ -26,33 +26,26 @@ import { reasonConfigViolation } from './reason.ts';
 import { gatewayRulesViolations, sessionOf, sessionViolations } from './session-policy.ts';
 import { windowsViolations } from './start-windows.ts';
 
-/** Input of the rules for templates. */
 export interface TemplateInput {
   readonly kind: TemplateKind;
   readonly namespace: string;
   readonly name: string;
   readonly spec: TemplateSpec;
-  /** The rules that templates may hand out in addition to those of every grant. */
+  /** What templates may hand out in addition to the rules of every grant. */
   readonly grantable: readonly RbacRule[];
-  /** The namespace of the server; undefined if it is unknown. */
   readonly serverNamespace?: string | undefined;
 }
 
-/** The parts of a template that determine what the server would create for a request. */
+/** What determines the objects that the server would create for a request. */
 export type PlannedTemplate = Omit<TemplateInput, 'grantable' | 'serverNamespace'>;
 
-/**
- * Returned instead of violations if the server did not plan the template, because it had no processor time or, at admission, because the
- * plan exceeds `admissionWork`. Also the reason of AccessPlanValid until the leader has checked this generation of the template.
- */
+/** No violation: the plan had no processor time, or exceeds `admissionWork`. */
 export const notPlanned = 'NotPlanned';
 
-/** A check that finds all violations of its rule. */
 type CheckAll = (input: TemplateInput) => readonly Violation[];
 
 /**
- * A ValidatingAdmissionPolicy also denies the server creations in these namespaces, so that a stolen token of the server opens no access
- * there.
+ * An admission policy denies these to the server, so that its stolen token opens no access there.
  */
 const namespaceIsOpen: Check<TemplateInput> = ({ namespace, serverNamespace }) =>
   namespace === 'kube-system' || namespace === serverNamespace
@@ -87,7 +80,7 @@ const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
   return invalid('MissingTarget', 'spec', `the template names no target; set ${needed}`);
 };
 
-/** `InvalidName` if no object can have the name of the workload: the template would wait for a workload that can never exist. */
+/** No object can have this name: the template would wait for ever. */
 function targetNameViolation({ kind, name }: JsonObject): Violation | undefined {
   if (isObjectName(name)) return undefined;
   const text = String(name);
@@ -162,7 +155,6 @@ const sessionWorks: CheckAll = ({ spec }) => sessionViolations(spec.accessConfig
 const gatewayPassesRules: CheckAll = ({ spec: { accessConfig } }) =>
   gatewayRulesViolations({ ...accessConfig, rules: validPartsOf(accessConfig) });
 
-/** The rule book for a template. */
 export const templatePolicy: RuleBook<TemplateInput> = {
   namespace: {
     requirement: 'the server opens access in the namespace',
@@ -266,7 +258,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
   },
 };
 
-/** Warnings for the author about settings that are allowed but probably unintended, one sentence each. */
+/** What is allowed but probably unintended, one sentence each, for the author. */
 export function templateWarnings({ kind, namespace, spec, grantable }: TemplateInput): string[] {
   const warnings = limitWarnings(spec);
   const { grantTo, maxDuration, extension } = spec.accessConfig;
@@ -309,14 +301,14 @@ export function templateWarnings({ kind, namespace, spec, grantable }: TemplateI
   return warnings;
 }
 
-/** Warnings about an empty `allowedGroups`, and about a deadline of the access pod that is too short or that the server ignores. */
+/** An empty `allowedGroups`, and a deadline of the access pod that is too short or ignored. */
 export function limitWarnings(spec: Partial<TemplateSpec>): string[] {
   const { allowedGroups, emergency } = spec.accessConfig ?? {};
   const forNoGroup = `spec.accessConfig.allowedGroups is empty: ${emergency ? 'except in an emergency, ' : ''}only users who already hold this access can request it`;
   return [...(allowedGroups?.length === 0 ? [forNoGroup] : []), ...deadlineWarnings(spec)];
 }
 
-/** A warning if the template sets a deadline of the access pod that is shorter than its longest access, or that the server ignores. */
+/** A deadline shorter than the longest access, or that the server ignores. */
 function deadlineWarnings(spec: Partial<TemplateSpec>): string[] {
   const set = setDeadline(spec);
   if (!set) return [];
@@ -334,7 +326,6 @@ function deadlineWarnings(spec: Partial<TemplateSpec>): string[] {
   ];
 }
 
-/** Whether both are Go durations, and the first is shorter. */
 function isShorter(one: string, other: string): boolean {
   const [first, second] = [parseGoDuration(one), parseGoDuration(other)];
   return 'ns' in first && 'ns' in second && first.ns < second.ns;

@@ -2,46 +2,41 @@ import type { ApprovalEntry } from '../../api/access/access-config.ts';
 
 /** A valid approval: the server has just verified its voter, template, and permission. */
 export interface CountedVote {
-  /** The uid of the AccessVote. */
+  /** Of the AccessVote. */
   readonly uid: string;
   readonly voter: { readonly username: string; readonly uid: string; readonly groups: readonly string[] };
   /** Epoch ms. */
   readonly createdAtMs: number;
 }
 
-/** Progress of one entry of `approvals.all`: how many people have approved (`have`), and how many must (`need`). */
+/** Of one entry of `approvals.all`: people who have approved, and people who must. */
 export interface EntryCount {
   readonly name: string;
   readonly have: number;
   readonly need: number;
 }
 
-/** The result of `countVotes`. */
 export interface VoteCount<Vote extends CountedVote> {
-  /** One count for each entry, in the order of `approvals.all`. */
+  /** In the order of `approvals.all`. */
   readonly progress: readonly EntryCount[];
-  /**
-   * The votes that met every entry, oldest first, and when the last of them was created (epoch ms). Undefined while an entry lacks votes.
-   */
+  /** Oldest first; the last came at `atMs` (epoch ms). Undefined while an entry lacks votes. */
   readonly met: { readonly votes: readonly Vote[]; readonly atMs: number } | undefined;
 }
 
-/** The fewest votes that can meet all entries. */
 export const votesNeeded = (entries: readonly ApprovalEntry[]): number =>
   entries.reduce((sum, { count = 1 }) => sum + count, 0);
 
 /**
- * Counts approvals: every entry needs `count` people who are in one of its groups, if it has any, and one person counts for one entry only.
- * Two votes with the same username or the same uid count as one person. Votes count in the order of their creation, so a later vote never
- * changes the time at which the entries were met.
+ * Every entry needs `count` people of its groups, and a person (username or uid) counts for one
+ * only. In the order of creation, so that no later vote changes when the entries were met.
  */
 export function countVotes<Vote extends CountedVote>(
   entries: readonly ApprovalEntry[],
   votes: readonly Vote[],
 ): VoteCount<Vote> {
-  /** One place for each person that an entry needs. */
+  /** One for each person that an entry needs. */
   const places = entries.flatMap((entry) => Array.from({ length: entry.count ?? 1 }, () => entry));
-  /** By place: the vote that fills it. */
+  /** The vote that fills a place. */
   const filled = new Map<number, Vote>();
   for (const vote of onePerPerson(votes)) {
     fill(vote, places, filled, new Set());
@@ -53,10 +48,7 @@ export function countVotes<Vote extends CountedVote>(
   return { progress: countsOf(entries, places, filled), met: undefined };
 }
 
-/**
- * Fills a free place with the vote, if necessary after it moves other votes to other places that they fit (an augmenting path of a
- * bipartite matching). Returns whether it found a place. `tried` has the places that this search has visited.
- */
+/** Moves other votes if necessary (an augmenting path of a bipartite matching). */
 function fill<Vote extends CountedVote>(
   vote: Vote,
   places: readonly ApprovalEntry[],
@@ -75,16 +67,12 @@ function fill<Vote extends CountedVote>(
   return false;
 }
 
-/** Whether an approval of the voter can count for the entry. */
 export const fits = (
   { voter }: { readonly voter: Pick<CountedVote['voter'], 'groups'> },
   { groups }: ApprovalEntry,
 ): boolean => groups === undefined || voter.groups.some((group) => groups.includes(group));
 
-/**
- * The oldest vote of each person. Votes that were created in the same second are in the order of their uids, so that every replica counts
- * alike.
- */
+/** Votes of the same second are in the order of their uids, so that every replica counts alike. */
 function onePerPerson<Vote extends CountedVote>(votes: readonly Vote[]): Vote[] {
   const names = new Set<string>();
   const uids = new Set<string>();

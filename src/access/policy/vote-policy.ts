@@ -8,7 +8,6 @@ import { type Check, type RuleBook, refuse, type Violation } from './policy.ts';
 import type { Caller, TemplateState } from './request-policy.ts';
 import { fits } from './vote-count.ts';
 
-/** The request that a vote is about. */
 export type VotedRequest =
   /** `otherKind`: a request of this other kind has the name. */
   | { readonly found: false; readonly otherKind?: RequestKind }
@@ -18,39 +17,33 @@ export type VotedRequest =
       readonly templateName: string;
       readonly requester: Pick<Caller, 'username' | 'uid'> | undefined;
       readonly emergency: boolean;
-      /** At admission only: true if another person has reviewed the emergency. A later vote about its review would not count. */
+      /** Reviewed by another person; a later review would not count. At admission only. */
       readonly reviewed?: true;
-      /** At admission only: true if the server has granted the access. A later approval of it would not count. */
+      /** A later approval would not count. At admission only. */
       readonly isGranted?: true;
-      /** How many extensions the requester asked for. */
       readonly extensions: number;
-      /** How many of them the server granted or refused. */
+      /** How many extensions the server granted or refused. */
       readonly decidedExtensions: number;
-      /** Whether the request was denied, revoked, or deleted, or its access has ended. */
+      /** Denied, revoked, deleted, or its access has ended. */
       readonly ended: boolean;
-      /** True if the request was deleted, and only the record of its emergency remains. */
+      /** Only the record of its emergency remains. */
       readonly isDeleted?: true;
     };
 
-/** Input of the rules for votes. */
 export interface VoteInput {
   readonly namespace: string;
-  /** At admission, the caller of the API. In the leader, `spec.voter`, once it has verified the webhook's signature of the vote. */
+  /** The caller at admission; in the leader, `spec.voter` once its signature is verified. */
   readonly voter: Caller;
   readonly spec: VoteSpec;
   readonly request: VotedRequest;
   readonly template: TemplateState;
-  /**
-   * The answer of a SubjectAccessReview for the verb `approve` on the template. At admission, false without that call if the request does
-   * not exist, or if the template does not exist and `spec.about` is not Review.
-   */
+  /** The verb `approve` on the template. At admission, false if what it needs does not exist. */
   readonly mayApprove: boolean;
 }
 
 /**
- * The name that the webhook gives a vote. The API server rejects a second vote of this name, so for each `spec.about` of a request, it
- * stores at most one Deny of a username, and one Approve for each version of the template: the same person can approve again after an edit.
- * Of a review, it stores one Approve for all versions.
+ * The API server rejects a second vote of this name: one Deny of a username for each `spec.about`,
+ * and one Approve for each version of the template, or for all of them in a review.
  */
 export function voteName(
   requestUid: string,
@@ -61,7 +54,7 @@ export function voteName(
   return `vote-${sha256Hex(JSON.stringify([requestUid, username, about, decision, ...version])).slice(0, 32)}`;
 }
 
-/** Whether a vote stays valid when the template changes: a denial, and the review of an emergency. */
+/** A denial, and the review of an emergency, outlast changes of the template. */
 export const countsForEveryVersion = ({ about, decision }: Pick<VoteSpec, 'about' | 'decision'>): boolean =>
   decision === 'Deny' || about === 'Review';
 
@@ -87,7 +80,7 @@ const requestExists = ({ namespace, spec, request }: NamedObjects): Violation | 
   };
 };
 
-/** An emergency can be reviewed even after it has ended, and after its request was deleted. */
+/** An emergency can be reviewed after it has ended, and after its request was deleted. */
 const requestIsOpen: Check<VoteInput> = ({ spec, request }) => {
   if (!request.found || !request.ended || spec.about === 'Review') return undefined;
   return refuse(
@@ -108,17 +101,11 @@ const templateExists = ({ spec, request, template }: NamedObjects): Violation | 
   );
 };
 
-/**
- * The violation of a vote whose request or, except for a review, template does not exist. The mutating webhook denies such a vote: without
- * them it cannot sign the vote, and an admission policy would deny the vote with another reason before the validating webhook is called.
- */
+/** The mutating webhook denies such a vote, because it cannot sign it. */
 export const missingObject = (input: NamedObjects): Violation | undefined =>
   requestExists(input) ?? templateExists(input);
 
-/**
- * An approval of access or of an extension counts for the current version of the template that the request names. Other votes count for
- * every version.
- */
+/** An approval counts for the current version of the template; other votes for every one. */
 const templateIsCurrent: Check<VoteInput> = ({ spec, request, template }) => {
   const voted = spec.template;
   if (!request.found || !template.found || !voted || countsForEveryVersion(spec)) return undefined;
@@ -136,10 +123,7 @@ const templateIsCurrent: Check<VoteInput> = ({ spec, request, template }) => {
   );
 };
 
-/**
- * Denies a vote about something that does not wait for a decision: the API server would store the vote, it would never count, and its
- * voter would not know.
- */
+/** Otherwise the API server would store a vote that never counts, and its voter would not know. */
 const decisionIsAwaited: Check<VoteInput> = (input) => {
   const { about } = input.spec;
   const { request } = input;
@@ -157,9 +141,8 @@ const decisionIsAwaited: Check<VoteInput> = (input) => {
 };
 
 /**
- * The values that `spec.about` may have. Until the request ends: `Access` for any Deny, and for an Approve before the grant if the template
- * requires approvals; each undecided extension if the template requires approvals of extensions. Also after the end: the first review of an
- * emergency.
+ * Until the end: `Access`, for an Approve only before the grant and if required, and undecided
+ * extensions that need approvals. Also later: the first review.
  */
 export function awaitedDecisions({
   spec: { decision },
@@ -180,7 +163,7 @@ function decisionRemedy(input: VoteInput): string {
   if (!templateIsKnown(input)) return 'set spec.about to a decision that the request waits for';
   const { request, template, spec } = input;
   const awaited = awaitedDecisions(input);
-  // A Deny about `Access` denies the whole request or ends its access. That is more than the voter asked for, so the remedy says so.
+  // A Deny about `Access` is more than the voter asked for, so the remedy says so.
   const others = awaited.filter((about) => spec.decision === 'Approve' || about !== 'Access');
   const remedies = [
     ...(others.length > 0 ? [`set spec.about to ${anyOf.format(others)} to decide that instead`] : []),
@@ -195,8 +178,7 @@ function decisionRemedy(input: VoteInput): string {
 const anyOf = new Intl.ListFormat('en', { type: 'disjunction' });
 
 /**
- * Compares usernames and uids, so that the requester cannot vote under a second username. Empty uids never match. Without a requester,
- * denies every vote.
+ * By username and uid, so that no one votes under a second name. Without a requester, denies all.
  */
 const voterIsAnotherPerson: Check<VoteInput> = ({ voter, request }) => {
   if (!request.found) return undefined;
@@ -235,10 +217,7 @@ const voterMayApprove: Check<VoteInput> = (input) => {
   );
 };
 
-/**
- * Denies an approval that would count for no entry of `approvals.all`: the API server would store it, and its voter would believe that it
- * counts. A denial, and the review of an emergency, need no group.
- */
+/** Otherwise the voter would believe that it counts. Denials and reviews need no group. */
 const voterIsInAGroup: Check<VoteInput> = ({ voter, spec, template, request }) => {
   const approvals = template.found ? template.spec.accessConfig.approvals : undefined;
   if (!request.found || !approvals || countsForEveryVersion(spec)) return undefined;
@@ -268,11 +247,11 @@ const maxIsADuration: Check<VoteInput> = ({ spec: { max } }) => {
 
 const requestIsFound = ({ request }: VoteInput): boolean => request.found;
 
-/** Whether the template exists. The review of an emergency does not need it. */
+/** The review of an emergency does not need the template. */
 const templateIsKnown = ({ spec, request, template }: VoteInput): boolean =>
   request.found && (template.found || spec.about === 'Review');
 
-/** The rule book for a vote. The webhook checks it when a user votes; the leader checks it again whenever it counts the vote. */
+/** The webhook checks it for a new vote; the leader whenever it counts the vote. */
 export const votePolicy: RuleBook<VoteInput> = {
   request: {
     requirement: 'the request exists',

@@ -33,60 +33,56 @@ import { type GatewayView, gatewaySpec } from './gateway-view.ts';
 import { type LostRecordingView, viewLostRecording } from './lost-recording-view.ts';
 import { type VoteView, viewVote } from './vote-view.ts';
 
-/** The two stores of one kind of access. */
 interface KindStores {
   readonly requests: Store<RequestView>;
   readonly templates: Store<TemplateView>;
 }
 
 /**
- * Informer stores of the access feature, except that of the owed emergency reviews (one ConfigMap, see `reviewsSpec`). The feature reads
- * ReplicaSets, ServiceAccounts, Secrets, and other ConfigMaps without a store.
+ * Informer stores of the access feature. Owed reviews have their own; ReplicaSets, ServiceAccounts,
+ * Secrets, and other ConfigMaps are read live.
  */
 export interface AccessStores {
-  /** The request store and the template store of one kind of access. */
   of(kind: RequestKind): KindStores;
-  /** The request stores of all kinds, in the order of `accesses`. */
+  /** In the order of `accesses`. */
   readonly requests: readonly Store<RequestView>[];
-  /** The template stores of all kinds, in the order of `accesses`. */
+  /** In the order of `accesses`. */
   readonly templates: readonly Store<TemplateView>[];
   readonly pods: Store<PodView>;
-  /** Only Roles of grants. */
+  /** Only those of grants. */
   readonly roles: Store<ChildView>;
-  /** Only RoleBindings of grants. */
+  /** Only those of grants. */
   readonly roleBindings: Store<ChildView>;
   readonly votes: Store<VoteView>;
-  /** Sessions whose recording was lost. */
   readonly lostRecordings: Store<LostRecordingView>;
   /** At most one object: the APIService of the gateway. */
   readonly gateway: Store<GatewayView>;
   readonly workloads: readonly Store<WorkloadView>[];
-  /** The workload with this `targetKey`; undefined if it does not exist. */
+  /** By `targetKey`. */
   workload(key: string): WorkloadView | undefined;
   workloadsIn(namespace: string): WorkloadView[];
-  /** Services, PodDisruptionBudgets, and NetworkPolicies, which select pods by labels. */
+  /** Services, PodDisruptionBudgets, and NetworkPolicies: they select pods by labels. */
   readonly selectors: readonly Store<SelectorView>[];
   selectorsIn(namespace: string): SelectorView[];
   /** All stores of this interface, for readiness. */
   readonly all: readonly Store<Projected>[];
 }
 
-/** Index of request stores: `namespace/name` of the template. */
+/** Index of requests: `namespace/name` of the template. */
 export const byTemplate = 'template';
-/** Index of request stores: the uid of the request. */
+/** Index of requests: their uid. */
 export const byUid = 'uid';
-/** Index of request stores: `namespace/name` of the granted pod. */
+/** Index of requests: `namespace/name` of the granted pod. */
 export const byPod = 'pod';
-/** Index of template stores: the `targetKey` of the workload, such as `Deployment/payments/web`. */
+/** Index of templates: the `targetKey` of the workload. */
 export const byTarget = 'target';
-/** Index of request stores: the user name of the requester. */
+/** Index of requests: the user name of the requester. */
 export const byUser = 'user';
-/** Index of the stores of pods, requests, templates, workloads, and selectors: the namespace. */
+/** Index of pods, requests, templates, workloads, and selectors. */
 export const byNamespace = 'namespace';
-/** Index of the stores of Pods, Roles, RoleBindings, votes, and lost recordings: the uid of the request that the object belongs to. */
+/** Index of Pods, Roles, RoleBindings, votes, and lost recordings: the uid of their request. */
 export const byRequest = 'request';
 
-/** Opens the stores of the access feature in `cluster`. */
 export function openAccessStores(cluster: Cluster): AccessStores {
   const open = <T extends Projected>(spec: StoreSpec<T>): Store<T> => cluster.watch(spec).store;
   const workloads = [deployments, statefulSets, daemonSets, rollouts].map((resource) =>
@@ -129,7 +125,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
   };
   const votes = open({
     resource: accessVotes,
-    // Access without approvals must open and end even if the CRD of votes is not installed yet, or was deleted.
+    // Access without approvals must open and end even without the CRD of votes.
     optional: true,
     project: (object) => viewVote({ ...object, apiVersion: apiVersionOf(accessVotes), kind: accessVotes.kind }),
     indexes: { [byRequest]: ({ requestUid }: VoteView) => [requestUid] },
@@ -205,10 +201,7 @@ function requestSpec(resource: Resource): StoreSpec<RequestView> {
   };
 }
 
-/**
- * Keys of the requests whose access `pod` is or was for: the request that its label names, and those with a grant on its name. Omits
- * requests that wait for a running pod of their workload.
- */
+/** Those that the pod's label names, and those with a grant on its name. */
 export function requestsOfPod(requests: Store<RequestView>, pod: PodView): string[] {
   const requestUid = pod.labels[requestLabel];
   const owners = requestUid === undefined ? [] : requests.byIndex(byUid, requestUid);

@@ -9,36 +9,31 @@ import { parseTime } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Projected } from '../../kube/store.ts';
 
-/** The metadata of every view. */
 export interface ViewMetadata extends Projected {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** Reads the metadata of a view; undefined if it lacks uid, resourceVersion, or namespace. */
+/** Undefined without uid, resourceVersion, or namespace. */
 export function viewMetadata({ metadata }: KubeObject): ViewMetadata | undefined {
   const { uid, resourceVersion, namespace, name } = metadata;
   if (!uid || !resourceVersion || !namespace) return undefined;
   return { key: keyOf({ namespace, name }), uid, resourceVersion, namespace, name };
 }
 
-/** A template of any kind. */
 export interface TemplateView<Spec = TemplateSpec> extends ViewMetadata {
   readonly generation: number;
   readonly spec: Spec;
   readonly conditions: readonly Condition[];
-  /** `status.ready`. Undefined until the reconciler has observed the template. May be of an earlier generation: see the conditions. */
+  /** Undefined until the reconciler has observed the template. May be of an earlier generation. */
   readonly ready: TemplateStatus['ready'];
-  /**
-   * The reconciler's last signature of `spec.author`, which may be by an earlier key or for an earlier author. Undefined if
-   * the reconciler never stored one.
-   */
+  /** The reconciler's last signature, perhaps by an earlier key or for an earlier author. */
   readonly authorSignature: TemplateStatus['authorSignature'];
   /** Epoch ms; 0 if the time is missing or invalid. */
   readonly createdAtMs: number;
 }
 
-/** The projection of a template. A template that violates its schema, or lacks metadata, counts as absent. */
+/** A template that violates its schema, or lacks metadata, counts as absent. */
 export const viewTemplate =
   ({ template }: Access) =>
   (object: KubeObject): TemplateView | undefined => {
@@ -51,42 +46,37 @@ export const viewTemplate =
     return { ...metadata, generation, spec: read.value.spec, conditions, ready, createdAtMs, authorSignature };
   };
 
-/** A request of any kind. */
 export interface RequestView extends ViewMetadata {
   readonly generation: number;
   /** Epoch ms. */
   readonly createdAtMs: number;
-  /** Whether the request has `metadata.generateName`. Its creator may have set a name, too. */
+  /** `metadata.generateName` is set; `name` may be set as well. */
   readonly isNameGenerated: boolean;
-  /** Has a deletionTimestamp. */
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
-  /** `spec.revoked`; read even if the rest of the spec is invalid. */
+  /** Read even if the rest of the spec is invalid. */
   readonly revoked: boolean;
   /** Only an empty `templateName` if the request violates its schema. */
   readonly spec: RequestSpec;
-  /** Undefined if the request has no grant, or the grant violates its schema. */
+  /** Undefined also if the grant violates its schema. */
   readonly grant: RequestStatus['grant'];
-  /** How the request ended; present even if the rest of the request is invalid. Not verified. */
+  /** Not verified. Present even if the rest of the request is invalid. */
   readonly ended: Ended | undefined;
-  /** `status.expiresAt`, not verified: `accessEndMs` is the verified end. */
+  /** Not verified: `accessEndMs` is the verified end. */
   readonly expiresAt: string | undefined;
-  /** `status.approval`: what the request waits for, as the leader last wrote it. It is not verified, so no grant depends on it. */
+  /** As the leader last wrote it. Not verified, so no grant depends on it. */
   readonly approval: RequestStatus['approval'];
-  /** `status.reasonLink`. Read only to decide whether to write it. */
+  /** Read only to decide whether to write it. */
   readonly reasonLink: string | undefined;
-  /** `status.extensions`, not verified. */
+  /** Not verified. */
   readonly extensions: readonly ExtensionStatus[];
-  /** The objects that the server created for the request, from the status. */
+  /** From the status. */
   readonly children: readonly RequestChild[];
   readonly conditions: readonly Condition[];
   readonly ready: boolean;
 }
 
-/**
- * The projection of a request. It shows the grant even if the rest of the request violates the schema, so that the grant ends on time.
- * Children and conditions are then empty, and `ready` is false. Undefined only if the metadata is incomplete.
- */
+/** Shows the grant even if the rest violates the schema, so that it ends on time. */
 export function viewRequest(object: KubeObject): RequestView | undefined {
   const metadata = viewMetadata(object);
   const createdAtMs = parseTime(object.metadata.creationTimestamp ?? '');
@@ -129,7 +119,7 @@ function readRequest(object: KubeObject): ObjectOf<Access['request']> | undefine
   return read?.ok ? read.value : undefined;
 }
 
-/** Identifies a workload across kinds, for example `Deployment/payments/web`; the value of the index `byTarget`. */
+/** Such as `Deployment/payments/web`; the value of the index `byTarget`. */
 export function targetKey(target: { readonly kind: string; readonly name: string }, namespace: string): string {
   return `${target.kind}/${namespace}/${target.name}`;
 }

@@ -16,18 +16,13 @@ import { deletionGraceS } from '../../rbac/applier.ts';
 import { type PodNames, podNamesOf } from '../policy/kubectl-command.ts';
 import { type ViewMetadata, viewMetadata } from './access-views.ts';
 
-/** The request that an object was created for. */
 export interface RequestRef {
   readonly uid: string;
-  /** Absent if the object has no controller, for example after the request was deleted with the propagation policy `Orphan`. */
+  /** Absent without a controller, such as after a deletion with the propagation policy `Orphan`. */
   readonly owner?: { readonly kind: string; readonly name: string };
 }
 
-/**
- * The request that the metadata of the object names; undefined for an object without this metadata. The object must have the label
- * `access.drawbridge.dev/request`, the annotation with the plan hash, and the request as its controller. If it has no controller (see
- * `RequestRef.owner`), its name must end in the first 8 characters of the uid and `-access`.
- */
+/** By label, annotation, and controller; without a controller, the name must be a child's. */
 function requestRefOf(object: KubeObject): RequestRef | undefined {
   const { metadata } = object;
   const uid = metadata.labels?.[requestLabel];
@@ -41,18 +36,17 @@ function requestRefOf(object: KubeObject): RequestRef | undefined {
   return isRequest && controller.uid === uid ? { uid, owner: { kind, name } } : undefined;
 }
 
-/** The owner reference with `controller: true`; there is at most one. */
+/** There is at most one. */
 export const controllerOf = ({ metadata }: KubeObject): OwnerReference | undefined =>
   metadata.ownerReferences?.find((owner) => owner.controller === true);
 
-/** A Role or RoleBinding of a grant. */
 export interface ChildView extends ViewMetadata {
   readonly requestRef: RequestRef;
-  /** Has a deletionTimestamp and no subjects, so it gives no access, even if a finalizer keeps it. */
+  /** Being deleted without subjects: gives no access, even if a finalizer keeps it. */
   readonly nothingToRevoke: boolean;
 }
 
-/** The projection of a Role or RoleBinding of a grant; undefined for any other. */
+/** Undefined for any Role or RoleBinding that is not of a grant. */
 export function viewChild(object: KubeObject): ChildView | undefined {
   const metadata = viewMetadata(object);
   const requestRef = requestRefOf(object);
@@ -68,32 +62,30 @@ export interface PodView extends ViewMetadata {
   /** Without `kubectl.kubernetes.io/last-applied-configuration`. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly phase: string;
-  /** Ready, and not being deleted: the kubelet keeps the condition Ready of a Pod until its containers stop. */
+  /** Not while it is being deleted: the kubelet keeps Ready until the containers stop. */
   readonly ready: boolean;
-  /** How the Pod ended, in one line, such as `Failed: Evicted: ...`. Absent while it can run: its phase is neither Failed nor Succeeded. */
+  /** One line, such as `Failed: Evicted: ...`. Absent while the Pod can run. */
   readonly ended?: string;
-  /** Has a deletionTimestamp. */
   readonly deleting: boolean;
-  /** Has a deletionTimestamp and a grace period of at most `deletionGraceS` seconds. */
+  /** Being deleted, with a grace period of at most `deletionGraceS` seconds. */
   readonly nothingToRevoke: boolean;
-  /** Earliest time at which the kubelet stops the Pod because of `activeDeadlineSeconds`, epoch ms. Absent without that field. */
+  /** Epoch ms: when the kubelet stops the Pod at the earliest, by `activeDeadlineSeconds`. */
   readonly deadlineMs?: number;
-  /** The request whose access pod this is; absent for any other Pod. */
+  /** Only for an access pod. */
   readonly requestRef?: RequestRef;
-  /** The controller of the Pod, such as a ReplicaSet or a Job; absent if it has none. */
+  /** Such as a ReplicaSet or a Job. */
   readonly controller?: { readonly kind: string; readonly name: string; readonly uid: string };
   readonly names: PodNames;
-  /** Why the Pod is not ready, in one line for conditions; empty if it is ready. */
+  /** One line for conditions; empty if the Pod is ready. */
   readonly notReadyReason: string;
 }
 
-/** Truncates each value to 512 characters, because the API server does not limit the length of an owner reference. */
+/** The API server does not limit the length of an owner reference. */
 const ownerView = ({ kind, name, uid }: OwnerReference) => ({ kind: text(kind), name: text(name), uid: text(uid) });
 
-/** An annotation with a whole manifest: it would take most of the memory of a view, and access commands do not need it. */
+/** A whole manifest: most of the memory of a view, and no access command needs it. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** The projection of a Pod; undefined if its metadata lacks the uid, the resourceVersion, or the namespace. */
 export function viewPod(object: KubeObject): PodView | undefined {
   const metadata = viewMetadata(object);
   if (!metadata) return undefined;
@@ -130,10 +122,7 @@ function deadlineOf({ metadata, spec, status }: KubeObject): number | undefined 
   return typeof seconds === 'number' && startMs !== undefined ? startMs + seconds * 1000 : undefined;
 }
 
-/**
- * Why the Pod is not ready, for example `container shell: ImagePullBackOff: ...`, with what the kubelet says about it. Contains neither
- * restart counts nor times, which would change with every update.
- */
+/** Such as `container shell: ImagePullBackOff: ...`; no restart counts and times, which change. */
 function notReadyReasonOf({ metadata, status }: KubeObject, ended: string | undefined): string {
   if (ended !== undefined) return `the Pod has ended: ${ended}`;
   if (metadata.deletionTimestamp !== undefined) return 'the Pod is being deleted, and access ends with it';
@@ -148,7 +137,7 @@ function notReadyReasonOf({ metadata, status }: KubeObject, ended: string | unde
   return `the Pod is Running, but not Ready${said(conditionOf(status, 'Ready')) || ': its condition Ready has no message'}${describe}`;
 }
 
-/** How a Pod ended whose phase is Failed or Succeeded, which is final: by its status, else by the container that failed. */
+/** The phases Failed and Succeeded are final. Else by the container that failed. */
 function endOf(status: unknown): string | undefined {
   const phase = text(own(status, 'phase'));
   if (phase !== 'Failed' && phase !== 'Succeeded') return undefined;
@@ -158,7 +147,7 @@ function endOf(status: unknown): string | undefined {
   return container === undefined ? `${phase}${said(status)}` : `${phase}: ${container}`;
 }
 
-/** The first container that waits or failed, and why, such as `container app: OOMKilled (exit code 137)`. Undefined if there is none. */
+/** The first that waits or failed, such as `container app: OOMKilled (exit code 137)`. */
 function stoppedContainerOf(status: unknown): string | undefined {
   for (const container of [...listIn(status, 'initContainerStatuses'), ...listIn(status, 'containerStatuses')]) {
     const state = own(container, 'state');
@@ -169,23 +158,23 @@ function stoppedContainerOf(status: unknown): string | undefined {
   return undefined;
 }
 
-/** `details`: why a container waits or how it terminated. `last`: how it terminated before it waited, if it did. */
+/** `details`: why it waits, or how it terminated. `last`: how it terminated before it waited. */
 function stopOf(details: unknown, last: unknown): string {
   const reason = printable(text(own(details, 'reason'))) || 'not running';
   const exitCode = own(details, 'exitCode');
-  // The runtime writes the message of StartError. That of another termination is from the container itself, perhaps from its log.
+  // The message of StartError is by the runtime; others are by the container, perhaps from its log.
   if (typeof exitCode === 'number')
     return `${reason} (exit code ${exitCode})${reason === 'StartError' ? said(details) : ''}`;
   // Its message has a delay, which changes.
   if (reason === 'CrashLoopBackOff') return last === undefined ? reason : `${reason} after ${stopOf(last, undefined)}`;
-  // The kubelet alternates between ErrImagePull and ImagePullBackOff, and each change would cause a status write.
+  // The kubelet alternates between both, and each change would cost a write.
   return `${reason === 'ErrImagePull' ? 'ImagePullBackOff' : reason}${said(details, /^Back-off pulling image "[^"]*"(: ErrImagePull: )?/)}`;
 }
 
-/** Maximum length of a message of the kubelet or the scheduler in ours, characters. */
+/** Characters of a message of the kubelet or the scheduler in ours. */
 const maxSaid = 200;
 
-/** `: ` and the message of `details` without `prefix`, in one line; empty if it has none. The message is input from outside. */
+/** `: ` and the message without `prefix`, in one line. It is input from outside. */
 function said(details: unknown, prefix = /^/): string {
   const message = text(own(details, 'message')).replace(prefix, '').trim();
   return message === '' ? '' : `: ${shorten(printable(message), maxSaid)}`;
@@ -194,19 +183,17 @@ function said(details: unknown, prefix = /^/): string {
 const conditionOf = (status: unknown, type: string): unknown =>
   listIn(status, 'conditions').find((condition) => own(condition, 'type') === type);
 
-/** A string of at most 512 characters; empty for any other value. */
+/** At most 512 characters; empty unless a string. */
 const text = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 512) : '');
 
-/** The fields of a workload that the access feature uses. */
 export interface WorkloadView extends ViewMetadata {
   readonly apiVersion: string;
   readonly kind: string;
   readonly selector: LabelSelector | undefined;
-  /** The PodTemplateSpec as the API server returned it; untrusted, never changed in place. */
+  /** As the API server returned it; untrusted, never changed in place. */
   readonly podTemplate: Readonly<Record<string, unknown>>;
 }
 
-/** The projection of a workload. Its kind and version come from `resource`. Undefined if `viewMetadata` returns undefined. */
 export const viewWorkload =
   (resource: Resource) =>
   (object: KubeObject): WorkloadView | undefined => {
@@ -222,16 +209,15 @@ export const viewWorkload =
     };
   };
 
-/** An object that selects pods by labels. */
 export interface SelectorView extends ViewMetadata {
   readonly kind: SelectorReference['kind'];
   /** If undefined, selects nothing. */
   readonly selector: LabelSelector | undefined;
-  /** True for a NetworkPolicy that restricts the egress of the pods that it selects. */
+  /** A NetworkPolicy that restricts the egress of the pods that it selects. */
   readonly isolatesEgress: boolean;
 }
 
-/** Reads the selector of each kind as a LabelSelector. An absent selector selects nothing. */
+/** An absent selector selects nothing. */
 const selectorOf: Readonly<Record<SelectorView['kind'], (spec: unknown) => LabelSelector | undefined>> = {
   Service: (spec) => {
     const matchLabels = own(spec, 'selector');
@@ -244,9 +230,6 @@ const selectorOf: Readonly<Record<SelectorView['kind'], (spec: unknown) => Label
 const asSelector = (value: unknown): LabelSelector | undefined =>
   isRecord(value) ? (value as LabelSelector) : undefined;
 
-/**
- * The projection of an object that selects pods. Its kind comes from the parameter. Undefined if `viewMetadata` returns undefined.
- */
 export const viewSelector =
   (kind: SelectorView['kind']) =>
   (object: KubeObject): SelectorView | undefined => {

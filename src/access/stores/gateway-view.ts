@@ -5,15 +5,13 @@ import { listIn, own } from '../../kit/json-value.ts';
 import type { Projected, Store, StoreSpec } from '../../kube/store.ts';
 import type { Violation } from '../policy/policy.ts';
 
-/** The APIService of the gateway. */
 export interface GatewayView extends Projected {
   /** Whether the API server forwards calls to the gateway. */
   readonly available: boolean;
-  /** Reason of its condition Available, such as `FailedDiscoveryCheck`. */
+  /** Of its condition Available, such as `FailedDiscoveryCheck`. */
   readonly reason: string;
 }
 
-/** What the store of the gateway lists: its APIService, if it exists. */
 export const gatewaySpec: StoreSpec<GatewayView> = {
   resource: apiServices,
   fieldSelector: `metadata.name=${gatewayApiService}`,

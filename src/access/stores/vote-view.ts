@@ -7,19 +7,16 @@ import { type ViewMetadata, viewMetadata } from './access-views.ts';
 
 /** An AccessVote. Nothing in it is verified. */
 export interface VoteView extends ViewMetadata {
-  /** The uid of the request, from the label `requestLabel`. */
+  /** From the label `requestLabel`. */
   readonly requestUid: string;
   /** Epoch ms. */
   readonly createdAtMs: number;
-  /**
-   * False for a vote about `Review` whose request was already deleted when the vote was created. Kubernetes does not garbage-collect such a
-   * vote: the leader deletes it after the review.
-   */
+  /** False for a vote after the deletion of its request: the leader deletes it after the review. */
   readonly hasOwner: boolean;
   readonly spec: VoteSpec;
 }
 
-/** The projection of a vote. Undefined if it violates its schema, or lacks the label or a metadata field that the API server sets. */
+/** Undefined if it violates its schema, or lacks the label or metadata. */
 export function viewVote(object: KubeObject): VoteView | undefined {
   const metadata = viewMetadata(object);
   const requestUid = object.metadata.labels?.[requestLabel];

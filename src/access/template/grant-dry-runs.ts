@@ -10,49 +10,44 @@ import { ApiError, isAlreadyExists, isDryRunUnsupported, TransportError } from '
 import { isRefusal } from '../../rbac/applier.ts';
 import { type RefusalText, refusalText, unknownFieldsIn } from '../policy/refusal-text.ts';
 
-/**
- * Time limit of one dry run, milliseconds. A slow webhook must not delay the status of the template longer, because requests wait for it.
- */
+/** Of one dry run: a slow webhook must not delay the status, for which requests wait. */
 const limitMs = 2000;
-/** How long no dry runs are sent after one without an answer, or with a 429, milliseconds: each could occupy a worker for `limitMs`. */
+/** Without dry runs after a 429 or no answer: each could occupy a worker for `limitMs`. */
 const pauseMs = 10_000;
-/**
- * Maximum age of a cached answer about a Role, milliseconds: such an answer takes the API server 100 ms, and templates have similar rules.
- */
+/** Templates have similar rules, and an answer about a Role takes the API server 100 ms. */
 const maxRoleAgeMs = 30_000;
 const maxRoles = 1000;
-/** Maximum number of unknown fields in an answer. */
+/** In one answer. */
 const maxUnknownFields = 5;
 
-/** The objects that a grant would create, without its RoleBinding, which needs the stored Role. */
+/** Without the RoleBinding, which needs the stored Role. */
 export interface GrantObjects {
   readonly pod?: KubeObject;
   readonly role: KubeObject;
 }
 
-/** What the API server would answer to the creation of the objects of a grant. */
 export type DryRunAnswer =
   /** `unknownFields`: paths of the pod that the API server drops, at most 5. */
   | { readonly kind: 'accepted'; readonly unknownFields: readonly string[] }
   | { readonly kind: 'refused'; readonly object: 'pod' | 'Role'; readonly text: RefusalText }
-  /** The API server gave no answer about the objects. `mayAnswerLater`: false if a webhook does not support dry runs. */
+  /** `mayAnswerLater`: false if a webhook does not support dry runs. */
   | { readonly kind: 'unanswered'; readonly mayAnswerLater: boolean };
 
 const unanswered: DryRunAnswer = { kind: 'unanswered', mayAnswerLater: true };
 const accepted: DryRunAnswer = { kind: 'accepted', unknownFields: [] };
 
-/** Asks the API server by dry runs whether it would create the objects of grants: the Pod first, then the Role. */
+/** Asks the API server by dry runs whether it would create the Pod, then the Role. */
 export class GrantDryRuns {
   readonly #deps: { readonly client: Pick<Client, 'create'>; readonly clock: Clock };
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
-  /** Answers about Roles, by the digest of their namespace and rules. */
+  /** By the digest of namespace and rules. */
   readonly #roles = new RecentMap<string, { readonly answer: DryRunAnswer; readonly askedMs: number }>(maxRoles);
 
   constructor(deps: { readonly client: Pick<Client, 'create'>; readonly clock: Clock }) {
     this.#deps = deps;
   }
 
-  /** Takes at most about 6 s. Rejects if `signal` aborts, or if this replica no longer leads. */
+  /** Takes at most about 6 s. Rejects if this replica no longer leads. */
   async ask({ pod, role }: GrantObjects, signal: AbortSignal): Promise<DryRunAnswer> {
     const aboutPod = pod ? await this.#askPod(pod, signal) : accepted;
     if (aboutPod.kind !== 'accepted') return aboutPod;
@@ -119,14 +114,11 @@ export class GrantDryRuns {
   }
 }
 
-/** Whether the namespace does not exist or is being deleted, and the template with it. */
+/** The namespace is gone or going, and the template with it. */
 const isAboutNamespace = ({ code, message }: ApiError): boolean =>
   code === 404 || /because it is being terminated/.test(message);
 
-/**
- * The object with an annotation that the ValidatingAdmissionPolicy of the chart requires (`MarkMissing`). Its value is no MAC, because a
- * webhook that receives the dry run could use a MAC elsewhere.
- */
+/** The chart's policy requires the annotation. A webhook could use a real MAC elsewhere. */
 const withPlaceholderMac = (object: KubeObject): KubeObject => ({
   ...object,
   metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, [macAnnotation]: 'dry-run' } },

@@ -3,43 +3,41 @@ import type { PlanQueue } from '../builders/plan-budget.ts';
 import { notPlanned } from '../policy/template-policy.ts';
 import type { PlanRunner } from './template-plans.ts';
 
-/** Maximum share of one processor for judging templates. */
+/** Of one processor. */
 const share = 0.1;
-/** Processor time that judging may take at once after a quiet time, milliseconds: about 200 usual templates, or the largest plan. */
+/** Processor time at once after a quiet time: about 200 usual templates, or the largest plan. */
 const burstMs = 250;
-/** Minimum processor time that must be left to run a new judgement before the waiting ones, milliseconds. The rest is for those. */
+/** Processor time that a new judgement leaves to the waiting ones. */
 const minLeftToOvertakeMs = burstMs / 2;
-/** Minimum interval between two calls, milliseconds. */
+/** Between two calls. */
 const paceMs = 10;
-/** How long the queue waits for a called judgement before it calls the next, milliseconds. */
+/** The next call waits at most this long for the judgement that was called. */
 const maxCallMs = 1000;
 
-/** Owner of judgements: the judge of one kind. */
+/** The judge of one kind. */
 interface Owner {
   readonly id: string;
-  /** Called when the owner must call `judge` with this key. */
+  /** The owner must then call `judge` with this key. */
   call(key: string): void;
 }
 
-/** A judgement that waits: the key of a template, and who judges it. */
 interface Entry {
   readonly owner: Owner;
   readonly key: string;
 }
 
 /**
- * Runs judgements (see `TemplateJudge`) in at most a tenth of the processor time: any user who writes a template or a label selector causes
- * judgements, and the server needs the rest for requests. While the share is used up, judgements wait, each once, first in, first out. The
- * queue calls one at a time, at most a hundred a second. A called judgement runs all its plans, whatever they cost, so judgements of other
- * templates cannot delay it again; the next call waits until processor time is left again.
+ * Runs judgements (see `TemplateJudge`) in a tenth of the processor time: any user who writes a
+ * template or a selector causes them, and requests need the rest. The others wait, each once, and
+ * are called one by one. A called one runs all its plans.
  */
 export class JudgementQueue {
   readonly #plans: PlanQueue;
   readonly #clock: Clock;
-  /** Processor time that is left, milliseconds; negative after a plan that took more. */
+  /** Processor time, milliseconds; negative after a plan that took more. */
   #leftMs = burstMs;
   #refilledMs: number;
-  /** By owner and key. Oldest first. */
+  /** By owner and key, oldest first. */
   readonly #waiting = new Map<string, Entry>();
   #called: string | undefined;
   #calledMs = Number.NEGATIVE_INFINITY;
@@ -51,7 +49,7 @@ export class JudgementQueue {
     this.#refilledMs = clock.monotonic();
   }
 
-  /** Resolves or rejects as `plan` does, which runs its plans with the runner. If the result is `notPlanned`, the judgement waits. */
+  /** `plan` uses the runner. If its result is `notPlanned`, the judgement waits. */
   async judge<Result>(
     owner: Owner,
     key: string,
@@ -81,14 +79,12 @@ export class JudgementQueue {
     }
   }
 
-  /** Adds a judgement to those that wait, unless it waits already. */
   add(owner: Owner, key: string): void {
     const id = idOf(owner, key);
     if (!this.#waiting.has(id)) this.#waiting.set(id, { owner, key });
     this.#schedule();
   }
 
-  /** Removes a judgement that is not needed anymore. */
   remove(owner: Owner, key: string): void {
     const id = idOf(owner, key);
     this.#waiting.delete(id);
@@ -96,7 +92,6 @@ export class JudgementQueue {
     this.#schedule();
   }
 
-  /** Removes all judgements of the owner. */
   removeAll(owner: Owner): void {
     for (const entry of [...this.#waiting.values()]) {
       if (entry.owner === owner) this.#waiting.delete(idOf(owner, entry.key));
@@ -134,7 +129,7 @@ export class JudgementQueue {
     this.#schedule();
   }
 
-  /** How long until the next call, milliseconds. */
+  /** Until the next call. */
   #delayMs(): number {
     this.#refill();
     const sinceCallMs = this.#clock.monotonic() - this.#calledMs;

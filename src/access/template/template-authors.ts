@@ -15,17 +15,12 @@ import {
 import type { Signer } from '../signing/signer.ts';
 import type { TemplateView } from '../stores/access-views.ts';
 
-/**
- * Maximum time that a template may be created before its first author signature, milliseconds: the clocks of two machines differ, and
- * timestamps have whole seconds.
- */
+/** A template may be created this much before its first signature: clocks differ, and round. */
 const skewMs = 2000;
-/** Maximum time that a template may be created after its first author signature, milliseconds. */
+/** A template may be created this much after its first signature. */
 const validMs = 10_000;
 
-/**
- * Verifies that our webhook signed the author of a template, and that the author still holds the permissions that the template hands out.
- */
+/** Verifies that our webhook signed the author, who still holds what the template hands out. */
 export class TemplateAuthors {
   readonly #deps: TemplateAuthorsDeps;
 
@@ -34,8 +29,8 @@ export class TemplateAuthors {
   }
 
   /**
-   * Why the server must not grant through the template; undefined if it may. Accepts cached permissions up to `maxAgeMs` old, at most one
-   * minute. Codes `AuthorUnknown`, `InvalidRules`, `TooManyRights`, and `AuthorLacksRights`. Rejects if keys or permissions cannot be read.
+   * Cached permissions may be `maxAgeMs` old, a minute at most. Codes `AuthorUnknown`,
+   * `InvalidRules`, `TooManyRights`, and `AuthorLacksRights`.
    */
   async violation(template: TemplateView, maxAgeMs: number, signal: AbortSignal): Promise<Violation | undefined> {
     const { spec, namespace, name } = template;
@@ -64,7 +59,7 @@ export class TemplateAuthors {
     return authorPermissionsViolation(spec.author.username, namespace, lacking, updateRemedy(kind, template));
   }
 
-  /** The value that the signature in the status covers; undefined without an author. */
+  /** What the signature in the status covers; undefined without an author. */
   attestationOf({ spec, namespace, name, uid, generation }: TemplateView): AuthorAttestation | undefined {
     if (!spec.author) return undefined;
     const { signature: _, ...author } = spec.author;
@@ -76,7 +71,7 @@ export class TemplateAuthors {
     const { spec, generation, authorSignature, createdAtMs } = template;
     if (signer.isOurAuthorByCachedKeys(attestation, authorSignature)) return true;
     if (generation > 1) return signer.isOurAuthor(attestation, spec.author?.signature, signal);
-    // The first signature does not cover the uid, so its age excludes an earlier template of the same name.
+    // The first signature does not cover the uid: its age excludes an earlier template.
     const age = createdAtMs - (parseTime(attestation.author.time) ?? Number.NaN);
     if (!(age >= -skewMs && age <= validMs)) return false;
     const first = { ...attestation, version: { spec } };
@@ -89,14 +84,11 @@ interface TemplateAuthorsDeps {
   readonly kind: TemplateKind;
   readonly signer: Signer;
   readonly permissions: AuthorPermissions;
-  /** Whether the server grants through templates without an author, unless they set `allowPrivilegedPod`. */
+  /** Grants through templates without an author, unless they set `allowPrivilegedPod`. */
   readonly trustExisting: boolean;
 }
 
-/**
- * How a user becomes the author of a stored template. If the manifest is unchanged, `kubectl apply` sends no update, so the webhook is not
- * called.
- */
+/** How to become the author. For an unchanged manifest, `kubectl apply` sends no update. */
 const updateRemedy = (kind: TemplateKind, { namespace, name }: TemplateView): string =>
   `to update it, for example: kubectl patch ${kind.toLowerCase()} ${name} -n ${namespace} --type=merge -p '{"spec":{"author":{"username":"me"}}}'`;
 
@@ -107,20 +99,16 @@ const refuse = (problem: string, kind: TemplateKind, template: TemplateView): Vi
   status: 403,
 });
 
-/** Whether an author holds a permission. */
 interface Answer {
   readonly isHeld: boolean;
-  /** Time of the call, milliseconds on the monotonic clock. */
+  /** Of the call, milliseconds on the monotonic clock. */
   readonly monotonicMs: number;
 }
 
-/** Maximum age of a cached answer, milliseconds. */
+/** Of a cached answer. */
 const maxAnswerAgeMs = 60_000;
 
-/**
- * Checks the permissions of authors by SubjectAccessReviews, and caches the answers: templates of one author often need the same
- * permissions, and a grant should not wait for the reviews.
- */
+/** Permissions of authors, by SubjectAccessReviews. Cached: a grant should not wait for them. */
 export class AuthorPermissions {
   readonly #deps: { readonly client: Client; readonly clock: Clock };
   /** Oldest first. */
@@ -130,7 +118,7 @@ export class AuthorPermissions {
     this.#deps = deps;
   }
 
-  /** The permissions that the author lacks. Accepts cached answers up to `maxAgeMs` old, at most one minute. Rejects as the client does. */
+  /** Cached answers may be `maxAgeMs` old, and a minute at most. */
   async missing(
     author: Caller,
     namespace: string,
@@ -158,7 +146,7 @@ export class AuthorPermissions {
       }
     };
     await ask(permissions.filter((permission) => answers.get(permission) === undefined));
-    // What took one permission from the author probably took others, which older answers would hide.
+    // What took one permission probably took others, which older answers would hide.
     const deniedMs = Math.max(
       ...[...answers.values()].map((answer) => (answer?.isHeld === false ? answer.monotonicMs : 0)),
     );

@@ -13,53 +13,43 @@ import type { GrantDryRuns } from './grant-dry-runs.ts';
 import type { JudgementQueue } from './judgement-queue.ts';
 import type { GrantPlan, PlanRunner, TemplatePlan, TemplatePlans } from './template-plans.ts';
 
-/**
- * Delay between a change of another object and the judgements that it causes, milliseconds, because several objects often change at once.
- */
+/** Before the judgements that a change causes, because several objects often change at once. */
 const settleMs = 1000;
 
-/**
- * Minimum interval between two dry runs for a template that the API server rejects or gave no answer for, milliseconds. The server watches
- * no quotas, priority classes, or labels of namespaces. Shorter than the interval at which templates are reconciled.
- */
+/** Between two dry runs for a rejected template, because no event tells of quotas, for example. */
 const askAgainMs = 35_000;
 
-/** The end of a message about a cause that can end without an edit. In a namespace with many templates, the interval is longer. */
+/** For a cause that can end without an edit. Many templates of a namespace take longer. */
 export const checksAgain = 'the server checks again, usually every 40 s';
 
-/** The last judgement of a template, and the state of the template that it is for. */
 interface Verdict {
   readonly uid: string;
   readonly generation: number;
-  /** Whether the workload existed. */
   readonly hasTarget: boolean;
-  /** Whether the judge was allowed to send a dry run (`mayAsk`). */
+  /** The judge could send a dry run (`mayAsk`). */
   readonly isAsked: boolean;
-  /** When to judge again although nothing has changed, milliseconds on the monotonic clock; undefined: never. */
+  /** Monotonic milliseconds: when to judge again although nothing has changed. */
   readonly againMs: number | undefined;
   readonly judgement: Judgement;
 }
 
-/** What the judge found for a template. */
 export interface Judgement {
   /**
-   * What denies every request, or `InvalidAccessCommand` of an ExecAccessTemplate, which denies none; absent if there is neither.
-   * `ResourceRefused` has status 403 if its cause can end without an edit.
+   * Denies every request, except `InvalidAccessCommand` of an ExecAccessTemplate. `ResourceRefused`
+   * has 403 if it can end without an edit.
    */
   readonly violation?: Violation;
-  /** Fields of the access pod that the API server ignores. */
   readonly unknownFields?: readonly string[];
-  /** What the access command names that the planned pod may lack, one sentence each. */
+  /** Names of the access command that the pod may lack, one sentence each. */
   readonly commandNotes?: readonly string[];
-  /** Whether the API server did not answer, so that an earlier answer about the same version stays the best one. */
+  /** The API server did not answer: an earlier answer about the version stays the best one. */
   readonly isUnanswered?: boolean;
 }
 
 /**
- * Judges templates: finds what would deny every request for a template, and caches the answer. To find it, plans as for a request, and asks
- * the API server about the planned objects. As a source, enqueues a template after a change of other objects that its plan read: its
- * workload and, if its grants create a Pod, the objects that select pods in its namespace. Also enqueues it when the JudgementQueue calls
- * its judgement.
+ * Finds what would deny every request for a template: plans one, and asks the API server about its
+ * objects. As a source, enqueues a template when an object that its plan read changes, or when its
+ * turn in the JudgementQueue comes.
  */
 export class TemplateJudge implements Source {
   readonly name = 'judge';
@@ -67,9 +57,9 @@ export class TemplateJudge implements Source {
   readonly id: string;
   readonly #deps: TemplateJudgeDeps;
   readonly #verdicts = new Map<string, Verdict>();
-  /** When the templates of a namespace, or of the `targetKey` of a workload, must be judged, monotonic milliseconds. Earliest first. */
+  /** By namespace or `targetKey`: when to judge its templates, monotonic milliseconds. */
   readonly #changed = new Map<string, number>();
-  /** Number of times that verdicts were discarded. A plan that began before the last time may have read older objects. */
+  /** A plan that began before verdicts were last discarded may have read older objects. */
   #invalidations = 0;
   #emit: Emit | undefined;
   #cancel: Cancel = () => undefined;
@@ -79,7 +69,7 @@ export class TemplateJudge implements Source {
     this.id = deps.kind.templateKind;
   }
 
-  /** Resolves once the stores that plans read have synced. Incomplete stores would make templates unready for a moment. */
+  /** Incomplete stores would make templates unready for a moment. */
   async start(emit: Emit, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     // While this replica did not lead, no event discarded outdated verdicts.
@@ -105,9 +95,8 @@ export class TemplateJudge implements Source {
   }
 
   /**
-   * What denies every request for the template now, with the code that admission, the decider, or the granter uses. With `mayAsk`, the API
-   * server checks the planned objects by a dry run. `notPlanned` if judging has spent its share of the processor; the source then emits the
-   * template later.
+   * `mayAsk`: also by a dry run. `notPlanned` if judging has spent its share of the processor; the
+   * source emits the template later.
    */
   async judge(
     template: TemplateView,
@@ -140,13 +129,11 @@ export class TemplateJudge implements Source {
     return judgement;
   }
 
-  /** Discards the verdict of a deleted template. */
   forget(key: string): void {
     this.#verdicts.delete(key);
     this.#deps.queue.remove(this, key);
   }
 
-  /** Enqueues a template, so that its reconciler judges it now. */
   call(key: string): void {
     this.#emit?.(key, this.name);
   }
@@ -168,7 +155,7 @@ export class TemplateJudge implements Source {
     return violation ? { violation } : plans.planInNamespace(template, signal);
   }
 
-  /** What the API server answers about the objects, and whether to ask again even if nothing that the server watches changes. */
+  /** `again`: ask again even if nothing that the server watches changes. */
   async #ask(
     { commandNotes, ...objects }: GrantPlan,
     signal: AbortSignal,
@@ -187,7 +174,7 @@ export class TemplateJudge implements Source {
     return { judgement: { commandNotes, violation }, again };
   }
 
-  /** Grows with the number of templates in the namespace, so that these are checked by dry runs at most about once a second. */
+  /** So that the templates of a namespace are checked at most about once a second. */
   #intervalMs({ namespace }: TemplateView): number {
     return Math.max(askAgainMs, 1000 * this.#templatesIn(namespace).length);
   }
@@ -197,7 +184,7 @@ export class TemplateJudge implements Source {
     return ref !== undefined && this.#deps.stores.workload(targetKey(ref, namespace)) !== undefined;
   }
 
-  /** The templates that a change of a workload affects: a namespace, a `targetKey`, or undefined for none. */
+  /** A namespace, a `targetKey`, or undefined for no template. */
   #scopeOf(event: StoreEvent<WorkloadView>): string | undefined {
     if (this.#deps.kind.createsPod && changesSelection(event)) return namespaceOf(event);
     if (event.type === 'updated' && isDeepStrictEqual(contentOf(event.before), contentOf(event.now))) return undefined;
@@ -256,7 +243,7 @@ const viewOf = <T extends Projected>(event: StoreEvent<T>): T => ('now' in event
 
 const namespaceOf = (event: StoreEvent<WorkloadView | SelectorView>): string => viewOf(event).namespace;
 
-/** Whether the selector of the object may now match other pods: a plan chooses the labels of the access pod so that no selector matches. */
+/** The selector may now match other pods, and access pods get labels that none matches. */
 function changesSelection(event: StoreEvent<WorkloadView | SelectorView>): boolean {
   return event.type !== 'updated' || !isDeepStrictEqual(selectionOf(event.before), selectionOf(event.now));
 }

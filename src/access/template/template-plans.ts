@@ -21,19 +21,17 @@ import { targetKey } from '../stores/access-views.ts';
 import type { PodView, WorkloadView } from '../stores/cluster-views.ts';
 import type { GrantObjects } from './grant-dry-runs.ts';
 
-/** The objects of the namespace that a plan depends on. */
 type NamespaceObjects = Pick<PodAccessInput, 'workload' | 'workloads' | 'selectors'>;
 
-/** Name and uid of the planned request: no violation depends on them, and the answers of the API server do not contain the uid. */
+/** No violation depends on these, and the API server does not answer with the uid. */
 const placeholder = { name: 'template', uid: 'dry-run' };
 const placeholderSubjects = [{ kind: 'User', name: 'example' }] as const;
 
 const emptyNamespace: NamespaceObjects = { workload: undefined, workloads: [], selectors: [] };
 
 /**
- * Plans templates as the server plans a request, and returns the violations that a request would get. Reads stores, so call it only after
- * they have synced. Makes no API call, so it plans without image pull secrets, which never cause a denial. Returns `notPlanned` if the
- * runner does not run the plan. If the signal aborts, rejects with its reason, and the plan does not start.
+ * Plans templates as requests are planned, without an API call, to find their violations. Call it
+ * after the stores have synced. Returns `notPlanned` if the runner runs no plan.
  */
 export class TemplatePlans {
   readonly #deps: TemplatePlansDeps;
@@ -43,9 +41,8 @@ export class TemplatePlans {
   }
 
   /**
-   * Plans a template that has `podSpec` and no workload, as if the namespace were empty. Returns what denies the access pod: nothing for a
-   * template with a workload, and for an ExecAccessTemplate. Returns `InvalidPatch` for a patch that does not fit podSpec: the server
-   * applies patches only to Pods of workloads, but the author evidently expects this one to apply.
+   * Of a pod from `podSpec`, as if the namespace were empty. Also of a patch, which is unused, but
+   * which its author expects to apply.
    */
   async violationsInEmptyNamespace(
     template: PlannedTemplate,
@@ -63,7 +60,6 @@ export class TemplatePlans {
     }, signal);
   }
 
-  /** The plan of a request now, with the objects in the stores. */
   planInNamespace(template: PlannedTemplate, signal: AbortSignal): Promise<TemplatePlan | typeof notPlanned> {
     const { stores } = this.#deps;
     const { namespace } = template;
@@ -87,7 +83,7 @@ export class TemplatePlans {
     }, signal);
   }
 
-  /** The objects in `spec.allowedSelectors` that do not exist now, one sentence each. */
+  /** One sentence each. */
   selectorNotes(template: PlannedTemplate): readonly string[] {
     const { namespace } = template;
     const existing = this.#deps.stores.selectorsIn(namespace);
@@ -100,10 +96,7 @@ export class TemplatePlans {
     );
   }
 
-  /**
-   * Which workload the template can name instead of one that does not exist; undefined if no workload and no Pod has the name, and the
-   * namespace has no workload of the kind.
-   */
+  /** Which workload the template can name instead of one that does not exist. */
   #remedyFor(ref: TargetRef, namespace: string): string | undefined {
     const workloads = this.#deps.stores.workloadsIn(namespace);
     const other = workloads.find(({ name }) => name === ref.name);
@@ -149,10 +142,7 @@ export class TemplatePlans {
   }
 }
 
-/**
- * Checks the access command by the workload, although a request with an invalid one opens access: the status of the request would not have
- * the command.
- */
+/** An invalid access command does not close access, but the request's status would lack it. */
 function planExec(
   { namespace, spec: { accessConfig } }: PlannedTemplate,
   workload: WorkloadView | undefined,
@@ -178,14 +168,14 @@ function planExec(
   return { role, commandNotes };
 }
 
-/** Whether the workload controls the Pod, itself or through the ReplicaSet that has the hash of the Pod in its name. */
+/** Itself, or through the ReplicaSet whose name has the hash of the Pod. */
 function controls({ name, uid }: WorkloadView, { controller, labels }: PodView): boolean {
   if (controller?.kind !== 'ReplicaSet') return controller?.uid === uid;
   const hash = labels['pod-template-hash'] ?? labels['rollouts-pod-template-hash'] ?? '';
   return controller.name === `${name}-${hash}`;
 }
 
-/** The labels that controllers add to the Pods of a workload, with examples of their values. */
+/** With examples of their values. */
 const addedLabels: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Deployment: { 'pod-template-hash': '0' },
   Rollout: { 'rollouts-pod-template-hash': '0' },
@@ -199,7 +189,7 @@ const addedLabels: Readonly<Record<string, Readonly<Record<string, string>>>> = 
 
 const titleOf = ({ kind, name }: Pick<WorkloadView, 'kind' | 'name'>) => `the Pod template of ${kind} ${name}` as const;
 
-/** A Pod of the workload as the access command sees it, unless webhooks change it. */
+/** As the access command sees a Pod of the workload, unless webhooks change it. */
 const subjectOf = ({ kind, name, namespace, podTemplate: { metadata } }: WorkloadView): CommandSubject => ({
   title: titleOf({ kind, name }),
   metadataFrom: titleOf({ kind, name }),
@@ -209,16 +199,14 @@ const subjectOf = ({ kind, name, namespace, podTemplate: { metadata } }: Workloa
   annotations: stringMap(own(metadata, 'annotations')),
 });
 
-/** The objects that the grant of a request would create. */
 export interface GrantPlan extends GrantObjects {
-  /** What the access command names that the pod may lack, one sentence each. */
+  /** Names of the access command that the pod may lack, one sentence each. */
   readonly commandNotes: readonly string[];
 }
 
-/** The plan of a request, or the violation that planning found. */
 export type TemplatePlan = GrantPlan | { readonly violation: Violation };
 
-/** Runs a plan, or returns `notPlanned` without running it if there is no processor time for it. May drop a plan after an abort. */
+/** Returns `notPlanned` if there is no processor time. May drop a plan after an abort. */
 export interface PlanRunner {
   run<Result>(plan: () => Result, signal: AbortSignal): Promise<Result | typeof notPlanned>;
 }
@@ -230,13 +218,13 @@ interface TemplatePlansDeps {
   readonly runner: PlanRunner;
   readonly clock: Clock;
   readonly accessPods: AccessPodMode;
-  /** Maximum work for one plan, in the units of `PlanBudget`. Default: the limit of a request. */
+  /** In the units of `PlanBudget`. Default: the limit of a request. */
   readonly work?: number;
 }
 
 type TargetRef = NonNullable<PlannedTemplate['spec']['controllerTargetRef']>;
 
-/** The spec of a PodAccessTemplate; undefined for the other kind, whose grants create no pod. */
+/** The grants of the other kind create no pod. */
 const podSpecOf = ({ kind, spec }: PlannedTemplate): PodAccessTemplateSpec | undefined =>
   kind === 'PodAccessTemplate' ? spec : undefined;
 

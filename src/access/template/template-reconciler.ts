@@ -20,27 +20,23 @@ import { type GatewayView, gatewayViolation } from '../stores/gateway-view.ts';
 import type { TemplateAuthors } from './template-authors.ts';
 import { checksAgain, type Judgement, type TemplateJudge } from './template-judge.ts';
 
-/** Interval between checks of an author's permissions, and of a template that the API server rejects, milliseconds. */
+/** Of an author's permissions, and of a template that the API server rejects. */
 const recheckMs = 40_000;
-/**
- * Maximum age of a cached answer that a check accepts, milliseconds. At the next check, that answer is about 60 s old at most, so a
- * decision (`authorPermissionsMaxAgeMs`) normally finds a cached answer.
- */
+/** At the next check, an answer is at most about 60 s old, so a decision finds it cached. */
 const acceptedAnswerAgeMs = recheckMs / 2;
 /**
- * How long the status of a new version waits for its judgement, milliseconds. Requests for the template wait for its status, so after that
- * the server writes the status without a judgement.
+ * For the judgement of a new version. Requests wait for the status, so then it is written without.
  */
 const maxWaitMs = 5000;
 
 /**
- * Writes the status of a template. The template is ready if its durations and access command are valid, its target exists,
- * `TemplateAuthors` finds no violation, the gateway is available if its users need it, and the TemplateJudge finds nothing that would deny
- * every request. Until its first judgement, the template is not ready, but requests are accepted.
+ * Writes the status of a template: ready if its settings, target, author, and gateway are, and the
+ * TemplateJudge finds nothing that would deny every request. Until judged, it is not ready, but
+ * takes requests.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
-  /** By template key: the version whose status waits for its judgement, and when that wait ends, by the monotonic clock. */
+  /** By key: the version that waits for its judgement, and until when on the monotonic clock. */
   readonly #waits = new Map<string, { readonly uid: string; readonly generation: number; readonly untilMs: number }>();
 
   constructor(deps: TemplateReconcilerDeps) {
@@ -58,13 +54,13 @@ export class TemplateReconciler implements Reconciler {
     // No dry run for a template that opens no access because of its author.
     const judged = await this.#deps.judge.judge(template, { mayAsk: author.status === 'True' }, signal);
     const plan = this.#planCondition(template, judged);
-    // The judge usually enqueues the template before this wait ends. Without the wait, each change of a template would cost two writes.
+    // Without this wait, which the judge usually ends, each edit would cost two writes.
     const waitMs = plan === unplanned ? this.#waitMs(template) : 0;
     if (waitMs > 0) return after(waitMs);
     if (plan !== unplanned) this.#waits.delete(key);
     const updates = [
       this.#durationsCondition(template),
-      // Before the condition of the target, so that the summary shows AccessPlanValid, which has the code of denied requests.
+      // Before the target: the summary shows the code of denied requests.
       plan,
       this.#targetCondition(template),
       this.#commandCondition(template, judged),
@@ -88,12 +84,11 @@ export class TemplateReconciler implements Reconciler {
       const patch = { metadata: { resourceVersion: template.resourceVersion }, status };
       await this.#deps.client.mergePatch(this.#deps.resource, template, patch, { subresource: 'status', signal });
     }
-    // No event reports a change of the author's permissions, or of what the API server rejects, so check again. Each check also renews the
-    // cached answers that grants use.
+    // No event reports the author's permissions, or what the API server rejects.
     return template.spec.author || plan.reason === refused ? after(recheckMs) : done;
   }
 
-  /** How much longer the status of this version waits for its judgement, milliseconds. */
+  /** Milliseconds left of `maxWaitMs`. */
   #waitMs({ key, uid, generation }: TemplateView): number {
     const nowMs = this.#deps.clock.monotonic();
     const wait = this.#waits.get(key);
@@ -127,11 +122,7 @@ export class TemplateReconciler implements Reconciler {
     return success(authorHoldsRights, message);
   }
 
-  /**
-   * The author signature for the status. If the author is verified, the server signs again with the current key, so templates stay valid
-   * after a key rotation. It keeps the stored signature if the new one equals that of `spec.author`, if it has no key, or if the author is
-   * not verified.
-   */
+  /** Signs a verified author again by the current key, so that templates outlive key rotations. */
   #authorSignature(
     template: TemplateView,
     updates: readonly AccessConditionUpdate<TemplateCondition>[],
@@ -198,13 +189,12 @@ export class TemplateReconciler implements Reconciler {
 interface TemplateReconcilerDeps {
   readonly resource: Resource;
   readonly templates: Store<TemplateView>;
-  /** The workload with this `targetKey`; undefined if it does not exist. */
+  /** By `targetKey`. */
   readonly workload: (key: string) => WorkloadView | undefined;
-  /** The APIService of the gateway. */
   readonly gateway: Store<GatewayView>;
   readonly authors: TemplateAuthors;
   readonly judge: Pick<TemplateJudge, 'judge' | 'forget'>;
-  /** Message of AccessPlanValid if it is True. */
+  /** Of AccessPlanValid if it is True. */
   readonly planValidMessage: string;
   /** As in TemplateInput. */
   readonly grantable: readonly RbacRule[];
@@ -213,7 +203,6 @@ interface TemplateReconcilerDeps {
   readonly clock: Clock;
 }
 
-/** The code of a rejection by the API server. */
 const refused = 'ResourceRefused';
 
 type TemplateConditionUpdate = AccessConditionUpdate<TemplateCondition>;
@@ -226,10 +215,7 @@ const unplanned: TemplateConditionUpdate = {
     'the server has not checked this version yet, because it is checking many templates; requests are accepted meanwhile',
 };
 
-/**
- * The stored condition of this generation, for example written by an earlier leader. Conditions that depend on a judgement keep it until
- * the next judgement. Undefined if there is none.
- */
+/** Of this generation, such as by an earlier leader: stays until the next judgement. */
 function storedCondition(
   { conditions, generation }: TemplateView,
   type: TemplateCondition,
@@ -238,10 +224,7 @@ function storedCondition(
   return stored && { type, status: stored.status, reason: stored.reason, message: stored.message };
 }
 
-/**
- * Reasons that can end without an edit of the template: a user creates its workload, grants permissions to its author, or changes an object
- * that selects pods in its namespace; the gateway becomes available; or the server judges the template.
- */
+/** Other objects, permissions, the gateway, or a judgement can end these without an edit. */
 const needNoEdit: ReadonlySet<string> = new Set([
   'NotFound',
   'TargetNotFound',
