@@ -11,36 +11,36 @@ import { handleReview } from './handle-review.ts';
 import type { AdmissionPorts, InventoryPorts, ReviewPorts } from './ports.ts';
 import { type Route, routes } from './routes.ts';
 
-/** The ports of the webhooks of each feature. The server does not serve the webhooks of an absent feature. */
+/** By feature. The server does not serve the webhooks of an absent one. */
 export interface ServedFeatures {
   readonly access?: AdmissionPorts | undefined;
   readonly inventory?: InventoryPorts | undefined;
 }
 
-/** Maximum bytes of bodies in memory. A body counts from before its first byte until the response closes. */
+/** Of bodies in memory. A body counts from before its first byte until the response closes. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** How many bytes of a review the server parses in a millisecond, in the worst case: text with characters beyond ASCII. */
+/** Parsed in a millisecond in the worst case: text with characters beyond ASCII. */
 const BYTES_PER_MS = 100_000;
 
-/** What all calls share: the limits of bodies, and the ports. */
 interface CallDeps extends BodyLimits {
   readonly ports: ReviewPorts;
 }
 
 interface AppOptions {
-  /** Queue of bodies and reviews. Default: a new queue. */
+  /** Of bodies and reviews. Default: a new queue. */
   readonly queue?: FairQueue;
-  /** Maps a called path to the path of its route; undefined to answer 404. Default: the same path. */
+  /** The path of the route for a called path; undefined for a 404. Default: the same path. */
   readonly routeOf?: (path: string) => string | undefined;
-  /** Called for each call that the server answers with 404. */
   readonly onUnknownPath?: () => void;
 }
 
 /**
- * Serves the webhooks in `routes`: those that are `hot` directly, all others through express. Answers every call, unless the connection
- * ends first. A connection stays open only after a review. After any other answer the server closes it, so that the client needs a new
- * handshake.
+ * Serves the webhooks in `routes`: those that are `hot` directly, all others through express.
+ *
+ *   connection → body (memory, queue) → turn in the queue → handleReview → AdmissionReview
+ *
+ * A connection stays open only after a review: any other answer costs the client a new handshake.
  */
 export function createAdmissionApp(
   features: ServedFeatures,
@@ -77,7 +77,7 @@ export function createAdmissionApp(
       sendText(response, 404, 'no webhook has this path; check the path in the webhook configuration');
       return;
     }
-    // Omits the random path segment of this installation, so that no log shows it.
+    // Without the random path segment of this installation, so that no log shows it.
     request.url = `${path}${request.url?.slice(called.length) ?? ''}`;
     (hot.get(path) ?? app)(request, response);
   };
@@ -143,10 +143,7 @@ function timeoutOf({ url = '' }: IncomingMessage): string | null {
   return query < 0 ? null : new URLSearchParams(url.slice(query)).get('timeout');
 }
 
-/**
- * Time to answer, milliseconds: the timeout in the query, at most 30 s, less up to 200 ms for the network. Without a valid timeout, that of
- * the route applies.
- */
+/** Milliseconds: the timeout of the query, else of the route, less up to 200 ms for the network. */
 function timeLimitMs(route: Route, timeout: string | null): number {
   const parsed = parseGoDuration(timeout ?? '');
   const isValid = 'ns' in parsed && parsed.ns > 0n;
@@ -155,7 +152,7 @@ function timeLimitMs(route: Route, timeout: string | null): number {
   return limitMs - Math.min(200, limitMs / 10);
 }
 
-/** The longest timeout that a webhook configuration can have, milliseconds. */
+/** The longest timeout that a webhook configuration can have. */
 const MAX_WAIT_MS = 30_000;
 
 function errorHandler(ports: ReviewPorts): ErrorRequestHandler {

@@ -4,12 +4,12 @@ import type { FairShare } from '../kit/fair-share.ts';
 import { announcedBytes, collectBody, freeBody } from '../kit/request-body.ts';
 import type { FairQueue } from './fair-queue.ts';
 
-/** Maximum size of a body, bytes. etcd accepts objects up to 1.5 MiB, and the review of an UPDATE has two of them. */
+/** etcd accepts objects up to 1.5 MiB, and the review of an UPDATE has two of them. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** Processor time of reading one piece of a body (256 KiB), milliseconds: decrypting and copying it costs as much as a usual review. */
+/** Of a piece (256 KiB): decrypting and copying it costs as much as a usual review. */
 const PIECE_COST_MS = 0.5;
 
-/** Why the server rejects a call before it parses the body. `status` is the HTTP status of the answer. */
+/** Why the server rejects a call before it parses the body. */
 export class BodyError extends CodedError {
   override readonly name = 'BodyError';
   constructor(
@@ -21,20 +21,18 @@ export class BodyError extends CodedError {
   }
 }
 
-/** Limits that all bodies share. */
+/** All bodies share these. */
 export interface BodyLimits {
-  /** Budget of body bytes in memory. */
+  /** Of body bytes. */
   readonly memory: FairShare;
-  /** Queue of the pieces of bodies. */
+  /** Of the pieces of bodies. */
   readonly queue: FairQueue;
 }
 
 /**
- * Reads the bytes of a JSON body. Acquires memory for them before the first byte, and releases it when the response closes. While the
- * memory is used up, the server may destroy this connection to make room: for a body of an address that holds less, or for a smaller body
- * of the same address. Rejects with BodyError:
- * `UnsupportedMediaType`, `UnsupportedEncoding`, `BodyTooLarge` (above 4 MiB, whatever the headers claim), or `Overloaded` (no memory).
- * Also rejects as `collectBody` does, and with CodedError `Overloaded` if the queue is full.
+ * Reads a JSON body. Its memory counts until the response closes; when it is used up, a smaller
+ * body, or an address that holds less, may displace this one. Rejects with BodyError
+ * `UnsupportedMediaType`, `UnsupportedEncoding`, `BodyTooLarge`, or `Overloaded`.
  */
 export async function readBody(
   request: IncomingMessage,
@@ -54,7 +52,7 @@ export async function readBody(
   return body;
 }
 
-/** The client address, by which the server shares memory and processor time fairly. */
+/** By this, the server shares memory and processor time. */
 export const addressOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? '';
 
 function expectJson(request: IncomingMessage): void {

@@ -7,12 +7,11 @@ import { CodedError, describe } from '../kit/errors.ts';
 import { expiryProblem, type KeyPair, readKeyPair } from '../kit/key-pair.ts';
 import type { Log } from '../observe/log.ts';
 
-/** The certificate and key that an HTTPS server presents: that of the webhooks, of the gateway, or of the inventory's callbacks. */
+/** What an HTTPS server presents: of the webhooks, the gateway, or the inventory's callbacks. */
 export interface ServingCertificate {
   readonly current: KeyPair;
   /**
-   * Calls back with each new pair until `close`. May first call back with the current pair before it returns, so listeners must accept a
-   * repeated pair. If `listener` throws, the earlier pair stays current. Call `start` once.
+   * Call it once. May begin with the current pair. If `listener` throws, the earlier pair stays.
    */
   start(listener: (pair: KeyPair) => void): void;
   close(): void;
@@ -27,15 +26,15 @@ interface CertificateOptions {
   readonly onServing?: (pair: KeyPair) => void;
 }
 
-/** Interval between checks of the files, milliseconds. */
+/** Between checks of the files. */
 const POLL_MS = 10_000;
-/** Wait after a file event, milliseconds. One change causes several events, and an editor may have written only one of the two files. */
+/** One change causes several events, and an editor may have written only one of the two files. */
 const SETTLE_MS = 100;
 const DAY_MS = 24 * 3600 * 1000;
 
 /**
- * The serving certificate from two files, reloaded when they change. If the files are missing or unusable (half-written, mismatched,
- * expired), the server logs that and keeps the current pair.
+ * The serving certificate from two files, reloaded when they change. Files that are missing or
+ * unusable are logged, and the current pair stays.
  */
 export class FileCertificate implements ServingCertificate {
   readonly #options: CertificateOptions;
@@ -44,7 +43,7 @@ export class FileCertificate implements ServingCertificate {
   #listener: (pair: KeyPair) => void = () => {};
   #cancelPoll: Cancel = () => {};
   #cancelSettle: Cancel = () => {};
-  /** The last logged error, so that unusable files are logged once, not at every poll. */
+  /** So that unusable files are logged once, not at every poll. */
   #loggedError: string | undefined;
   #warnedAbout: KeyPair | undefined;
 
@@ -60,10 +59,7 @@ export class FileCertificate implements ServingCertificate {
     return this.#current;
   }
 
-  /**
-   * A readiness check: the problem that the certificate has expired; undefined until then. It must not fail earlier, because all replicas
-   * would become unready at once while their certificate still works.
-   */
+  /** It must not fail before the expiry: all replicas would become unready at once. */
   readonly problem = (): string | undefined => expiryProblem(this.#current, this.#options.clock.now());
 
   start(listener: (pair: KeyPair) => void): void {
@@ -95,7 +91,7 @@ export class FileCertificate implements ServingCertificate {
     );
   }
 
-  /** Polls, because some file systems never notify. */
+  /** Some file systems never notify. */
   #poll(): void {
     this.#cancelPoll = this.#options.clock.schedule(POLL_MS, () => {
       this.#reload();
@@ -104,7 +100,7 @@ export class FileCertificate implements ServingCertificate {
     });
   }
 
-  /** Warns once for each pair, in the day before it expires. */
+  /** Once for each pair, in its last day. */
   #warnBeforeExpiry(): void {
     const { certFile, clock, log } = this.#options;
     const current = this.#current;
@@ -148,7 +144,7 @@ export class FileCertificate implements ServingCertificate {
   }
 }
 
-/** Reads the pair, even if it has expired. @throws CodedError `BadCertificate` that names the files and the cause. */
+/** Even if it has expired. @throws CodedError `BadCertificate` */
 function readPair(certFile: string, keyFile: string): KeyPair {
   const cert = readPem(certFile, '--cert-file');
   const key = readPem(keyFile, '--key-file');
@@ -159,7 +155,7 @@ function readPair(certFile: string, keyFile: string): KeyPair {
   }
 }
 
-/** @throws CodedError `BadCertificate` that names the files, if the certificate has expired. */
+/** @throws CodedError `BadCertificate` */
 function requireUnexpired(pair: KeyPair, certFile: string, keyFile: string, nowMs: number): void {
   const expired = expiryProblem(pair, nowMs);
   if (expired !== undefined) throw unusablePair(certFile, keyFile, expired);
@@ -171,8 +167,7 @@ const unusablePair = (certFile: string, keyFile: string, cause: string): CodedEr
   );
 
 /**
- * Reads a PEM file with one or more CA certificates. Checks that TLS accepts the file and that the first is a certificate, not that it is
- * an authority.
+ * Checks that TLS accepts the file, and that it has a certificate; not that this is an authority.
  * @throws CodedError `BadCertificate` that names the file and the cause.
  */
 export function readClientCAs(file: string): Buffer {

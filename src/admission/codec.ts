@@ -5,13 +5,13 @@ import type { AdmissionPatchOp } from './json-patch.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
-/** Maximum length of the uid of a review, characters; a UUID has 36. */
+/** Characters; a UUID has 36. */
 const MAX_UID = 64;
 
 const operations = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
 export type Operation = (typeof operations)[number];
 
-/** The caller as the API server authenticated it. `username` may be empty; each handler decides what that means. */
+/** As the API server authenticated it. `username` may be empty: each handler decides. */
 export interface UserInfo {
   readonly username: string;
   readonly uid: string;
@@ -19,21 +19,21 @@ export interface UserInfo {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** `request` of an AdmissionReview. `object` and `oldObject` are untrusted, and their shape is not checked: read only own properties. */
+/** `object` and `oldObject` are untrusted, of any shape: read only own properties. */
 export interface Review {
   readonly uid: string;
   readonly operation: Operation;
   readonly kind: { readonly group: string; readonly version: string; readonly kind: string };
   readonly resource: { readonly group: string; readonly version: string; readonly resource: string };
-  /** The subresource; empty for the object itself. */
+  /** Empty for the object itself. */
   readonly subResource: string;
-  /** Empty on a DELETE of a collection, and for a mutating webhook on a CREATE with generateName. */
+  /** Empty on a DELETE of a collection, and on a CREATE with generateName (mutating webhooks). */
   readonly name: string;
   readonly namespace: string;
   readonly user: UserInfo;
-  /** The object after the operation, or the options of a CONNECT. Undefined on DELETE. */
+  /** After the operation, or the options of a CONNECT. Undefined on DELETE. */
   readonly object: unknown;
-  /** The stored object before the operation. Undefined on CREATE and CONNECT. */
+  /** Before the operation. Undefined on CREATE and CONNECT. */
   readonly oldObject: unknown;
   readonly dryRun: boolean;
 }
@@ -47,7 +47,7 @@ export interface Answer {
   readonly auditAnnotations?: Readonly<Record<string, string>>;
 }
 
-/** Reads a parsed AdmissionReview. @throws CodedError `InvalidReview` that names the field, the found value, and the allowed one. */
+/** @throws CodedError `InvalidReview` with the field, the found value, and the allowed one. */
 export function decodeReview(body: unknown): Review {
   expectText(body, 'apiVersion', API_VERSION);
   expectText(body, 'kind', KIND);
@@ -70,7 +70,6 @@ export function decodeReview(body: unknown): Review {
   };
 }
 
-/** The AdmissionReview that answers `uid`, ready for JSON. */
 export function encodeAnswer(uid: string, answer: Answer): unknown {
   const { allowed, status, patch, warnings, auditAnnotations } = answer;
   const patched = patch !== undefined && patch.length > 0;
@@ -89,18 +88,12 @@ export function encodeAnswer(uid: string, answer: Answer): unknown {
   };
 }
 
-/**
- * Maximum length of all warnings of a call, characters, with those of other webhooks, which the server does not know. If they are longer,
- * the API server cuts each, and drops the last ones.
- */
+/** Characters of all webhooks. Beyond it, the API server cuts each warning, and drops the last. */
 const MAX_WARNINGS = 4096;
-/** Length to which the API server then cuts each warning, characters. */
+/** The API server then cuts each warning to this length. */
 const MAX_CUT_WARNING = 256;
 
-/**
- * The warnings, unchanged if they have at most `MAX_WARNINGS` characters. Otherwise, cuts each in the middle, so that it keeps its remedy, and
- * replaces those that still do not fit by a count.
- */
+/** Cuts each in the middle, so that its remedy stays, and counts what does not fit. */
 function withinLimits(warnings: readonly string[]): readonly string[] {
   if (warnings.join('').length <= MAX_WARNINGS) return warnings;
   const kept: string[] = [];

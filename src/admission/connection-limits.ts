@@ -5,33 +5,30 @@ import type { TLSSocket } from 'node:tls';
 import { FairShare } from '../kit/fair-share.ts';
 import type { FairQueue } from './fair-queue.ts';
 
-/** Maximum number of open connections. The handshake and buffers of one take about 60 KB. */
+/** Handshake and buffers of one take about 60 KB. */
 const MAX_CONNECTIONS = 1024;
-/** Maximum number of open connections of one address. */
 const MAX_PER_ADDRESS = 512;
-/** Time limit for the first bytes of a handshake, and again for the rest of it, milliseconds. */
+/** For the first bytes of a handshake, and again for the rest of it. */
 export const HANDSHAKE_MS = 5_000;
-/** Approximate processor time of a handshake, milliseconds. Most of it is spent after the queued job. */
+/** Most of it is spent after the queued job. */
 const HANDSHAKE_COST_MS = 1;
 
 interface ConnectionLimitOptions {
-  /** Queue of the handshakes. */
+  /** Of the handshakes. */
   readonly queue: FairQueue;
-  /** Called for each connection that exceeds the limits. */
   readonly onRejected: () => void;
-  /** Whether the connection, after its handshake, no longer counts, because its peer is known. Default: never. */
+  /** Whether the connection no longer counts, because its peer is known. Default: never. */
   readonly isTrusted?: (socket: TLSSocket) => boolean;
 }
 
 /**
- * Limits the connections of `server`. Closes a connection above a limit before TLS. Each other connection starts its handshake in the order
- * of the queue, once its first bytes have arrived. If all slots are taken, an address with few connections replaces a connection of the
- * address with the most: the oldest idle one or, if all have a call in flight, the oldest. Call it before you add listeners of
- * `connection`, because it removes the existing ones.
+ * Closes a connection above a limit before TLS; others start their handshake in the order of the
+ * queue. A new address may replace a connection of the one with the most, idle ones first. Call it
+ * first: it removes earlier listeners of `connection`.
  */
 export function limitConnections(server: Server, { queue, onRejected, isTrusted }: ConnectionLimitOptions): void {
   const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_PER_ADDRESS });
-  /** Calls in flight. A call has the TLS socket, not the accepted one, so the client's address and port identify the connection. */
+  /** By the client's address and port: a call has the TLS socket, not the accepted one. */
   const unanswered = new Map<string, ServerResponse>();
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     const client = clientOf(socket);

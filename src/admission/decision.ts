@@ -4,12 +4,11 @@ import type { AuditRecord } from '../audit/record.ts';
 import type { Answer, Review } from './codec.ts';
 import type { AdmissionPatchOp } from './json-patch.ts';
 
-/** Why a webhook denies a request, for the caller. Server faults have a 5xx status. */
+/** For the caller. Server faults have a 5xx status. */
 export interface Denial extends Omit<Violation, 'status'> {
   readonly status: number;
 }
 
-/** The result of a handler. */
 export interface Decision {
   /** Absent: allowed. */
   readonly denial?: Denial;
@@ -35,38 +34,33 @@ export interface Decision {
     | 'code'
     | 'message'
   >;
-  /**
-   * The groups whose members this decision allows. In the audit line, the groups of the caller that are among them come first, so that
-   * they stay if the list is cut.
-   */
+  /** Their members are allowed. They come first in the audit line, where the list may be cut. */
   readonly decidingGroups?: readonly string[];
-  /** UID of the pod on CONNECT, because the review has none. */
+  /** On CONNECT: the review has no UID of the pod. */
   readonly objectUid?: string;
-  /** True if access may open because of this decision. If the server cannot write its audit line, it denies the request instead. */
+  /** Access may open: if its audit line cannot be written, the server denies instead. */
   readonly opensAccess?: boolean;
 }
 
 /**
- * The logic of one webhook. It reads and records only through its ports. An error that it throws becomes a denial with status 500; an
- * observe-only webhook allows the request instead.
+ * The logic of one webhook; it reads and records only through its ports. An error denies with
+ * status 500, or allows if observe-only.
  */
 export interface Handler {
   /**
-   * @param signal Aborts at the deadline of the call. The server then denies the request with status 504; an observe-only webhook allows
-   * it.
+   * @param signal Aborts at the deadline: status 504, or allowed if observe-only.
    * @param address Of the client that sent the review, usually the API server.
    */
   decide(review: Review, signal: AbortSignal, address: string): Decision | Promise<Decision>;
 }
 
-/** Allows the request without changes, warnings, or audit details. */
 export const allow: Decision = {};
 
-/** Denies the request. `details`: for the audit line. */
+/** `details`: for the audit line. */
 export const deny = (denial: Denial, details?: Decision['details']): Decision =>
   details ? { denial, details } : { denial };
 
-/** Reason of a metav1.Status, by HTTP status. */
+/** Of a metav1.Status, by HTTP status. */
 const reasons: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   403: 'Forbidden',
@@ -79,7 +73,7 @@ const reasons: Readonly<Record<number, string>> = {
   504: 'Timeout',
 };
 
-/** The answer to the API server. Its audit annotations have the code, the template, and the run, if there are any. */
+/** Its audit annotations have the code, the template, and the run. */
 export function answerOf(decision: Decision): Answer {
   const { denial, patch, warnings, details } = decision;
   const code = denial?.code ?? details?.code;
@@ -103,7 +97,6 @@ function statusOf(denial: Denial): NonNullable<Answer['status']> {
   return { code: status, reason: reasons[status] ?? 'Unknown', message: `${code}: ${where}${message}` };
 }
 
-/** Denies the request with `InvalidSpec`. The message lists all errors. */
 export function invalidSpec(errors: readonly FieldError[]): Decision {
   const [first] = errors;
   return deny({

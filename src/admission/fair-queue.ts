@@ -5,53 +5,47 @@ import { RecentMap } from '../kit/recent-map.ts';
 
 interface FairQueueOptions {
   readonly clock: Clock;
-  /** Maximum number of waiting jobs. Default 1024. */
+  /** Default 1024. */
   readonly maxWaiting?: number;
 }
 
-/** Recorded usage halves in this time. */
+/** Of recorded usage. */
 const HALF_LIFE_MS = 5_000;
-/** Maximum number of sources and tenants with recorded usage; the queue forgets the one that ran a job longest ago. */
+/** The queue forgets the source or tenant that ran a job longest ago. */
 const MAX_USAGES = 4096;
 
 interface JobOptions {
-  /** Who caused the job, if several callers share one source. Tenants share the processor time of their source. Default: no tenant. */
+  /** Tenants share the processor time of their source. Default: no tenant. */
   readonly tenant?: string;
-  /**
-   * Minimum usage to charge, milliseconds. Set it for a job that is known to be costly, or that starts work which continues after it. Above
-   * 5 ms, the job is long. Default 0.
-   */
+  /** Minimum charge, milliseconds, for a costly job or later work. Above 5 ms, the job is long. */
   readonly leastMs?: number;
   /** If it aborts before the job starts, the job leaves the queue and rejects with the reason. */
   readonly signal?: AbortSignal;
 }
 
-/** A task that waits for processor time. */
 interface Job {
   readonly isLong: boolean;
   readonly run: () => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** Processor time of a source or tenant, milliseconds, at an instant of the monotonic clock. */
+/** Milliseconds of a source or tenant, at an instant of the monotonic clock. */
 interface Usage {
   readonly ms: number;
   readonly atMs: number;
 }
 
 /**
- * Runs jobs that need the processor, one at a time, and pauses after each slice of 5 ms for other work of the process. If no job waits and
- * the slice is not used up, a new job runs at once. Otherwise, the queue chooses the source (client address) with the lowest recorded
- * usage, then the tenant of that source with the lowest, and runs that tenant's oldest job that is not long or, if there is none, its
- * oldest job. So sources and tenants of costly calls wait behind the others. Within a tenant, jobs that are expected to take longer than a
- * slice wait behind all others.
+ * Runs jobs one at a time, with a pause after each slice of 5 ms. If jobs wait, the source (client
+ * address) and tenant with the lowest usage is next, so costly callers wait behind the others.
+ * Within a tenant, long jobs come last.
  */
 export class FairQueue {
   readonly #clock: Clock;
   readonly #maxWaiting: number;
   /** By source, and by `tenantKey` for jobs with a tenant. */
   readonly #usage = new RecentMap<string, Usage>(MAX_USAGES);
-  /** Waiting jobs by source and tenant, oldest first, long ones after all others. No inner map and no list is empty. */
+  /** By source and tenant, oldest first, long ones last. No inner map and no list is empty. */
   readonly #jobs = new Map<string, Map<string, Job[]>>();
   #waiting = 0;
   #sliceMs = 0;
@@ -63,9 +57,8 @@ export class FairQueue {
   }
 
   /**
-   * Settles as `job` does. The queue measures only the synchronous part of the job and does not wait for the rest. If more than
-   * `maxWaiting` jobs wait, the queue chooses the source with the most waiting jobs, then the tenant of that source with the most, and
-   * removes its newest long job or, if it has none, its newest job. That job rejects with CodedError `Overloaded`.
+   * Measures only the synchronous part of `job`. Above `maxWaiting`, the newest job of the busiest
+   * tenant of the busiest source rejects with CodedError `Overloaded`, a long one first.
    */
   run<T>(source: string, job: () => T | Promise<T>, options: JobOptions = {}): Promise<T> {
     const { tenant = '', leastMs = 0, signal } = options;
@@ -114,7 +107,7 @@ export class FairQueue {
     this.#usage.set(key, { ms: this.#usageOf(key, atMs) + ms, atMs });
   }
 
-  /** Schedules the next slice after a pause, unless one is scheduled. Until then, jobs may use up the current slice. */
+  /** Until then, jobs may use up the current slice. */
   #scheduleSlice(): void {
     if (this.#pausing) return;
     this.#pausing = true;
@@ -167,7 +160,7 @@ const tenantKey = (source: string, tenant: string): string => `${source} ${tenan
 const jobsIn = (tenants: ReadonlyMap<string, readonly Job[]>): number =>
   [...tenants.values()].reduce((sum, jobs) => sum + jobs.length, 0);
 
-/** The first key with the lowest rank; the empty string if the map is empty. */
+/** The first with the lowest rank; the empty string if the map is empty. */
 function lowest<Value>(map: ReadonlyMap<string, Value>, rank: (key: string, value: Value) => number): string {
   let found = { key: '', rank: Number.POSITIVE_INFINITY };
   for (const [key, value] of map) {

@@ -13,20 +13,18 @@ import type { ReviewPorts } from './ports.ts';
 import { limitViolation, truncateToLimits } from './review-limits.ts';
 import type { Route } from './routes.ts';
 
-/** Which client sent a review, and when the server must answer. */
 interface ReviewCall {
   readonly address: string;
-  /** When the server must answer, milliseconds on the monotonic clock. */
+  /** Milliseconds on the monotonic clock. */
   readonly deadlineMs: number;
-  /** Time from the complete body to the deadline, milliseconds. */
+  /** Milliseconds from the complete body to the deadline. */
   readonly limitMs: number;
 }
 
 /**
- * Answers one review: decodes the parsed body, decides, writes the audit line if the route has one for this decision, and resolves to the
- * AdmissionReview with the answer. If the review exceeds the limits (`limitViolation`), an observe-only webhook truncates it, and any other
- * webhook denies it without an audit line.
- * Rejects with CodedError `InvalidReview` if the body is not a review of this route. All other errors become answers.
+ * One review: decode → limits → handler → audit line → answer. Beyond the limits, an observe-only
+ * webhook truncates it, and others deny it without an audit line. Rejects with CodedError
+ * `InvalidReview` for a wrong body or route; all other errors are answers.
  */
 export async function handleReview(
   route: Route,
@@ -38,7 +36,7 @@ export async function handleReview(
   const decoded = decodeReview(body);
   expectRoute(route, decoded);
   const excess = limitViolation(decoded);
-  // Do not log, count, or audit this denial: a caller can send any number of such reviews, each with another name.
+  // Neither log, count, nor audit it: a caller can send any number, each with another name.
   if (excess && !route.observeOnly) return encodeAnswer(decoded.uid, answerOf({ denial: excess }));
   const review = excess ? truncateToLimits(decoded) : decoded;
   const start = ports.clock.monotonic();
@@ -53,7 +51,7 @@ export async function handleReview(
     allowed: denial === undefined,
     code: denial?.code ?? '',
     seconds: (ports.clock.monotonic() - start) / 1000,
-    // If the pod does not exist, its namespace may not exist either, so it must not become a label.
+    // If the pod does not exist, neither may its namespace, so it must not become a label.
     namespace: subresource && decision.objectUid === undefined ? '' : review.namespace,
     dryRun: review.dryRun,
     template: decision.details?.template ?? '',
@@ -62,7 +60,7 @@ export async function handleReview(
   return encodeAnswer(review.uid, answerOf(decision));
 }
 
-/** Runs the handler, unless the review waited until its deadline. Any fault denies the request, unless the webhook is observe-only. */
+/** Any fault denies the request, unless the webhook is observe-only. */
 async function decide(
   route: Route,
   handler: Handler,
@@ -74,7 +72,7 @@ async function decide(
   try {
     const leftMs = deadlineMs - clock.monotonic();
     if (leftMs <= 0) throw new CodedError('DeadlineExceeded', `the review waited ${limitMs} ms for its turn`);
-    // Calls the handler synchronously, so that the queue charges its work to the caller's address.
+    // Synchronously, so that the queue charges the work to the caller's address.
     const deciding = new Promise<Decision>((resolve) => resolve(handler.decide(review, aborter.signal, address)));
     return await withDeadline(clock, leftMs, deciding);
   } catch (error) {
@@ -95,15 +93,12 @@ function denialOfFault(error: unknown, limitMs: number): Denial {
   if (error instanceof CodedError && error.code === 'DeadlineExceeded') {
     return { code: 'DeadlineExceeded', message: `no decision within ${limitMs} ms; try again`, status: 504 };
   }
-  // The cause may quote data that the caller must not see. The log has it, under the UID of the review.
+  // The cause may quote data that the caller must not see. The log has it.
   const message = 'the webhook failed to decide; try again, or ask an administrator to read the server log';
   return { code: 'InternalError', message, status: 500 };
 }
 
-/**
- * Writes the audit line of a decision. A route that audits only denials writes none for other decisions. Resolves to the decision or, if
- * the write fails and access could open because of the decision, to a denial (`AuditUnavailable`).
- */
+/** If the write fails and access could open, the decision becomes `AuditUnavailable`. */
 async function recordDecision(
   route: Route,
   review: Review,
@@ -167,7 +162,7 @@ const connectSubresourceOf = ({ subResource }: Review): ConnectSubresource | und
 const auditsDenialsOnly = ({ type, auditsDenialsOnly }: Route): boolean =>
   type === 'mutating' || auditsDenialsOnly === true;
 
-/** Rejects reviews that a wrong webhook configuration sends here: this handler would apply the wrong rules to them. */
+/** A wrong webhook configuration sent it here: the handler would apply the wrong rules. */
 function expectRoute({ path, resource, subresources = [''], operations }: Route, review: Review): void {
   const { group, version, resource: plural } = review.resource;
   const found = `${review.operation} of ${quote([plural, group, version, review.subResource].join(' ').trim())}`;

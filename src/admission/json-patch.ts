@@ -2,17 +2,16 @@ import { CodedError, quote } from '../kit/errors.ts';
 import { pointerOf } from '../kit/json-pointer.ts';
 import { isRecord, own } from '../kit/json-value.ts';
 
-/** An operation of RFC 6902 that `PatchBuilder` creates. */
 export type AdmissionPatchOp =
   | { readonly op: 'add'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** Property names from the root to a value, for example `['metadata', 'finalizers']`. */
+/** From the root, such as `['metadata', 'finalizers']`. */
 export type FieldPath = readonly [string, ...string[]];
 
-/** Builds a JSON Patch for `document`, which it does not change. Each call sees the results of earlier calls. */
+/** A JSON Patch, step by step: `new PatchBuilder(object).set(['spec', 'author'], author).ops`. */
 export class PatchBuilder {
-  /** The document with all operations applied. */
+  /** With all operations applied. */
   #patched: unknown;
   readonly #ops: AdmissionPatchOp[] = [];
 
@@ -25,8 +24,8 @@ export class PatchBuilder {
   }
 
   /**
-   * Sets the value at `path`, or replaces an existing one. Creates missing parents, and replaces a null parent by an object.
-   * @throws CodedError `UnpatchablePath` for a path through a scalar or a list, and for a name that reaches a prototype.
+   * Creates missing or null parents.
+   * @throws CodedError `UnpatchablePath` for a path through a scalar, a list, or a prototype.
    */
   set(path: FieldPath, value: unknown): this {
     for (let depth = 1; depth < path.length; depth++) this.#ensureObject(path.slice(0, depth) as [string, ...string[]]);
@@ -35,8 +34,7 @@ export class PatchBuilder {
   }
 
   /**
-   * Removes the value at `path`. Has no effect if there is none, or if the path leads through a scalar or a list.
-   * @throws CodedError `UnpatchablePath` for a name that reaches a prototype.
+   * No effect without a value. @throws CodedError `UnpatchablePath` for a path through a prototype.
    */
   remove(path: FieldPath): this {
     const pointer = patchPointer(path);
@@ -67,14 +65,14 @@ export class PatchBuilder {
   }
 }
 
-/** A copy of `document` with `value` at `path`; undefined removes the value. Copies only the objects on the path. */
+/** Copies only the objects on the path; undefined removes the value. */
 function withValue(document: unknown, [name, ...rest]: FieldPath, value: unknown): unknown {
   const [next, ...below] = rest;
   const inner = next === undefined ? value : withValue(own(document, name), [next, ...below], value);
   return { ...(isRecord(document) ? document : {}), [name]: inner };
 }
 
-/** Names that some patch libraries follow into a prototype. */
+/** Some patch libraries follow these into a prototype. */
 const prototypeNames = new Set(['__proto__', 'constructor', 'prototype']);
 
 function patchPointer(path: FieldPath): string {

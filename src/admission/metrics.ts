@@ -6,14 +6,14 @@ import { routes } from './routes.ts';
 
 const requestResources: ReadonlySet<Resource> = new Set(accesses.map(({ request }) => request.resource));
 
-/** Kind of the request that a validating webhook admits, by webhook name. */
+/** By name of the validating webhook. */
 const requestKinds = new Map(
   routes
     .filter(({ type, resource }) => type === 'validating' && requestResources.has(resource))
     .map(({ name, resource }) => [name, resource.kind]),
 );
 
-/** Registers the metrics of the webhooks. The returned function records one answered review. */
+/** The function records one answered review. */
 export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
   const reviews = metrics.histogram({
     name: 'drawbridge_admission_review_duration_seconds',
@@ -21,7 +21,7 @@ export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
     labels: ['webhook', 'operation', 'allowed', 'code'],
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
   });
-  // Oz has these metrics, so they keep its names for its dashboards. The user label is always redacted.
+  // The names of Oz, for its dashboards. The user label is always redacted.
   const created = metrics.counter({
     name: 'oz_access_request_created_total',
     help: 'Requests that the webhooks admitted. The label user is always redacted.',
@@ -50,7 +50,7 @@ export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
 /** Oz's default value of the user label. */
 const redactedUser = 'redacted';
 
-/** Counts rejected connections and calls. The argument names the exhausted resource. */
+/** By the exhausted resource. */
 export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'bytes' | 'turn') => void {
   const rejected = metrics.counter({
     name: 'drawbridge_admission_overload_total',
@@ -60,7 +60,6 @@ export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'byte
   return (wanted) => rejected.inc({ wanted });
 }
 
-/** Counts calls of paths without a webhook. */
 export function unknownPathMetric(metrics: Metrics): () => void {
   const calls = metrics.counter({
     name: 'drawbridge_admission_unknown_paths_total',
@@ -69,7 +68,7 @@ export function unknownPathMetric(metrics: Metrics): () => void {
   return () => calls.inc();
 }
 
-/** Counts denied writes of components, by the code of the denial. */
+/** By the code of the denial. */
 export function writeAuthorizationMetrics(metrics: Metrics): (code: string) => void {
   const denied = metrics.counter({
     // Dashboards and alerts use this name, so it stays.

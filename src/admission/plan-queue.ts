@@ -3,15 +3,12 @@ import type { Clock } from '../kit/clock.ts';
 import { CodedError } from '../kit/errors.ts';
 import { FairQueue } from './fair-queue.ts';
 
-/**
- * Maximum number of waiting plans. Each takes at most about 15 ms (`admissionWork`), and keeps its AdmissionReview, up to 4 MiB, in memory.
- */
+/** Each takes up to 15 ms (`admissionWork`), and keeps its review, up to 4 MiB, in memory. */
 export const maxWaitingPlans = 32;
 
 /**
- * Runs the plans of the template webhooks. Client addresses share the processor time equally, and the namespaces of one address share its
- * part. The API server authorizes its users for the namespace of the template, but a client that calls the port directly can name any. The
- * queue does not distinguish users: a user who may create ServiceAccounts could act as any number of them.
+ * Runs the plans of the template webhooks, with equal shares for client addresses, and then for
+ * their namespaces. Not for users: one who may create ServiceAccounts could act as many.
  */
 export class AdmissionPlanQueue {
   readonly #queue: FairQueue;
@@ -20,16 +17,10 @@ export class AdmissionPlanQueue {
     this.#queue = new FairQueue({ clock, maxWaiting: maxWaitingPlans });
   }
 
-  /**
-   * Runs plans of templates of the namespace. If more than `maxWaitingPlans` plans wait, the queue chooses the address with the most
-   * waiting plans, then the namespace of that address with the most, and drops the newest plan of that namespace.
-   */
+  /** Above `maxWaitingPlans`, drops the newest plan of the busiest address and namespace. */
   runnerFor(address: string, namespace: string) {
     return {
-      /**
-       * Resolves to the result of `plan`, or to `notPlanned` if the queue drops it. Rejects with what `plan` throws or, if the signal
-       * aborts before the plan starts, with the reason of the signal.
-       */
+      /** Resolves to `notPlanned` if the queue drops the plan. */
       run: <Result>(plan: () => Result, signal: AbortSignal): Promise<Result | typeof notPlanned> =>
         this.#queue
           .run<Result | typeof notPlanned>(address, plan, { tenant: namespace, signal })

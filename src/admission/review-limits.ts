@@ -3,23 +3,22 @@ import { own } from '../kit/json-value.ts';
 import type { Review, UserInfo } from './codec.ts';
 import type { Denial } from './decision.ts';
 
-/** Maximum number of groups of a caller. The keys and values of its `extra` together have the same limit. */
+/** Of a caller. The keys and values of its `extra` together have the same limit. */
 const MAX_GROUPS = 1_000;
-/** Maximum length of a username, a uid, a group, and each key and value of `extra`, characters. */
+/** Characters of a username, uid, group, and each key and value of `extra`. */
 const MAX_TEXT = 1_024;
 
 const label = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const MAX_NAME = 253;
-/** Maximum length of the uid of an object, characters; a UUID has 36. */
+/** Characters; a UUID has 36. */
 const MAX_UID = 64;
-/** `name`, `name:port`, or `scheme:name:port`, the names of proxy calls. Each part may be empty. */
+/** `name`, `name:port`, or `scheme:name:port`, as in proxy calls. Each part may be empty. */
 const proxyName = /^(?:[a-z]{0,5}:(?=[^:]*:))?([^:]{0,253})(?::[-a-z0-9]{0,15})?$/;
 
 /**
- * Why the server denies a review before its handler runs; undefined if the review is within the limits. `InvalidName` or `InvalidObject`:
- * no object can have its name, namespace, or uid; the API server calls webhooks before it validates names. `CallerTooLarge`: the name, uid,
- * groups, or extra fields of its caller are too long or too many for logs, audit lines, and signatures.
+ * `InvalidName` or `InvalidObject`: no object can have this name, namespace, or uid, which the API
+ * server validates later. `CallerTooLarge`: for logs, audit lines, and signatures.
  */
 export const limitViolation = (review: Review): Denial | undefined =>
   nameViolation(review) ??
@@ -38,7 +37,7 @@ function nameViolation({ namespace, name, subResource }: Review): Denial | undef
   return name === '' || isName(object) ? undefined : invalidName(`name ${quote(name)}`, nameRule);
 }
 
-/** Attestations sign the name and uid in the object. In a forged review, these may differ from the name and uid of the review. */
+/** Attestations sign the name and uid of the object, which a forged review may set freely. */
 function metadataViolation(object: unknown): Denial | undefined {
   const metadata = own(object, 'metadata');
   const name = own(metadata, 'name') ?? '';
@@ -71,10 +70,7 @@ function callerViolation({ username, uid, groups, extra }: UserInfo): Denial | u
   );
 }
 
-/**
- * The review with its caller cut to the limits, without `extra`. If its name or namespace is invalid, both are empty. For observe-only
- * webhooks, which must not deny. The objects stay unchanged.
- */
+/** For observe-only webhooks, which must not deny. Drops `extra` and invalid names. */
 export function truncateToLimits(review: Review): Review {
   const { username, uid, groups } = review.user;
   const cut = (text: string): string => text.slice(0, MAX_TEXT);

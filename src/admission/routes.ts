@@ -20,52 +20,45 @@ import { attestVote } from './handlers/vote-attestation.ts';
 import { validateVote } from './handlers/vote-validation.ts';
 import type { AdmissionPorts, InventoryPorts } from './ports.ts';
 
-/** One webhook: its registration in a webhook configuration, and its handler. */
+/** One webhook: its registration, and its handler. */
 export type Route = AccessRoute | InventoryRoute;
 
-/** A webhook of the access feature. */
 interface AccessRoute extends Webhook {
   readonly feature: 'access';
   readonly handler: (ports: AdmissionPorts) => Handler;
 }
 
-/** A webhook of the inventory feature. */
 interface InventoryRoute extends Webhook {
   readonly feature: 'inventory';
   readonly handler: (ports: InventoryPorts) => Handler;
 }
 
-/** What the routes of all features have. */
 interface Webhook {
   readonly path: string;
   readonly name: string;
   readonly type: 'mutating' | 'validating';
   readonly resource: Resource;
-  /** The subresources that it reviews; the empty string is the object itself. Default: only the object. */
+  /** The empty string is the object itself. Default: only the object. */
   readonly subresources?: readonly string[];
   readonly operations: readonly Operation[];
   readonly failurePolicy: 'Fail' | 'Ignore';
   /**
-   * Operations that `make manifests` registers as a separate webhook with failurePolicy Ignore, so that they work while the server is down.
-   * Deleting a request, which revokes access, is one.
+   * Registered with failurePolicy Ignore by `make manifests`, so that a request can be deleted
+   * (revoked) while the server is down.
    */
   readonly failOpen?: readonly Operation[];
-  /**
-   * `NoneOnDryRun` for validating webhooks: they write audit lines, and some record Events. On a dry run, they record no Event, and mark
-   * the line.
-   */
+  /** `NoneOnDryRun` for audit lines and Events: a dry run marks the line, and records no Event. */
   readonly sideEffects: 'None' | 'NoneOnDryRun';
-  /** How long the API server waits for the answer. */
   readonly timeoutSeconds: number;
-  /** CEL expressions. The API server calls the webhook only if all are true. */
+  /** CEL: the API server calls the webhook only if all are true. */
   readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
   /** For mutating webhooks only. */
   readonly reinvocationPolicy?: 'Never' | 'IfNeeded';
-  /** True if its reviews come in bursts. The server then handles them without express, because express takes longer than the decision. */
+  /** Its reviews come in bursts: without express, which takes longer than the decision. */
   readonly hot?: true;
-  /** True if the webhook never denies, even if it fails. */
+  /** Never denies, even if it fails. */
   readonly observeOnly?: true;
-  /** True if the webhook writes audit lines only for denials, as all mutating webhooks do. Default: for every decision. */
+  /** As all mutating webhooks do. Default: audit lines for every decision. */
   readonly auditsDenialsOnly?: true;
 }
 
@@ -75,9 +68,8 @@ const groupPath = (resource: Resource): string => `${resource.group.replaceAll('
 const objectName = (resource: Resource): string => resource.kind.toLowerCase();
 
 /**
- * Excludes updates of an object that is being deleted, so that its finalizer can be removed while the server is down. Such an update cannot
- * open access: the leader grants nothing for a request that is being deleted, and the author's signature does not cover a new spec of a
- * template.
+ * So that a finalizer can be removed while the server is down. Such an update opens no access: the
+ * leader grants nothing, and no author's signature covers a new spec.
  */
 const notBeingDeleted = [
   {
@@ -96,7 +88,7 @@ const mutatingWebhook = (resource: Resource): Webhook & { readonly feature: 'acc
   failurePolicy: 'Fail',
   sideEffects: 'None',
   timeoutSeconds: TIMEOUT_SECONDS,
-  // A later webhook may remove the attestation, add finalizers, or change a template. A second call attests the object again.
+  // A later webhook may remove the attestation, add finalizers, or change a template.
   reinvocationPolicy: 'IfNeeded',
 });
 
@@ -134,26 +126,25 @@ const templateRoutes = (resource: Resource, kind: TemplateKind): readonly Access
   { ...validatingWebhook(resource), handler: (ports) => validateTemplate(kind, ports) },
 ];
 
-/** The webhooks see no updates and deletes of votes: an admission policy denies those of users. */
+/** An admission policy denies users all updates and deletes of votes. */
 const voteRoutes: readonly AccessRoute[] = [
   { ...mutatingWebhook(accessVotes), hot: true, operations: ['CREATE'], handler: attestVote },
   { ...validatingWebhook(accessVotes), hot: true, operations: ['CREATE'], handler: validateVote },
 ];
 
 /**
- * Matches access pods by name, because the object of a CONNECT has no metadata for a selector. A proxy call names the pod as `name`,
- * `name:port`, or `scheme:name:port`. The expression excludes the namespaces whose pods administrators need to repair a cluster: these pods
- * must stay reachable while the server is down.
+ * The object of a CONNECT has no metadata, and a proxy call adds scheme and port. Pods that repair
+ * a cluster must stay reachable while the server is down.
  */
 const isAccessPodName =
   `request.name.matches('^([^:]*${childNameSuffix}(:[^:]*)?|[^:]*:[^:]*${childNameSuffix}:[^:]*)$')` +
   " && !(request.namespace in ['kube-system', 'drawbridge-system'])";
 
-/** Calls of the gateway. The chart replaces the namespace by that of the installation. */
+/** The chart replaces the namespace by that of the installation. */
 const byGateway = `request.userInfo.username == '${gatewayUserOf('drawbridge-system')}'`;
 const notByGateway = { name: 'not-by-gateway', expression: `!(${byGateway})` };
 
-/** The API server sends each call to one of the three pod webhooks, so that it leaves one audit line. */
+/** Each call goes to one of the three pod webhooks, so that it leaves one audit line. */
 const podConnect = {
   type: 'validating',
   feature: 'access',
@@ -190,7 +181,7 @@ const podRoutes: readonly AccessRoute[] = [
     ...podConnect,
     path: '/gateway-v1-pod',
     name: 'gateway.vpod.kb.io',
-    // This has no exception for the namespaces above: administrators repair a cluster without the gateway.
+    // No exception for the namespaces above: administrators repair a cluster without the gateway.
     failurePolicy: 'Fail',
     matchConditions: [{ name: 'by-gateway', expression: byGateway }],
     handler: guardGateway,
@@ -206,13 +197,13 @@ const inventoryRoute = (
   ...route,
 });
 
-/** Matches only service accounts of components, in any namespace. The API server never sends calls of people to this webhook. */
+/** Service accounts of components, in any namespace: never calls of people. */
 const byComponent = `request.userInfo.username.matches('^system:serviceaccount:[^:]+:${accountPrefix}')`;
 
 const differs = (field: string): string =>
   `has(object.spec.${field}) != has(oldObject.spec.${field}) || (has(object.spec.${field}) && object.spec.${field} != oldObject.spec.${field})`;
 
-/** Matches writes that set, change, or remove the Secret reference, or the field with the user who set it. */
+/** Sets, changes, or removes the Secret reference, or the field with the user who set it. */
 const namesSecret =
   "request.operation == 'CREATE'" +
   ' ? has(object.spec) && (has(object.spec.kubeconfigSecretRef) || has(object.spec.kubeconfigSetBy))' +
@@ -224,7 +215,7 @@ const annotations = annotationsOf('object');
 const annotationsBefore = `(request.operation == 'CREATE' ? {} : ${annotationsOf('oldObject')})`;
 const isAbandonment = "k.matches('^abandon(ed-by)?[.]inventory[.]drawbridge[.]dev/')";
 
-/** Matches writes that set, change, or remove the abandonment of a component, or the annotation with the user who set it. */
+/** Sets, changes, or removes an abandonment, or the annotation with the user who set it. */
 const abandons =
   `${annotations}.exists(k, ${isAbandonment} && !(k in ${annotationsBefore} && ${annotationsBefore}[k] == ${annotations}[k]))` +
   ` || ${annotationsBefore}.exists(k, ${isAbandonment} && !(k in ${annotations}))`;
@@ -252,7 +243,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     resource: clusterInventories,
     subresources: ['status'],
     operations: ['UPDATE'],
-    // While the server is down, nothing checks that a component changes only its own paths, so it may not write.
+    // While the server is down, nothing checks what a component changes, so it may not write.
     failurePolicy: 'Fail',
     matchConditions: [{ name: 'by-component', expression: byComponent }],
   }),
@@ -265,7 +256,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     resource: clusterInventories,
     subresources: ['', 'status'],
     operations: ['CREATE', 'UPDATE'],
-    // Entries stay writable while the server is down. The server starts no run for an entry above the limit.
+    // Entries stay writable while the server is down. It runs nothing for one above the limit.
     failurePolicy: 'Ignore',
   }),
   inventoryRoute({
@@ -279,7 +270,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
   }),
 ];
 
-/** All webhooks. The server serves this table, and `make manifests` generates `webhooks/` from it. */
+/** The server serves this table, and `make manifests` generates `webhooks/` from it. */
 export const routes: readonly Route[] = [
   ...accesses.flatMap(({ request: { resource } }) => requestRoutes(resource, resource.kind)),
   ...accesses.flatMap(({ template: { resource } }) => templateRoutes(resource, resource.kind)),

@@ -14,49 +14,44 @@ interface ServerOptions {
   readonly app: RequestListener;
   readonly certificate: ServingCertificate;
   readonly host: string;
-  /** The port to listen on; 0 for any free port. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly clock: Clock;
   readonly log: Log;
-  /** CA certificates, PEM. If set, the server accepts only callers with a client certificate from one of them. */
+  /** PEM. If set, callers need a client certificate from one of them. */
   readonly clientAuthorities?: Buffer | undefined;
-  /** Queue of the handshakes. Default: a separate queue. */
+  /** Of the handshakes. Default: a separate queue. */
   readonly queue?: FairQueue;
-  /** Called for each connection that exceeds the limits. */
   readonly onRejected?: () => void;
 }
 
-/** A listening webhook server. */
 export interface AdmissionServer {
   readonly port: number;
   /**
-   * Shuts down: the server answers late calls, and closes each connection with its next answer. Resolves after 1 s
-   * without a call, or at once if no connection is open. After about 5 s, it aborts the calls in flight.
+   * Answers late calls, and closes connections with their next answer. Resolves after 1 s without a
+   * call, or after about 5 s in any case.
    */
   close(): Promise<void>;
 }
 
-/**
- * How long the server keeps idle connections, milliseconds. The API server keeps its own, including spare ones without a call, for 90 s. If
- * this side closed first, calls in flight could be lost.
- */
+/** Idle connections: longer than the API server's 90 s, or calls in flight could be lost. */
 const KEEP_ALIVE_MS = 120_000;
-/** Time limit of the headers of a call, and of bytes that do not belong to a call, milliseconds. */
+/** For the headers of a call, and for bytes that belong to no call. */
 const HEADERS_MS = 5_000;
-/** Time limit of a whole call, headers and body, milliseconds. */
+/** For headers and body. */
 const REQUEST_MS = 10_000;
-/** Interval of the checks of both limits, milliseconds. */
+/** Between checks of both limits. */
 const CHECK_MS = 1_000;
-/** Time limit of a shutdown, milliseconds. */
+/** Of a shutdown. */
 const DRAIN_MS = 5_000;
-/** A shutdown ends after this time without a call, milliseconds: long enough for a call in flight to arrive. */
+/** Without a call, a shutdown ends: long enough for one in flight to arrive. */
 const QUIET_MS = 1_000;
-/** Interval of the checks during a shutdown, milliseconds. */
+/** Between checks during a shutdown. */
 const SWEEP_MS = 50;
-/** If a check during a shutdown is later than this, milliseconds, the machine was paused, and with it probably the API server. */
+/** If a check is later than this, the machine was paused, and probably the API server with it. */
 const STALL_MS = 200;
 
-/** Serves `app` over HTTPS. Rejects with `PortUnavailable` if the port cannot be bound. */
+/** Rejects with `PortUnavailable` if the port cannot be bound. */
 export async function startAdmissionServer(options: ServerOptions): Promise<AdmissionServer> {
   const {
     certificate,
@@ -80,7 +75,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
     },
     (request, response) => {
       if (connections.beginRequest(request.socket, response)) options.app(request, response);
-      // On one connection, the API server sends no second call before it has the answer to the first. An attacker could pipeline many.
+      // The API server sends no call before the last answer. An attacker could pipeline many.
       else request.socket.destroy();
     },
   );
@@ -110,20 +105,14 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
   };
 }
 
-/**
- * Tracks the open connections. Closes them with their next answer, by `Connection: close`, because closing an idle connection could lose a
- * request in flight.
- */
+/** They close with their next answer: closing an idle one could lose a call in flight. */
 class Connections {
-  /** Increases with each `retire`. A connection of an earlier generation closes with its next answer. */
+  /** Grows with each `retire`: earlier connections close with their next answer. */
   #generation = 0;
   /** TCP sockets. Node's own list misses connections that never finish the handshake. */
   readonly #accepted = new Set<Duplex>();
   readonly #generationOf = new WeakMap<Socket, number>();
-  /**
-   * By TLS connection: the last check that found no new bytes, with the number of bytes received until then and the monotonic time,
-   * milliseconds. Undefined if the connection has not been checked since its last call.
-   */
+  /** By TLS connection: bytes and monotonic ms at the last check without new bytes. */
   readonly #silence = new Map<Socket, { readonly bytes: number; readonly atMs: number } | undefined>();
   readonly #unanswered = new Map<Socket, ServerResponse>();
   #requestCount = 0;
@@ -140,10 +129,7 @@ class Connections {
     socket.once('close', () => this.#silence.delete(socket));
   }
 
-  /**
-   * Closes connections that send bytes for 5 s without a call. Node's own limits do not see line breaks between calls. Returns a
-   * function that ends the checks.
-   */
+  /** After 5 s of bytes without a call: Node's limits miss line breaks between calls. */
   closeSendersWithoutCall(clock: Clock): () => void {
     let cancel: Cancel = () => {};
     const check = (): void => {
@@ -160,10 +146,7 @@ class Connections {
     return () => cancel();
   }
 
-  /**
-   * Registers a call. Returns false, and registers nothing, while an earlier call of the connection has no answer, or if the connection
-   * closes with that answer.
-   */
+  /** False if an earlier call of the connection has no answer, or closes it with its answer. */
   beginRequest(socket: Socket, response: ServerResponse): boolean {
     const earlier = this.#unanswered.get(socket);
     // A client may send its next call before Node reports that the answer was written.
@@ -178,7 +161,6 @@ class Connections {
     return true;
   }
 
-  /** Closes every open connection with its next answer. */
   retire(): void {
     this.#generation++;
     for (const response of this.#unanswered.values()) {
@@ -186,13 +168,12 @@ class Connections {
     }
   }
 
-  /** Closes every connection with its next answer, including those that open later. */
+  /** Including those that open later. */
   retireAll(): void {
     this.#closing = true;
     this.retire();
   }
 
-  /** True while a call has no answer yet. */
   get isBusy(): boolean {
     return this.#unanswered.size > 0;
   }
@@ -215,10 +196,7 @@ function tlsOptions({ cert, key }: KeyPair, ca: Buffer | undefined) {
   return { cert, key, minVersion: 'TLSv1.2', ...clientAuthentication } as const;
 }
 
-/**
- * Continues to answer, one call for each connection, until no call has arrived for QUIET_MS. Closing idle connections or the listener at
- * once would lose requests in flight. The server also answers new connections.
- */
+/** Answers until no call has arrived for QUIET_MS: closing at once would lose calls in flight. */
 async function drain(server: Server, connections: Connections, clock: Clock): Promise<void> {
   let quietMs = connections.hasOpen ? 0 : QUIET_MS;
   let lastCount = connections.requestCount;
@@ -227,7 +205,7 @@ async function drain(server: Server, connections: Connections, clock: Clock): Pr
     await sleep(clock, SWEEP_MS);
     // A busy process runs this timer before it reads calls that have arrived, and would lose them.
     await sleep(clock, 0);
-    // After a stall, the API server sends what it held back, also on connections that were idle until now.
+    // After a stall, the API server sends what it held back, also on idle connections.
     const stalled = clock.monotonic() - checkedAtMs > SWEEP_MS + STALL_MS;
     const calledMeanwhile = connections.isBusy || connections.requestCount !== lastCount;
     quietMs = stalled || calledMeanwhile ? 0 : quietMs + SWEEP_MS;
@@ -240,10 +218,10 @@ async function drain(server: Server, connections: Connections, clock: Clock): Pr
   await closed;
 }
 
-/** Answers a client that is too slow or sends invalid HTTP with one status line. After any other error, destroys the socket. */
+/** One status line for a slow client or invalid HTTP; after other errors, nothing. */
 function rejectClient(error: NodeJS.ErrnoException, socket: Socket): void {
   const code = error.code ?? '';
-  // Node counts its limits from the handshake. Closing a spare connection could lose a call that the API server is sending.
+  // Node counts from the handshake. Closing a spare connection could lose a call being sent.
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0) return;
   if (!socket.writable || !(code.startsWith('HPE_') || code === 'ERR_HTTP_REQUEST_TIMEOUT')) {
     socket.destroy();

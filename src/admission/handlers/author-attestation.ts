@@ -9,18 +9,14 @@ import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
 import { generatedName } from './generated-name.ts';
 
-/**
- * Maximum size of a spec without its author: its characters, and 32 more for each value. `kubectl apply` stores at most 256 KiB, which is
- * usually below this limit. Templates contain whole pods, so the limit of requests would be too low.
- */
+/** Size of a spec without its author, as `copyJson` weighs it. Templates contain whole pods. */
 const MAX_SPEC = 1024 * 1024;
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'signAuthor'>;
 
 /**
- * Mutating webhook of templates: writes and signs the caller as the author if the template is new, its spec changes, or the caller sets
- * another author. Otherwise, it keeps the author. The signature covers the spec of a new template, and the UID and next generation of an
- * updated one. A dry run gets no signature.
+ * Mutating webhook of templates: signs the caller as the author of a new spec, or if the caller
+ * sets another author. It signs the spec, or the UID and generation of an update; not in a dry run.
  */
 export function attestAuthor(kind: TemplateKind, ports: Ports): Handler {
   return {
@@ -35,7 +31,7 @@ export function attestAuthor(kind: TemplateKind, ports: Ports): Handler {
       if (!isDeepStrictEqual(withoutAuthor(spec), withoutAuthor(before))) {
         return attestSpec(kind, review, spec, version, ports);
       }
-      // The spec does not change, so its size is not limited: without the webhook, a larger one may have been stored.
+      // An unchanged spec has no limit: without the webhook, a larger one may have been stored.
       if (isDeepStrictEqual(claimed, attested)) return allow;
       // Manifests omit the field. A caller that sets it to another value becomes the author.
       if (claimed !== undefined) return attest(kind, review, version, ports);
@@ -44,7 +40,6 @@ export function attestAuthor(kind: TemplateKind, ports: Ports): Handler {
   };
 }
 
-/** Attests a new spec, within the limit of its size. */
 function attestSpec(
   kind: TemplateKind,
   review: Review,
@@ -77,7 +72,7 @@ function attest(kind: TemplateKind, review: Review, version: TemplateVersion, po
     groups: [...user.groups],
     time: formatTime(ports.clock.now()),
   };
-  // A dry run returns the object to the caller, who could store a signature in a template that bypasses this webhook.
+  // A dry run returns the object, whose signature the caller could store without this webhook.
   if (dryRun) return { patch: patch.set(['spec', 'author'], author).ops };
   const signature = ports.signAuthor({
     kind,
@@ -90,9 +85,7 @@ function attest(kind: TemplateKind, review: Review, version: TemplateVersion, po
   return { patch: patch.set(['spec', 'author'], { ...author, signature }).ops };
 }
 
-/**
- * The version of the template after this update: its uid, and the next generation, because the API server increments it with each new spec.
- */
+/** The API server increments the generation with each new spec. */
 function versionAfter(oldObject: unknown): TemplateVersion {
   const before = own(oldObject, 'metadata');
   return { uid: textOf(own(before, 'uid')), generation: Number(own(before, 'generation')) + 1 };

@@ -10,9 +10,8 @@ import type { AdmissionPorts } from '../ports.ts';
 type Ports = Pick<AdmissionPorts, 'clock' | 'signChange'>;
 
 /**
- * Signs a claim and a new extension if the requester adds them, and restores signatures that the client omitted. Adds operations to
- * `patch`. Returns a denial (`SigningKeyUnavailable`) if there is something to sign and the server has no keys; otherwise undefined. Does
- * not sign changes of other callers, which the validating webhook denies.
+ * Signs a claim and a new extension of the requester in `patch`, and restores omitted signatures.
+ * The validating webhook denies changes of others.
  */
 export function attestChanges(review: Review, patch: PatchBuilder, ports: Ports): Decision | undefined {
   return attestClaim(review, patch, ports) ?? attestExtensions(review, patch, ports);
@@ -38,7 +37,7 @@ function attestClaim(review: Review, patch: PatchBuilder, ports: Ports): Decisio
   return undefined;
 }
 
-/** Signs only the first new extension, because the validating webhook denies more than one. */
+/** Only the first, because the validating webhook denies more than one. */
 function attestExtensions(review: Review, patch: PatchBuilder, ports: Ports): Decision | undefined {
   const earlier = listIn(own(review.oldObject, 'spec'), 'extensions');
   const requested = listIn(own(review.object, 'spec'), 'extensions');
@@ -59,7 +58,7 @@ function attestExtensions(review: Review, patch: PatchBuilder, ports: Ports): De
   return undefined;
 }
 
-/** The extension with the signature that the stored one has: clients that apply a manifest omit it. */
+/** Clients that apply a manifest omit the signature. */
 function withSignatureOf(earlier: unknown, extension: unknown): unknown {
   const signature = own(earlier, 'signature');
   if (!isRecord(extension) || !isAbsent(own(extension, 'signature')) || isAbsent(signature)) return extension;
@@ -73,8 +72,7 @@ function withoutSignature(extension: unknown): unknown {
 }
 
 /**
- * Whether the requester makes the change, and not in a dry run. A dry run returns the object to the caller, who could store a signature in
- * an update that bypasses this webhook.
+ * By the requester, and no dry run, whose signature the caller could store without this webhook.
  */
 function maySign({ user, oldObject, dryRun }: Review): boolean {
   const requester = own(own(oldObject, 'spec'), 'requester');

@@ -8,13 +8,9 @@ import type { Review } from '../codec.ts';
 import { type Decision, deny } from '../decision.ts';
 import type { AdmissionPorts } from '../ports.ts';
 
-/** The ports of `validateRequesterChange`. */
 export type ChangePorts = Pick<AdmissionPorts, 'templateState' | 'openAccess'>;
 
-/**
- * Decides on an update that claims or extends access, by `changePolicy`. Resolves to undefined for any other update. Rejects as the ports
- * do.
- */
+/** Decides on a claim or an extension by `changePolicy`; undefined for any other update. */
 export async function validateRequesterChange(
   kind: RequestKind,
   review: Review,
@@ -52,7 +48,6 @@ export async function validateRequesterChange(
   };
 }
 
-/** The new extension of the update; undefined without one. */
 function addedExtension(input: Pick<ChangeInput, 'oldSpec' | 'spec'>) {
   return addedExtensions(input) > 0 ? input.spec.extensions?.at(-1) : undefined;
 }
@@ -65,7 +60,6 @@ function describeChange(input: ChangeInput): string {
   ].join(', ');
 }
 
-/** Warns that the extension will be shorter than requested. */
 function clampWarnings(input: ChangeInput): string[] {
   const { template, access } = input;
   const requested = addedExtension(input);

@@ -9,9 +9,7 @@ import type { InventoryPorts } from '../ports.ts';
 
 type Ports = Pick<InventoryPorts, 'latestRun' | 'writesOf' | 'recordDeniedWrite' | 'clock'>;
 
-/**
- * Validating webhook of status writes by components: each needs the token of the current run, and may change only paths of its component.
- */
+/** Status writes need the token of the current run, and change only the component's paths. */
 export function authorizeComponentWrite(ports: Ports): Handler {
   return {
     async decide(review, signal) {
@@ -61,7 +59,7 @@ const denyWrite = (message: string, details?: Decision['details']): Decision =>
 
 const uidOf = ({ oldObject }: Review): unknown => own(own(oldObject, 'metadata'), 'uid');
 
-/** The ID of the token, from the API server. Only a user who may impersonate the ServiceAccount and this extra field can choose it. */
+/** Only who may impersonate the ServiceAccount and this extra field can choose it. */
 function credentialOf({ extra }: UserInfo): string | undefined {
   const ids = own(extra, 'authentication.kubernetes.io/credential-id');
   return Array.isArray(ids) && ids.length === 1 ? ids[0] : undefined;

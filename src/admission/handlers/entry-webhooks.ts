@@ -10,21 +10,19 @@ import { allow, deny, type Handler } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
 import type { InventoryPorts } from '../ports.ts';
 
-/** One field that the webhook writes: `spec.kubeconfigSetBy`, or the annotations with the users who abandoned components. */
+/** `spec.kubeconfigSetBy`, or the annotations with the users who abandoned components. */
 interface FieldWrite {
   readonly path: readonly [string, ...string[]];
-  /** If undefined, the webhook removes the field. */
+  /** Undefined removes the field. */
   readonly value: unknown;
-  /** Whether the value names the caller, who must then be authenticated. */
+  /** The value names the caller, who must then be authenticated. */
   readonly byCaller: boolean;
 }
 
 /**
- * Mutating webhook of entries: writes which user set the reference to the kubeconfig Secret, and which user abandoned a component.
- * Overwrites any value that the caller sent. If the reference or the abandonment does not change, its user stays; but if a reference has
- * no user, the caller becomes its user. If the reference or the abandonment is removed, the webhook removes its user. Denies with
- * `InvalidObject` (422), with `TooManyAbandonments` (422), or, if the caller is to be written and has no name, with `MissingIdentity`
- * (403).
+ * Mutating webhook of entries: writes who set the reference to the kubeconfig Secret, and who
+ * abandoned a component, whatever the caller sent. Without a change, the user stays. Denies with
+ * `InvalidObject`, `TooManyAbandonments`, or `MissingIdentity`.
  */
 export const attestEntry: Handler = {
   decide(review) {
@@ -58,7 +56,7 @@ export const attestEntry: Handler = {
   },
 };
 
-/** The write of the user who set `spec.kubeconfigSecretRef`; empty if the object already names that user. */
+/** Empty if the object already names the user who set `spec.kubeconfigSecretRef`. */
 function kubeconfigSetterWrite({ operation, object, oldObject, user }: Review): FieldWrite[] {
   const path = ['spec', 'kubeconfigSetBy'] as const;
   const spec = own(object, 'spec');
@@ -73,7 +71,7 @@ function kubeconfigSetterWrite({ operation, object, oldObject, user }: Review): 
   return isDeepStrictEqual(claimed, attested) ? [] : [{ path, value: attested, byCaller: false }];
 }
 
-/** `TooManyAbandonments` if abandon annotations name more than 64 components after the write, and more than before it. */
+/** More than 64 components after the write, and more than before it. */
 function abandonmentsViolation({ object, oldObject }: Review): Violation | undefined {
   const count = componentsIn(annotationsOf(object)).length;
   // If users set too many while the webhook was absent, a write can still remove some of them.
@@ -88,10 +86,7 @@ function abandonmentsViolation({ object, oldObject }: Review): Violation | undef
   };
 }
 
-/**
- * The write of all annotations, with the users who set the abandon annotations; empty if the object already names them. One operation
- * replaces the whole map, because PatchBuilder copies the map for each annotation that it sets.
- */
+/** One operation for the whole map: PatchBuilder would copy it for each annotation. */
 function abandonersWrite({ object, oldObject, user }: Review): FieldWrite[] {
   const after = annotationsOf(object);
   const before = annotationsOf(oldObject);
@@ -119,7 +114,6 @@ function annotationsOf(object: unknown): Readonly<Record<string, unknown>> {
   return isRecord(annotations) ? annotations : {};
 }
 
-/** The components that abandon and abandoned-by annotations name. */
 function componentsIn(annotations: Readonly<Record<string, unknown>>): string[] {
   const keys = Object.keys(annotations);
   const prefixes = [abandonAnnotation(''), abandonedByAnnotation('')];
@@ -129,7 +123,7 @@ function componentsIn(annotations: Readonly<Record<string, unknown>>): string[] 
   return [...new Set(names)];
 }
 
-/** Omits the extra keys that only describe the credential: SubjectAccessReviews do not need them. */
+/** Without extra keys of the credential, which SubjectAccessReviews do not need. */
 function settingUser({ username, uid, groups, extra }: UserInfo): KubeconfigSetter {
   const kept = Object.entries(extra).filter(([key]) => !key.startsWith('authentication.kubernetes.io/'));
   return {
@@ -141,8 +135,8 @@ function settingUser({ username, uid, groups, extra }: UserInfo): KubeconfigSett
 }
 
 /**
- * Validating webhook of entries: denies writes that make an entry grow above 65,536 bytes, as `sizeViolation` counts them (`EntryTooLarge`,
- * 413). Warns about new settings of components that do not run for the entry, except on writes of the status, which cannot change settings.
+ * Validating webhook of entries: denies growth above 65,536 bytes, and warns about settings of
+ * components that do not run for the entry.
  */
 export function validateEntry({ registered }: Pick<InventoryPorts, 'registered'>): Handler {
   return {

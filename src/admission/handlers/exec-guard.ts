@@ -5,19 +5,18 @@ import type { Review, UserInfo } from '../codec.ts';
 import { type Decision, type Denial, deny, type Handler } from '../decision.ts';
 import type { AdmissionPorts, ConnectTarget, PodConnectEvent, PodGrant } from '../ports.ts';
 
-/** A call that connects to a pod, read from its review. It omits the command, ports, and paths: they may contain secrets. */
+/** A call that connects to a pod, without command, ports, and paths: they may contain secrets. */
 interface PodConnect {
-  /** Reason of the Event, such as `PodExec`. */
+  /** Of the Event, such as `PodExec`. */
   readonly reason: string;
   readonly namespace: string;
   readonly pod: string;
   readonly container: string | undefined;
   readonly interactive: boolean;
-  /** Note of the Event, such as `alice ran a command in container app (an interactive session)`. */
+  /** Of the Event: `alice ran a command in container app (an interactive session)`. */
   readonly note: string;
 }
 
-/** Reason of the Event, and the verb of its note, by subresource. */
 const eventWords: Readonly<Record<ConnectSubresource, readonly [reason: string, verb: string]>> = {
   exec: ['PodExec', 'ran a command in'],
   attach: ['PodAttach', 'attached to'],
@@ -43,7 +42,6 @@ function readConnect({ subResource, namespace, name, user, object, oldObject }: 
   };
 }
 
-/** The Event of a call. */
 const connectEvent = (
   { namespace, pod, reason, note }: PodConnect,
   type: PodConnectEvent['type'] = 'Normal',
@@ -55,14 +53,13 @@ const connectEvent = (
   note,
 });
 
-/** The audit details of a call. */
 const connectDetails = ({ pod, container, interactive }: PodConnect): NonNullable<Decision['details']> => ({
   pod,
   interactive,
   ...(container === undefined ? {} : { container }),
 });
 
-/** The grant with `user` as a subject, even if the user may connect only through the gateway; undefined if there is none. */
+/** Even if the user may connect only through the gateway. */
 function grantFor(pod: ConnectTarget | undefined, user: UserInfo): PodGrant | undefined {
   return pod?.grants.find((grant) => isGrantOf(grant, user));
 }
@@ -70,7 +67,6 @@ function grantFor(pod: ConnectTarget | undefined, user: UserInfo): PodGrant | un
 const isGrantOf = ({ subjects }: PodGrant, user: UserInfo): boolean =>
   subjects.some((subject) => isSubject(subject, user));
 
-/** Whether the rules of the grant permit calls of this subresource. */
 const permits = ({ rules }: PodGrant, subresource: string): boolean =>
   rules.some(({ resources }) => resources.includes(`pods/${subresource}`));
 
@@ -92,7 +88,7 @@ function proxiedPod(name: string): string {
   return third === undefined ? first : second;
 }
 
-/** The last added ephemeral container. Callers can add such containers, but never change or remove them. */
+/** The last one added. Callers never change or remove such containers. */
 function newContainer(object: unknown, oldObject: unknown): unknown {
   const before = new Set(ephemeralContainers(oldObject).map((container) => own(container, 'name')));
   return ephemeralContainers(object).findLast((container) => !before.has(own(container, 'name')));
@@ -103,10 +99,7 @@ const ephemeralContainers = (pod: unknown): readonly unknown[] =>
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
-/**
- * Records who connects to which pod, with an audit line and, except for dry runs, an Event on the pod. The line names a request whose grant
- * permits the call, if there is one. The webhook never denies.
- */
+/** Records who connects to which pod: an audit line, and an Event (not in a dry run). */
 export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cachedConnectTarget'>): Handler {
   return {
     decide(review) {
@@ -128,9 +121,8 @@ export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cached
 type Ports = Pick<AdmissionPorts, 'connectTarget' | 'breakGlassGroup' | 'recordConnect'>;
 
 /**
- * Allows only the subjects of an open grant without `viaGateway`, and members of the break-glass group, to connect to its access pod. RBAC
- * permissions on pods do not suffice. The API server sends only calls to pods whose names look like access pods, and no calls of the
- * gateway, which `guardGateway` checks. For a pod that the server did not create, RBAC alone decides.
+ * Only subjects of an open grant, and the break-glass group, connect to its access pod: RBAC on
+ * pods does not suffice. For other pods, it does. `guardGateway` has the gateway's calls.
  */
 export function guardAccessPod(ports: Ports): Handler {
   return {
@@ -148,13 +140,9 @@ export function guardAccessPod(ports: Ports): Handler {
   };
 }
 
-/** The calls that the gateway forwards. */
 const forwardedByGateway: readonly string[] = ['exec', 'attach', 'portforward'];
 
-/**
- * Allows the gateway to connect only to pods that an open Gateway grant opens, so that its token opens nothing else. The API server sends
- * only calls of the gateway. The gateway itself decides which user may use which grant.
- */
+/** The gateway's token opens only pods with an open Gateway grant. The gateway decides for whom. */
 export function guardGateway(ports: Pick<AdmissionPorts, 'gatewayTarget' | 'recordConnect'>): Handler {
   return {
     async decide(review, signal) {
@@ -172,7 +160,6 @@ export function guardGateway(ports: Pick<AdmissionPorts, 'gatewayTarget' | 'reco
   };
 }
 
-/** The decision about a call to an existing pod. */
 function decide(connect: PodConnect, { user, dryRun }: Review, pod: ConnectTarget, ports: Ports): Decision {
   const found = grantFor(pod, user);
   const grant = found?.viaGateway ? undefined : found;

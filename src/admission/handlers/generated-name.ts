@@ -1,16 +1,13 @@
 import { randomInt } from 'node:crypto';
 import { own } from '../../kit/json-value.ts';
 
-/** The alphabet of generated suffixes in Kubernetes: no vowels and no characters that look alike. */
+/** Of generated suffixes in Kubernetes: no vowels, and nothing that looks alike. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
-/** Twice the length that Kubernetes uses: if another object has the name, the API server does not generate a second one. */
+/** Twice that of Kubernetes: if the name is taken, the API server generates no second one. */
 const SUFFIX_LENGTH = 10;
 const MAX_NAME = 63;
 
-/**
- * A generated name if the object has only generateName; undefined otherwise. The webhook generates it because the signature covers the
- * name, and the API server generates names only after the mutating webhooks.
- */
+/** The signature covers the name, which the API server would generate only after this webhook. */
 export function generatedName(metadata: unknown): string | undefined {
   const name = own(metadata, 'name') ?? '';
   const base = own(metadata, 'generateName');

@@ -9,9 +9,8 @@ import type { InventoryPorts } from '../ports.ts';
 type Ports = Pick<InventoryPorts, 'registrations' | 'entriesOf'>;
 
 /**
- * Validating webhook of registrations. It denies a new or changed spec if it violates the schema, the server cannot use a field of it
- * (`unusableField`), another component that shares a mode owns an overlapping path, or the component reads a path that it writes. The
- * webhook also denies the deletion of a component with run records.
+ * Validating webhook of registrations: denies a new spec that is unusable, overlaps another
+ * component's paths, or reads what it writes, and the deletion of a component with run records.
  */
 export function validateRegistration({ registrations, entriesOf }: Ports): Handler {
   return {
@@ -23,7 +22,7 @@ export function validateRegistration({ registrations, entriesOf }: Ports): Handl
         return entries.length === 0 ? allow : deny(hasRunsViolation(name, entries));
       }
       const raw = own(object, 'spec');
-      // Metadata of a registration that predates a rule can still change, so that it can be labeled and deleted.
+      // Metadata of a registration that predates a rule can change, so that it can be deleted.
       if (operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'))) return allow;
       const read = readBySchema<ComponentReconciler['spec']>(componentReconcilerKind.structural.spec, raw, 'spec');
       if (!read.ok) return invalidSpec(read.errors);

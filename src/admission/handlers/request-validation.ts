@@ -27,9 +27,8 @@ type Ports = Pick<
 >;
 
 /**
- * Validating webhook of requests. Denies a new request that violates `createRequestPolicy`, and an update that violates
- * `updateRequestPolicy` or `changePolicy`. In a dry run, its warnings explain the rules for a new request, a claim, or an extension.
- * Before a grant, the controller checks `grantPolicy` again.
+ * Validating webhook of requests. A dry run explains the rules in warnings. The controller checks
+ * `grantPolicy` again before a grant.
  */
 export function validateRequest(kind: RequestKind, ports: Ports): Handler {
   return {
@@ -72,7 +71,7 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   const input = inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds, limits, askedAtMs, overdueReview });
   const violation = firstViolation(createRequestPolicy, input);
   const details = detailsOf(spec, template);
-  // The API server shows warnings to the caller, so a dry run shows which rules the request violates.
+  // The API server shows warnings to the caller: a dry run explains which rules it violates.
   const explanation = review.dryRun ? explanationLines(explain(createRequestPolicy, input)) : [];
   if (violation) return { ...deny(violation, details), warnings: explanation };
   return {
@@ -114,7 +113,7 @@ async function validateChange(kind: RequestKind, review: Review, ports: Ports, s
   };
 }
 
-/** The audit details of a new request: all fields that the requester set, and the version of the template. */
+/** All fields that the requester set, and the version of the template. */
 function detailsOf(spec: RequestSpec, template: TemplateState): NonNullable<Decision['details']> {
   return {
     template: spec.templateName,
@@ -151,10 +150,7 @@ function readSpec(kind: RequestKind, object: unknown): Read<RequestSpec> {
   return readBySchema<RequestSpec>(accessOfRequest(kind).request.structural.spec, own(object, 'spec'), 'spec');
 }
 
-/**
- * A warning if no access could be planned when the leader last judged the template; otherwise empty. The objects may have changed since.
- * A command that does not fit the pods of an ExecAccessTemplate denies no request.
- */
+/** By the last judgement of the leader, since when objects may have changed. */
 function planWarnings(kind: RequestKind, template: TemplateState): string[] {
   const unplannable = template.found ? template.unplannable : undefined;
   if (!unplannable) return [];
@@ -165,7 +161,7 @@ function planWarnings(kind: RequestKind, template: TemplateState): string[] {
   ];
 }
 
-/** A warning if the template shortens the requested duration, or ends its pod before it; otherwise empty. */
+/** The template shortens the requested duration, or ends its pod earlier. */
 function durationWarnings(spec: RequestSpec, template: TemplateState): string[] {
   if (!template.found) return [];
   const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, template.spec.accessConfig));

@@ -11,18 +11,15 @@ import type { AdmissionPorts } from '../ports.ts';
 import { attestChanges } from './change-attestation.ts';
 import { generatedName } from './generated-name.ts';
 
-/**
- * Maximum size of a spec without its requester: its characters, and 32 more for each value. The CRDs allow less, but the API server
- * validates a spec only after this webhook.
- */
+/** Size of a spec without its requester, as `copyJson` weighs it. CRDs are checked only later. */
 const MAX_SPEC = 64 * 1024;
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'signRequester' | 'signChange'>;
 
 /**
- * Mutating webhook of requests. On CREATE, it writes the requester and signs it (a dry run gets no signature). It also sets the server's
- * finalizer, and removes other finalizers, which could keep the request after its access has ended, and all owner references, by which the
- * garbage collector could delete it. On UPDATE, it signs what the requester sets in `spec.claimed` or adds to `spec.extensions`. It restores the requester if the caller omits it, and the finalizer unless the request is being deleted.
+ * Mutating webhook of requests. CREATE: signs the requester (not in a dry run), and sets our
+ * finalizer alone and no owner, so that nothing else keeps or deletes the request. UPDATE: signs
+ * claims and extensions, and restores an omitted requester or finalizer.
  */
 export function attestRequester(kind: RequestKind, ports: Ports): Handler {
   return {
@@ -59,7 +56,7 @@ function attestNewRequest(kind: RequestKind, review: Review, spec: JsonObject, p
   }
   patch.remove(['metadata', 'ownerReferences']);
   const requester = requesterOf(user, ports.clock);
-  // A dry run returns the object to the caller, who could store a signature in a request that bypasses this webhook.
+  // A dry run returns the object, whose signature the caller could store without this webhook.
   if (review.dryRun) {
     patch.set(['spec', 'requester'], requester);
     return { patch: patch.ops };
@@ -80,7 +77,7 @@ function attestUpdate(review: Review, ports: Ports): Decision {
   const { object, oldObject } = review;
   const patch = new PatchBuilder(object);
   const before = own(own(oldObject, 'spec'), 'requester') ?? undefined;
-  // Clients that replace the object from a manifest omit the requester. The validating webhook denies other changes of it.
+  // Clients that replace the object omit it. The validating webhook denies other changes.
   if (before !== undefined && (own(own(object, 'spec'), 'requester') ?? undefined) === undefined) {
     patch.set(['spec', 'requester'], before);
   }

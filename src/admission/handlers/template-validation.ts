@@ -30,10 +30,9 @@ import { type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
 import type { AdmissionPorts, PresentPlan } from '../ports.ts';
 
 /**
- * Validating webhook of templates. It denies a spec that violates the schema, that would make the leader deny every request, or that hands
- * out permissions that the caller does not have. It warns if the leader would deny requests now because of other objects, such as a missing
- * workload. A stored violation of the rule book or of the plan denies no update; the webhook checks the schema and the permissions of each
- * new spec. An update that does not change the spec is never denied, and warns about what the stored template violates.
+ * Validating webhook of templates: denies a spec that is invalid, makes the leader deny every
+ * request, or hands out what the caller lacks. What depends on other objects is a warning. No
+ * stored violation of rule book or plan denies an update, and nothing denies an unchanged spec.
  */
 export function validateTemplate(
   kind: TemplateKind,
@@ -46,7 +45,7 @@ export function validateTemplate(
     async decide({ operation, namespace, name, user, object, oldObject, dryRun }, signal, address) {
       const details = { template: name };
       const raw = own(object, 'spec');
-      // Metadata of a template that predates a rule can still change, so that it can be labeled, annotated, and deleted.
+      // Metadata of a template that predates a rule can still change, so that it can be deleted.
       const isUnchanged = operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'));
       if (isUnchanged && own(own(object, 'metadata'), 'deletionTimestamp') !== undefined) return { details };
       const read = readBySchema<TemplateInput['spec']>(accessOfTemplate(kind).template.structural.spec, raw, 'spec');
@@ -84,14 +83,13 @@ export function validateTemplate(
       const ownViolations = await ports.ownViolations(input, address, signal);
       if (ownViolations !== notPlanned && ownViolations.length > 0) {
         const before = isUnchanged ? ownViolations : stored ? await ports.ownViolations(stored, address, signal) : [];
-        // If the stored spec could not be planned, it is unknown whether the update introduced the violation. Allow it: the leader denies
-        // requests.
+        // If the stored spec was not planned, the violation may be old. The leader denies requests.
         const introduced = before === notPlanned ? undefined : introducedViolation(ownViolations, before);
         if (introduced) return denied(introduced, { author: passed, plan: introduced });
       }
       const planProblem = ownViolations === notPlanned ? notPlanned : ownViolations[0];
       const keptViolation = firstViolation(templatePolicy, input);
-      // These violations depend on other objects, which users may create or correct later. So they are warnings.
+      // These depend on other objects, which users may create or correct later: warnings.
       const present: PresentPlan = planProblem || keptViolation ? {} : await ports.presentPlan(input, address, signal);
       const plan: CheckResults['plan'] = planProblem ?? (keptViolation ? undefined : (present.denial ?? passed));
       const gateway: CheckResults['gateway'] =
@@ -106,7 +104,7 @@ export function validateTemplate(
         if (found === undefined || found === passed) return [];
         return [found === notPlanned ? notPlannedWarning : violationWarning(found)];
       });
-      // If `accessConfig.rules` is invalid, the condition AuthorHoldsRights and the rule book have the same violation.
+      // Invalid `accessConfig.rules` give AuthorHoldsRights and the rule book the same violation.
       return { details, warnings: [...new Set([...unusable, ...warnings])] };
     },
   };
@@ -118,7 +116,7 @@ const notPlannedWarning =
 
 const passed = 'passed';
 
-/** What the checks after the rule book found; undefined for those that did not run. */
+/** After the rule book; undefined for a check that did not run. */
 interface CheckResults {
   readonly author?: Violation | typeof passed | undefined;
   readonly plan?: Violation | typeof passed | typeof notPlanned | undefined;
@@ -126,10 +124,7 @@ interface CheckResults {
   readonly gateway?: Violation | typeof passed | undefined;
 }
 
-/**
- * The warnings of a dry run, as `explanationLines` gives them, about the rules of `templatePolicy`, the later checks of `validateTemplate`,
- * and what only the API server can check.
- */
+/** The rule book, the later checks, and what only the API server can check. */
 function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResults, isUnchanged: boolean): string[] {
   const objects = accessOfTemplate(input.kind).createsPod ? 'the Pod and the Role' : 'the Role';
   const rule = (name: string, found: CheckResults['plan'], requirement: string, remedy: string): Explanation => {
@@ -154,7 +149,7 @@ function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResul
   ]);
 }
 
-/** What the leader found about the author of this generation; undefined if it has not checked yet. */
+/** Of this generation; undefined if the leader has not checked it. */
 function storedAuthorResult(object: unknown): CheckResults['author'] {
   const found = storedCondition(object, templateConditions.authorHoldsRights);
   const status = own(found, 'status');
@@ -162,13 +157,13 @@ function storedAuthorResult(object: unknown): CheckResults['author'] {
   return { code: own(found, 'reason') as Code, message: String(own(found, 'message')), status: 403 };
 }
 
-/** At most one warning: which fields of this generation the API server ignores. Empty if the leader found none. */
+/** At most one warning, for this generation. */
 function ignoredFieldsWarnings(object: unknown): string[] {
   const text = ignoredFieldsText(String(own(storedCondition(object, templateConditions.accessPlanValid), 'message')));
   return text === '' ? [] : [text];
 }
 
-/** The condition that the leader wrote for this generation of the template. */
+/** As the leader wrote it for this generation. */
 function storedCondition(object: unknown, type: TemplateCondition): unknown {
   const conditions = own(own(object, 'status'), 'conditions');
   const generation = own(own(object, 'metadata'), 'generation');
@@ -177,7 +172,7 @@ function storedCondition(object: unknown, type: TemplateCondition): unknown {
   );
 }
 
-/** The input for the spec before an update; undefined if that spec violates its schema. */
+/** Undefined if the spec before the update violates its schema. */
 function storedInput(input: TemplateInput, oldSpec: unknown): TemplateInput | undefined {
   const read = readBySchema<TemplateInput['spec']>(
     accessOfTemplate(input.kind).template.structural.spec,

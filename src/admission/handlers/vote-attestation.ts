@@ -16,10 +16,9 @@ import type { AdmissionPorts } from '../ports.ts';
 type Ports = Pick<AdmissionPorts, 'clock' | 'signVote' | 'votedRequest' | 'votedAtMs' | 'templateState'>;
 
 /**
- * Mutating webhook of votes: writes the voter, the uid of the request, and the version of the template, and signs the vote. It names the
- * vote (`voteName`), and makes the request its owner. A dry run gets no signature. Denies a vote whose request or, except for a review,
- * template does not exist, because it could not sign it. Also denies a vote that the user has already cast: the API server would reject its
- * name, and not mention the earlier vote.
+ * Mutating webhook of votes: names the vote (`voteName`), signs the voter (not in a dry run), the
+ * request, and the version of the template, and makes the request the owner. Denies what it cannot
+ * sign, and a second vote, which the API server would reject without mentioning the first.
  */
 export function attestVote(ports: Ports): Handler {
   return {
@@ -51,7 +50,7 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
   const missing = missingObject({ namespace, spec: read.value, request: voted, template });
   if (missing || !voted.found) return missing ? deny(missing, { request: request.name }) : allow;
   const { uid } = voted;
-  // A deleted template does not prevent the review of an emergency. The voter still needs the verb `approve` on its name.
+  // A deleted template does not prevent a review, which still needs the verb `approve` on its name.
   const deleted = about === 'Review' ? { uid: 'deleted', generation: 0 } : undefined;
   // The validating webhook denies an approval of another version than the current one.
   const seen = template.found && !countsForEveryVersion(read.value) ? versionIn(sentTemplate) : undefined;
@@ -74,7 +73,7 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
     groups: [...user.groups],
     time: formatTime(ports.clock.now()),
   };
-  // A dry run returns the object to the caller, who could store a signature in a vote that bypasses this webhook.
+  // A dry run returns the object, whose signature the caller could store without this webhook.
   const signature = dryRun ? undefined : ports.signVote({ namespace, name, spec, voter });
   if (!dryRun && signature === undefined) return keysUnavailable;
   const { resource } = accessOfRequest(request.kind).request;
@@ -84,13 +83,13 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
     .remove(['metadata', 'finalizers'])
     .set(['spec'], { ...spec, voter: { ...voter, ...(signature === undefined ? {} : { signature }) } });
   const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, name: request.name, uid };
-  // If the request is deleted, set no owner: the garbage collector would delete the vote. The leader deletes it after the review.
+  // An owner that is gone would delete the vote. The leader deletes it after the review.
   if (voted.isDeleted) patch.remove(['metadata', 'ownerReferences']);
   else patch.set(['metadata', 'ownerReferences'], [owner]);
   return { patch: patch.ops };
 }
 
-/** The denial of a vote that the user cast at `votedAtMs`. `awaited`: the values of `spec.about` that the request waits for. */
+/** `awaited`: the values of `spec.about` that the request waits for. */
 function alreadyVoted(
   username: string,
   { request, about, decision }: VoteSpec,
@@ -117,7 +116,6 @@ function alreadyVoted(
   };
 }
 
-/** The version of the template that the voter names; undefined if the vote names none. */
 function versionIn(template: unknown): { readonly uid: string; readonly generation: number } | undefined {
   const [uid, generation] = [own(template, 'uid'), own(template, 'generation')];
   return typeof uid === 'string' && typeof generation === 'number' ? { uid, generation } : undefined;

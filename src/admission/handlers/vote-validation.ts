@@ -12,10 +12,7 @@ import type { AdmissionPorts } from '../ports.ts';
 
 type Ports = Pick<AdmissionPorts, 'votedRequest' | 'templateState' | 'mayApprove'>;
 
-/**
- * Validating webhook of votes: denies votes that the leader would not count, by `votePolicy`. The leader checks each vote again whenever it
- * counts it.
- */
+/** Validating webhook of votes. The leader checks a vote again whenever it counts it. */
 export function validateVote(ports: Ports): Handler {
   return {
     decide: (review, signal) => (review.operation === 'CREATE' ? validate(review, ports, signal) : allow),
@@ -63,7 +60,6 @@ const describeVote = ({ decision, about, max, onBehalfOf }: VoteSpec): string =>
     ...(onBehalfOf === undefined ? [] : [`on behalf of ${showName(onBehalfOf)}`]),
   ].join(', ');
 
-/** The denial of a voter that the mutating webhook did not write. */
 function foreignVoterDenial({ user }: Review, { voter }: VoteSpec): Decision | undefined {
   if (voter?.username === user.username && voter.uid === user.uid) return undefined;
   return deny({
