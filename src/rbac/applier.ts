@@ -5,41 +5,36 @@ import { own } from '../kit/json-value.ts';
 import { type Client, type Deletion, findObject } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
-/** The proof that the server created an object for a request: our label, the owner's uid, the hash of the plan, and our MAC. */
+/** Proof that we created an object for a request: label, owner, hash of the plan, and MAC. */
 interface Provenance {
   readonly ownerUid: string;
   readonly planHash: string;
-  /** Whether `mac`, the annotation of the object, is our MAC of it. False without a MAC. Rejects if the keys cannot be read. */
+  /** `mac`: the annotation of the object. Rejects if the keys cannot be read. */
   isOurMac(mac: string | undefined, signal: AbortSignal): Promise<boolean>;
 }
 
-/** The result of a creation. */
 export type Created =
   | { readonly kind: 'created'; readonly object: KubeObject }
-  /** The object existed and is ours: an earlier attempt created it. */
+  /** It existed and is ours: an earlier attempt created it. */
   | { readonly kind: 'adopted'; readonly object: KubeObject }
-  /** An object that was not created for this request and plan has the name. It stays unchanged. */
+  /** An object that is not for this request and plan has the name. It stays. */
   | { readonly kind: 'collision'; readonly message: string }
-  /**
-   * The API server rejects this object until the cause is corrected: for example, it is invalid, forbidden, or too large, or its namespace
-   * does not exist.
-   */
+  /** Until the cause is corrected: invalid, forbidden, too large, or no namespace. */
   | { readonly kind: 'refused'; readonly message: string };
 
-/**
- * Grace period of every Pod deletion, seconds. Not 0, because the kubelet would then use the Pod's terminationGracePeriodSeconds, during
- * which open shells continue.
- */
+/** Seconds. 0 would mean the Pod's terminationGracePeriodSeconds, during which shells continue. */
 export const deletionGraceS = 1;
 
-/** Status codes after which the same creation fails again until its cause is corrected. */
+/** The same creation fails again until its cause is corrected. */
 const permanentCodes = new Set([400, 403, 404, 405, 413, 422]);
 
-/** Whether the API server rejects the creation until its cause is corrected. */
 export const isRefusal = (error: unknown): error is ApiError =>
   error instanceof ApiError && permanentCodes.has(error.code);
 
-/** Creates and deletes the objects of grants. It never adopts a foreign object, and deletes by a known uid or after checking the owner. */
+/**
+ * Creates and deletes the objects of grants. Adopts no foreign object, and deletes none: only by a
+ * known uid, or after checking the owner.
+ */
 export class Applier {
   readonly #client: Client;
 
@@ -47,10 +42,7 @@ export class Applier {
     this.#client = client;
   }
 
-  /**
-   * Creates `object`, or adopts it if it exists and is ours. Rejects on temporary errors, or if it cannot read or verify an existing
-   * object.
-   */
+  /** Adopts an existing object of ours. Rejects if it cannot verify it, and on temporary errors. */
   async create(resource: Resource, object: KubeObject, provenance: Provenance, signal: AbortSignal): Promise<Created> {
     try {
       return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };
@@ -70,7 +62,7 @@ export class Applier {
     const found = await this.#client.get(resource, wanted.metadata, { signal });
     const { labels = {}, annotations = {} } = found.metadata;
     const ours =
-      // The admission policies let only the server create objects with this label. The other marks can be copied to any object.
+      // Admission policies let only the server set this label. The other marks can be copied.
       labels[requestLabel] === provenance.ownerUid &&
       isOwnedBy(found, provenance.ownerUid) &&
       annotations[planHashAnnotation] === provenance.planHash &&
@@ -83,10 +75,8 @@ export class Applier {
   }
 
   /**
-   * Deletes the object if it is ours. Afterwards, our object no longer exists, or it is terminating. With `uid`, the applier deletes it
-   * without a read, unless another object has the name. Otherwise, it first reads the object, and deletes it only if its controller is
-   * `ownerUid`. If finalizers keep a RoleBinding, the applier also removes its subjects. Resolves to whether an object of ours existed; to
-   * false for a RoleBinding that finalizers keep and that already has no subjects. Rejects as the client does.
+   * By `uid`, or after a read if its controller is `ownerUid`. A RoleBinding that finalizers keep
+   * loses its subjects. False if nothing of ours was there, or nothing that gave access.
    */
   async delete(
     resource: Resource,
@@ -102,14 +92,14 @@ export class Applier {
       deletion = await this.#client.delete(resource, name, options);
     } catch (error) {
       if (!isConflict(error) || owner.uid === undefined) throw error;
-      // Another object has the name. It may be ours, too, so read it.
+      // Another object has the name. It may be ours as well, so read it.
       return this.delete(resource, name, { ownerUid: owner.ownerUid }, signal);
     }
     if (typeof deletion === 'string') return deletion === 'deleted';
     return resource === roleBindings ? this.#removeSubjects(deletion.held, signal) : true;
   }
 
-  /** Removes the subjects of a RoleBinding that finalizers keep, because it still gives access. Resolves to whether it had subjects. */
+  /** A RoleBinding that finalizers keep still gives access. Resolves to whether it had subjects. */
   async #removeSubjects({ metadata, ...roleBinding }: KubeObject, signal: AbortSignal): Promise<boolean> {
     const subjects = own(roleBinding, 'subjects');
     if (!Array.isArray(subjects) || subjects.length === 0) return false;

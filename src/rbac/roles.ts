@@ -4,7 +4,7 @@ import type { AccessConfig } from '../api/access/template-spec.ts';
 import { apiVersionOf, type KubeObject, type ObjectMeta } from '../api/object.ts';
 import { roleBindings, roles } from '../api/resources.ts';
 
-/** rbac/v1 PolicyRule for resources. An empty `resourceNames` would mean every name, so the type does not allow it. */
+/** rbac/v1, for resources. An empty `resourceNames` would mean every name: the type forbids it. */
 export interface PolicyRule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
@@ -12,7 +12,6 @@ export interface PolicyRule {
   readonly resourceNames?: readonly [string, ...string[]];
 }
 
-/** Builds a Role with this metadata. */
 export function roleOf(metadata: ObjectMeta, rules: readonly PolicyRule[]): KubeObject {
   return { apiVersion: apiVersionOf(roles), kind: roles.kind, metadata, rules };
 }
@@ -22,7 +21,7 @@ export type RbacSubject =
   | { readonly kind: 'User' | 'Group'; readonly name: string; readonly apiGroup: 'rbac.authorization.k8s.io' }
   | { readonly kind: 'ServiceAccount'; readonly name: string; readonly namespace: string };
 
-/** Builds a RoleBinding with this metadata, to the Role `roleName` of the same namespace. */
+/** To the Role `roleName` of the same namespace. */
 export function roleBindingOf(metadata: ObjectMeta, roleName: string, subjects: readonly RbacSubject[]): KubeObject {
   return {
     apiVersion: apiVersionOf(roleBindings),
@@ -33,7 +32,7 @@ export function roleBindingOf(metadata: ObjectMeta, roleName: string, subjects: 
   };
 }
 
-/** The subjects of a grant: the requester, or every allowed group if `grantTo` is `AllowedGroups` and there are any. Never empty. */
+/** The requester, or with `grantTo: AllowedGroups` every allowed group. Never empty. */
 export function subjectsOf(
   config: Pick<AccessConfig, 'allowedGroups' | 'grantTo'>,
   requester: Pick<Requester, 'username'>,
@@ -44,7 +43,6 @@ export function subjectsOf(
   return [{ kind: 'User', name: requester.username }];
 }
 
-/** Converts a subject of a grant to a subject of a RoleBinding. */
 export const toRbacSubject = ({ kind, name }: GrantSubject): RbacSubject => ({
   kind,
   name,

@@ -1,6 +1,6 @@
 import type { PolicyRule } from './roles.ts';
 
-/** An RBAC rule: absent or empty `resourceNames` means every name. */
+/** Absent or empty `resourceNames` means every name. */
 export interface RbacRule extends Omit<PolicyRule, 'resourceNames'> {
   readonly resourceNames?: readonly string[];
 }
@@ -9,15 +9,13 @@ export interface RbacRule extends Omit<PolicyRule, 'resourceNames'> {
 export interface Right {
   readonly verb: string;
   readonly group: string;
-  /** The resource with its subresource, such as `pods/log`. */
+  /** With its subresource, such as `pods/log`. */
   readonly resource: string;
   /** Absent for every name. */
   readonly name?: string;
 }
 
-/**
- * Every single right that the rules grant. A rule with an empty list grants none, except that an empty `resourceNames` means every name.
- */
+/** An empty list grants nothing, but an empty `resourceNames` means every name. */
 export function rightsOf(rules: readonly RbacRule[]): Right[] {
   return rules.flatMap(({ apiGroups, resources, resourceNames = [], verbs }) => {
     const names = resourceNames.length > 0 ? resourceNames : [undefined];
@@ -32,26 +30,24 @@ export function rightsOf(rules: readonly RbacRule[]): Right[] {
 }
 
 /**
- * Whether a user who holds `held` may grant `wanted`, as the API server decides for Roles: one rule must cover each right. Only a wildcard
- * covers a wildcard; a list of all values does not.
+ * As the API server decides: one rule must cover each right, and only a wildcard a wildcard.
  * @testing only tests call it; the server calls `uncovered`.
  */
 export function covers(held: readonly RbacRule[], wanted: readonly RbacRule[]): boolean {
   return uncovered(held, wanted).length === 0;
 }
 
-/** The rights of `wanted` that no rule of `held` covers. */
 export function uncovered(held: readonly RbacRule[], wanted: readonly RbacRule[]): Right[] {
   return rightsOf(wanted).filter((right) => !held.some((rule) => grants(rule, right)));
 }
 
-/** The verbs that the rules grant on every object of the resource, without duplicates; `*` means all. */
+/** On every object of the resource; `*` means all. */
 export function verbsOn(rules: readonly RbacRule[], { group, resource }: Omit<Right, 'verb' | 'name'>): string[] {
   const granting = rules.filter((rule) => rule.verbs.some((verb) => grants(rule, { verb, group, resource })));
   return [...new Set(granting.flatMap(({ verbs }) => verbs))];
 }
 
-/** Whether the one rule covers the right. A right on every name needs a rule without `resourceNames`. */
+/** A right on every name needs a rule without `resourceNames`. */
 function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean {
   const { resourceNames = [] } = rule;
   return (
@@ -64,15 +60,13 @@ function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean
 
 const includesOrAll = (list: readonly string[], item: string): boolean => list.includes('*') || list.includes(item);
 
-/**
- * The pattern that covers a subresource of every resource: for `pods/log`, it is `*` + `/log`. Without a subresource, the resource itself.
- */
+/** For `pods/log`, `*` + `/log`, which covers it for every resource; else the resource itself. */
 function subresourcePattern(resource: string): string {
   const slash = resource.indexOf('/');
   return slash < 0 ? resource : `*${resource.slice(slash)}`;
 }
 
-/** The right for messages, such as `get pods/log`. */
+/** Such as `get pods/log`. */
 export function describeRight({ verb, group, resource, name }: Right): string {
   const where = group === '' ? resource : `${resource}.${group}`;
   return `${verb} ${where}${name === undefined ? '' : ` ${JSON.stringify(name)}`}`;
