@@ -26,10 +26,9 @@ import type { RbacRule } from '../rbac/rule-cover.ts';
 import { clock, type Feature, type Host, leadership, type OpenFeature, recorder, storesProblem } from './feature.ts';
 
 const leaseName = 'drawbridge-access';
-/** How long the controllers wait for the first attempt to read the signing keys, milliseconds. */
+/** For the first attempt to read the signing keys. */
 const keysWaitMs = 1000;
 
-/** The access feature: templates and requests of both kinds. */
 export const access: Feature = {
   name: 'access',
   connections: 10,
@@ -40,7 +39,7 @@ export const access: Feature = {
   },
 };
 
-/** Reads the file of `--grantable`. Throws a CodedError (`InvalidGrantable`) that names the flag and the file. */
+/** Throws CodedError `InvalidGrantable` that names the flag and the file. */
 function readGrantable(file: string): RbacRule[] {
   try {
     return parseGrantable(readFileSync(file));
@@ -62,7 +61,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const quota = new GrantQuota({ stores, limits, signer, clock });
   const reviewStore = cluster.watch(reviewsSpec(namespace)).store;
   const withdrawals = cluster.watch(withdrawalSpec(namespace)).store;
-  // Every replica answers webhooks, so their Events use the plain client; Events of controllers use the leader-only client.
+  // Every replica answers webhooks, so their Events use the plain client.
   const podEvents = recorder(host, 'access', cluster.client);
   const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, name: leaseName });
   const client = leaderOnly(cluster.client);
@@ -105,16 +104,13 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     controllers: accessControllers({ ...controllerDeps, trustExistingTemplates, accessPods, certificates }),
     webhookDeps: (shared) => ({ access: { ...accessReviews(reviewDeps), ...shared } }),
     readiness: { stores: () => storesProblem([...stores.all, reviewStore]), 'signing-keys': () => keys.problem() },
-    // Without keys, the first reconcile of every open grant fails. Revoking needs no keys, so the controllers wait at most 1 s for them.
+    // A first reconcile without keys fails. Revoking needs none, so wait 1 s at most.
     beforeControllers: () => Promise.race([firstKeyAttempt, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: { events: () => Promise.all([podEvents.close(), requestEvents.close()]) },
   };
 }
 
-/**
- * Whether the plan exceeds the limit at admission. The limit of the leader is higher, so the leader may accept the plan: the template counts
- * as not planned.
- */
+/** At admission. The leader's limit is higher, so the template only counts as not planned. */
 const isTooLarge = ({ code }: Violation): boolean => code === 'PlanTooLarge';
 
 interface AdmissionDeps {
@@ -163,7 +159,7 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
         regarding: regarding(pods, { namespace, name: pod, uid }),
         type,
         reason,
-        // Each action has its own budget of Events, so that those of other calls do not displace the Event of a break-glass call.
+        // An own budget of Events, so that other calls do not displace that of a break-glass call.
         action: reason === 'BreakGlass' ? 'BreakGlass' : 'Connect',
         note,
       });

@@ -16,12 +16,11 @@ import {
   storesProblem,
 } from './feature.ts';
 
-/** Maximum number of connections for quick calls to one provider. Slow and urgent calls, and each watch, have additional ones. */
+/** Quick calls to one provider. Slow and urgent calls, and each watch, have additional ones. */
 const providerConnections = 32;
 
 /**
- * The binding feature: binds the APIs of provider clusters into this cluster. Each session, the connection to one provider, adds its own
- * controllers.
+ * Binds APIs of provider clusters into this one. Each session with a provider adds its controllers.
  */
 export const binding: Feature = {
   name: 'binding',

@@ -25,7 +25,9 @@ import { ViewHandler } from '../gateway/view-handler.ts';
 import { describe } from '../kit/errors.ts';
 import { clock, type Feature, type Host, type OpenFeature, storesProblem } from './feature.ts';
 
-/** The gateway feature: passes the streams of users to Pods, and ends them with their grant. Every replica serves; none leads. */
+/**
+ * Passes users' streams to Pods, and ends them with their grant. All replicas serve; none leads.
+ */
 export const gateway: Feature = {
   name: 'gateway',
   connections: 10,
@@ -85,7 +87,7 @@ async function open(host: Host): Promise<OpenFeature> {
           clock,
           log,
         });
-  // Before the store has synced, it does not show the sessions of other replicas. If it closes first, the process stops.
+  // An unsynced store lacks the sessions of other replicas. If it closes first, the process stops.
   void sessionStore.whenSynced().then(
     () => retention?.start(),
     () => {},
@@ -137,5 +139,5 @@ async function open(host: Host): Promise<OpenFeature> {
   };
 }
 
-/** The address as a host of a URL: IPv6 in brackets. */
+/** IPv6 in brackets. */
 const urlHostOf = (address: string): string => (isIPv6(address) ? `[${address}]` : address);

@@ -20,12 +20,12 @@ import {
   storesProblem,
 } from './feature.ts';
 
-/** The Lease of the inventory. Its times are short, because components wait while no replica leads. */
+/** Its times are short, because components wait while no replica leads. */
 const lease = { name: 'drawbridge-inventory', leaseDurationMs: 5_000, renewDeadlineMs: 3_500, retryPeriodMs: 1_000 };
-/** Maximum number of connections for quick calls to one managed cluster. Slow and urgent calls, and each watch, have additional ones. */
+/** Quick calls to one managed cluster. Slow and urgent calls and watches have more. */
 const managedConnections = 4;
 
-/** The inventory feature: runs the components of each cluster when their inputs change. */
+/** Runs the components of each cluster when their inputs change. */
 export const inventory: Feature = {
   name: 'inventory',
   connections: 32,
@@ -73,7 +73,7 @@ async function open(host: Host): Promise<OpenFeature> {
   };
 }
 
-/** Opens the webhooks of the inventory, which every replica serves, without its controllers and callbacks. */
+/** Every replica serves these, without controllers and callbacks. */
 export function openInventoryWebhooks({
   cluster,
   metrics,
@@ -88,8 +88,8 @@ export function openInventoryWebhooks({
 }
 
 /**
- * Serves the callbacks, by which components report, over HTTPS in every replica. With `--allow-loopback-http` and an http callback URL on a
- * loopback address, it serves plain HTTP. A replica that is not the leader answers 503 `NotLeading`.
+ * Components report here; a replica that does not lead answers 503 `NotLeading`. Plain HTTP needs
+ * `--allow-loopback-http` and an http callback URL on a loopback address.
  */
 async function serveCallbacks(
   { inventory, bindAddress: host }: Config,

@@ -23,17 +23,14 @@ import type { Metrics } from '../observe/metrics.ts';
 import { certificateExpiryMetric, unsignedLinesMetric } from '../observe/process-metrics.ts';
 import { clock, type Host, leadership, type OpenFeature, type Serving, storesProblem } from './feature.ts';
 
-/** The parts of `Serving` that need no cluster, and that `serve` opens before it connects to one. */
+/** What needs no cluster, and opens before `serve` connects to one. */
 export interface ServingFiles {
   readonly openCertificate: CertificateSource;
   readonly journal: OpenJournal;
   readonly clientAuthorities?: Buffer;
 }
 
-/**
- * Opens the journal and reads the other files at once, so that a wrong name fails the start. Throws CodedError `BadCertificate` or
- * `AuditUnavailable`, which names the file.
- */
+/** At once, so that a wrong file name fails the start (`BadCertificate`, `AuditUnavailable`). */
 export function openServingFiles(config: Config, log: Log, metrics: Metrics): ServingFiles {
   const openCertificate = certificateFrom(config, log, metrics);
   const { clientCaFile } = config;
@@ -42,7 +39,7 @@ export function openServingFiles(config: Config, log: Log, metrics: Metrics): Se
   return { openCertificate, journal, ...clientAuthentication };
 }
 
-/** Opens the parts that features with HTTPS share. Until they close, SIGHUP reopens the audit journal. */
+/** Until it closes, SIGHUP reopens the audit journal. */
 export function openServing(
   { config, cluster, credentials, metrics, log, signal }: Omit<Host, 'serving'>,
   { openCertificate, journal, clientAuthorities }: ServingFiles,
@@ -88,15 +85,14 @@ export function openServing(
   };
 }
 
-/** How often a replica reads the keys of its audit journal again, milliseconds. Only a rotation changes them, and it may take effect late. */
+/** Only a rotation changes the keys of the audit journal, and may take effect late. */
 const AUDIT_KEYS_MS = 300_000;
-/** Times of the Lease of the certificate, milliseconds. They are longer than those of features, because no step of a rotation is urgent. */
+/** Longer than those of features, because no step of a rotation is urgent. */
 const renewalLease = { leaseDurationMs: 30_000, renewDeadlineMs: 20_000, retryPeriodMs: 5_000 };
 
 /**
- * The controllers of the certificate, behind a Lease with the name of its Secret. Only replicas that issue the certificate take that Lease:
- * after a change of `--certificates`, Kubernetes keeps replicas with the earlier value until a new one is ready, and one of them may lead
- * the features.
+ * Only replicas that issue the certificate take this Lease: after a change of `--certificates`,
+ * another one may still lead the features.
  */
 function certificateRenewal(
   host: Pick<Host, 'config' | 'cluster' | 'credentials' | 'metrics' | 'log'>,
@@ -108,7 +104,7 @@ function certificateRenewal(
   return { gate, controllers: certificateControllers({ ...deps, client, clock, log, metrics }) };
 }
 
-/** Shares one certificate among servers: each call returns a handle to start and close independently. `certificate` stays open. */
+/** Each call returns a handle to start and close independently. `certificate` stays open. */
 export function sharedAmongServers(certificate: ServingCertificate): () => ServingCertificate {
   const listeners = new Set<(pair: KeyPair) => void>();
   let started = false;
@@ -154,7 +150,7 @@ function unsignedLines(metrics: Metrics): (lines: number) => void {
   return (lines) => gauge.set({}, lines);
 }
 
-/** Serves the webhooks of all open features. Rejects with CodedError `PortUnavailable`. */
+/** Of all open features. Rejects with CodedError `PortUnavailable`. */
 export async function openWebhooks(
   { config, metrics, log }: Pick<Host, 'config' | 'metrics' | 'log'>,
   serving: Pick<Serving, 'certificate' | 'clientAuthorities' | 'journal' | 'routeOf'>,
@@ -189,18 +185,16 @@ export async function openWebhooks(
   return { ports: { webhooks: server.port }, close: { webhooks: () => server.close() } };
 }
 
-/** The serving certificate, and what belongs to it if the server issues it. */
 interface OpenCertificate {
   readonly certificate: FileCertificate | OwnCertificate;
-  /** Dependencies of its controllers. */
   readonly controllerDeps?: Omit<CertificateDeps, 'client' | 'clock' | 'log' | 'metrics'>;
   readonly paths?: WebhookPaths;
 }
 
-/** `leads`: whether this process holds the Lease of the certificate, so that its controllers write the webhook configurations. */
+/** `leads`: its controllers write the webhook configurations. */
 type CertificateSource = (cluster: Cluster, leads: () => boolean) => OpenCertificate;
 
-/** The serving certificate: from files, which are read at once, or from a Secret, which needs a cluster. */
+/** From files, read at once, or from a Secret, which needs a cluster. */
 function certificateFrom(config: Config, log: Log, metrics: Metrics): CertificateSource {
   const { certFile, keyFile, certificateNames: names } = config;
   const deps = { log, onServing: certificateExpiry(metrics) };
