@@ -127,7 +127,7 @@ export class Revoker {
     return true;
   }
 
-  /** Once the signature of `status.ended` proved invalid: whoever made a valid one has reported. */
+  /** Once the signature of `status.ended` proved invalid: the writer of a valid one has reported. */
   reportUnverified(request: RequestView): void {
     if (this.#unverified.delete(request.uid)) this.#deps.reporter.revoked(request, { ending: 'GrantInvalid' });
   }

@@ -63,7 +63,7 @@ const specIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   return undefined;
 };
 
-/** Whoever can update the request can revoke it. `changePolicy` has claims and extensions. */
+/** A user who can update the request can revoke it. `changePolicy` has claims and extensions. */
 export const updateRequestPolicy: RuleBook<RequestInput> = {
   'requester-kept': {
     requirement: 'spec.requester stays as it is',
