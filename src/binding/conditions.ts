@@ -3,7 +3,6 @@ import { bindConditions } from '../api/binding/names.ts';
 import type { BindReason } from '../api/binding/reasons.ts';
 import { type ConditionUpdate, mergeConditions } from '../api/conditions.ts';
 
-/** The value to set for one condition, without its time. */
 export type BindConditionUpdate = ConditionUpdate<BindCondition>;
 
 type Severity = NonNullable<BindCondition['severity']>;
@@ -30,10 +29,7 @@ export const conditionUnknown = (type: string, reason: BindReason, message: stri
   message,
 });
 
-/**
- * The conditions after `updates`, `Ready` first and the others by type. An unchanged condition keeps its `lastTransitionTime`; any change
- * sets it to `nowMs` (epoch milliseconds). If several updates have one type, the last one counts. Conditions without an update stay.
- */
+/** `Ready` first. Any change of a condition sets its `lastTransitionTime`. */
 export function setConditions(
   before: readonly BindCondition[],
   updates: readonly BindConditionUpdate[],
@@ -42,7 +38,7 @@ export function setConditions(
   return [...mergeConditions(before, updates.map(normalize), nowMs, { transitionOn: 'anyChange' })].sort(readyFirst);
 }
 
-/** Like {@link setConditions}, and sets `Ready` to the summary of the other conditions. If there are no others, `Ready` stays. */
+/** As {@link setConditions}, with `Ready` as the summary of the others, if there are any. */
 export function setConditionsAndReady(
   before: readonly BindCondition[],
   updates: readonly BindConditionUpdate[],
@@ -54,9 +50,8 @@ export function setConditionsAndReady(
 }
 
 /**
- * The value of `Ready`: the condition with the highest precedence, the first by type among equals. From the highest to the lowest, as in
- * kube-bind: False with severity Error, Warning, or Info; True; Unknown; False without a severity. So True outranks Unknown. Undefined
- * if no condition but `Ready` exists.
+ * The condition that ranks highest becomes `Ready`. As in kube-bind: False with severity Error,
+ * Warning, or Info; True; Unknown; False without severity.
  */
 export function summaryOf(conditions: readonly BindCondition[]): BindConditionUpdate | undefined {
   const others = conditions.filter(({ type }) => type !== bindConditions.ready).sort(readyFirst);
@@ -71,7 +66,7 @@ export function findCondition(conditions: readonly BindCondition[], type: string
   return conditions.find((condition) => condition.type === type);
 }
 
-/** Removes reason and message from a True condition, and the severity from all but False ones. */
+/** A True condition has no reason or message; only a False one has a severity. */
 function normalize({ type, status, severity, reason, message }: BindConditionUpdate): BindConditionUpdate {
   if (status === 'True') return { type, status };
   return {

@@ -28,9 +28,8 @@ export interface ConsumerCrdDeps {
 }
 
 /**
- * Installs the CRDs of APIServiceBindings and APIServiceBindingBundles in the consumer. Resolves when the API server serves both kinds.
- * Logs and retries errors, including missing permissions and an unreachable API server. Rejects with CodedError `Aborted` if `signal`
- * aborts first.
+ * Installs the CRDs of bindings and bundles, and waits until the API server serves them. Logs and
+ * retries all errors. Rejects with CodedError `Aborted` if `signal` aborts first.
  */
 export async function installConsumerCrds(deps: ConsumerCrdDeps, signal: AbortSignal): Promise<void> {
   await Promise.all(consumerKinds.map((kind) => install(consumerCrd(kind), deps, signal)));
@@ -64,7 +63,7 @@ class Installer implements Reconciler {
   readonly #handle: StoreHandle<CrdObject>;
   readonly #deps: ConsumerCrdDeps;
   readonly #onServed: () => void;
-  /** How many checks have found that the CRD is not served, at this resourceVersion of the CRD. */
+  /** Checks of this version of the CRD that found it not served. */
   #checks = { resourceVersion: '', count: 0 };
 
   constructor(wanted: KubeObject, handle: StoreHandle<CrdObject>, deps: ConsumerCrdDeps, onServed: () => void) {
@@ -89,16 +88,13 @@ class Installer implements Reconciler {
       else await client.mergePatch(customResourceDefinitions, { name }, step.patch, { signal });
       log.info(`CustomResourceDefinition ${step.do === 'create' ? 'created' : 'updated'}`, { name });
     } catch (error) {
-      // Another client wrote the CRD first. The event of its write enqueues the name.
+      // Another client wrote first; the event of its write enqueues the name.
       if (!isAlreadyExists(error) && !isConflict(error)) throw error;
     }
     return done;
   }
 
-  /**
-   * Requeues the CRD, because no watch shows when the API server serves a kind. After `REPEATED_CHECKS` requeues for one resourceVersion,
-   * the next check follows only an event of the CRD.
-   */
+  /** No watch shows when a kind is served. After `REPEATED_CHECKS`, an event must come. */
   #checkLater({ resourceVersion = '' }: Partial<KubeObject['metadata']> = {}): Result {
     if (this.#checks.resourceVersion !== resourceVersion) this.#checks = { resourceVersion, count: 0 };
     const attempt = this.#checks.count++;
@@ -106,7 +102,7 @@ class Installer implements Reconciler {
     return after(backoffMs({ ...checkBackoff, attempt, jitter: 'none' }));
   }
 
-  /** Whether a list of the kind succeeds. Some API servers serve a kind seconds before its CRD is established. */
+  /** By a list, because some API servers serve a kind seconds before its CRD is established. */
   async #isServed(signal: AbortSignal): Promise<boolean> {
     const { spec } = this.#wanted;
     const path = `/apis/${own(spec, 'group')}/${bindVersion}/${own(own(spec, 'names'), 'plural')}?limit=1`;
@@ -119,9 +115,8 @@ class Installer implements Reconciler {
   }
 }
 
-/** Backoff between checks whether a CRD that is not established is served, milliseconds. */
 const checkBackoff = { baseMs: 500, capMs: 1_000 };
-/** Maximum number of checks after the first one, for one resourceVersion of the CRD. All checks together take about a minute. */
+/** For one resourceVersion of the CRD. All checks together take about a minute. */
 const REPEATED_CHECKS = 61;
 
 interface CrdObject extends Projected {
@@ -141,30 +136,26 @@ function projectCrd(object: KubeObject): CrdObject {
   return { key: keyOf(object.metadata), uid, resourceVersion, object };
 }
 
-/** Revision of the schemas. Increase it with a change that must reach installed CRDs. */
+/** Increase it with a change that must reach installed CRDs. */
 const revision = 1;
 
 type CrdStep =
   | { readonly do: 'create'; readonly object: KubeObject }
-  /** A merge patch with the resourceVersion of the CRD. */
   | { readonly do: 'patch'; readonly patch: unknown }
-  /** No write is due: the CRD is sufficient, or it is being deleted. */
   | { readonly do: 'nothing'; readonly established: boolean };
 
-/** The CRD to install in the consumer, with the annotation of its revision. */
 export function consumerCrd(kind: Kind): KubeObject {
   const crd = customResourceDefinition(kind);
   return { ...crd, metadata: { ...crd.metadata, annotations: { [crdRevisionAnnotation]: String(revision) } } };
 }
 
 /**
- * Plans the installation of a CRD that drawbridge, kube-bind, or an administrator may have installed already. The plan changes an installed
- * CRD only if it does not serve `bindVersion` with a status subresource, or if drawbridge installed an older revision of it. The plan
- * removes no version, because objects may be stored in it.
+ * Changes a CRD that is there only if it does not serve `bindVersion` with a status, or is an older
+ * revision of drawbridge. Removes no version: objects may be stored in it.
  */
 export function planConsumerCrd(found: KubeObject | undefined, wanted: KubeObject): CrdStep {
   if (!found) return { do: 'create', object: wanted };
-  // A write to a CRD that is being deleted has no effect. The event of the deletion leads to a create.
+  // A write would have no effect; the event of the deletion leads to a create.
   if (found.metadata.deletionTimestamp !== undefined) return { do: 'nothing', established: false };
   if (servesRequiredVersion(found) && !isOlderRevision(found))
     return { do: 'nothing', established: isEstablished(found) };
@@ -181,10 +172,7 @@ function isOlderRevision({ metadata }: KubeObject): boolean {
   return installedRevision !== undefined && /^\d{1,9}$/.test(installedRevision) && Number(installedRevision) < revision;
 }
 
-/**
- * The patch adds missing versions and replaces {@link bindVersion}. If drawbridge installed an older revision of the CRD, the patch
- * replaces all versions that `wanted` has. Other installed versions keep their schemas, but the API server stores no more objects in them.
- */
+/** Adds versions and replaces {@link bindVersion}; of an older revision, all it has in common. */
 function patchOf(found: KubeObject, wanted: KubeObject): unknown {
   const installed = new Map(versionsOf(found).map((version) => [own(version, 'name'), version]));
   const wantedVersions = versionsOf(wanted).map((version) => {

@@ -26,19 +26,17 @@ import { SessionRegistry } from './sessions/session-registry.ts';
 import { openSyncer } from './sync/open-syncer.ts';
 
 export interface BindingControllersDeps extends BindingDeps {
-  /** Connects with the credentials of a provider. */
   readonly connect: (credentials: Credentials) => Cluster;
-  /** Wraps a provider's client. The result writes only while this replica is the leader; in a dry run it changes nothing. */
+  /** Wraps a provider's client, so that it writes only while this replica leads. */
   readonly writeClient: (client: Client) => Client;
-  /** True if the server runs as a dry run, in which `client` and `writeClient` change nothing. Default false. */
+  /** In a dry run, `client` and `writeClient` change nothing. */
   readonly dryRun?: boolean;
-  /** Version of drawbridge. */
   readonly version: string;
-  /** Interval between reconciles of each bundle, milliseconds. While the watch of the exports is broken, a reconcile lists them. */
+  /** Between reconciles of each bundle. */
   readonly pollingMs: number;
-  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined means any resource. */
+  /** Resources that may be bound, as `<resource>.<group>`; undefined means any. */
   readonly bindable: readonly string[] | undefined;
-  /** Consumer namespaces that the server may create for providers; undefined means any namespace. */
+  /** Consumer namespaces that may be created for providers; undefined means any. */
   readonly bindableNamespaces: readonly string[] | undefined;
 }
 
@@ -48,7 +46,7 @@ interface SessionDeps extends BindingControllersDeps {
   readonly syncers: RunningSyncers;
 }
 
-/** The controllers of the binding feature that belong to no session, in their start order. */
+/** The controllers that belong to no session, in their start order. */
 export function bindingControllers(deps: BindingControllersDeps): Runnable[] {
   const registry = new SessionRegistry();
   const syncers = new RunningSyncers();
@@ -75,7 +73,6 @@ export function bindingControllers(deps: BindingControllersDeps): Runnable[] {
   ];
 }
 
-/** The controllers of one provider session. */
 function sessionControllers(session: OpenSession, deps: SessionDeps): Controller[] {
   const { registry, syncers, bindable, bindableNamespaces } = deps;
   const mayCreateNamespace = (namespace: string): boolean => bindableNamespaces?.includes(namespace) ?? true;
@@ -92,7 +89,7 @@ function consumerCrds({ consumer, client, clock, log, dryRun }: BindingControlle
   return {
     name: 'consumer-crds',
     async run(signal, onSynced) {
-      // A dry run does not install the CRDs, so no controller may wait for them.
+      // A dry run does not install the CRDs, so nothing may wait for them.
       if (dryRun) onSynced();
       await installConsumerCrds({ cluster: consumer, client, clock, log }, signal);
       onSynced();
@@ -101,7 +98,7 @@ function consumerCrds({ consumer, client, clock, log, dryRun }: BindingControlle
   };
 }
 
-/** The age of each session's last heartbeat, in milliseconds. Omits sessions without a heartbeat. */
+/** Of the last heartbeat of each session that has sent one. */
 function* heartbeatAges(
   sessions: Iterable<ProviderSession>,
   clock: Clock,

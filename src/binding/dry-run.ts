@@ -8,16 +8,13 @@ import { type Client, type DeleteOptions, findObject, type WriteOptions } from '
 import { ApiError, isDryRunUnsupported } from '../kube/errors.ts';
 import type { Log } from '../observe/log.ts';
 
-/** Maximum number of writes that the printer remembers, so that it logs a retried write only once. */
+/** So that a retried write is logged once. */
 const maxPrinted = 10_000;
 
 /**
- * A client that changes nothing. It sends each create, update, apply, and patch as a server-side dry run. It checks the preconditions of a
- * delete (uid and resourceVersion) with a read; if they hold, the delete resolves to `deleted`, whatever finalizers the object has. It logs
- * verb, resource, name, and the changed fields of a write; for Secrets, field names without values. It does not log a repeated write, or
- * one that changes nothing. A dry run that fails rejects with its error. If a webhook does not support dry runs, the write counts as
- * successful: a create, update, or apply resolves to the object that was sent, and a patch, which it then does not log, to the stored
- * object. The client sends reads and reviews unchanged. `createToken` rejects with CodedError `DryRun`.
+ * A client that changes nothing: writes are server-side dry runs; a delete only checks its
+ * preconditions. Logs the changed fields, for Secrets without values. Where a webhook supports no
+ * dry runs, the write counts as successful. `createToken` rejects with CodedError `DryRun`.
  */
 export function dryRunClient(client: Client, log: Log): Client {
   return decorate(client, new WritePrinter(log));
@@ -111,30 +108,27 @@ interface PlannedWrite {
   readonly resource: Resource;
   readonly name: ObjectName;
   readonly options: { readonly subresource?: string } | undefined;
-  /** The current object; undefined for a create, and if the object does not exist. */
   readonly before: KubeObject | undefined;
 }
 
-/** Logs planned writes. If a write is planned again, logs it only if its message or its changed fields differ from the last log line. */
+/** Logs planned writes; a repeated one only if its line has changed. */
 class WritePrinter {
   readonly #log: Log;
-  /** By verb, object, and subresource: digest of the last printed line. */
   readonly #printed = new RecentMap<string, string>(maxPrinted);
 
   constructor(log: Log) {
     this.#log = log;
   }
 
-  /** `result`: the object after the write; undefined for a delete. Logs nothing if the write changes nothing. */
+  /** `result`: the object after the write, or none after a delete. Logs only changes. */
   print({ before, ...write }: PlannedWrite, result: KubeObject | undefined): void {
     const changes = result && changesBetween(before, result, isSecret(write.resource));
     if (changes && before && changes.length === 0) return;
     this.#once(write, `would ${write.verb}`, changes && { changes });
   }
 
-  /** Logs that the write would fail. */
   printRejection({ before: _, ...write }: PlannedWrite, error: unknown): void {
-    // The message of the error may quote values of the Secret.
+    // The API server's message may quote values.
     const mayQuoteSecret = error instanceof ApiError && isSecret(write.resource);
     this.#once(write, `${write.verb} would fail`, {
       error: mayQuoteSecret ? `${error.code} ${error.reason}` : describe(error),
@@ -162,17 +156,11 @@ function missing({ plural }: Resource, name: ObjectName): never {
   throw new ApiError(404, 'NotFound', `${plural} ${keyOf(name)} not found`);
 }
 
-/** Maximum number of changed fields that are listed for one write. */
 const maxChanges = 12;
-/** Maximum length of a printed value, characters. */
 const maxValueLength = 60;
-/** Fields that the API server sets on writes. */
 const serverFields = new Set(['managedFields', 'resourceVersion', 'generation', 'uid', 'creationTimestamp']);
 
-/**
- * The fields of `after` that differ from `before`, one line each: `spec.size: 1 → 2`, `metadata.labels.app: "a" added`. After 12 lines, a
- * last line states how many more differ. With `isSecret`, lines have no values.
- */
+/** One line each, such as `spec.size: 1 → 2`; of a Secret without values. */
 export function changesBetween(before: KubeObject | undefined, after: KubeObject, isSecret: boolean): string[] {
   const changes: string[] = [];
   compare(comparableFields(before), comparableFields(after), '', (path, from, to) => {
@@ -184,7 +172,7 @@ export function changesBetween(before: KubeObject | undefined, after: KubeObject
   return more > 0 ? [...changes.slice(0, maxChanges), `${more} more`] : changes;
 }
 
-/** The object without apiVersion, kind, name, namespace, and the metadata that the API server sets; no fields if there is no object. */
+/** Without identity and the metadata that the API server sets. */
 function comparableFields(object: KubeObject | undefined): Record<string, unknown> {
   if (!object) return {};
   const { apiVersion: _, kind: __, metadata, ...fields } = object;
@@ -193,7 +181,7 @@ function comparableFields(object: KubeObject | undefined): Record<string, unknow
   return { metadata: comparable, ...fields };
 }
 
-/** Reports each path at which the two values differ, descending only into objects, not into lists. An absent value is undefined. */
+/** Reports each path at which the values differ; lists are compared as a whole. */
 function compare(
   from: unknown,
   to: unknown,

@@ -2,26 +2,20 @@ import type { Clock } from '../kit/clock.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Side } from './sync-engine/syncer.ts';
 
-/** The metrics of bindings. Labels are resources, bindings, sessions, and sides, never names of synced objects. */
+/** Labels are resources, bindings, sessions, and sides, never names of synced objects. */
 export interface BindingMetrics {
-  /** The observer of a kind. `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
+  /** `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
   observer(resource: string): SyncObserver;
-  /**
-   * Exports the age of a watch (`Store.ageMs`) until the returned function is called. If several watches have equal labels, exports the
-   * highest age.
-   */
+  /** Until the result is called; of equal labels, the highest age counts. */
   registerWatchAge(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
-  /** Exports the age of each session's heartbeat, for the life of the process. */
   registerHeartbeatAges(ages: () => Iterable<{ readonly session: string; readonly ageMs: number }>): void;
-  /** Exports the number of objects that a binding syncs, until the returned function is called. Counts with equal labels are added up. */
+  /** Objects that a binding syncs. Counts with equal labels add up; the result ends the export. */
   registerObjectCount(labels: { binding: string; resource: string; side: Side }, count: () => number): () => void;
 }
 
-/** Upper bounds of the latency histograms, seconds. */
 const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const registered = new WeakMap<Metrics, BindingMetrics>();
 
-/** The metrics of the binding feature. Registers them at the first call for this `metrics`; later calls return the same metrics. */
 export function bindingMetrics(metrics: Metrics): BindingMetrics {
   const ofRegistry = registered.get(metrics) ?? register(metrics);
   registered.set(metrics, ofRegistry);
@@ -89,7 +83,7 @@ function register(metrics: Metrics): BindingMetrics {
 
 type Register = (labels: Record<string, string>, read: () => number) => () => void;
 
-/** Registers a gauge, and returns the function that adds readers to it. `combine` merges the values of readers with equal labels. */
+/** The result adds readers to the gauge. `combine` merges readers with equal labels. */
 function readerGauge(
   metrics: Metrics,
   name: string,
@@ -116,18 +110,15 @@ function readerGauge(
   };
 }
 
-/** Receives the observations of the syncers of one kind: latencies, conflicts, and repairs. Its methods must not throw. */
+/** What the syncers of one kind observe. Its methods must not throw. */
 export interface SyncObserver {
-  /** A change of a consumer object reached the provider `seconds` after the watch showed it. */
+  /** `seconds` from the watch event in the consumer to the write in the provider. */
   up(seconds: number): void;
-  /**
-   * A change in the provider reached the consumer `seconds` after the watch showed it. Of the copy of a bound object, only changes of the
-   * status count.
-   */
+  /** Of a bound object's copy, only changes of the status count. */
   down(seconds: number): void;
-  /** A write failed, and will be retried, because its object was changed, created, replaced, or deleted meanwhile (409, 422, 404). */
+  /** A write failed and is retried, because its object has changed meanwhile (409, 422, 404). */
   conflict(side: Side): void;
-  /** A copy that was changed or deleted in the provider has been written again. */
+  /** A copy was written again after a change or deletion in the provider. */
   repaired(): void;
 }
 
@@ -140,19 +131,17 @@ export class Latency {
     this.#clock = clock;
   }
 
-  /** Starts the measurement, unless one is running. */
   start(key: string): void {
     if (!this.#startedAtMs.has(key)) this.#startedAtMs.set(key, this.#clock.monotonic());
   }
 
-  /** Ends the measurement. Returns its seconds; undefined if no measurement of the key is running. */
+  /** In seconds, if one is running. */
   stop(key: string): number | undefined {
     const startedAtMs = this.#startedAtMs.get(key);
     this.#startedAtMs.delete(key);
     return startedAtMs === undefined ? undefined : (this.#clock.monotonic() - startedAtMs) / 1000;
   }
 
-  /** Drops all running measurements. */
   clear(): void {
     this.#startedAtMs.clear();
   }

@@ -30,16 +30,14 @@ export interface BundleDeps {
   readonly clock: Clock;
 }
 
-/** The condition `Synced` to set, and the result of the reconcile. */
 interface Outcome {
   readonly synced: BindConditionUpdate;
   readonly result: Result;
 }
 
 /**
- * Creates a binding for each export of the provider, and deletes the bundle's bindings of deleted exports. The key is the bundle's name.
- * If it cannot create or delete a binding, it sets the condition `Synced` to False and retries. A reconcile rejects if the write of the
- * status fails, also with a conflict, unless the bundle no longer exists.
+ * Creates a binding for each export of the provider, and deletes the bundle's bindings of deleted
+ * exports. The key is the bundle's name. Failed creates and deletes set `Synced` to False.
  */
 export class BundleReconciler implements Reconciler {
   readonly #deps: BundleDeps;
@@ -55,7 +53,7 @@ export class BundleReconciler implements Reconciler {
     const found = sessions.lookup(bundle.secretRef);
     if (found.kind === 'pending') return notReady(`the session of bundle ${name}`);
     if (found.kind === 'invalid') {
-      // The session of an earlier kubeconfig may still serve, but its exports do not count while the Secret cannot be used.
+      // The session of an earlier kubeconfig may still serve, but does not count.
       await this.#report(
         bundle,
         [conditionFalse(bindConditions.secretValid, 'Error', found.reason, found.message)],
@@ -129,7 +127,7 @@ export class BundleReconciler implements Reconciler {
     return errors;
   }
 
-  /** Deletes the bindings without an export in `liveExports`. Returns the errors. */
+  /** Returns the errors. */
   async #delete(
     bindings: readonly BindingView[],
     liveExports: ReadonlySet<string>,
@@ -192,28 +190,22 @@ const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: stri
   result,
 });
 
-/** `Store.ageMs` above which a watch counts as broken, milliseconds. */
+/** Above this `Store.ageMs`, a watch counts as broken. */
 const staleMs = 60_000;
 
-/** Whether the watch of the exports is synced and not broken. */
 const areExportsWatched = ({ stores }: ProviderSession): boolean =>
   stores.exports.synced && stores.exports.ageMs <= staleMs;
 
-/** The names of the exports in the store. */
 const watchedExports = ({ stores }: ProviderSession): Set<string> =>
   new Set([...stores.exports.list()].map(({ name }) => name));
 
-/** Lists the names of the exports live: while their watch is broken, and before a delete. */
+/** Lists the exports live: while their watch is broken, and before a delete. */
 async function listedExports(session: ProviderSession, signal: AbortSignal): Promise<Set<string>> {
   const { items } = await session.client.list(apiServiceExports, { namespace: session.clusterNamespace, signal });
   return new Set(items.map(({ metadata }) => metadata.name));
 }
 
-/**
- * Why the observed deletion of an export may be unintended; undefined if nothing suggests that. One cause for doubt is a ClusterBinding
- * that is missing or that the server may not read. The other is a cluster namespace that is missing, is being deleted, or was created
- * again. If the server may not read the namespace, only the ClusterBinding counts. Rejects if a read fails with another error.
- */
+/** Signs of an accident: no readable ClusterBinding, or a namespace that is gone or new. */
 async function deletionDoubt(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;
   try {

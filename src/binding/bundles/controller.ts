@@ -10,13 +10,12 @@ import { bundleOwners } from './plan-bundle.ts';
 
 export interface BundleControllerDeps extends BindingDeps {
   readonly sessions: Sessions;
-  /** Interval between reconciles of each bundle, milliseconds. While the watch of the exports is broken, a reconcile lists them. */
+  /** Milliseconds. While the watch of the exports is broken, each poll lists them. */
   readonly pollingMs: number;
 }
 
 const name = 'bundle';
 
-/** Creates the controller of APIServiceBindingBundles. */
 export function bundleController(deps: BundleControllerDeps): Controller {
   const { stores, sessions, clock, log, metrics, pollingMs } = deps;
   const { bundles, bindings } = stores;

@@ -20,22 +20,19 @@ import { SelectedObjects } from './selected-objects.ts';
 import type { ClaimSelector } from './selector.ts';
 import type { UsedNamespaces } from './used-namespaces.ts';
 
-/** Syncs the claimed objects of one kind. */
 export interface ClaimedKind {
   readonly resource: Resource;
   readonly controller: Controller;
-  /** Number of deletes of copies that the delete breaker holds back. */
+  /** Deletes of copies that the delete breaker holds back. */
   readonly held: number;
-  /** In mode `drain`: number of keys with a copy to delete. Infinity until both sides are listed. */
+  /** In mode `drain`: keys with a copy to delete; Infinity until both sides are listed. */
   remaining(): number;
-  /** Problems of the lists, then problems of single objects, worst first. */
+  /** Of the lists, then of single objects, worst first. */
   problems(): readonly string[];
   refusedWatches(): readonly RefusedWatch[];
-  /** As `Syncer.resync`. */
   resync(): void;
-  /** As `Syncer.allowDeletes`. */
   allowDeletes(): void;
-  /** Ends the watches. The caller has removed the controller. */
+  /** The caller has removed the controller. */
   close(): void;
 }
 
@@ -46,20 +43,18 @@ export interface ClaimedKindOptions {
   readonly selector: ClaimSelector;
   readonly references: OpenReferences;
   readonly usedNamespaces: UsedNamespaces;
-  /** `drain`: the binding is being deleted, and the copies of claimed objects with it. */
   readonly mode: SyncMode;
-  /** In mode `drain`: whether all bound objects are deleted, so that the copies of claimed objects may be deleted too. */
+  /** In mode `drain`: whether all bound objects are gone, so that copies may be deleted. */
   readonly mayDelete: boolean;
   readonly random: () => number;
   readonly onChange: () => void;
 }
 
-/** Maximum number of keys that are reconciled at the same time. */
 const workers = 8;
 const notListed =
   'the konnector has not listed the objects in this cluster yet; it needs permission to list and watch them';
 
-/** Opens the watches and creates the controller. The controller handles their events once the caller starts it. */
+/** Opens the watches and creates the controller, which the caller starts. */
 export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): ClaimedKind {
   const { session, exported, resource, selector, references, usedNamespaces, mode, mayDelete, random, onChange } =
     options;
@@ -156,16 +151,16 @@ function planFor(mode: SyncMode, mayDelete: boolean): ClaimedObjectStrategyOptio
   return mayDelete ? planUnclaim : undefined;
 }
 
-/** Whether the ClusterBinding has condition SoleKonnector False: another konnector seems to report to it. */
+/** Whether condition SoleKonnector is False: another konnector seems to report there. */
 function hasConflictingKonnector({ clusterNamespace, stores }: ProviderSession): boolean {
   const found = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
   return found?.conditions.some(({ type, status }) => type === soleKonnector && status === 'False') ?? false;
 }
 
-/** Whether the owner label of the namespace names the provider, for example because the server created the namespace for a provider. */
+/** By its owner label, as on namespaces that were created for a provider. */
 const isForProviders = (namespace: NamespaceView | undefined): boolean => namespace?.labels[ownerLabel] === 'provider';
 
-/** The part of a claim that selects the object, in words; undefined if none does or the object is exempt. */
+/** The part of a claim that selects the object, in words. Exempt objects are never selected. */
 function selectedBy(
   resource: Resource,
   selector: ClaimSelector,

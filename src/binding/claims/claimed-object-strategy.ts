@@ -27,25 +27,18 @@ export interface ClaimedObjectStrategyOptions {
   readonly consumer: SelectedObjects;
   readonly provider: ProviderObjects;
   readonly namespaces: Store<NamespaceView>;
-  /**
-   * Plans a key. Undefined while a binding that is being deleted still has bound objects, because claimed objects must stay as long as
-   * bound objects exist.
-   */
+  /** Undefined while bound objects exist: claimed objects stay as long as they do. */
   readonly plan: ((facts: ClaimFacts) => ClaimPlan) | undefined;
-  /** The part of a claim that selects an object, in words; undefined if none does. `namespace` is the consumer namespace. */
+  /** The part of a claim that selects an object, in words. `namespace`: in the consumer. */
   readonly selectedBy: (object: ClaimedView, namespace: string) => string | undefined;
-  /** Whether the server may create a copy with this name in this consumer namespace. */
   readonly mayCopyToConsumer: (namespace: string, name: string) => boolean;
-  /** uid of the namespace that the provider created for this consumer; it identifies the provider. Undefined while it is not known. */
+  /** uid of the namespace that the provider created for this consumer. */
   readonly providerIdentity: () => string | undefined;
-  /** Whether another konnector reports to the same ClusterBinding. */
   readonly hasConflictingKonnector: () => boolean;
-  /** Creates the APIServiceNamespace of a consumer namespace, if there is none. */
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
   readonly log: Log;
 }
 
-/** Both objects of one key from live reads; undefined if absent. */
 type LivePair = Record<Side, KubeObject | undefined>;
 type CopyAction = Exclude<ClaimAction, { kind: 'request-namespace' }>;
 
@@ -59,14 +52,14 @@ const storedOtherwise = {
 };
 
 /**
- * Syncs claimed objects. If a plan from the stores has actions, the pass reads both sides live and plans again. It runs only the actions of
- * that second plan, so that a stale store causes no overwrite or delete. Only requests for a service namespace need no live read.
+ * Syncs claimed objects. If a plan from the stores has actions, the pass reads both sides live,
+ * plans again, and runs only that plan, so that a stale store overwrites and deletes nothing.
  */
 export class ClaimedObjectStrategy implements SyncStrategy {
   readonly rules = {
     // A provider may grant permissions on a namespace just after they are first needed.
     forbiddenAtOnce: false,
-    // Claimable kinds have fixed schemas, so the server repeats a write only once the original has changed.
+    // Claimable kinds have fixed schemas: a repeat helps only once the original changes.
     ineffectiveCapMs: Number.POSITIVE_INFINITY,
     ineffective: storedOtherwise,
   };
@@ -121,7 +114,6 @@ export class ClaimedObjectStrategy implements SyncStrategy {
 
   clear(): void {}
 
-  /** Number of keys for which `plan` has actions, from the stores. */
   countWithActions(keys: Iterable<string>, plan: (facts: ClaimFacts) => ClaimPlan): number {
     let count = 0;
     for (const key of keys) if (plan(this.#watchedFacts(key)).actions.length > 0) count++;
@@ -177,10 +169,7 @@ export class ClaimedObjectStrategy implements SyncStrategy {
     return readAll(read('consumer'), read('provider'));
   }
 
-  /**
-   * The call of one action. The API server rejects a write if the object has changed since the live read. It rejects a delete only if
-   * another object has replaced the object.
-   */
+  /** Rejected if the object has changed since the live read; a delete, if it was replaced. */
   #write(key: string, action: CopyAction, facts: ClaimFacts, live: LivePair): SyncAction {
     const { log } = this.#options;
     const { kind, side } = action;
@@ -238,18 +227,16 @@ export class ClaimedObjectStrategy implements SyncStrategy {
   }
 }
 
-/** Namespace and name of a key. Claimed objects are always namespaced. */
 function placeOf(key: string): { readonly namespace: string; readonly name: string } {
   const { namespace = '', name } = nameOf(key);
   return { namespace, name };
 }
 
-/** Namespace and name of the key's object on a side. Throws if `side` is the provider and the service namespace is not ready. */
+/** The key's object on a side. Throws if it needs a service namespace that is not ready. */
 function placeIn(side: Side, key: string, { serviceNamespace }: ClaimFacts): ObjectName {
   const place = placeOf(key);
   if (side === 'consumer') return place;
-  // Plans contain calls to the provider only while the service namespace is ready. There is no fallback to the name of the consumer
-  // namespace, because a provider namespace of that name may belong to another consumer.
+  // No fallback to the consumer's name: in the provider, it may belong to another consumer.
   if (serviceNamespace.kind !== 'ready') throw new Error(`${key} has no service namespace`);
   return { namespace: serviceNamespace.name, name: place.name };
 }
@@ -264,7 +251,7 @@ function withOwner(object: KubeObject, owner: Side): KubeObject {
   return { ...object, metadata: { ...object.metadata, labels } };
 }
 
-/** Identifies the content of an action. The origin annotations are not part of it. */
+/** Identifies the content of an action, without the origin annotations. */
 function writeContentOf(
   action: CopyAction,
   current: ClaimedView | undefined,

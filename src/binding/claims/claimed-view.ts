@@ -15,51 +15,44 @@ import { own, stringMap } from '../../kit/json-value.ts';
 import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 
-/**
- * The view of a claimed object on either side. Digests replace the content: they show whether two objects are in sync, and the store keeps
- * no values of Secrets.
- */
+/** Digests replace the content, so that the store keeps no values of Secrets. */
 export interface ClaimedView extends Projected {
   readonly namespace: string;
   readonly name: string;
   readonly deleting: boolean;
   readonly labels: Readonly<Record<string, string>>;
-  /** From the owner label; undefined without a valid label. */
+  /** From a valid owner label. */
   readonly owner: Owner | undefined;
   readonly origin: OriginAnnotations;
-  /** Digest of `contentOf`. */
   readonly contentDigest: string;
-  /** Digest of the labels and annotations that copies share with their original. */
   readonly metadataDigest: string;
-  /** Type of a Secret, which cannot change; undefined for other kinds. */
+  /** Type of a Secret, which cannot change. */
   readonly type: string | undefined;
-  /** Whether the object is marked immutable. Then neither this field nor the data can change. */
+  /** If true, neither this field nor the data can change. */
   readonly immutable: boolean;
 }
 
-/** The annotations that identify a copy's original; undefined if absent. */
 export interface OriginAnnotations {
   readonly consumerNamespace: string | undefined;
   readonly consumerUid: string | undefined;
-  /** uid of the consumer cluster, namespace, and name of the original. kube-bind sets none; drawbridge only if it knows the uid. */
+  /** uid of the consumer cluster, namespace, and name of the original. kube-bind sets none. */
   readonly copyOf: string | undefined;
   readonly providerNamespace: string | undefined;
   readonly providerUid: string | undefined;
-  /** uid of the original's provider. kube-bind sets none; drawbridge only if it knows the uid. */
+  /** uid of the original's provider. kube-bind sets none. */
   readonly providerIdentity: string | undefined;
 }
 
-/** Indexes of the stores of claimed objects: by namespace, and by name. */
 export const byNamespace = 'namespace';
 export const byName = 'name';
 
-/** The index functions. All stores use this one constant, so that they share their watches. */
+/** One constant, so that all stores share their watches. */
 export const claimedIndexes = {
   [byNamespace]: ({ namespace }: ClaimedView): string[] => [namespace],
   [byName]: ({ name }: ClaimedView): string[] => [name],
 };
 
-/** The view of an object; undefined without uid, resourceVersion, or namespace. */
+/** Undefined without uid, resourceVersion, or namespace. */
 export function claimedView(object: KubeObject): ClaimedView | undefined {
   const { metadata } = object;
   const { uid, resourceVersion, namespace, name } = metadata;
@@ -91,23 +84,21 @@ export function claimedView(object: KubeObject): ClaimedView | undefined {
   };
 }
 
-/** All fields except apiVersion, kind, and metadata. The server copies them and, of the metadata, shared labels and annotations. */
+/** What copies take from their original besides shared labels and annotations. */
 export function contentOf(object: KubeObject): Readonly<Record<string, unknown>> {
   const { apiVersion: _, kind: __, metadata: ___, ...content } = object;
   return content;
 }
 
-/** The labels that copies share with their original. */
 export const sharedLabels = (labels: Readonly<Record<string, string>>): Record<string, string> =>
   withoutKeys(labels, (key) => isReserved(key) || key.includes('claimed.internal.apis.kcp.io'));
 
-/** The annotations that copies share with their original. */
 export const sharedAnnotations = (annotations: Readonly<Record<string, string>>): Record<string, string> =>
   withoutKeys(annotations, (key) => isReserved(key) || key.includes('kcp.io/cluster'));
 
 /**
- * Keys of kube-bind and drawbridge, which the server does not copy. With {@link providerKubeconfigLabel}, a konnector would open a session
- * from a copy. With the label of serving certificates, another installation of drawbridge would serve the provider's certificate.
+ * Keys that are never copied. A copied {@link providerKubeconfigLabel} would open a session, and a
+ * copied label of serving certificates would let an installation serve the provider's.
  */
 const isReserved = (key: string): boolean => /^(kube-bind\.io|([a-z0-9-]+\.)*drawbridge\.dev)\//.test(key);
 

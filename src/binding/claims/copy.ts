@@ -18,19 +18,16 @@ import {
   sharedLabels,
 } from './claimed-view.ts';
 
-/** The fields that distinguish a copy from its original. */
 export interface CopyIdentity {
-  /** Namespace of the copy. */
   readonly namespace: string;
-  /** The side of the original. */
   readonly owner: Owner;
-  /** The annotations to write. An undefined field leaves the annotation of the copy as it is. */
+  /** An undefined field leaves the annotation of the copy as it is. */
   readonly origin: Partial<OriginAnnotations>;
 }
 
 /**
- * The copy of `original` for the other cluster: a new object or, with `current`, an update of that copy. An update keeps the uid,
- * resourceVersion, finalizers, ownerReferences, and the labels and annotations that are never shared.
+ * The copy of `original` for the other cluster. With `current`: an update of it, which keeps uid,
+ * resourceVersion, finalizers, ownerReferences, and what is never shared.
  */
 export function copyOf(original: KubeObject, identity: CopyIdentity, current?: KubeObject): KubeObject {
   const labels = stringMap(original.metadata.labels);
@@ -57,7 +54,7 @@ export function copyOf(original: KubeObject, identity: CopyIdentity, current?: K
   };
 }
 
-/** Whether `copy` equals `original` with `identity`, so that no write is due. */
+/** No write is due. */
 export function isInSync(original: ClaimedView, copy: ClaimedView, { owner, origin }: CopyIdentity): boolean {
   return (
     original.contentDigest === copy.contentDigest &&
@@ -69,7 +66,7 @@ export function isInSync(original: ClaimedView, copy: ClaimedView, { owner, orig
   );
 }
 
-/** Whether the API server would reject an update of `current` to `original`, so that the copy must be deleted and created. */
+/** Whether the API server would reject the update, so that the copy is deleted and created. */
 export const mustBeReplaced = (original: ClaimedView, current: ClaimedView): boolean =>
   original.type !== current.type || (current.immutable && original.contentDigest !== current.contentDigest);
 
@@ -83,10 +80,7 @@ const annotationNames = {
 } as const;
 const originFields = Object.keys(annotationNames) as (keyof OriginAnnotations)[];
 
-/**
- * The value to assume for an absent annotation. kube-bind's konnector never sets `providerIdentity` and `copyOf`, so a copy that lacks only
- * these two needs no write.
- */
+/** kube-bind never sets these two, so a copy that lacks only them needs no write. */
 const expectedIfUnset = (name: keyof OriginAnnotations, origin: Partial<OriginAnnotations>): string | undefined =>
   name === 'providerIdentity' || name === 'copyOf' ? origin[name] : undefined;
 

@@ -2,10 +2,10 @@ import { RecentMap } from '../../kit/recent-map.ts';
 import type { Projected, StoreEvent } from '../../kube/store.ts';
 import type { KnownDeletion } from './plan.ts';
 
-/** Maximum number of remembered deletions of one side. A forgotten deletion counts as not observed. */
+/** Remembered for one side. A forgotten deletion counts as not observed. */
 const maxDeletions = 10_000;
 
-/** The deletions of one side, by key. Each stays while a copy may have to be deleted for it. */
+/** Of one side, by key. Each stays while a copy may have to be deleted for it. */
 export class Deletions {
   readonly #deletions = new RecentMap<string, KnownDeletion>(maxDeletions);
 
@@ -15,12 +15,11 @@ export class Deletions {
     this.#deletions.set(key, { uid: event.before.uid, wasObserved: event.inferred !== true });
   }
 
-  /** The last deletion under the key; undefined if none is remembered. */
   get(key: string): KnownDeletion | undefined {
     return this.#deletions.get(key);
   }
 
-  /** Forgets the deletion unless the deleted object had this uid. `uid`: of the original that the copy names; undefined without a copy. */
+  /** Forgets the deletion unless it was of the original with this uid, which the copy names. */
   retain(key: string, uid: string | undefined): void {
     if (this.#deletions.get(key)?.uid !== uid) this.#deletions.delete(key);
   }

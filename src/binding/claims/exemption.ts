@@ -4,31 +4,27 @@ import { nameOf, type Resource } from '../../api/object.ts';
 import { ownLabels } from '../../api/own-labels.ts';
 import { configMaps, secrets, serviceAccounts } from '../../api/resources.ts';
 
-/** An object of either side, under its consumer namespace. */
 interface Exemptible {
   /** `namespace/name` in the consumer. */
   readonly key: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Type of a Secret; undefined for other kinds. */
   readonly type: string | undefined;
 }
 
-/** What an exemption depends on, in addition to the object. */
 interface ExemptionContext {
-  /** As `BindingDeps.ownNamespaces`. */
   readonly ownNamespaces: ReadonlySet<string>;
-  /** Whether a binding or bundle takes its kubeconfig from the consumer's Secret with this key (`namespace/name`). */
+  /** Whether a binding or bundle takes its kubeconfig from this Secret (`namespace/name`). */
   isKubeconfig(key: string): boolean;
 }
 
-/** Types of Secrets that their cluster writes or acts on. A copy would be overwritten, deleted, or give access to the other cluster. */
+/** Their cluster writes or acts on them: a copy would be overwritten or give access to it. */
 const clusterTypes = ['kubernetes.io/service-account-token', 'bootstrap.kubernetes.io/token'];
 
 /**
- * Why the server copies an object in neither direction, even if a claim selects it; undefined if it may copy the object. The server's own
- * objects are exempt by namespace or label, not by name, so that a new Secret with keys is exempt at once. The rules apply to provider
- * objects too: a provider must not place a Secret where the server reads its own keys.
+ * Why an object is never copied, even if a claim selects it. The server's own objects are exempt by
+ * namespace or label, so that new Secrets with keys are exempt at once. So are provider objects: a
+ * provider must not place a Secret where the server reads its keys.
  */
 export function exemption(resource: Resource, object: Exemptible, context: ExemptionContext): string | undefined {
   const { key, name, labels, type } = object;
@@ -43,6 +39,6 @@ export function exemption(resource: Resource, object: Exemptible, context: Exemp
   return isProviderKubeconfig ? 'it contains the kubeconfig of a provider' : undefined;
 }
 
-/** Whether the labels are those of any drawbridge installation, or the one by which inventory and its components mark objects. */
+/** The labels of any drawbridge installation, or the one that inventory puts on objects. */
 const isOfDrawbridge = (labels: Readonly<Record<string, string>>): boolean =>
   Object.entries(ownLabels).every(([label, value]) => labels[label] === value) || labels[entryUidLabel] !== undefined;

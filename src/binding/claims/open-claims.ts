@@ -16,32 +16,31 @@ import { openUsedNamespaces } from './used-namespaces.ts';
 
 export interface ClaimsOptions {
   readonly session: ProviderSession;
-  /** The export whose claims are synced. After a change of the claims or of its resources, the caller opens a new syncer. */
+  /** After a change of its claims or resources, the caller opens a new syncer. */
   readonly exported: ExportView;
   /**
-   * `drain`: the binding is being deleted. Once its bound objects are deleted, the syncer deletes the copies of claimed objects on both
-   * sides. If another binding that may share the provider claims a kind, the syncer keeps the copies of that kind. Default `sync`.
+   * `drain`: once the bound objects are deleted, copies are, too, except of kinds that another
+   * binding with perhaps the same provider claims. Default `sync`.
    */
   readonly mode?: SyncMode;
-  /** Whether another binding may use the same provider. True while the provider of that binding is not known. */
+  /** True while the provider of that binding is not known. */
   readonly mayShareProvider: (binding: BindingView) => boolean;
-  /** Called when `problems()`, `refusedWatches()`, or, in mode `drain`, `remaining()` may have changed; at most five times a second. */
+  /** At most five times a second: what the syncer reports may have changed. */
   readonly onProblems?: () => void;
-  /** Uniform in [0, 1), for backoff. Default Math.random. */
   readonly random?: () => number;
 }
 
 /**
- * Syncs the objects that one export claims, in both directions, with one controller for each kind. Claimed objects get no finalizer. Once
- * its bound objects are deleted, a binding that is being deleted waits at most a minute for the deletion of the copies. A restart of the
- * server starts that minute again. Before and after that minute, `remaining()` is 0. Copies that remain after it stay where they are.
+ * Syncs the objects that one export claims, with one controller a kind; they get no finalizer.
+ * While the binding is deleted, `remaining()` counts copies for at most a minute after the bound
+ * objects are gone. Those that remain then stay where they are.
  */
 export type ClaimSyncer = Omit<Syncer, 'served'>;
 
-/** Maximum wait of a binding for the deletion of copies of claimed objects, milliseconds. */
+/** How long a binding waits for the deletion of copies. */
 const drainMs = 60_000;
 
-/** Opens the watches of claimed objects. The syncer handles their events once the caller starts the controllers. */
+/** Opens the watches; events are handled once the caller starts the controllers. */
 export function openClaims(options: ClaimsOptions, deps: BindingDeps): ClaimSyncer {
   const { session, exported, mode = 'sync', random = Math.random } = options;
   const claims = exported.permissionClaims;
@@ -119,7 +118,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): ClaimSync
   };
 }
 
-/** Whether the binding owns no CustomResourceDefinition of the export any more, so that its bound objects no longer exist. */
+/** Whether the binding owns no CRD of the export any more, so that its bound objects are gone. */
 function areDefinitionsDeleted({ name, resources }: ExportView, { stores }: BindingDeps): boolean {
   const binding = stores.bindings.get(name);
   return resources.every((resource) => {
@@ -128,7 +127,7 @@ function areDefinitionsDeleted({ name, resources }: ExportView, { stores }: Bind
   });
 }
 
-/** Whether another binding that is not being deleted may share objects of the kind with the same provider, through any Secret. */
+/** Through any Secret, by a binding that is not being deleted. */
 function isClaimedByAnother(
   { exported, mayShareProvider }: ClaimsOptions,
   { group, plural }: Resource,

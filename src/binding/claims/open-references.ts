@@ -12,18 +12,15 @@ import { formatGroupResource } from './claimable.ts';
 import { ReferenceIndex, type ReferencePaths, type Referrers } from './reference-index.ts';
 import { parseReferencePath } from './reference-path.ts';
 
-/** The references in the claims of one kind, and the open watches of the referring objects. */
 export interface OpenReferences {
   readonly index: ReferenceIndex;
-  /** Whether no reference selects anything: the claims have none, or each has a problem. */
   readonly isEmpty: boolean;
-  /** Problems of references, in sentences. References with a problem select nothing. */
+  /** In sentences. A reference with a problem selects nothing. */
   readonly problems: readonly string[];
-  /** Ends the watches. */
   close(): void;
 }
 
-/** Opens the index of all references in the claims of one kind. `open`: opens the referring objects of one reference. */
+/** Indexes all references in the claims of one kind. */
 export function openReferences(
   claims: readonly PermissionClaim[],
   exported: ExportView,
@@ -58,7 +55,7 @@ export function openReferences(
 
 const correctClaim = 'ask the provider to correct the claim';
 
-/** The parsed paths of a reference, or the reason for its rejection, in one clause. */
+/** The parsed paths, or why the reference is rejected, in one clause. */
 function referencePaths(reference: ClaimReference, exported: ExportView): ReferencePaths | string {
   if (!mayRefer(reference, exported)) return `it is not among the resources of the export ${quote(exported.name)}`;
   const { name: nameText, namespace: namespaceText } = reference.jsonPath;
@@ -69,7 +66,7 @@ function referencePaths(reference: ClaimReference, exported: ExportView): Refere
   return { name, namespace, isolation: exported.isolation };
 }
 
-/** Whether the claim may follow references in objects of this kind: with isolation None in any kind, otherwise only in exported kinds. */
+/** With isolation None, references may be in any kind, otherwise only in exported kinds. */
 const mayRefer = ({ group, resource }: GroupResource, { resources, isolation }: ExportView): boolean =>
   isolation === 'None' || resources.some((exported) => exported.group === group && exported.resource === resource);
 
@@ -79,10 +76,10 @@ interface OpenReferrers extends Referrers {
   close(): void;
 }
 
-/** Opens the consumer's objects of a referring kind. If they cannot be opened, returns why, and what to do. */
+/** Opens the consumer's objects of a referring kind, or says why not and what to do. */
 type OpenReferrersOf = (reference: ClaimReference) => OpenReferrers | string;
 
-/** Opens referring objects. A bound kind shares the watch of its syncer. Another kind, which needs isolation None, gets its own watch. */
+/** A bound kind shares the watch of its syncer; another (isolation None) gets its own. */
 export function referrersOf(session: ProviderSession, exported: ExportView, deps: BindingDeps): OpenReferrersOf {
   return (reference) => {
     const { group, resource: plural, versions = [] } = reference;

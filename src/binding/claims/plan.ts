@@ -3,93 +3,80 @@ import type { Side } from '../sync-engine/syncer.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { type CopyIdentity, isInSync, mustBeReplaced } from './copy.ts';
 
-/** The current state of one key. `consumer` and `provider`: the object of that side; undefined if there is none. */
+/** The current state of one key. */
 export interface ClaimFacts {
   readonly consumer: ClaimedView | undefined;
   readonly provider: ClaimedView | undefined;
-  /** Whether a claim selects the current object of that side. */
+  /** A claim selects the object of that side. */
   readonly claimed: Readonly<Record<Side, boolean>>;
   readonly consumerNamespace: string;
-  /** uid that identifies the consumer cluster; undefined while it is not known. */
   readonly consumerCluster: string | undefined;
-  /** Whether another konnector reports to the same ClusterBinding. */
   readonly hasConflictingKonnector: boolean;
-  /** Whether the consumer namespace exists and is not being deleted. */
   readonly isNamespaceActive: boolean;
-  /**
-   * Whether the server may create a copy in the consumer. It may if the namespace has a bound object, if a bound object refers to this
-   * object in this namespace, or if the owner label of the namespace names the provider.
-   */
+  /** The namespace has a bound object, one that refers to this, or is there for the provider. */
   readonly mayCopyToConsumer: boolean;
   readonly serviceNamespace: ServiceNamespace;
-  /** uid that identifies this provider; undefined while it is not known. */
   readonly providerIdentity: string | undefined;
-  /** The last known deletion under the key on each side. */
   readonly deleted: Readonly<Record<Side, KnownDeletion | undefined>>;
 }
 
 /** An object that left the store. */
 export interface KnownDeletion {
   readonly uid: string;
-  /** False if no watch event showed the deletion, for example because the watch of the namespace ended. The object may still exist. */
+  /** False if no watch event showed it, as when a watch ended: the object may still exist. */
   readonly wasObserved: boolean;
 }
 
-/**
- * The service namespace of the consumer namespace. `none`: no APIServiceNamespace requests it. `pending`: the provider has not set its
- * name, or the APIServiceNamespace is being deleted.
- */
+/** `none`: no APIServiceNamespace requests it. `pending`: no name yet, or being deleted. */
 export type ServiceNamespace =
   | { readonly kind: 'none' }
   | { readonly kind: 'pending' }
   | { readonly kind: 'ready'; readonly name: string };
 
-/** A write that a plan requests. */
 export type ClaimAction =
-  /** Request a service namespace. Further actions are planned once it exists. */
+  /** Further actions are planned once it exists. */
   | { readonly kind: 'request-namespace' }
   /** Set the owner label on the original. */
   | { readonly kind: 'label'; readonly side: Side }
   /** Create or update the object of `side` as a copy of the other side's object. */
   | { readonly kind: 'create' | 'update'; readonly side: Side; readonly identity: CopyIdentity }
-  /** Delete the object of `side` if it has this uid. */
+  /** Only if the object has this uid. */
   | { readonly kind: 'delete'; readonly side: Side; readonly uid: string; readonly reason: DeleteReason };
 
-/** Why a copy is deleted. */
 export type DeleteReason =
-  /** The deletion of the original was observed, or the original is being deleted. */
+  /** The deletion of the original was observed, or is in progress. */
   | 'deleted'
   /** The original does not exist, and its deletion was not observed. */
   | 'inferred'
-  /** The API server would reject the update of the copy. The server deletes the copy and creates it again. */
+  /** The API server would reject an update, so the copy is created again. */
   | 'replaced'
-  /** The binding is being deleted. */
   | 'unbound';
 
-/** The plan for one key. */
 export interface ClaimPlan {
-  /** The actions, in order. Each runs only if all actions before it succeeded. */
+  /** Each runs only if all before it succeeded. */
   readonly actions: readonly ClaimAction[];
   /** Why the server cannot sync the object and, if the user can correct it, what to do. */
   readonly problem?: string;
-  /** The event that will enqueue the key again. */
+  /** The event that enqueues the key again. */
   readonly waitsFor?: string;
-  /** Requeue delay, milliseconds. */
   readonly requeueAfterMs?: number;
 }
 
-/** Requeue delay while the uid of the provider is not known, milliseconds. */
+/** Requeue delay while the uid of the provider is not known. */
 const identityRecheckMs = 30_000;
-/** Requeue delay for a copy that another konnector may own, milliseconds. */
+/** Requeue delay for a copy that another konnector may own. */
 const conflictRecheckMs = 60_000;
 
 const nothing: ClaimPlan = { actions: [] };
 
 /**
- * Plans one key. Creates and updates need a selector that selects the original, and they go from the owner's side to the other side.
- * `label` writes the original itself. The delete of an orphaned copy needs no selector, because a copy that is no longer selected must still
- * be deleted with its original. Instead, the copy must have origin annotations that match this consumer or provider. A delete that replaces
- * a copy needs a selector, as an update does.
+ * Plans one key. An object has one owner: by its owner label, or the only side that it is on.
+ *
+ *   consumer owns   consumer ── copy ─> provider, in the service namespace
+ *   provider owns   provider ── copy ─> consumer, where `mayCopyToConsumer`
+ *
+ * Only selected originals are copied. A copy without its original is deleted, selected or not, if
+ * its origin annotations match this consumer or provider.
  */
 export function planClaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed } = facts;
@@ -123,10 +110,7 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
     : nothing;
 }
 
-/**
- * The owner. A single object without an owner label belongs to the side that it is on. `disputed`: the owner labels of the two objects
- * differ. `unknown`: neither of the two objects has an owner label. Undefined if there is no object.
- */
+/** `disputed`: the two owner labels differ. `unknown`: neither object has one. */
 function ownerOf({ consumer, provider }: ClaimFacts): Owner | 'unknown' | 'disputed' | undefined {
   if (!provider) return consumer && (consumer.owner ?? 'consumer');
   if (!consumer) return provider.owner ?? 'provider';
@@ -135,8 +119,8 @@ function ownerOf({ consumer, provider }: ClaimFacts): Owner | 'unknown' | 'dispu
 }
 
 /**
- * Whether a consumer object is a copy from another provider, or from another namespace of this provider. Two providers may have namespaces
- * of the same name. While the uid of this provider is not known, the uid of the original therefore decides.
+ * A copy from another provider, or another namespace of this one. While the uid of this provider is
+ * not known, the uid of the original decides.
  */
 function isOfAnotherProvider(
   { owner, origin }: ClaimedView,
@@ -150,7 +134,6 @@ function isOfAnotherProvider(
   return origin.providerNamespace !== serviceNamespace.name;
 }
 
-/** Plans an object that the consumer owns: its copy in the provider. */
 function planConsumerOwned(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed, serviceNamespace } = facts;
   if (!consumer) return provider ? planProviderCopyDelete(provider, facts) : nothing;
@@ -180,7 +163,6 @@ function planConsumerOwned(facts: ClaimFacts): ClaimPlan {
   return copyTo('provider', consumer, provider, identity);
 }
 
-/** Plans an object that the provider owns: its copy in the consumer. */
 function planProviderOwned(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed, consumerNamespace, serviceNamespace, providerIdentity } = facts;
   if (!provider || provider.deleting) return consumer ? planConsumerCopyDelete(consumer, facts) : nothing;
@@ -222,10 +204,8 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
 }
 
 /**
- * Whether the provider object is the copy of `consumer`, or of an earlier consumer object of that name. A uid annotation with
- * the uid of `consumer` proves it. Otherwise, the owner label must be `consumer`. If other consumers may use the service namespace, the
- * uid annotation must also be absent, as in copies of older konnectors, or have the uid of the last consumer object of that name that
- * left the store.
+ * The copy of `consumer`, or of an earlier object of that name. In a shared service namespace, the
+ * owner label does not prove it if the copy names the uid of another object.
  */
 function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: ClaimFacts): boolean {
   if (origin.consumerUid === consumer.uid) return true;
@@ -249,11 +229,7 @@ function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan
   }
 }
 
-/**
- * Who created the provider object as a copy. `thisServer`: this server, or an earlier konnector of this cluster; the server may delete it.
- * `unsure`: perhaps another konnector that still runs.
- * Undefined: nothing proves that the object is a copy from this cluster, the service namespace is not ready, or the object is being deleted.
- */
+/** `thisServer`: or an earlier konnector of this cluster. `unsure`: perhaps one that still runs. */
 function creatorOf(
   { name, owner, origin, deleting }: ClaimedView,
   facts: ClaimFacts,
@@ -262,13 +238,12 @@ function creatorOf(
   if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !origin.consumerUid) return undefined;
   if ((origin.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return undefined;
   if (origin.consumerUid === (consumer ?? deleted.consumer)?.uid) return 'thisServer';
-  // A copy that names another original belongs to another cluster with the same kubeconfig, or it is a clone of a copy.
+  // A copy of another original: of another cluster with this kubeconfig, or cloned.
   if (origin.copyOf !== undefined) return origin.copyOf === copyOfValue(name, facts) ? 'thisServer' : undefined;
   if (isShared(facts)) return undefined;
   return hasConflictingKonnector ? 'unsure' : 'thisServer';
 }
 
-/** The expected value of `copyOf`; undefined while the consumer cluster is not known. */
 const copyOfValue = (name: string, { consumerCluster, consumerNamespace }: ClaimFacts): string | undefined =>
   consumerCluster === undefined ? undefined : `${consumerCluster}/${consumerNamespace}/${name}`;
 
@@ -278,17 +253,17 @@ function planConsumerCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan
   return { actions: [{ kind: 'delete', side: 'consumer', uid: copy.uid, reason }] };
 }
 
-/** Whether the consumer object is a copy from this provider that the server may delete. False if it is being deleted. */
+/** Whether it is a copy from this provider that the server may delete. */
 function isCopyFromProvider({ owner, origin, deleting }: ClaimedView, facts: ClaimFacts): boolean {
   const { provider, deleted, serviceNamespace } = facts;
   if (owner !== 'provider' || deleting || serviceNamespace.kind !== 'ready') return false;
   if (!origin.providerUid || origin.providerNamespace !== serviceNamespace.name) return false;
-  // In a shared service namespace, a copy without the provider's uid may come from another provider: the uid of its original decides.
+  // In a shared namespace it may come from another provider: the uid of its original decides.
   const isIdentified = origin.providerIdentity !== undefined || !isShared(facts);
   return isIdentified || origin.providerUid === (provider ?? deleted.provider)?.uid;
 }
 
-/** Plans one key while its binding is being deleted: deletes the copies on both sides that the server may delete, and keeps all other objects. */
+/** While the binding is being deleted: deletes the copies that the server may delete. */
 export function planUnclaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider } = facts;
   const actions: ClaimAction[] = [];
@@ -304,9 +279,9 @@ export function planUnclaim(facts: ClaimFacts): ClaimPlan {
 const reasonOf = (uid: string | undefined, deletion: KnownDeletion | undefined): DeleteReason =>
   deletion?.wasObserved && deletion.uid === uid ? 'deleted' : 'inferred';
 
-/** Whether other consumers may use the same service namespace: without isolation, it has the name of the consumer namespace. */
+/** Without isolation, other consumers may use the same service namespace. */
 const isShared = ({ serviceNamespace, consumerNamespace }: ClaimFacts): boolean =>
   serviceNamespace.kind === 'ready' && serviceNamespace.name === consumerNamespace;
 
-/** Kubernetes reserves the prefix `kube-`. ConfigMaps and Secrets in these namespaces are the cluster's configuration and credentials. */
+/** Reserved by Kubernetes: what is there configures the cluster. */
 const isSystemNamespace = (namespace: string): boolean => namespace.startsWith('kube-');

@@ -16,23 +16,21 @@ export interface ProviderObjectsOptions {
   readonly resource: Resource;
   readonly clock: Clock;
   readonly problems: Problems;
-  /** Keys of the consumer's objects in a namespace. */
   readonly consumerKeys: (namespace: string) => Iterable<string>;
 }
 
-/** Time after which a service namespace that is not listed is a problem, milliseconds. Providers normally grant permissions in seconds. */
+/** Until an unlisted service namespace is a problem: providers grant permissions in seconds. */
 const gracePeriodMs = 10_000;
 
 /**
- * The provider's objects of one claimed kind, under consumer keys. Each service namespace has its own watch, because a provider may grant
- * permissions namespace by namespace.
+ * The provider's objects of one claimed kind, under consumer keys. Each service namespace has its
+ * own watch, because a provider may grant permissions namespace by namespace.
  */
 export class ProviderObjects {
   readonly #options: ProviderObjectsOptions;
   readonly #store: ServiceNamespaceStore<ClaimedView>;
   readonly deletions = new Deletions();
   readonly #stopObserving: () => void;
-  /** By service namespace: cancels the timer of its grace period. */
   readonly #gracePeriods = new Map<string, Cancel>();
 
   constructor(options: ProviderObjectsOptions) {
@@ -49,10 +47,7 @@ export class ProviderObjects {
     });
   }
 
-  /**
-   * Sources that enqueue consumer keys. They do not wait for the lists of service namespaces. `onEvent`: called with each key that an event
-   * of a provider object enqueues.
-   */
+  /** They do not wait for lists. `onEvent`: called for each consumer key that they enqueue. */
   sources(onEvent: (key: string) => void): Source[] {
     const { consumerKeys, session } = this.#options;
     const { serviceNamespaces } = session.stores;
@@ -84,7 +79,6 @@ export class ProviderObjects {
     ];
   }
 
-  /** The service namespace of a consumer namespace. */
   serviceNamespace(namespace: string): ServiceNamespace {
     const { clusterNamespace, stores } = this.#options.session;
     const found = stores.serviceNamespaces.get(keyOf({ namespace: clusterNamespace, name: namespace }));
@@ -93,27 +87,21 @@ export class ProviderObjects {
     return deleting || serviceNamespace === undefined ? { kind: 'pending' } : { kind: 'ready', name: serviceNamespace };
   }
 
-  /** Whether all service namespaces have been listed. */
   get synced(): boolean {
     return this.#store.synced;
   }
 
-  /** Whether the service namespace of a consumer namespace is listed. If it is not, the store may lack objects that exist. */
+  /** If not, the store may lack objects of this consumer namespace that exist. */
   isListed(namespace: string): boolean {
     const service = this.serviceNamespace(namespace);
     return service.kind === 'ready' && this.#store.isListed(keyOf({ namespace: service.name, name: '' }));
   }
 
-  /**
-   * The provider's object for a consumer namespace and name; undefined if the store has none. If not `isListed(namespace)`, the object may
-   * exist nevertheless.
-   */
   get(namespace: string, name: string): ClaimedView | undefined {
     const service = this.serviceNamespace(namespace);
     return service.kind === 'ready' ? this.#store.get(keyOf({ namespace: service.name, name })) : undefined;
   }
 
-  /** Number of objects of the provider with the owner label `consumer`. */
   get copies(): number {
     return [...this.#store.list()].filter(({ owner }) => owner === 'consumer').length;
   }
@@ -132,17 +120,15 @@ export class ProviderObjects {
     return this.#consumerKeysOfAll(this.#store.byIndex(byName, name));
   }
 
-  /** Highest `Store.ageMs` of the watches, milliseconds. */
+  /** Of the oldest watch. */
   get ageMs(): number {
     return this.#store.ageMs;
   }
 
-  /** As `Store.failing`. */
   get failing(): StoreFailure | undefined {
     return this.#store.failing;
   }
 
-  /** As `Store.onRefusal`. */
   onRefusal(listener: () => void): () => void {
     return this.#store.onRefusal(listener);
   }
@@ -162,7 +148,7 @@ export class ProviderObjects {
     return views.flatMap(({ key }) => this.#consumerKeysOf(key));
   }
 
-  /** The APIServiceNamespaces that name a service namespace. A provider may map several consumer namespaces to it. */
+  /** Several consumer namespaces may map to one service namespace. */
   #mappingsTo(serviceNamespace: string): ServiceNamespaceView[] {
     const { clusterNamespace, stores } = this.#options.session;
     const found = stores.serviceNamespaces.byIndex(byServiceNamespace, serviceNamespace);

@@ -4,44 +4,38 @@ import type { IsolationName } from '../stores/provider-stores.ts';
 import type { SyncedObject } from '../sync/synced-object.ts';
 import { type ReferencePath, referencesIn } from './reference-path.ts';
 
-/** The consumer's objects of a referring kind. */
 export interface Referrers {
-  /** True if the kind is not bound. Its references select objects, but they alone permit no copy of a provider object. Default false. */
+  /** Not bound: its references select objects, but alone permit no copy from the provider. */
   readonly unbound?: boolean;
   subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
 }
 
-/** The paths of a reference in objects of one kind. */
 export interface ReferencePaths {
   readonly name: ReferencePath;
-  /** Undefined if the claim has no path of the namespace. */
   readonly namespace: ReferencePath | undefined;
-  /** Used only without a `namespace` path: `Namespaced` then means the referrer's namespace, other values mean every namespace. */
+  /** Without a namespace path: `Namespaced` means the referrer's namespace, others every one. */
   readonly isolation: IsolationName;
 }
 
-/** The object that a reference names; without a namespace, all objects of that name. */
+/** Without a namespace: all objects of that name. */
 export interface Target {
   readonly namespace: string | undefined;
   readonly name: string;
 }
 
-/** One referring object, for one reference of a claim. */
 interface Referrer {
-  /** Kind and key, for messages. */
   readonly label: string;
   readonly unbound: boolean;
   targets: ReadonlyMap<string, Target>;
 }
 
-/** Index of references, maintained from watch events of the referring objects. */
+/** Which objects others refer to, kept current by watch events of the referring objects. */
 export class ReferenceIndex {
-  /** By target. */
   readonly #referrers = new Map<string, Set<Referrer>>();
   readonly #listeners = new Set<(target: Target) => void>();
   readonly #unsubscribes: (() => void)[] = [];
 
-  /** Adds a referring kind. `kind` is its name in messages, such as `widgets.example.dev`. */
+  /** `kind`: its name in messages, such as `widgets.example.dev`. */
   add(kind: string, referrers: Referrers, paths: ReferencePaths): void {
     const referrersByKey = new Map<string, Referrer>();
     const onEvent = (event: StoreEvent<SyncedObject>): void => {
@@ -62,7 +56,7 @@ export class ReferenceIndex {
     this.#unsubscribes.push(referrers.subscribe(onEvent));
   }
 
-  /** The name of one object that refers to `namespace/name`, for messages; undefined if none does. */
+  /** One object that refers to `namespace/name`, for messages. */
   referrer(namespace: string, name: string): string | undefined {
     for (const key of [targetKey({ namespace, name }), targetKey({ namespace: undefined, name })]) {
       for (const { label } of this.#referrers.get(key) ?? []) return label;
@@ -75,7 +69,7 @@ export class ReferenceIndex {
     return hasBound(this.#referrers.get(targetKey({ namespace, name })));
   }
 
-  /** Calls `listener` with each target whose selection may have changed. Returns a function that unsubscribes. */
+  /** Calls back with each target whose selection may have changed; returns the unsubscriber. */
   subscribe(listener: (target: Target) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -116,7 +110,7 @@ function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string,
   const ownNamespace = text(object.metadata, 'namespace');
   const targets = new Map<string, Target>();
   for (const { name, namespace } of referencesIn(object, paths.name, paths.namespace)) {
-    // With a namespace path but no value, a reference means the referrer's own namespace, as elsewhere in Kubernetes.
+    // A namespace path without a value means the referrer's own, as elsewhere in Kubernetes.
     const defaultsToOwn = paths.namespace !== undefined || paths.isolation === 'Namespaced';
     const target = { name, namespace: namespace ?? (defaultsToOwn ? ownNamespace : undefined) };
     if (defaultsToOwn && target.namespace === undefined) continue;
@@ -125,5 +119,5 @@ function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string,
   return targets;
 }
 
-/** In the key, an empty namespace means every namespace. A reference never names an empty namespace. */
+/** An empty namespace means every namespace; no reference names an empty one. */
 const targetKey = ({ namespace = '', name }: Target): string => `${namespace}/${name}`;

@@ -1,27 +1,22 @@
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 
-/** `field`: a field by name or, in an array, an element by index. `every`: all elements of an array. */
+/** `field`: by name, or an element of an array by index. `every`: all elements. */
 type PathStep = { readonly kind: 'field'; readonly field: string } | { readonly kind: 'every' };
 
-/** A parsed path of fields. */
 export type ReferencePath = readonly PathStep[];
 
-/** The name of an object that another object refers to. */
 export interface Reference {
   readonly name: string;
-  /** Undefined if the referring object names no namespace. */
   readonly namespace: string | undefined;
 }
 
-/** Maximum length of a path, characters. */
 const MAX_LENGTH = 512;
 const INDEX = /^(0|[1-9]\d*)$/;
 
 /**
- * Parses the part of gjson's path syntax that names fields, such as `spec.refs.#.name`. `#` is each element of an array, a number is one
- * element, and `\.` is a dot within a name. For other gjson syntax (globs, queries, modifiers), returns a problem in one clause, so that no
- * path is silently misread.
+ * Parses the paths of gjson that name fields, such as `spec.refs.#.name`: `#` is each element, a
+ * number one of them, `\.` a dot in a name. Rejects the rest, so that no path is misread.
  */
 export function parseReferencePath(text: string): ReferencePath | { readonly problem: string } {
   const rejected = (why: string) => ({
@@ -58,9 +53,8 @@ const isSpecial = (character: string, isFirst: boolean): boolean =>
   '*?|[](){}"'.includes(character) || (isFirst && '@!$'.includes(character));
 
 /**
- * The references in `object`, with the name at one path and the namespace at the other. Both paths are followed together through shared
- * lists, so that each name is paired with the namespace of the same list element. If several namespaces are found after the paths diverge,
- * the names there count as no references.
+ * Both paths run together through shared lists, so that a name pairs with the namespace of its
+ * element. Names with several namespaces are no references.
  */
 export function referencesIn(object: unknown, name: ReferencePath, namespace?: ReferencePath): Reference[] {
   if (!namespace) return textsAt(object, name).map((text) => ({ name: text, namespace: undefined }));

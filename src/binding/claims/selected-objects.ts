@@ -9,9 +9,8 @@ import { byName, byNamespace, type ClaimedView, claimedIndexes, claimedView } fr
 import { Deletions } from './deletions.ts';
 
 /**
- * The consumer's objects of one claimed kind. Without `watchSelector`, one watch shows all objects. With it, two watches suffice: one with
- * that selector, and one of objects with the owner label. The second watch shows the deletion of an original that is no longer selected,
- * whose copy must also be deleted.
+ * The consumer's objects of one claimed kind. With `watchSelector`, a second watch shows owned
+ * objects: when one that is no longer selected is deleted, its copy must go, too.
  */
 export class SelectedObjects {
   /** One or two watches. An object may be in both. */
@@ -30,7 +29,7 @@ export class SelectedObjects {
     );
   }
 
-  /** Number of objects with an owner label: synced originals, and copies. */
+  /** Synced originals, and copies. */
   get labelled(): number {
     return [...new Set(this.keys())].filter((key) => this.get(key)?.owner !== undefined).length;
   }
@@ -44,7 +43,7 @@ export class SelectedObjects {
     await Promise.all(this.#handles.map(({ store }) => store.whenSynced()));
   }
 
-  /** The object; undefined if no watch shows it. If both watches show it, the object with the newer resourceVersion. */
+  /** If both watches show the object: the newer one. */
   get(key: string): ClaimedView | undefined {
     let newest: ClaimedView | undefined;
     for (const { store } of this.#handles) {
@@ -54,7 +53,7 @@ export class SelectedObjects {
     return newest;
   }
 
-  /** All keys. Yields the key of an object in both watches twice; so do `keysIn` and `keysNamed`. */
+  /** An object in both watches comes twice; so in `keysIn` and `keysNamed`. */
   *keys(): Iterable<string> {
     for (const { store } of this.#handles) for (const { key } of store.list()) yield key;
   }
@@ -67,7 +66,7 @@ export class SelectedObjects {
     return this.#keysBy(byName, name);
   }
 
-  /** One source for each watch. Each calls `onEvent` with the key of every event before it enqueues the key. */
+  /** One for each watch; calls `onEvent` before it enqueues a key. */
   sources(onEvent: (key: string) => void): Source[] {
     return this.#handles.map(({ store }, i) =>
       fromSubscription(i === 0 ? 'consumer' : 'consumer-owned', store, ({ key }) => {
@@ -77,18 +76,17 @@ export class SelectedObjects {
     );
   }
 
-  /** Highest `Store.ageMs` of the watches, milliseconds. */
+  /** Of the oldest watch. */
   get ageMs(): number {
     return Math.max(...this.#handles.map(({ store }) => store.ageMs));
   }
 
-  /** The failure of a refused watch; if no watch is refused, that of any watch; undefined if no watch fails. */
+  /** Refusals first. */
   get failing(): StoreFailure | undefined {
     const failures = this.#handles.flatMap(({ store }) => store.failing ?? []);
     return failures.find(({ refused }) => refused !== undefined) ?? failures[0];
   }
 
-  /** As `Store.onRefusal`. */
   onRefusal(listener: () => void): () => void {
     const unsubscribes = this.#handles.map(({ store }) => store.onRefusal(listener));
     return () => {

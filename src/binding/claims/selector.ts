@@ -1,34 +1,30 @@
 import type { PermissionClaim } from '../../api/binding/permission-claim.ts';
 import { type CompiledSelector, compileSelector, formatSelector } from '../../kit/label-selector.ts';
 
-/** An object that a claim may select, under its consumer namespace. */
 export interface Candidate {
   readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** The compiled selectors of the claims of one kind. */
 export interface ClaimSelector {
-  /** Problems of the claims, in sentences. Valid parts stay in effect. */
+  /** In sentences. Valid parts stay in effect. */
   readonly problems: readonly string[];
-  /** Whether no object can match. */
   readonly isEmpty: boolean;
-  /** The label selector for the watch, if one label selector with requirements is all that selects. Undefined: watch all objects. */
+  /** Set if one label selector is all that selects; otherwise all objects are watched. */
   readonly watchSelector: string | undefined;
-  /** The part of a claim that selects the object, in words; undefined if none does. */
+  /** The part of a claim that selects the object, in words. */
   selectedBy(candidate: Candidate): string | undefined;
 }
 
-/** A label selector: as text, and compiled. */
 interface LabelPart {
   readonly text: string;
   readonly matches: Extract<CompiledSelector, { matches: unknown }>['matches'];
 }
 
 /**
- * Compiles the claims of one kind. Labels, names, and references select independently. A label selector without requirements selects all
- * objects; a claim without any of the three selects none. `references` is absent if no valid reference selects.
+ * Compiles the claims of one kind: labels, names, and references select independently. An empty
+ * label selector selects all objects; a claim without any of the three, none.
  */
 export function claimSelector(
   claims: readonly PermissionClaim[],

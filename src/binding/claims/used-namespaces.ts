@@ -6,7 +6,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import { ConsumerObjects, consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 
-/** The consumer's namespaces with bound objects of one export. Cluster-scoped kinds have none. */
+/** The consumer's namespaces with bound objects of one export. */
 export class UsedNamespaces {
   readonly #kinds: readonly ConsumerObjects[];
 
@@ -14,15 +14,12 @@ export class UsedNamespaces {
     this.#kinds = kinds;
   }
 
-  /** Whether the namespace contains a bound object. False while the objects are not listed. */
+  /** False while the objects are not listed. */
   has(namespace: string): boolean {
     return this.#kinds.some((objects) => objects.inNamespace(namespace).length > 0);
   }
 
-  /**
-   * Calls `listener` with each namespace that contains a bound object now, and with each namespace that later gets its first one. Repeats a
-   * namespace if its objects were unknown for a while. Returns a function that unsubscribes.
-   */
+  /** Calls back with each namespace that has a bound object, now or later; may repeat. */
   subscribe(listener: (namespace: string) => void): () => void {
     const used = new Set<string>();
     const dropUnused = (): void => {
@@ -53,9 +50,9 @@ export class UsedNamespaces {
 }
 
 /**
- * Watches the bound objects of the export's namespaced kinds, and shares these watches with the syncers. Omits kinds whose
- * CustomResourceDefinition the binding does not own at the time of the call. A provider can name any CustomResourceDefinition in an export,
- * and must not thereby get copies into namespaces that do not use its API. The caller closes the result.
+ * Watches the bound objects of the export's namespaced kinds, but only of kinds whose CRD the
+ * binding owns: a provider can name any CRD, and must not get copies into namespaces that do not
+ * use its API. The caller closes the result.
  */
 export function openUsedNamespaces(session: ProviderSession, exported: ExportView, deps: BindingDeps): UsedNamespaces {
   const binding = deps.stores.bindings.get(exported.name);

@@ -27,36 +27,33 @@ import type { SecretSync } from './secret-sync.ts';
 
 export interface ClusterBindingDeps {
   readonly session: OpenSession;
-  /** The store of a provider's Secret (`namespace/name`); undefined while the Secret is not watched. */
+  /** By `namespace/name`, while the Secret is watched. */
   readonly providerSecret: (secret: string) => Store<SecretView> | undefined;
   readonly sync: SecretSync;
-  /** The consumer's kubeconfig Secrets for this ClusterBinding: first the Secrets of this session, then the Secrets of other sessions. */
+  /** The consumer's kubeconfig Secrets for this ClusterBinding, those of this session first. */
   readonly refs: () => readonly SecretKeyRef[];
-  /** Whether this session is the only one of this process that reports to the ClusterBinding. */
   readonly isOnlySession: () => boolean;
   readonly recordHeartbeat: (heartbeat: Heartbeat) => void;
   readonly events: EventRecorder;
-  /** Version of drawbridge. */
   readonly version: string;
   readonly clock: Clock;
 }
 
-/** `Store.ageMs` from which a watch counts as silent, milliseconds. */
+/** From this `Store.ageMs` on, a watch counts as silent. */
 const silentMs = 30_000;
 
-/** Whether the watch of ClusterBindings is silent. If so, only a live read shows whether the provider is reachable. */
+/** If so, only a live read shows whether the provider is reachable. */
 export const isSilent = ({ stores }: OpenSession): boolean => stores.clusterBindings.ageMs >= silentMs;
 
 /**
- * Copies the provider's kubeconfig to the consumer and writes the status of the ClusterBinding. If the copy fails, the reconciler still
- * writes the status, and retries the copy. If a write of the status is due, the heartbeat succeeds with the write. If no write is due, the
- * heartbeat succeeds if the provider has answered a recent call. The key is that of the ClusterBinding. A reconcile rejects only if
- * `signal` aborts.
+ * Copies the provider's kubeconfig, and sends heartbeats: a write of the status when one is due,
+ * otherwise an answer of the provider that is not too old. A failed copy is retried and holds no
+ * heartbeat up. Rejects only if `signal` aborts.
  */
 export class ClusterBindingReconciler implements Reconciler {
   readonly #deps: ClusterBindingDeps;
   readonly #conflicts: KonnectorConflicts;
-  /** Monotonic time of the provider's last successful answer, milliseconds; undefined before the first one and after a failure. */
+  /** Monotonic milliseconds; undefined after a failure. */
   #answeredAtMs: number | undefined;
 
   constructor(deps: ClusterBindingDeps) {
@@ -88,7 +85,7 @@ export class ClusterBindingReconciler implements Reconciler {
     } catch (error) {
       signal.throwIfAborted();
       if (isConflict(error)) return notReady('the event of a conflicting write');
-      // `why` omits the call: reads and writes alternate, so a message with the call would change the condition at every retry.
+      // Without the call: reads and writes alternate, and the condition would change each time.
       const why = error instanceof TransportError ? error.why : describe(error);
       return this.#failed(
         `the heartbeat to ${session.server} failed: ${why}; the server retries; if the provider denies the heartbeat, ask it for a kubeconfig that permits heartbeats`,
@@ -115,7 +112,7 @@ export class ClusterBindingReconciler implements Reconciler {
     }
   }
 
-  /** Reads the Secret live while its watch is not synced: a read returns the reason, such as a missing permission. */
+  /** Live while its watch is not synced, because a read tells why, such as no permission. */
   async #providerSecret(secret: string, signal: AbortSignal): Promise<SecretView | undefined> {
     const store = this.#deps.providerSecret(secret);
     if (store?.synced) return store.get(secret);
@@ -136,7 +133,7 @@ export class ClusterBindingReconciler implements Reconciler {
   #failed(message: string, error: unknown): Result {
     this.#answeredAtMs = undefined;
     this.#deps.recordHeartbeat({ ok: false, message });
-    // The creation of a missing ClusterBinding arrives as an event.
+    // A missing ClusterBinding comes as an event.
     return error === undefined ? after(heartbeatDueMs) : retry(error);
   }
 
@@ -171,39 +168,39 @@ export class ClusterBindingReconciler implements Reconciler {
   }
 }
 
-/** Time for which a conflict is reported after its last sign, milliseconds: twice the promised heartbeat interval. */
+/** A conflict is reported for twice the heartbeat interval after its last sign. */
 const conflictMs = 600_000;
 
 const ownKubeconfig = 'each cluster needs its own kubeconfig; ask the provider for one for each cluster';
 
 /**
- * Detects another konnector by a heartbeat that is newer than the last one of this process, or by a foreign Secret in the status: one that
- * no binding of this cluster uses. A heartbeat that precedes the first one of this process proves nothing.
+ * Another konnector shows in a heartbeat newer than the last one of this process, or in a Secret in
+ * the status that no binding here uses. A heartbeat before the first one proves nothing.
  */
 class KonnectorConflicts {
   readonly #clock: Clock;
-  /** Time in the last heartbeat of this process, epoch milliseconds; undefined before the first one and after `reset`. */
+  /** Time in the last heartbeat of this process, epoch milliseconds. */
   #sentMs: number | undefined;
-  /** Monotonic time at which a newer heartbeat was last observed, milliseconds; undefined if none was. */
+  /** When a newer heartbeat was last seen, monotonic milliseconds. */
   #otherHeartbeatMs: number | undefined;
-  /** The last foreign Secret in the status, and the monotonic time at which it was last observed; undefined if none was. */
+  /** When it was last seen, in monotonic milliseconds. */
   #foreign: { readonly secret: SecretName; readonly observedMs: number } | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Call before the heartbeat is sent, because its event may arrive before the answer. */
+  /** Before the heartbeat is sent: its event may arrive before the answer. */
   recordSent(heartbeat: string): void {
     this.#sentMs = parseTime(heartbeat);
   }
 
-  /** Call when another session of this process also reports, so that the heartbeats of that session do not count as a conflict. */
+  /** When another session of this process reports: its heartbeats are no conflict. */
   reset(): void {
     this.#sentMs = undefined;
   }
 
-  /** The current conflict; undefined if there is none. `localSecrets`: this cluster's Secrets for this ClusterBinding. */
+  /** `localSecrets`: this cluster's Secrets for this ClusterBinding. */
   observe(view: ClusterBindingView, localSecrets: readonly SecretName[]): ConflictingKonnector | undefined {
     return this.#heartbeatConflict(view) ?? this.#secretConflict(view, localSecrets);
   }
@@ -219,7 +216,7 @@ class KonnectorConflicts {
     };
   }
 
-  /** The next heartbeat of this process replaces the foreign Secret in the status. The conflict is reported for ten minutes after that. */
+  /** The next heartbeat replaces the foreign Secret; the report outlasts it by ten minutes. */
   #secretConflict(
     { consumerSecretRef: secret }: ClusterBindingView,
     localSecrets: readonly SecretName[],

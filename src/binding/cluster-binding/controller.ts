@@ -21,21 +21,19 @@ export interface ClusterBindingControllerDeps extends BindingDeps {
   readonly registry: SessionRegistry;
   readonly watches: SecretWatches;
   readonly connect: (credentials: Credentials) => Cluster;
-  /** Version of drawbridge. */
   readonly version: string;
 }
 
 const name = 'cluster-binding';
 
-/** Interval of the checks for a silent provider, milliseconds. */
 const silenceCheckMs = 5_000;
 
-/** The controller that writes heartbeats to the ClusterBinding of one session and copies the provider's kubeconfig to the consumer. */
+/** Sends the heartbeats of one session and copies the provider's kubeconfig to the consumer. */
 export function clusterBindingController(session: OpenSession, deps: ClusterBindingControllerDeps): Controller {
   const { registry, watches, clock, log, metrics } = deps;
   const key = keyOf({ namespace: session.clusterNamespace, name: clusterBindingName });
   const providerSecret = watchProviderSecret(session, key);
-  // An old and a new kubeconfig may serve the same ClusterBinding side by side.
+  // An old and a new kubeconfig may serve the same ClusterBinding.
   const otherSessions = (): OpenSession[] =>
     [...registry.list()].filter((other) => other !== session && usesSameClusterBinding(other, session));
   const reconciler = new ClusterBindingReconciler({
@@ -59,7 +57,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       fromSubscription('export', session.stores.exports, (event) => (event.type === 'updated' ? [] : [key])),
       providerSecret.source,
       fromSubscription('secret', registry, (secret) => (registry.secretsOf(session).has(secret) ? [key] : [])),
-      // Enqueues the key without an event, for example while there is no ClusterBinding.
+      // While there is no ClusterBinding, no event enqueues the key.
       interval({ name: 'heartbeat', clock, everyMs: heartbeatDueMs, keys: () => [key] }),
       interval({ name: 'silence', clock, everyMs: silenceCheckMs, keys: () => (isSilent(session) ? [key] : []) }),
     ],
@@ -68,14 +66,13 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
     log,
     metrics: metrics.controller(name),
     workers: 1,
-    // The cap bounds the time until the server notices that the provider has recovered.
+    // The cap bounds the time until a recovered provider is noticed.
     backoff: { baseMs: 500, capMs: 5000 },
   });
 }
 
 interface ProviderSecret {
   readonly source: Source;
-  /** The store of a Secret (`namespace/name`); undefined while the Secret is not watched. */
   readonly store: (secret: string) => Store<SecretView> | undefined;
 }
 
@@ -86,10 +83,7 @@ const usesSameClusterBinding = (a: OpenSession, b: OpenSession): boolean =>
 const byKey = (a: { namespace: string; name: string }, b: { namespace: string; name: string }): number =>
   keyOf(a) < keyOf(b) ? -1 : 1;
 
-/**
- * Watches the provider's Secret that the ClusterBinding (`key`) names. The controller does not wait for this watch, because it must send
- * heartbeats even without permission to watch the Secret.
- */
+/** Nothing waits for it: heartbeats need no permission to watch the Secret. */
 function watchProviderSecret({ cluster, stores: { clusterBindings } }: ProviderSession, key: string): ProviderSecret {
   const name = 'provider-secret';
   const namedSecrets = {

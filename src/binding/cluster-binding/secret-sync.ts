@@ -17,20 +17,16 @@ import { dataOf, type SecretView, secretView, textOf } from '../sessions/secret-
 
 export interface SecretSyncDeps {
   readonly session: OpenSession;
-  /** The consumer's kubeconfig references that the session serves. */
   readonly refs: () => readonly SecretKeyRef[];
-  /** The consumer's Secret (`namespace/name`); undefined if it does not exist; `pending` while that is not known. */
+  /** By `namespace/name`; `pending` while the server does not know whether it exists. */
   readonly getSecret: (secret: string) => SecretView | undefined | 'pending';
-  /** Client of the consumer. */
+  /** Of the consumer. */
   readonly client: Client;
   readonly connect: (credentials: Credentials) => Cluster;
   readonly events: EventRecorder;
 }
 
-/**
- * Copies the provider's kubeconfig for this consumer to the consumer's Secrets. Creates the Secrets that do not exist. Writes nothing in
- * the provider.
- */
+/** Copies the provider's kubeconfig to the consumer's Secrets, and creates those. */
 export class SecretSync {
   readonly #deps: SecretSyncDeps;
 
@@ -39,10 +35,9 @@ export class SecretSync {
   }
 
   /**
-   * Copies the kubeconfig and returns the condition `SecretValid`. `provider` is the Secret that the ClusterBinding names, `name` its
-   * `namespace/name`, and `key` the key in it. Writes only the keys that `refs` name, and only the kubeconfig of the session or a verified
-   * one. Skips Secrets whose annotation `binding.drawbridge.dev/keep-kubeconfig` is `true`. Rejects if a read or a write in the consumer
-   * fails, also with a conflict, or if `signal` aborts. Secrets that were written before the failure keep the new kubeconfig.
+   * Returns the condition `SecretValid`. Writes the keys in `refs`, with a kubeconfig in use or
+   * verified, but no Secret with the annotation `keep-kubeconfig`. Rejects if a call to the
+   * consumer fails.
    */
   async run(
     provider: SecretView | undefined,
@@ -66,7 +61,7 @@ export class SecretSync {
     return conditionTrue(bindConditions.secretValid);
   }
 
-  /** Reads a Secret of the consumer live while its watch has not synced: without permission to list it, the watch never syncs. */
+  /** Live while its watch has not synced: without permission to list, it never syncs. */
   async #getSecret(ref: SecretKeyRef, signal: AbortSignal): Promise<SecretView | undefined> {
     const { namespace, name } = ref;
     const watched = this.#deps.getSecret(keyOf(ref));
@@ -75,7 +70,7 @@ export class SecretSync {
     return found && secretView(found);
   }
 
-  /** Verifies a kubeconfig before it replaces the one in use. Returns why the server must not copy it; undefined if it may. */
+  /** Why a kubeconfig must not replace the one in use; verifies it at the provider. */
   async #kubeconfigProblem(text: string, where: string, signal: AbortSignal): Promise<string | undefined> {
     const { session, connect } = this.#deps;
     const read = await readKubeconfig(text, where);
@@ -118,7 +113,7 @@ export class SecretSync {
       const { uid, resourceVersion } = secret;
       await client.mergePatch(secrets, ref, { metadata: { uid, resourceVersion }, data }, { signal });
     } else {
-      // The labels keep the Secret out of claims when no binding names it any more.
+      // Keep the Secret out of claims when no binding names it any more.
       const metadata = { namespace, name, labels: { ...ownLabels } };
       await client.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data }, { signal });
     }
@@ -137,7 +132,7 @@ const isStale = (secret: SecretView | undefined, { key }: SecretKeyRef, text: st
 
 const isPinned = ({ annotations }: SecretView): boolean => annotations[keepKubeconfigAnnotation] === 'true';
 
-/** Scheme, host, port, and path of a server URL. Another port or path of the same host may be another server. */
+/** Another port or path of the same host may be another server. */
 function endpointOf(server: string): string {
   const { origin, pathname } = new URL(server);
   return origin + pathname.replace(/\/+$/, '');

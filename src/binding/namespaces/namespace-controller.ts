@@ -22,16 +22,13 @@ import type { ServiceNamespaceView } from '../stores/provider-stores.ts';
 import { consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 
 export interface NamespaceControllerOptions {
-  /** Whether the server may create a consumer namespace of this name for the provider. Default: every name. */
   readonly mayCreate?: (namespace: string) => boolean;
-  /** Uniform in [0, 1), for backoff. Default Math.random. */
   readonly random?: () => number;
 }
 
 /**
- * The controller of consumer namespaces. If the provider requested a namespace, the controller creates it, also again after a deletion, if
- * `mayCreate` allows it. For any other missing consumer namespace, it deletes the APIServiceNamespace once the provider has no copies of
- * bound objects of the namespace.
+ * Creates the consumer namespaces that the provider requests. For any other namespace that is gone,
+ * deletes its APIServiceNamespace once the provider has no copies left.
  */
 export function namespaceController(
   session: ProviderSession,
@@ -63,7 +60,7 @@ export function namespaceController(
     workers: 4,
     clock: deps.clock,
     log: deps.log,
-    // The labels have no session id, so that the series continue after a rotation of credentials.
+    // Without the session id, so that the series continue after a rotation of credentials.
     metrics: deps.metrics.controller('namespaces'),
   });
 }
@@ -71,29 +68,27 @@ export function namespaceController(
 interface NamespaceReconcilerOptions {
   readonly session: ProviderSession;
   readonly namespaces: Store<NamespaceView>;
-  /** Client of the consumer: creates namespaces and reads them live. */
   readonly client: Client;
-  /** Whether the server may create a consumer namespace of this name for the provider. */
   readonly mayCreate: (namespace: string) => boolean;
   readonly random: () => number;
   readonly log: Log;
 }
 
-/** Backoff after a 403, milliseconds. Short, because a provider may grant permissions only after it sees the first object that needs them. */
+/** Short: a provider may grant permissions only when it sees the first object that needs them. */
 const forbiddenBackoff = { baseMs: 250, capMs: 5_000 };
-/** Backoff between checks of a service namespace that still has copies, milliseconds. */
+/** While a service namespace still has copies. */
 const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
 /**
- * Handles an APIServiceNamespace without a consumer namespace. If its owner label is `provider`, creates the consumer namespace. If
- * not, deletes the APIServiceNamespace once the provider has no copies of bound objects of the namespace. The key is the name of both.
- * Retries a 403 within 5 s. With any other error, a reconcile rejects, and the controller retries it.
+ * For an APIServiceNamespace (the key is its name) without a consumer namespace: creates that if
+ * the owner label is `provider`, otherwise deletes the APIServiceNamespace once no copies are left.
+ * Retries a 403 within 5 s.
  */
 class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
-  /** By name of the consumer namespace: consecutive checks that found copies. */
+  /** Consecutive checks that found copies, by consumer namespace. */
   readonly #leftovers = new Map<string, number>();
-  /** By name of the consumer namespace: consecutive 403 answers. */
+  /** Consecutive 403 answers, by consumer namespace. */
   readonly #forbidden = new Map<string, number>();
 
   constructor(options: NamespaceReconcilerOptions) {
@@ -151,7 +146,7 @@ class NamespaceReconciler implements Reconciler {
     return done;
   }
 
-  /** Reads live before it deletes the APIServiceNamespace, because after that the provider deletes the service namespace with all its objects. */
+  /** Live, because the provider then deletes the service namespace with all its objects. */
   async #deleteServiceNamespace(view: ServiceNamespaceView, signal: AbortSignal): Promise<Result> {
     const { client, session, log } = this.#options;
     if (await namespaceExists(client, view.name, signal)) return done;
@@ -175,7 +170,7 @@ class NamespaceReconciler implements Reconciler {
 
 const askProvider = 'ask the provider to correct it if this does not end';
 
-/** Whether the consumer namespace exists. Reads it live, because the store may not show a new namespace yet. */
+/** Live, because the store may not show a new namespace yet. */
 async function namespaceExists(client: Client, name: string, signal: AbortSignal): Promise<boolean> {
   try {
     await client.get(namespaces, { name }, { signal });
@@ -186,10 +181,7 @@ async function namespaceExists(client: Client, name: string, signal: AbortSignal
   }
 }
 
-/**
- * Number of this consumer's copies of bound objects in a service namespace, from live lists. Omits kinds without a served version.
- * Rejects if the copies cannot be counted, for example because an export or its schema is not valid.
- */
+/** From live lists. Rejects if an export or its schema is not valid. */
 async function leftoverCopies(
   session: ProviderSession,
   serviceNamespace: string,

@@ -4,16 +4,11 @@ import type { CallOptions } from '../../kube/client.ts';
 import { isAlreadyExists } from '../../kube/errors.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 
-/** By session and consumer namespace: the current call. */
 const pendingCalls = new WeakMap<ProviderSession, Map<string, Promise<void>>>();
 
 /**
- * Requests a service namespace: creates an APIServiceNamespace with the name of the consumer namespace, unless it exists. Once the provider
- * has created the service namespace, the session's store shows it. Concurrent requests for one namespace share one call, with the options
- * of the first request; so an abort of the first request rejects all of them. Rejects with the error of the call.
- *
- * The APIServiceNamespace has no owner reference, because several exports share it: if one export owned it, a delete of that export would
- * delete the objects of all exports.
+ * Creates the APIServiceNamespace unless it exists. Concurrent calls share the first, with its
+ * abort. No owner reference: several exports share it, and deleting one would delete all objects.
  */
 export function requestServiceNamespace(
   session: ProviderSession,

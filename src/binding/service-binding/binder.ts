@@ -28,30 +28,24 @@ import type { BoundStatus } from './binding-writer.ts';
 import { type CrdOutcome, missingSchemaOutcome, notAllowed, notWritten } from './crd-outcome.ts';
 import { judgeClaims } from './sync-plan.ts';
 
-/** Time in which syncers find the problems of single objects again, after a restart or with new credentials, milliseconds. */
+/** Syncers find problems again in this time, after a restart or with new credentials. */
 const settleMs = 10_000;
 
-/**
- * Creates and updates the CustomResourceDefinitions of a binding, and writes its status. Removes the syncer finalizer from the objects of
- * kinds that are no longer exported.
- */
+/** Writes the CRDs and the status of a binding. Releases objects of kinds no longer exported. */
 export class Binder {
   readonly #deps: BindingReconcilerDeps;
-  /** By session: the monotonic time of the first reconcile with synced stores, milliseconds. */
+  /** First reconcile of a session with synced stores, monotonic. */
   readonly #syncedAtMs = new WeakMap<ProviderSession, number>();
-  /** By binding: the sessions whose syncers have found a problem of its objects. */
+  /** Sessions whose syncers have found a problem. */
   readonly #withProblem = new Map<string, WeakSet<ProviderSession>>();
-  /** By binding: the note of the last Event about refused watches, while watches are refused. */
+  /** The last Event of a binding, while watches are refused. */
   readonly #refusedWatchNotes = new Map<string, string>();
 
   constructor(deps: BindingReconcilerDeps) {
     this.#deps = deps;
   }
 
-  /**
-   * Reconciles a binding that is not being deleted. A failed write of the unbind finalizer or of a definition becomes a `CrdOutcome`.
-   * Rejects with any other error, for example of the status write, which ignores a conflict or a deletion.
-   */
+  /** Failed writes of the finalizer or of a CRD become a `CrdOutcome`; rejects with others. */
   async bind(binding: BindingView, provider: BoundSession, signal: AbortSignal): Promise<Result> {
     const { session } = provider;
     const syncedSession = session?.state.kind === 'synced' ? session : undefined;
@@ -74,13 +68,12 @@ export class Binder {
       : result;
   }
 
-  /** Forgets a binding that is deleted or being deleted. */
   forget(name: string): void {
     this.#withProblem.delete(name);
     this.#refusedWatchNotes.delete(name);
   }
 
-  /** Records an Event on the binding when other watches are refused than before. */
+  /** Only when other watches are refused than before. */
   #recordRefusedWatches({ binding: { name, uid }, refusedWatches }: BindingFacts): void {
     const note = refusedWatchMessages(refusedWatches).join('. ');
     const before = this.#refusedWatchNotes.get(name) ?? '';
@@ -96,7 +89,7 @@ export class Binder {
     });
   }
 
-  /** Milliseconds until the syncers have had time to find problems again; 0 once a syncer of the binding has found a problem. */
+  /** Until syncers have had time to find problems again; 0 once one has. */
   #settlesInMs(session: ProviderSession, { binding, problems }: BindingFacts): number {
     const nowMs = this.#deps.clock.monotonic();
     const syncedAtMs = this.#syncedAtMs.get(session) ?? nowMs;
@@ -107,7 +100,7 @@ export class Binder {
     return 0;
   }
 
-  /** Adds the unbind finalizer before anything is created for the binding, so that the deletion of the binding waits for the cleanup. */
+  /** Before anything is created for the binding, so that its deletion waits for the cleanup. */
   async #ensureFinalizer(
     binding: BindingView,
     session: ProviderSession,
@@ -144,7 +137,6 @@ export class Binder {
     };
   }
 
-  /** The definitions without a syncer that has listed their objects. */
   #unserved(exported: ExportView | undefined, { name }: BindingView): Unserved[] {
     const { stores, syncers } = this.#deps;
     return (exported?.resources ?? [])
@@ -184,7 +176,7 @@ export class Binder {
 
   #boundStatus({ stores, clusterNamespace }: ProviderSession, exportFacts: ExportFacts | undefined): BoundStatus {
     const { bindable } = this.#deps;
-    // If the export is missing or not valid, the bound resources and claims in the status stay.
+    // If the export is missing or not valid, these fields of the status stay.
     const exported = exportFacts?.exported?.specProblem === undefined ? exportFacts?.exported : undefined;
     const provider = stores.clusterBindings.get(`${clusterNamespace}/${clusterBindingName}`);
     const isBound = (name: string): boolean =>
@@ -196,7 +188,7 @@ export class Binder {
     };
   }
 
-  /** Removes the syncer finalizer from objects of kinds that are no longer exported, because no syncer would remove it. */
+  /** No syncer removes the finalizer from these objects any more. */
   async #releaseUnexported(
     binding: BindingView,
     session: ProviderSession,

@@ -18,60 +18,48 @@ import type { UnbindProgress } from './unbind-plan.ts';
 
 const { connected, heartbeating, informersSynced, schemaInSync, secretValid } = bindConditions;
 
-/** The inputs of the conditions of an APIServiceBinding. */
 export interface BindingFacts {
   readonly binding: BindingView;
   readonly lookup: SessionLookup;
-  /** State of the session that serves the binding; undefined without one. */
   readonly state: SessionState | undefined;
-  /** Result of the session's last heartbeat; undefined before the first, and without a session. */
   readonly heartbeat: Heartbeat | undefined;
-  /** Undefined without a session with synced stores, and while the binding is being deleted. */
+  /** While the stores of the session are synced and the binding is not being deleted. */
   readonly exportFacts: ExportFacts | undefined;
-  /** Problems of the binding's syncers, as `RunningSyncers.problemsOf` lists them. */
   readonly problems: readonly string[];
-  /** Kinds that a cluster no longer lets the konnector watch: bound kinds, claimed kinds, and kinds of the session's stores. */
+  /** Of bound kinds, claimed kinds, and the session's stores. */
   readonly refusedWatches: readonly RefusedWatch[];
-  /**
-   * False in the first 10 s after the session's stores have synced, unless a syncer has found a problem of the binding. While `settled` is
-   * false, a condition that reports objects out of sync stays, because the syncers may find the same problems again.
-   */
+  /** False in the first 10 s without a problem: a condition about objects out of sync stays. */
   readonly settled: boolean;
-  /** The progress of the unbinding; undefined unless the binding is being deleted. */
+  /** Set while the binding is being deleted. */
   readonly unbindProgress: UnbindProgress | undefined;
   readonly nowMs: number;
 }
 
-/** The provider's export for the binding, and its state in this cluster. */
 export interface ExportFacts {
   readonly clusterNamespace: string;
-  /** The APIServiceExport; undefined if the store has none. */
   readonly exported: ExportView | undefined;
-  /** The APIServiceExportRequest of the same name; undefined if the store has none. */
   readonly request: ExportRequestView | undefined;
-  /** One outcome for each exported resource. If the binding's finalizer could not be written, only that failure. */
+  /** One for each resource, or only a failed write of the finalizer. */
   readonly outcomes: readonly CrdOutcome[];
-  /** CustomResourceDefinitions whose objects are not listed yet. Empty unless all outcomes are `inSync`. */
+  /** Empty unless all outcomes are `inSync`. */
   readonly unserved: readonly Unserved[];
   readonly claims: JudgedClaims;
 }
 
-/** A CustomResourceDefinition whose objects no syncer has listed yet. */
+/** A CRD whose objects no syncer has listed yet. */
 export interface Unserved {
-  /** Name of the CustomResourceDefinition. */
   readonly crd: string;
   readonly established: boolean;
 }
 
-/** Maximum number of problems in the message of a condition. */
 const maxProblems = 5;
-/** Minimum interval between updates of the problems of single objects in a condition, milliseconds. */
+/** At most this often, problems of single objects change a condition. */
 export const problemsRefreshMs = 60_000;
 
 const retryNote =
   'the server keeps retrying; check that it can reach the provider, and that the provider accepts the kubeconfig and permits these reads';
 
-/** The conditions to set. A condition without an update keeps its value. */
+/** A condition without an update keeps its value. */
 export function bindingConditions(facts: BindingFacts): BindConditionUpdate[] {
   return [
     secretCondition(facts),
@@ -91,7 +79,7 @@ function secretCondition({ lookup }: BindingFacts): BindConditionUpdate | undefi
 function sessionConditions(facts: BindingFacts): BindConditionUpdate[] {
   const { binding, lookup, state, heartbeat } = facts;
   if (lookup.kind === 'invalid' && !state) {
-    // Without a session the state of the provider is unknown, so no condition may stay True.
+    // The state of the provider is unknown, so no condition may stay True.
     return [informersSynced, heartbeating, connected, schemaInSync]
       .filter((type) => findCondition(binding.conditions, type))
       .map((type) =>
@@ -115,7 +103,7 @@ function informersCondition(facts: BindingFacts): BindConditionUpdate | undefine
         const message = `the provider's objects could not be read: ${state.problem}; ${retryNote}`;
         return conditionFalse(informersSynced, 'Warning', 'InformersSyncing', message);
       }
-      // After a restart the condition keeps its value until the stores are synced. A new binding must not look ready.
+      // After a restart it keeps its value until the stores are synced; a new binding is not ready.
       return findCondition(binding.conditions, informersSynced)?.status === 'True'
         ? undefined
         : conditionFalse(informersSynced, 'Info', 'InformersSyncing', 'waiting for the lists of the provider');
@@ -124,16 +112,13 @@ function informersCondition(facts: BindingFacts): BindConditionUpdate | undefine
   }
 }
 
-/**
- * The condition InformersSynced of a synced session. `unserved`: as in `ExportFacts`. While it has entries, the condition does not become
- * True, because clients that wait for `Ready` create objects at once. Undefined: the condition stays.
- */
+/** Not True while kinds are unserved: clients that wait for `Ready` create objects at once. */
 function servedCondition(
   { binding, problems }: BindingFacts,
   unserved: readonly Unserved[],
 ): BindConditionUpdate | undefined {
   if (unserved.length === 0) return conditionTrue(informersSynced);
-  // After a restart no kind has been listed yet. The condition stays True unless a syncer has problems or a definition is not established.
+  // After a restart nothing is listed yet: it stays True if nothing else is wrong.
   const wasServed = [informersSynced, schemaInSync].every(
     (type) => findCondition(binding.conditions, type)?.status === 'True',
   );
@@ -184,11 +169,11 @@ function objectsCondition({
   settled,
   nowMs,
 }: BindingFacts): BindConditionUpdate | undefined {
-  // The 60 s between updates do not apply: the message names kinds instead of objects, so it seldom changes.
+  // At once: the message names kinds instead of objects, so it seldom changes.
   if (refusedWatches.length > 0)
     return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', refusedWatchMessages(refusedWatches).join('. '));
   if (problems.length === 0) return !settled && hasObjectsOutOfSync(binding) ? undefined : conditionTrue(connected);
-  // The condition stays, because Heartbeating reports an unreachable provider.
+  // Heartbeating reports an unreachable provider.
   if (heartbeat && !heartbeat.ok) return undefined;
   const current = findCondition(binding.conditions, connected);
   const since = current && hasObjectsOutOfSync(binding) ? parseTime(current.lastTransitionTime) : undefined;
@@ -196,7 +181,7 @@ function objectsCondition({
   return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', joinProblems(problems));
 }
 
-/** Whether condition Connected reports single objects that are not in sync. */
+/** Of single objects, not of refused watches. */
 export function hasObjectsOutOfSync({ conditions }: BindingView): boolean {
   const { reason, message } = findCondition(conditions, connected) ?? {};
   return reason === 'ObjectsNotInSync' && !message?.includes(refusedWatchPhrase);

@@ -17,13 +17,10 @@ import type { RunningSyncers } from './running-syncers.ts';
 import { Unbinder } from './unbinder.ts';
 
 export interface BindingOptions {
-  /** Shared with the controllers of exports. */
   readonly syncers: RunningSyncers;
-  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable?: readonly string[] | undefined;
 }
 
-/** The controller of APIServiceBindings: their status, their CustomResourceDefinitions, and their deletion. */
 export function bindingController(
   sessions: Sessions,
   deps: BindingDeps,
@@ -50,7 +47,7 @@ export function bindingController(
   });
 }
 
-/** Reconciles one APIServiceBinding. The key is its name. */
+/** The key is the name of an APIServiceBinding. */
 export class BindingReconciler implements Reconciler {
   readonly #deps: BindingReconcilerDeps;
   readonly #binder: Binder;
@@ -66,7 +63,7 @@ export class BindingReconciler implements Reconciler {
     const binding = this.#deps.stores.bindings.get(name);
     if (!binding || binding.deleting) this.#binder.forget(name);
     const result = binding ? await this.#bindOrUnbind(binding, signal) : done;
-    // Last, because the server may lack permission on the objects of an earlier binding of this name.
+    // Last: the server may lack permission on objects of an earlier binding of this name.
     await this.#releaseAbandoned(name, binding, signal);
     return result;
   }
@@ -82,7 +79,7 @@ export class BindingReconciler implements Reconciler {
       : this.#binder.bind(binding, provider, signal);
   }
 
-  /** Removes the syncer finalizer from objects of an earlier binding of this name that was deleted without the unbind finalizer. */
+  /** Objects of an earlier binding of this name, deleted without the unbind finalizer. */
   async #releaseAbandoned(name: string, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
     const { client, releaser, stores, syncers } = this.#deps;
     const crds = abandonedCrds(stores.crds, name, binding).filter((crd) => !syncers.isSyncing(name, crd.name));
@@ -94,7 +91,6 @@ interface Named {
   readonly name: string;
 }
 
-/** The sources that enqueue bindings. */
 function bindingSources(deps: BindingReconcilerDeps): Source[] {
   const { sessions, syncers, stores, writer, crdWriter, releaser } = deps;
   const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);
@@ -126,7 +122,7 @@ function bindingSources(deps: BindingReconcilerDeps): Source[] {
     ),
     fromEach('provider', sessions, (session, emit) =>
       session.stores.clusterBindings.subscribe((event) => {
-        // Heartbeats update the ClusterBinding every few minutes and do not affect bindings.
+        // A heartbeat does not affect bindings.
         if (event.type === 'updated' && event.before.providerPrettyName === event.now.providerPrettyName) return;
         for (const secret of sessions.secretsOf(session)) for (const name of bindingsOf(secret)) emit(name, 'provider');
       }),
@@ -138,7 +134,7 @@ function bindingSources(deps: BindingReconcilerDeps): Source[] {
 const nameIn = ({ now, before }: { readonly now?: Named; readonly before?: Named }): string =>
   (now ?? before)?.name ?? '';
 
-/** Names of the exports with this BoundSchema or CustomResourceDefinition. Each binding has the name of its export. */
+/** By BoundSchema or CRD. Each binding has the name of its export. */
 function exportsOf({ stores }: ProviderSession, schemaName: string): string[] {
   return stores.exports.byIndex(bySchema, schemaName).map(({ name }) => name);
 }

@@ -14,25 +14,22 @@ import { isOwnedBy, owningBindings } from './owner.ts';
 import type { Releaser } from './releaser.ts';
 import type { RunningSyncers } from './running-syncers.ts';
 
-/** Dependencies of the binding reconciler, the binder, and the unbinder. */
 export interface BindingReconcilerDeps extends BindingDeps {
   readonly sessions: Sessions;
   readonly syncers: RunningSyncers;
-  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable?: readonly string[] | undefined;
   readonly writer: BindingWriter;
   readonly crdWriter: CrdWriter;
   readonly releaser: Releaser;
 }
 
-/** The result of looking up the session of a binding. */
 export interface BoundSession {
   readonly lookup: SessionLookup;
-  /** The session that serves the binding; undefined if the Secret is unusable and no earlier session still serves. */
+  /** An earlier session may still serve while the Secret is unusable. */
   readonly session: ProviderSession | undefined;
 }
 
-/** Facts from local caches. Callers add `exportFacts` or `unbindProgress`. The binder also sets `settled`. */
+/** From caches. Callers add `exportFacts` or `unbindProgress`; the binder also `settled`. */
 export function bindingFacts(
   { sessions, syncers, clock }: Pick<BindingReconcilerDeps, 'sessions' | 'syncers' | 'clock'>,
   binding: BindingView,
@@ -54,15 +51,11 @@ export function bindingFacts(
   };
 }
 
-/** The CustomResourceDefinitions that the binding owns. */
 export function ownedCrds(crds: Store<CrdView>, binding: BindingView): CrdView[] {
   return [...crds.list()].filter(({ ownerReferences }) => isOwnedBy(ownerReferences, binding));
 }
 
-/**
- * The CustomResourceDefinitions in the store whose owner is a binding with this name, but another uid than `binding`: their owner was
- * deleted, and perhaps created again. No new syncer starts for their objects, but an earlier one may still run.
- */
+/** Of an earlier binding with this name. An earlier syncer may still run for their objects. */
 export function abandonedCrds(crds: Store<CrdView>, name: string, binding: BindingView | undefined): CrdView[] {
   return [...crds.list()].filter(
     ({ ownerReferences }) =>
@@ -70,22 +63,19 @@ export function abandonedCrds(crds: Store<CrdView>, name: string, binding: Bindi
   );
 }
 
-/** The export in the store of the session; undefined if the store has none, which does not prove that the export does not exist. */
+/** The store may lack an export that exists. */
 export function exportOf({ stores, clusterNamespace }: ProviderSession, name: string): ExportView | undefined {
   return stores.exports.get(`${clusterNamespace}/${name}`);
 }
 
-/** Whether the export does not exist. If the store lacks it, a live read decides. Rejects as `liveUid` does. */
+/** If the store lacks it, a live read decides. Rejects as `liveUid` does. */
 export async function isExportAbsent(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
   const { client, clusterNamespace: namespace } = session;
   if (exportOf(session, name)) return false;
   return (await liveUid(client, apiServiceExports, { namespace, name }, signal)) === undefined;
 }
 
-/**
- * Of `crds`, those that the binding `name` does not own. Reads the binding live, because the store may be stale. Rejects as `liveUid`
- * does.
- */
+/** Reads the binding live, because the store may be stale. Rejects as `liveUid` does. */
 export async function crdsNotOwnedBy(
   client: Client,
   name: string,
@@ -97,10 +87,7 @@ export async function crdsNotOwnedBy(
   return crds.filter(({ ownerReferences }) => uid === undefined || !isOwnedBy(ownerReferences, { name, uid }));
 }
 
-/**
- * The uid of the object, from a live read; undefined if the object does not exist. Rejects with other errors of the read, also if the kind
- * is not served, because that does not prove that the object does not exist. Also rejects if the answer has no uid.
- */
+/** Undefined only if the object certainly does not exist, not if the kind is not served. */
 async function liveUid(
   client: Client,
   resource: Resource,

@@ -21,7 +21,7 @@ export interface BindingWriterDeps {
   readonly clock: Clock;
 }
 
-/** Writes APIServiceBindings. Each write has the uid and resourceVersion of the view that it was planned from. */
+/** Each write has the uid and resourceVersion of the view that it was planned from. */
 export class BindingWriter {
   readonly #deps: BindingWriterDeps;
   readonly #written: WriteThroughCache<ObjectVersion>;
@@ -36,20 +36,16 @@ export class BindingWriter {
     });
   }
 
-  /** Call with every event of the store. */
   observe(event: StoreEvent<BindingView>): void {
     this.#written.observe(event);
   }
 
-  /** Whether the store does not show this server's last write yet. The event of that write enqueues the binding. */
+  /** The store does not show this server's last write yet; its event enqueues the binding. */
   isStale(binding: BindingView): boolean {
     return this.#written.isStale(binding.name, binding);
   }
 
-  /**
-   * Writes the status fields that differ, and records an Event about `Ready`. Ignores a conflict or a deletion, because the event of the
-   * other client's write enqueues the binding. Rejects with other errors of the call.
-   */
+  /** Only differing fields. Ignores a conflict or a deletion, whose event enqueues the binding. */
   async writeStatus(
     binding: BindingView,
     updates: readonly BindConditionUpdate[],
@@ -73,13 +69,13 @@ export class BindingWriter {
     this.#recordEvent(binding, status);
   }
 
-  /** Adds the unbind finalizer if it is missing. Returns the binding with it. Rejects with the error of the call, also with a conflict. */
+  /** Returns the binding with the finalizer. Rejects also with a conflict. */
   async ensureFinalizer(binding: BindingView, signal: AbortSignal): Promise<BindingView> {
     if (binding.finalizers.includes(unbindFinalizer)) return binding;
     return this.#writeFinalizers(binding, [...binding.finalizers, unbindFinalizer], signal);
   }
 
-  /** Removes the unbind finalizer from a binding that is being deleted. Rejects with the error of the call, also with a conflict. */
+  /** Rejects also with a conflict. */
   async removeFinalizer(binding: BindingView, signal: AbortSignal): Promise<void> {
     const finalizers = binding.finalizers.filter((finalizer) => finalizer !== unbindFinalizer);
     if (finalizers.length < binding.finalizers.length) await this.#writeFinalizers(binding, finalizers, signal);
@@ -98,7 +94,7 @@ export class BindingWriter {
     return { ...binding, finalizers, resourceVersion: written.resourceVersion };
   }
 
-  /** Records an Event if the status or reason of `Ready` has changed, unless `Ready` now has severity Info. */
+  /** If the status or reason of `Ready` has changed, and its severity is not Info. */
   #recordEvent({ name, uid, conditions: before }: BindingView, { conditions = [] }: StatusPatch): void {
     const oldReady = findCondition(before, bindConditions.ready);
     const newReady = findCondition(conditions, bindConditions.ready);
@@ -115,19 +111,18 @@ export class BindingWriter {
   }
 }
 
-/** The reason of a condition, as the reason of an Event. `NotReady` if an Event does not allow that reason. */
+/** The reason of a condition; an Event allows only some. */
 function eventReason(reason = ''): string {
   return /^[A-Z][A-Za-z0-9]{0,127}$/.test(reason) ? reason : 'NotReady';
 }
 
-/** The fields of a binding's status except its conditions. An undefined field stays as it is; an empty string or list removes the field. */
+/** Undefined: the field stays. An empty string or list removes it. */
 export interface BoundStatus {
   readonly providerPrettyName?: string | undefined;
   readonly boundSchemas?: readonly GroupResource[] | undefined;
   readonly permissionClaims?: readonly PermissionClaim[] | undefined;
 }
 
-/** The fields of the status that differ, as a merge patch. */
 export interface StatusPatch {
   conditions?: BindCondition[];
   providerPrettyName?: string | null;
@@ -157,5 +152,5 @@ function bindingStatusPatch(
 
 const namesOf = (resources: readonly GroupResource[]): string => resources.map(boundSchemaName).sort().join(' ');
 
-/** The schema allows no empty list, so the patch removes the field. */
+/** The schema allows no empty list. */
 const orNull = <T>(list: readonly T[]): readonly T[] | null => (list.length > 0 ? list : null);

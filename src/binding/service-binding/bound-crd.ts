@@ -8,28 +8,22 @@ import type { BoundSchemaView, BoundVersion, ExportView } from '../stores/provid
 import { syncVersion } from '../sync/consumer-objects.ts';
 import { ownerReferenceOf } from './owner.ts';
 
-/** The CustomResourceDefinition that a BoundSchema describes. */
 export interface BoundCrd {
   readonly spec: JsonObject;
-  /** Canonical JSON of `spec`, for comparison. */
   readonly canonicalSpec: string;
-  /** The only served version. Set only if the provider's versions need its conversion webhook, and one of the versions can be synced. */
+  /** The only served version, if the provider's versions need its conversion webhook. */
   readonly onlyVersion?: string;
 }
 
-/** The definition, or why the BoundSchema cannot be used. */
 export type BoundCrdResult = BoundCrd | { readonly problem: string };
 
-/** By schema, then by served version. Views are immutable, and schemas may be large. */
+/** By schema and served version: views are immutable, and schemas may be large. */
 const resultCache = new WeakMap<BoundSchemaView, Map<string | undefined, BoundCrdResult>>();
 
 /**
- * The spec of the CustomResourceDefinition that `schema` describes, with the API server's defaults, so that it can be compared with the
- * stored spec.
- *
- * The server does not copy a conversion webhook, because this cluster's API server would send objects to a URL of the provider's choice.
- * If versions need a webhook, only the synced version is served and stored; the others stay in the definition unserved. If no version can
- * be synced, all versions keep their `served` and `storage` fields, without conversion. Returns a problem if the BoundSchema cannot be used.
+ * The CRD that `schema` describes, with the API server's defaults, to compare it with the stored
+ * one. Without a conversion webhook, to which this API server would send objects, at a URL of the
+ * provider's choice: then only the synced version is served, or all if there is none.
  */
 export function boundCrd(schema: BoundSchemaView, exported: ExportView): BoundCrdResult {
   const servedVersion = needsWebhook(schema) ? syncVersion(schema, exported) : undefined;
@@ -40,7 +34,6 @@ export function boundCrd(schema: BoundSchemaView, exported: ExportView): BoundCr
   return result;
 }
 
-/** The CustomResourceDefinition to create for a binding, which owns it. */
 export function crdManifest({ name }: BoundSchemaView, { spec }: BoundCrd, binding: BindingView): KubeObject {
   return {
     apiVersion: apiVersionOf(customResourceDefinitions),
@@ -83,7 +76,7 @@ function build(schema: BoundSchemaView, servedVersion: BoundVersion | undefined)
   return { spec, canonicalSpec: canonicalJson(spec), ...(servedVersion ? { onlyVersion: servedVersion.name } : {}) };
 }
 
-/** The schema without numeric bounds. They may be inexact, because API servers also store them as floating-point numbers. */
+/** Numeric bounds may be inexact: API servers, too, store them as floating point. */
 function withoutBounds(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withoutBounds);
   if (!isRecord(schema)) return schema;

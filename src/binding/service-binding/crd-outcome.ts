@@ -10,21 +10,13 @@ import { problemsOf } from '../stores/open-stores.ts';
 /** The state of one exported resource in the consumer. */
 export type CrdOutcome =
   | { readonly kind: 'inSync' }
-  /**
-   * The CustomResourceDefinition cannot be created or updated. After a rejected update, the definition and its syncer stay as they were.
-   * The next event that enqueues the binding, for example a change of its BoundSchema, tries again. `cause`: error of a failed read, which
-   * the server retries.
-   */
+  /** The CRD and its syncer stay as they were. `cause`: of a failed read, which is retried. */
   | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string; readonly cause?: unknown }
-  /**
-   * The CustomResourceDefinition is being deleted, has names that the API server does not accept, or could not be written. `cause`: error of
-   * a failed write of the definition or of the binding's finalizer, which the server retries.
-   */
+  /** It is being deleted, its names are not accepted, or a write failed, which is retried. */
   | { readonly kind: 'outOfSync'; readonly reason: OutOfSyncReason; readonly message: string; readonly cause?: unknown }
-  /** Another client changed or deleted the object at the same time. The conditions stay until the next reconcile. */
+  /** Another client changed the object meanwhile. The conditions stay until the next reconcile. */
   | { readonly kind: 'conflict'; readonly cause: unknown };
 
-/** Reasons of `refused`, as reasons of conditions. */
 export type RefusedReason =
   | 'BoundSchemaFetchFailed'
   | 'ForeignCustomResourceDefinition'
@@ -43,21 +35,18 @@ export const refused = (reason: RefusedReason, message: string): CrdOutcome => (
 
 const fetchFailed = (message: string): CrdOutcome => refused('BoundSchemaFetchFailed', message);
 
-/** `name`: the exported resource, which is not in `--bindable`. */
 export const notAllowed = (name: string): CrdOutcome =>
   refused(
     'ResourceNotAllowed',
     `the provider exports ${name}, which may not be bound in this cluster; add it to --bindable, or delete the binding, with the objects of the kinds that it bound`,
   );
 
-/** `name`: the definition, which `binding` does not own. */
 export const foreignCrd = (name: string, binding: string): CrdOutcome =>
   refused(
     'ForeignCustomResourceDefinition',
     `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; the server does not change it; delete the binding, with the objects of the kinds that it bound, or the definition, with its objects`,
   );
 
-/** `what`: the object of the failed write; `why`: the error in words; `cause`: the error. */
 export const notWritten = (what: string, why: string, cause: unknown): CrdOutcome => ({
   kind: 'outOfSync',
   reason: 'CustomResourceDefinitionNotWritten',
@@ -65,14 +54,13 @@ export const notWritten = (what: string, why: string, cause: unknown): CrdOutcom
   cause,
 });
 
-/** `name`: the definition, which is being deleted. */
 export const terminating = (name: string): CrdOutcome => ({
   kind: 'outOfSync',
   reason: 'CustomResourceDefinitionTerminating',
   message: `CustomResourceDefinition ${name} is being deleted; the server creates it again afterwards`,
 });
 
-/** The outcome of a definition that matches its BoundSchema. The API server may reject its names, because another definition uses them. */
+/** The names of a definition may be in use by another one. */
 export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
   const names = conditions.find(({ type, status }) => type === 'NamesAccepted' && status === 'False');
   if (!names) return inSync;
@@ -83,11 +71,7 @@ export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
   };
 }
 
-/**
- * The outcome of a resource whose BoundSchema is not in the store. A live read shows the cause: the BoundSchema does not exist, is not
- * valid, or cannot be read. One that exists, but that the store does not show yet, counts as missing. Rejects only when `signal` has
- * aborted.
- */
+/** A live read tells why the store lacks the BoundSchema. Rejects only if `signal` aborted. */
 export async function missingSchemaOutcome(client: Client, key: ObjectName, signal: AbortSignal): Promise<CrdOutcome> {
   const { name, namespace = '' } = key;
   const missing = `the provider exports ${name} but has no BoundSchema of that name in namespace ${namespace}; ask the provider to create it`;

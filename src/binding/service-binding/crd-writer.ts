@@ -29,25 +29,22 @@ export interface CrdWriterDeps {
   readonly events: EventRecorder;
 }
 
-/** A CustomResourceDefinition when it last matched its BoundSchema. */
+/** A CRD when it last matched its BoundSchema. */
 interface Confirmed {
   readonly uid: string;
   readonly generation: number;
   readonly canonicalSpec: string;
 }
 
-/** Status codes of rejections that a retry would repeat. */
+/** A retry would repeat them. */
 const permanentRejections: readonly number[] = [400, 413, 422];
 
-/** Creates and updates the CustomResourceDefinitions of bindings from BoundSchemas. It never changes a definition of another owner. */
+/** Creates and updates the CRDs of bindings from BoundSchemas, never those of another owner. */
 export class CrdWriter {
   readonly #client: Client;
   readonly #crds: Store<CrdView>;
   readonly #events: EventRecorder;
-  /**
-   * By name of the definition. Its generation shows whether it has changed since. A comparison of specs would not, because the API server
-   * may store another spec than this server wrote.
-   */
+  /** Their generations are compared: an API server may store another spec than was written. */
   readonly #confirmed = new Map<string, Confirmed>();
 
   constructor({ client, crds, events }: CrdWriterDeps) {
@@ -56,7 +53,7 @@ export class CrdWriter {
     this.#events = events;
   }
 
-  /** Creates or updates the definition. The error of a call also becomes an outcome; rejects only when `signal` has aborted. */
+  /** Errors of calls become outcomes; rejects only when `signal` has aborted. */
   async ensure(
     schema: BoundSchemaView,
     exported: ExportView,
@@ -76,10 +73,7 @@ export class CrdWriter {
     }
   }
 
-  /**
-   * Requests the deletion, unless the definition was replaced or the binding does not own it. Does not wait for the end of the deletion.
-   * Rejects with the error of the call, also with a conflict.
-   */
+  /** Unless it was replaced or has another owner. Does not wait for the end of the deletion. */
   async delete({ name, uid }: CrdView, binding: BindingView, signal: AbortSignal): Promise<void> {
     const live = await this.#live(name, signal);
     if (live?.uid !== uid || !isOwnedBy(live.ownerReferences, binding)) return;
@@ -139,7 +133,7 @@ export class CrdWriter {
     return inSync;
   }
 
-  /** Records an Event if the definition serves only one version, because the others need a conversion webhook. */
+  /** An Event if the other versions need a conversion webhook. */
   #recordUnboundVersions(crd: string, { onlyVersion }: BoundCrd, { name, uid }: BindingView): void {
     if (onlyVersion === undefined) return;
     this.#events.record({

@@ -6,17 +6,15 @@ interface Binding {
   readonly uid: string;
 }
 
-/** The owner reference of CustomResourceDefinitions that are created for a binding. */
 export function ownerReferenceOf({ name, uid }: Binding): OwnerReference {
   return { apiVersion: apiVersionOf(apiServiceBindings), kind: apiServiceBindings.kind, name, uid, controller: true };
 }
 
-/** Whether one of `owners` is this binding, in any API version. */
+/** In any API version. */
 export function isOwnedBy(owners: readonly OwnerReference[] | undefined, { name, uid }: Binding): boolean {
   return (owners ?? []).some((owner) => isBinding(owner) && owner.name === name && owner.uid === uid);
 }
 
-/** Names of the bindings among `owners`. */
 export function owningBindings(owners: readonly OwnerReference[]): string[] {
   return owners.filter(isBinding).map(({ name }) => name);
 }

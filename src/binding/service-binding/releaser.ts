@@ -13,28 +13,20 @@ import type { Projected } from '../../kube/store.ts';
 import { commonView } from '../stores/common-view.ts';
 import { type CrdView, isEstablished } from '../stores/consumer-stores.ts';
 
-/**
- * Releases the objects of a CustomResourceDefinition: removes the finalizer `kubebind.io/syncer` from all of them. Remembers the released
- * definitions.
- */
+/** Removes the finalizer `kubebind.io/syncer` from all objects of a CRD, once. */
 export class Releaser {
   readonly #deps: ReleaseDeps;
-  /** uids of the released CustomResourceDefinitions. */
   readonly #released = new Set<string>();
 
   constructor(deps: ReleaseDeps) {
     this.#deps = deps;
   }
 
-  /** The definitions of `crds` that `release` has not released. */
   unreleased(crds: readonly CrdView[]): CrdView[] {
     return crds.filter(({ uid }) => !this.#released.has(uid));
   }
 
-  /**
-   * Releases the objects of each unreleased definition, one definition after the other. A definition that does not exist or is not served
-   * counts as released, because its objects cannot be read. Rejects at the first definition that fails; later definitions stay unreleased.
-   */
+  /** A CRD that is gone or not served counts as released. Rejects at the first that fails. */
   async release(crds: readonly CrdView[], signal: AbortSignal): Promise<void> {
     for (const { name, uid } of this.unreleased(crds)) {
       await releaseObjects(this.#deps, name, signal);
@@ -42,16 +34,14 @@ export class Releaser {
     }
   }
 
-  /** Call when a syncer may add the finalizer to objects of these definitions again, or when the definitions are deleted. */
+  /** When a syncer may add the finalizer again, or when the definitions are deleted. */
   forget(crds: readonly CrdView[]): void {
     for (const { uid } of crds) this.#released.delete(uid);
   }
 }
 
 interface ReleaseDeps {
-  /** For watches. */
   readonly consumer: Cluster;
-  /** Client of the consumer. It writes only while this replica is the leader. */
   readonly client: Client;
   readonly clock: Clock;
 }
@@ -62,16 +52,10 @@ interface ObjectWithFinalizer extends Projected {
   readonly finalizers: readonly string[];
 }
 
-/** Maximum number of concurrent patches. */
 const maxConcurrentPatches = 16;
-/** Maximum wait for the list of the objects, milliseconds. */
 const listTimeoutMs = 60_000;
 
-/**
- * Removes the finalizer `kubebind.io/syncer` from every object of the kind, if the kind is served. The copies of these objects stay in the
- * provider. The caller ensures that no syncer runs for the kind meanwhile. Rejects if the list takes over 60 s, or if a patch fails, for
- * example with a conflict. A retry repeats only the failed patches.
- */
+/** No syncer may run for the kind. Rejects after 60 s or if a patch fails; a retry goes on. */
 async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
   const resource = await servedResource(deps.client, crdName, signal);
   if (!resource) return;
@@ -96,7 +80,6 @@ async function servedResource(client: Client, name: string, signal: AbortSignal)
   return crd && resourceOf(crd);
 }
 
-/** The resource to read objects with; undefined if the definition is not established or serves no version. */
 function resourceOf(crd: KubeObject): Resource | undefined {
   const { spec } = crd;
   const version = listIn(spec, 'versions').find((candidate) => own(candidate, 'served') === true);
@@ -109,7 +92,7 @@ function resourceOf(crd: KubeObject): Resource | undefined {
   return { group, version: served, plural, kind, namespaced: text(spec, 'scope') === 'Namespaced' };
 }
 
-/** Lists through a store, which keeps only the objects with the finalizer and only the fields of the view. */
+/** Through a store, which keeps only the objects with the finalizer, as views. */
 async function objectsWithFinalizer(
   { consumer, clock }: ReleaseDeps,
   resource: Resource,

@@ -13,19 +13,14 @@ import type { SyncMode } from '../sync-engine/syncer.ts';
 import { isOwnedBy } from './owner.ts';
 import { unbindPolicy } from './unbind-plan.ts';
 
-/** An export, its binding, and lookups of schemas and CustomResourceDefinitions. */
 export interface SyncFacts {
   readonly exported: ExportView;
   readonly binding: BindingView;
-  /** The BoundSchema of that name; undefined if the store has none. */
   readonly schema: (name: string) => BoundSchemaView | undefined;
-  /** The CustomResourceDefinition of that name; undefined if the store has none. */
   readonly crd: (name: string) => CrdView | undefined;
-  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable: readonly string[] | undefined;
 }
 
-/** Inputs of `syncFacts`; see `SyncFacts`. */
 export interface SyncFactsInput {
   readonly exported: ExportView;
   readonly binding: BindingView;
@@ -34,7 +29,6 @@ export interface SyncFactsInput {
   readonly bindable: readonly string[] | undefined;
 }
 
-/** Builds the facts from the stores of both clusters. */
 export function syncFacts({ exported, binding, session, crds, bindable }: SyncFactsInput): SyncFacts {
   const { clusterNamespace, stores } = session;
   return {
@@ -46,18 +40,14 @@ export function syncFacts({ exported, binding, session, crds, bindable }: SyncFa
   };
 }
 
-/** A syncer of bound objects that should run. */
 export interface PlannedSyncer {
   readonly schema: BoundSchemaView;
   readonly mode: SyncMode;
-  /** Its inputs as canonical JSON. When they change, the export controller restarts the syncer. */
+  /** Canonical JSON of its inputs; a change restarts the syncer. */
   readonly fingerprint: string;
 }
 
-/**
- * The mode of the binding's syncers. While the binding is being deleted: `drain` with policy Delete, `sync` with an unknown policy, and
- * undefined with policy Orphan, because no syncer may run.
- */
+/** With policy Orphan, no syncer may run. With an unknown policy, they run on. */
 function modeOf(binding: BindingView): SyncMode | undefined {
   if (!binding.deleting) return 'sync';
   const policy = unbindPolicy(binding);
@@ -65,7 +55,7 @@ function modeOf(binding: BindingView): SyncMode | undefined {
   return policy === 'Delete' ? 'drain' : undefined;
 }
 
-/** The syncers that an export needs, by name of the BoundSchema. */
+/** By name of the BoundSchema. */
 export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
   const { exported, binding } = facts;
   const mode = modeOf(binding);
@@ -81,9 +71,8 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
 }
 
 /**
- * Whether a syncer may run. The resource must be bindable. The binding must own the definition, and the definition must have the scope of
- * the schema (with another scope, the objects would have other keys) and must be one that the API server may serve. In mode `drain`, the
- * definition may also be missing, because copies may outlive it.
+ * The CRD may be served, and has this owner and the scope of the schema (with another, keys would
+ * differ). In mode `drain` it may be gone, because copies may outlive it.
  */
 function canSync(
   { binding, bindable, crd: crdOf }: SyncFacts,
@@ -97,7 +86,7 @@ function canSync(
   return mayBeServed(crd) && crd.scope === scope && isOwnedBy(crd.ownerReferences, binding);
 }
 
-/** All inputs of a syncer as canonical JSON, except the OpenAPI schemas, which may change while the syncer runs. */
+/** Without the OpenAPI schemas, which may change while the syncer runs. */
 function fingerprintOf(
   { uid, isolation, informerScope }: ExportView,
   schema: BoundSchemaView,
@@ -119,19 +108,14 @@ function fingerprintOf(
   });
 }
 
-/** The claims of an export to sync. */
 export interface PlannedClaims {
-  /** The export with only the accepted claims. */
+  /** With only the accepted claims. */
   readonly exported: ExportView;
   readonly mode: SyncMode;
-  /** Its inputs as canonical JSON. When they change, the export controller restarts the syncer. */
   readonly fingerprint: string;
 }
 
-/**
- * The claims that the binding accepts and that its status lists, so that nothing is shared before the status lists it. Undefined if there
- * are none, or if no syncer may run.
- */
+/** Only accepted claims that the status lists already, so that nothing is shared before. */
 export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const { exported, binding } = facts;
   const reported = new Set(binding.permissionClaims.map((claim) => canonicalJson(claim)));
@@ -141,7 +125,7 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const mode = modeOf(binding);
   if (mode === undefined || permissionClaims.length === 0) return undefined;
   const { uid, isolation, informerScope, resources } = exported;
-  // The claims syncer reads references only in objects of kinds with a served definition, in their synced version.
+  // References are read only in objects of served kinds, in their synced version.
   const served = resources.map(boundSchemaName).map((name) => {
     const crd = facts.crd(name);
     const schema = facts.schema(name);
@@ -156,21 +140,17 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   return { exported: { ...exported, permissionClaims }, mode, fingerprint };
 }
 
-/** The claims of an export: those that the binding accepts, and those that no binding may accept. */
 export interface JudgedClaims {
   readonly accepted: readonly PermissionClaim[];
-  /** Resources that no provider may claim. Claims that only this binding's annotation excludes are not listed. */
+  /** Resources that no provider may claim; not what only the annotation excludes. */
   readonly refused: readonly string[];
-  /** Why the binding's annotation is not valid. No claim is accepted then. */
+  /** The binding's annotation is not valid, so no claim is accepted. */
   readonly problem?: string;
 }
 
 const claimableNames = claimableResources.map(({ plural }) => plural);
 
-/**
- * Compares the claims with the binding's annotation {@link claimableAnnotation}. Without the annotation, the binding accepts every
- * claimable resource. If the annotation is not valid, the binding accepts no claim.
- */
+/** By the annotation {@link claimableAnnotation}; without it, all claimable resources. */
 export function judgeClaims({ permissionClaims }: ExportView, { annotations }: BindingView): JudgedClaims {
   const allowedNames =
     annotations[claimableAnnotation]?.split(',').flatMap((name) => name.trim() || []) ?? claimableNames;

@@ -3,75 +3,64 @@ import { keyOf } from '../../api/object.ts';
 import { quote } from '../../kit/errors.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 
-/** The input of `planUnbind`: the state of an APIServiceBinding that is being deleted, of its definitions, and of the provider. */
+/** The state of an APIServiceBinding that is being deleted. */
 export interface UnbindFacts {
   readonly binding: BindingView;
-  /** The CustomResourceDefinitions that the binding owns. */
   readonly crds: readonly BoundCrdState[];
-  /**
-   * `noSession`: no session serves the binding. `connecting`: the session's stores are not synced. `synced`: the session's stores are
-   * synced.
-   */
+  /** `noSession`: none serves the binding. `connecting`: its stores are not synced. */
   readonly provider: 'noSession' | 'connecting' | 'synced';
-  /**
-   * Number of objects that the unbinding waits for: with the syncer finalizer, or with a copy to delete. Infinity until the syncers know it.
-   */
+  /** Objects with the syncer finalizer or a copy to delete; Infinity until known. */
   readonly remaining: number;
-  /**
-   * Whether all syncers that delete copies (mode `drain`) have started; until then, `remaining` may be too low. Also true while the
-   * session's stores are not synced.
-   */
+  /** Until all syncers in mode `drain` have started, `remaining` may be too low. */
   readonly drainSyncersRunning: boolean;
 }
 
-/** A CustomResourceDefinition of the binding. */
 export interface BoundCrdState {
   readonly name: string;
   /**
-   * `exported`: the export lists the resource, and its BoundSchema has the same scope; also the value while the session's stores are not
-   * synced. `notExported`: a valid export does not list the resource, or a live read finds no export. `unverified`: no syncer can delete
-   * the copies, because the export is not valid or is missing only from the store, or because the BoundSchema is missing or has another
-   * scope.
+   * `exported`: or not known yet. `notExported`: proven by a valid export or a live read.
+   * `unverified`: without a valid export and a schema, no syncer can delete the copies.
    */
   readonly exportState: 'exported' | 'unverified' | 'notExported';
-  /** Whether a syncer runs for its objects. */
   readonly syncing: boolean;
 }
 
-/** What a binding that is being deleted waits for. */
 export interface UnbindProgress {
-  /** Whether a user or the provider may have to correct something. Condition Connected then has severity Warning. */
+  /** A user or the provider may have to correct something: severity Warning. */
   readonly blocked: boolean;
-  /** What the unbinding waits for, and, if it is blocked, what to correct. */
+  /** What it waits for and, if blocked, what to correct. */
   readonly message: string;
 }
 
-/** The next step of an unbinding. */
 export type UnbindStep =
-  /** Remove the finalizer of the binding: no definition is left, and no copy to wait for. */
+  /** Remove the finalizer: no definition is left, and no copy to wait for. */
   | { readonly kind: 'finish' }
-  /** Change no object, and report what the unbinding waits for. */
   | ({ readonly kind: 'wait' } & UnbindProgress)
   /** Delete the definitions, and with them their objects. */
   | ({
       readonly kind: 'delete';
-      /** Names of definitions whose objects lose the syncer finalizer first, so that their copies stay in the provider. */
+      /** Their objects lose the syncer finalizer first, so that the copies stay. */
       readonly release: readonly string[];
     } & UnbindProgress);
 
-/** What happens to the provider's copies when the binding is deleted: `Orphan` keeps them. */
+/** For the provider's copies: `Orphan` keeps them. */
 export type UnbindPolicy = 'Delete' | 'Orphan';
 
-/**
- * The policy in the binding's annotation; `Delete` if the annotation is absent. Undefined if the annotation has any other value, because a
- * typing error must not decide whether the provider's objects are deleted.
- */
+/** Undefined for an unknown value: a typing error must not decide what is deleted. */
 export function unbindPolicy({ annotations }: BindingView): UnbindPolicy | undefined {
   const value = annotations[unbindPolicyAnnotation] ?? 'Delete';
   return value === 'Delete' || value === 'Orphan' ? value : undefined;
 }
 
-/** The next step for a binding that is being deleted. */
+/**
+ * The next step of a deletion.
+ *
+ *   CRDs left, Delete   `delete` them; objects go when a drain has deleted their copies
+ *   CRDs left, Orphan   `delete` them; their objects are released first
+ *   no CRD left         wait for drains and copies, then `finish`
+ *
+ * Blocked without the session that a drain needs, and with an unknown policy.
+ */
 export function planUnbind({ binding, crds, provider, remaining, drainSyncersRunning }: UnbindFacts): UnbindStep {
   const policy = unbindPolicy(binding);
   if (crds.length === 0) {
@@ -117,7 +106,7 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
 
 const orphanHint = (binding: string): string =>
   `to leave the copies there: kubectl annotate apiservicebinding ${binding} --overwrite ${unbindPolicyAnnotation}=Orphan`;
-/** A finalizer in the provider may keep a copy forever, so the message mentions the policy Orphan. */
+/** A finalizer in the provider may keep a copy forever, so the message offers Orphan. */
 const orOrphan = (remaining: number, binding: string): string =>
   remaining === Number.POSITIVE_INFINITY ? '' : `; ${orphanHint(binding)}`;
 

@@ -17,10 +17,9 @@ import {
 import { plannedSyncers, syncFacts } from './sync-plan.ts';
 import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.ts';
 
-/** Requeue interval of a binding that is being deleted, milliseconds. Events enqueue it earlier. */
+/** Events enqueue the binding earlier. */
 const pollMs = 5000;
 
-/** Deletes the CustomResourceDefinitions of a binding, then removes the unbind finalizer from the binding. */
 export class Unbinder {
   readonly #deps: BindingReconcilerDeps;
 
@@ -28,10 +27,7 @@ export class Unbinder {
     this.#deps = deps;
   }
 
-  /**
-   * Runs the next step. Requeues every 5 s until the finalizer is removed. If a call fails, sets condition Connected to False with the
-   * error, and the result is a retry. Rejects only if `signal` aborts or the status cannot be written.
-   */
+  /** A failed call sets Connected to False and is retried. */
   async unbind(binding: BindingView, provider: BoundSession, signal: AbortSignal): Promise<Result> {
     const { stores, writer } = this.#deps;
     const crds = ownedCrds(stores.crds, binding);
@@ -78,7 +74,7 @@ export class Unbinder {
     });
   }
 
-  /** Whether a syncer in mode `drain` runs for each exported resource that needs one. True without an export. */
+  /** Each exported resource that needs a drain has one. True without an export. */
   #drainSyncersRun(binding: BindingView, session: ProviderSession): boolean {
     const { bindable, stores, syncers } = this.#deps;
     const exported = exportOf(session, binding.name);
@@ -103,7 +99,7 @@ export class Unbinder {
 const providerWithoutStores = (session: ProviderSession | undefined): 'connecting' | 'noSession' =>
   session ? 'connecting' : 'noSession';
 
-/** Whether the session is connecting without a problem. Until it is synced or fails, condition Connected keeps its reason Unbinding. */
+/** Until the session is synced or fails, condition Connected keeps reason Unbinding. */
 const isOpening = ({ session }: BoundSession): boolean =>
   session?.state.kind === 'connecting' && session.state.problem === undefined;
 const isUnbinding = ({ conditions }: BindingView): boolean =>
@@ -117,7 +113,7 @@ function exportStateOf(
 ): BoundCrdState['exportState'] {
   const exported = exportOf(session, name);
   if (!exported) return exportAbsent ? 'notExported' : 'unverified';
-  // An export that is not valid does not prove that the resource is no longer exported.
+  // It does not prove that the resource is no longer exported.
   if (exported.specProblem !== undefined) return 'unverified';
   if (!exported.resources.some((resource) => boundSchemaName(resource) === crd.name)) return 'notExported';
   const schema = session.stores.schemas.get(`${session.clusterNamespace}/${crd.name}`);

@@ -10,10 +10,10 @@ import { type ExportOptions, ExportReconciler } from './export-reconciler.ts';
 import { ExportWriter } from './export-writer.ts';
 import { SyncerSet } from './syncer-set.ts';
 
-/** Backoff, milliseconds. The cap bounds the delay of a status write after an unreachable provider has recovered. */
+/** The cap bounds the delay of a status write after the provider has recovered. */
 const backoff = { baseMs: 100, capMs: 5000 };
 
-/** The controller of the APIServiceExports of one session. `run` closes all syncers of the session before it resolves. */
+/** For one session. `run` closes all its syncers before it resolves. */
 export function serviceExportController(
   session: ProviderSession,
   sessions: Sessions,
@@ -51,7 +51,6 @@ class ExportController extends Controller {
   }
 }
 
-/** The sources that enqueue the exports of one session. */
 function exportSources(
   session: ProviderSession,
   sessions: Sessions,

@@ -22,10 +22,10 @@ export interface ExportReconcilerDeps extends BindingDeps, ExportOptions {
   readonly writer: ExportWriter;
 }
 
-/** Starts and stops the syncers of an export, and writes the export's status. The key is `<cluster namespace>/<export>`. */
+/** Runs the syncers of an export and writes its status. Key: `<cluster namespace>/<export>`. */
 export class ExportReconciler implements Reconciler {
   readonly #deps: ExportReconcilerDeps;
-  /** By key: the binding's annotations at the last reconcile. */
+  /** At the last reconcile. */
   readonly #lastAnnotations = new Map<
     string,
     { readonly resync: string | undefined; readonly allowDeletes: string | undefined }
@@ -45,15 +45,12 @@ export class ExportReconciler implements Reconciler {
     const exported = session.stores.exports.get(key);
     await set.apply(key, name, exported && servedBinding ? this.#wanted(exported, servedBinding) : new Map());
     this.#applyAnnotations(key, servedBinding);
-    // If the binding uses other credentials for the same provider, their session reports the status.
+    // With other credentials for the same provider, that session reports the status.
     if (exported && servedBy !== 'same provider') await this.#reportStatus(exported, servedBinding, signal);
     return done;
   }
 
-  /**
-   * Which session serves the binding: this session, another session with the same provider, or none of this provider. `unknown`: the Secret
-   * of the binding has not been read yet.
-   */
+  /** `unknown`: the Secret of the binding has not been read yet. */
   #servedBy(binding: BindingView | undefined): 'this session' | 'same provider' | 'none' | 'unknown' {
     if (!binding) return 'none';
     const { session, sessions } = this.#deps;
@@ -64,7 +61,7 @@ export class ExportReconciler implements Reconciler {
     return serving && isSameProvider(serving, session) ? 'same provider' : 'none';
   }
 
-  /** Whether the binding uses this provider, or its provider is not known. */
+  /** True also while its provider is not known. */
   #mayShareProvider(binding: BindingView): boolean {
     const { session, sessions } = this.#deps;
     const serving = servingSession(lookupOf(sessions, binding));
@@ -94,10 +91,7 @@ export class ExportReconciler implements Reconciler {
     return wanted;
   }
 
-  /**
-   * Acts on the annotations whose value has changed since the last reconcile. The first reconcile with the binding only records the values,
-   * so a value that was set while no server ran has no effect.
-   */
+  /** Acts on changes; a value that was set while no server ran has no effect. */
   #applyAnnotations(key: string, binding: BindingView | undefined): void {
     const before = this.#lastAnnotations.get(key);
     if (!binding) {
@@ -112,7 +106,7 @@ export class ExportReconciler implements Reconciler {
     if (allowDeletes !== undefined && allowDeletes !== before.allowDeletes) set.allowDeletes(key);
   }
 
-  /** Writes the status of the BoundSchemas whose definition the binding owns, then the status of the export. */
+  /** First of the BoundSchemas whose definition the binding owns, then of the export. */
   async #reportStatus(exported: ExportView, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
     const { session, stores, writer } = this.#deps;
     const refused: string[] = [];
@@ -128,7 +122,7 @@ export class ExportReconciler implements Reconciler {
   }
 }
 
-/** Whether the cluster namespaces have the same name and, if both uids are known, the same uid. */
+/** The cluster namespaces have the same name and, if known, the same uid. */
 function isSameProvider(a: ProviderSession, b: ProviderSession): boolean {
   const areUidsKnown = a.clusterNamespaceUid !== undefined && b.clusterNamespaceUid !== undefined;
   return (
@@ -136,34 +130,25 @@ function isSameProvider(a: ProviderSession, b: ProviderSession): boolean {
   );
 }
 
-/** The claims of an export to sync. */
 export interface ClaimOptions {
   readonly session: ProviderSession;
-  /** The export with only the accepted claims. */
   readonly exported: ExportView;
   readonly mode: SyncMode;
-  /** Whether another binding may use the same provider, and so share the claimed objects. */
+  /** Another binding may share the claimed objects. */
   readonly mayShareProvider: (binding: BindingView) => boolean;
-  /** Called when `problems()`, `refusedWatches()`, or, in mode `drain`, `remaining()` may have changed. */
   readonly onProblems: () => void;
 }
 
-/** How to open the syncers of an export, and which kinds may be bound. */
 export interface ExportOptions {
   readonly openSyncer: (options: SyncerOptions, deps: BindingDeps) => Syncer;
   readonly openClaims: (options: ClaimOptions, deps: BindingDeps) => ObjectSyncer;
-  /** Shared by the export controllers of all sessions and the binding controller. */
   readonly syncers: RunningSyncers;
-  /** Exported resources that bindings may bind into this cluster, as `<resource>.<group>`; undefined means any resource. */
   readonly bindable?: readonly string[] | undefined;
 }
 
 const { connected, consumerInSync, schemaInSync } = bindConditions;
 
-/**
- * The conditions of an export. `binding`: undefined if this cluster does not bind it. `refused`: why the provider rejects the status of
- * BoundSchemas.
- */
+/** `refused`: why the provider rejects the status of BoundSchemas. */
 function exportConditions(
   { name, specProblem }: Pick<ExportView, 'name' | 'specProblem'>,
   binding: BindingView | undefined,
@@ -193,7 +178,7 @@ function connectedCondition(refused: readonly string[]): BindConditionUpdate {
     : conditionTrue(connected);
 }
 
-/** The binding's condition SchemaInSync, as condition ConsumerInSync of the export. */
+/** SchemaInSync of the binding becomes ConsumerInSync of the export. */
 function inSyncCondition({ name, conditions }: BindingView): BindConditionUpdate {
   const current = findCondition(conditions, schemaInSync);
   if (!current)

@@ -16,8 +16,8 @@ import type { CrdView } from '../stores/consumer-stores.ts';
 import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
 /**
- * Writes the status of exports and BoundSchemas, if it differs. Each write has the uid and resourceVersion of the view that it was planned
- * from. While the store does not show the last write of an object, skips the next one; the event of the last write enqueues the object.
+ * Writes status with the uid and resourceVersion that it was planned from, and not again before the
+ * store shows the last write.
  */
 export class ExportWriter {
   readonly #client: Client;
@@ -33,27 +33,22 @@ export class ExportWriter {
     this.#schemas = new WriteThroughCache<ObjectVersion>({ watched: (key) => stores.schemas.get(key), uidOf, clock });
   }
 
-  /** Call with every event of the store of exports. */
   observeExport(event: StoreEvent<ExportView>): void {
     this.#exports.observe(event);
   }
 
-  /** Call with every event of the store of BoundSchemas. */
   observeSchema(event: StoreEvent<BoundSchemaView>): void {
     this.#schemas.observe(event);
   }
 
-  /** Sets conditions of an export. Ignores a conflict or a deletion, because its event enqueues the export. Rejects with other errors. */
+  /** Ignores a conflict or a deletion, whose event enqueues the export. */
   async writeExport(exported: ExportView, updates: readonly BindConditionUpdate[], signal: AbortSignal): Promise<void> {
     const conditions = setConditionsAndReady(exported.conditions, updates, this.#clock.now());
     if (sameConditions(exported.conditions, conditions)) return;
     await this.#write(apiServiceExports, this.#exports, exported, { conditions }, signal);
   }
 
-  /**
-   * Copies the status of the definition to its BoundSchema. Returns a problem if the provider rejects the status as invalid (422), and
-   * undefined in all other cases. Ignores a conflict or a deletion. Rejects with other errors.
-   */
+  /** Returns why the provider rejects the status (422). Ignores a conflict or a deletion. */
   async writeSchema(schema: BoundSchemaView, crd: CrdView, signal: AbortSignal): Promise<string | undefined> {
     const status = boundSchemaStatusPatch(schema, crd, this.#clock.now());
     if (!status) return undefined;
@@ -66,7 +61,7 @@ export class ExportWriter {
     return undefined;
   }
 
-  /** Ignores a conflict or a deletion, because the event of the other client enqueues the object. */
+  /** Ignores a conflict or a deletion, whose event enqueues the object. */
   async #write(
     resource: Resource,
     written: WriteThroughCache<ObjectVersion>,
@@ -94,7 +89,6 @@ interface SchemaStatusPatch {
   storedVersions?: readonly string[];
 }
 
-/** The merge patch that copies the state of the CustomResourceDefinition to its BoundSchema. Undefined if nothing differs. */
 function boundSchemaStatusPatch(schema: BoundSchemaView, crd: CrdView, nowMs: number): SchemaStatusPatch | undefined {
   const patch: SchemaStatusPatch = {};
   const conditions = conditionsOf(schema, crd, nowMs);
@@ -108,7 +102,7 @@ function boundSchemaStatusPatch(schema: BoundSchemaView, crd: CrdView, nowMs: nu
   return Object.keys(patch).length > 0 ? patch : undefined;
 }
 
-/** Condition types of definitions. If the definition has no condition of such a type, the server removes it from the BoundSchema. */
+/** A type that the definition lacks is removed from the BoundSchema. */
 const crdConditions: readonly string[] = [
   'Established',
   'KubernetesAPIApprovalPolicyConformant',
@@ -117,7 +111,7 @@ const crdConditions: readonly string[] = [
   'Terminating',
 ];
 
-/** The conditions of the definition with their times, the BoundSchema's conditions of other types, and `Ready` as the summary of all. */
+/** Those of the definition with their times, others of the BoundSchema, and `Ready`. */
 function conditionsOf({ conditions }: BoundSchemaView, crd: CrdView, nowMs: number): BindCondition[] {
   const copied = crd.conditions.filter(({ type }) => type !== bindConditions.ready);
   const times = new Map(copied.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]));
@@ -132,7 +126,7 @@ function conditionUpdateOf({ type, status, reason, message }: CrdView['condition
   return { type, status, reason, message, ...(status === 'False' ? { severity: 'Error' as const } : {}) };
 }
 
-/** The merge patch that replaces `before` by `now` as a whole: fields that `now` lacks become null. */
+/** Fields that `now` lacks become null. */
 function replacing(before: unknown, now: unknown): unknown {
   if (!isRecord(now)) return now;
   const removed: JsonObject = {};

@@ -1,11 +1,9 @@
 import type { BindingDeps } from '../deps.ts';
 import type { ObjectSyncer, RunningSyncer, RunningSyncers } from '../service-binding/running-syncers.ts';
 
-/** A syncer that should run. `SyncerSet.apply` starts it if it does not run yet. */
 export interface WantedSyncer extends Pick<RunningSyncer, 'crd' | 'mode'> {
-  /** The syncer's inputs as text. When it changes, `apply` restarts the syncer. */
+  /** A change of this text restarts the syncer. */
   readonly fingerprint: string;
-  /** Opens the syncer, which calls `onChange` when its state may have changed. */
   readonly open: (onChange: () => void) => ObjectSyncer;
 }
 
@@ -13,7 +11,7 @@ interface StartedSyncer extends RunningSyncer {
   readonly fingerprint: string;
 }
 
-/** The syncers of one ProviderSession, by export, and by name within the export. */
+/** Of one ProviderSession, by export and name. */
 export class SyncerSet {
   readonly #runningControllers: BindingDeps['runningControllers'];
   readonly #runningSyncers: RunningSyncers;
@@ -31,11 +29,8 @@ export class SyncerSet {
   }
 
   /**
-   * Stops the syncers of an export that are not wanted or whose fingerprint changed, waits for their last reconciles, and then starts the
-   * missing syncers. `exportKey`: `<cluster namespace>/<export>`; `binding`: name of its APIServiceBinding; `wanted`: the syncers by name
-   * within the export. Do not call `apply` again for an export before the last call for it has settled.
-   *
-   * If a syncer cannot be opened, starts the other syncers, and rejects with the first error.
+   * Stops what is not wanted or has changed, waits for that, and starts what is missing. One call
+   * at a time for an export. Rejects with the first error, after starting the others.
    */
   async apply(exportKey: string, binding: string, wanted: ReadonlyMap<string, WantedSyncer>): Promise<void> {
     const started = this.#exports.get(exportKey) ?? new Map<string, StartedSyncer>();
@@ -56,17 +51,16 @@ export class SyncerSet {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Reconciles every object of an export again, and retries failed calls at once. */
+  /** Also retries failed calls at once. */
   resync(exportKey: string): void {
     for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.resync();
   }
 
-  /** Allows the syncers of an export to send the deletes that they hold back because there are too many at once. */
   allowDeletes(exportKey: string): void {
     for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.allowDeletes?.();
   }
 
-  /** Stops all syncers, and resolves when their last reconciles have settled. Call it only when no `apply` is pending. */
+  /** Waits for the last reconciles. No `apply` may be pending. */
   async closeAll(): Promise<void> {
     const all = [...this.#exports.values()];
     this.#exports.clear();

@@ -3,24 +3,18 @@ import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 
-/** A connection to a provider, from one kubeconfig. */
 interface Candidate {
   readonly cluster: Cluster;
   readonly server: string;
   readonly clusterNamespace: string;
 }
 
-/** The session that the new one would replace. */
 interface Serving extends Candidate {
-  /** Undefined until it has been read, or if reading it is forbidden. */
+  /** Undefined until it has been read, or if that is forbidden. */
   readonly clusterNamespaceUid: string | undefined;
 }
 
-/**
- * Why the candidate must not replace the serving session; undefined if it may. The API server must accept the candidate's credentials and
- * allow a read of the ClusterBinding, which need not exist. Unless the API server denies a read of the candidate's namespace (403), that
- * namespace must exist, and its uid must be that of the serving session if that is known. Rejects only when `signal` aborts.
- */
+/** The namespace must exist and have the same uid, as far as either session may read it. */
 export async function candidateProblem(
   candidate: Candidate,
   serving: Serving,
@@ -47,12 +41,12 @@ export async function candidateProblem(
   );
 }
 
-/** A 404 proves that the API server accepts the credentials. */
+/** A 404 proves that the credentials are accepted. */
 function ignoreNotFound(error: unknown): void {
   if (!isNotFound(error)) throw error;
 }
 
-/** The candidate may lack permission to read the namespace. If it does, the uids are not compared. */
+/** Without permission to read the namespace, the uids are not compared. */
 function ignoreForbidden(error: unknown): undefined {
   if (!isForbidden(error)) throw error;
 }

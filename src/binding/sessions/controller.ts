@@ -13,19 +13,17 @@ import type { SessionRegistry } from './session-registry.ts';
 
 export interface SessionControllerDeps extends Pick<BindingDeps, 'client' | 'stores' | 'clock' | 'log' | 'metrics'> {
   readonly watches: SecretWatches;
-  /** The source from `changedSecrets`. */
+  /** From `changedSecrets`. */
   readonly secrets: HintSource;
   readonly pool: SessionPool;
   readonly registry: SessionRegistry;
 }
 
-/** The name of the controller in log lines and metrics. */
 const name = 'konnector';
 
-/** Creates the source that enqueues a Secret (`namespace/name`) when `SecretWatches` reports a change of it. */
 export const changedSecrets = (): HintSource => hintSource('secret');
 
-/** Opens sessions from kubeconfig Secrets. The sessions end with the controller, when this replica loses its Lease. */
+/** Opens sessions from kubeconfig Secrets; they end when this replica loses its Lease. */
 export function sessionController(deps: SessionControllerDeps): Runnable {
   const { stores, watches, secrets, pool, clock, log, metrics } = deps;
   const reconciler = new SessionReconciler(deps);
@@ -34,7 +32,7 @@ export function sessionController(deps: SessionControllerDeps): Runnable {
     sources: [
       fromSubscription('binding', stores.bindings, secretOf),
       fromSubscription('bundle', stores.bundles, secretOf),
-      // Without `whenSynced`, the controller does not wait for the list: the server may lack permission to list labeled Secrets.
+      // Without `whenSynced`: the server may lack permission to list labeled Secrets.
       fromSubscription(
         'labeled',
         { subscribe: (listener) => watches.labeled.subscribe(listener) },
@@ -61,7 +59,7 @@ export function sessionController(deps: SessionControllerDeps): Runnable {
   };
 }
 
-/** The reference to the Secret is immutable, so updates matter only if they change whether the spec is valid. */
+/** The reference is immutable, so only a change of validity matters. */
 function secretOf(event: StoreEvent<BindingView | BundleView>): Emission[] {
   if (event.type === 'updated' && event.before.specProblem === event.now.specProblem) return [];
   const views = [...('before' in event ? [event.before] : []), ...('now' in event ? [event.now] : [])];

@@ -7,18 +7,14 @@ import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kub
 import type { SecretProblem } from './provider-session.ts';
 import { type SecretView, textOf } from './secret-watches.ts';
 
-/** The content of a valid kubeconfig, from which the konnector can open a session. */
 export interface Kubeconfig {
-  /**
-   * The first 10 hexadecimal digits of the SHA-256 of server, namespace, and credentials; it reveals none of them. Identifies a session.
-   */
+  /** Identifies a session: the start of a hash of server, namespace, and credentials. */
   readonly id: string;
   readonly credentials: Credentials;
-  /** The namespace of the current context, which the provider reserves for this consumer. */
+  /** Of the current context: the provider reserves it for this consumer. */
   readonly namespace: string;
 }
 
-/** Why the konnector cannot open a session from a Secret. `message` includes what to do. */
 export interface KubeconfigProblem {
   readonly reason: SecretProblem;
   readonly message: string;
@@ -26,10 +22,7 @@ export interface KubeconfigProblem {
 
 type KubeconfigResult = { readonly kubeconfig: Kubeconfig } | { readonly problem: KubeconfigProblem };
 
-/**
- * Parses the kubeconfig under a key of a Secret, without a call to the provider. `secret`: undefined if it does not exist. Never rejects:
- * any fault is a `problem`.
- */
+/** Without a call to the provider. Never rejects: any fault is a `problem`. */
 export async function readKubeconfigSecret(
   ref: SecretKeyRef,
   secret: SecretView | undefined,
@@ -51,7 +44,7 @@ export async function readKubeconfigSecret(
   return readKubeconfig(text, `Secret ${name}`);
 }
 
-/** Parses a kubeconfig. `where`: its source in messages, such as `Secret kube-bind/acme`. Never rejects: any fault is a `problem`. */
+/** `where`: its source in messages, such as `Secret kube-bind/acme`. Never rejects. */
 export async function readKubeconfig(text: string, where: string): Promise<KubeconfigResult> {
   let credentials: InlineCredentials;
   try {
@@ -68,7 +61,6 @@ export async function readKubeconfig(text: string, where: string): Promise<Kubec
   return { kubeconfig: { id: await idOf(credentials, namespace), credentials, namespace } };
 }
 
-/** Maximum number of keys that a message lists. */
 const maxShownKeys = 8;
 
 function contentOf(keys: readonly string[]): string {

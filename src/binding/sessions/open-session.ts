@@ -16,30 +16,27 @@ import type { Kubeconfig } from './kubeconfig.ts';
 import type { ProviderSession, SessionState } from './provider-session.ts';
 
 export interface SessionOptions {
-  /** Connects with the credentials of a provider. */
   readonly connect: (credentials: Credentials) => Cluster;
-  /** Wraps the provider's client. The result writes only while this replica is the leader; in a dry run it changes nothing. */
+  /** Makes a client that writes only while this replica leads. */
   readonly writeClient: (client: Client) => Client;
-  /** Creates the controllers of one session. Further controllers that they add through `runningControllers` also end when the session ends. */
+  /** Controllers that they add through `runningControllers` also end with the session. */
   readonly controllers: (session: OpenSession, runningControllers: RunningControllers) => readonly Controller[];
   readonly runningControllers: RunningControllers;
   readonly clock: Clock;
   readonly log: Log;
-  /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;
-  /** Called when the session's state, its refused watches, or the uid of its cluster namespace has changed. */
+  /** The state, the refused watches, or the uid of the cluster namespace has changed. */
   readonly onChange: (session: OpenSession) => void;
 }
 
-/** Time after which a session whose stores are not synced becomes `unreachable`, milliseconds. */
+/** After this, a session whose stores are not synced becomes `unreachable`. */
 export const unreachableMs = 150_000;
 
-/** Backoff between reads of the cluster namespace's uid, milliseconds. */
+/** Between reads of the cluster namespace's uid. */
 const identityBackoff = { baseMs: 1000, capMs: 30_000 };
-/** Retry interval after a 403 on the namespace, milliseconds. Permissions seldom change. */
+/** After a 403 on the namespace: permissions seldom change. */
 const forbiddenRetryMs = 5 * 60_000;
 
-/** A provider session and its lifecycle. The constructor opens the watches; `start` starts the controllers. */
 export class OpenSession implements ProviderSession {
   readonly id: string;
   readonly server: string;
@@ -55,7 +52,7 @@ export class OpenSession implements ProviderSession {
   readonly #cancelTimer: Cancel;
   #state: SessionState = { kind: 'connecting' };
   #uid: string | undefined;
-  /** Error of the last read of the cluster namespace; undefined before the first error and after a success. A 403 does not change it. */
+  /** Of the last read of the cluster namespace; a 403 does not change it. */
   #lastError: string | undefined;
   #started = false;
 
@@ -91,12 +88,10 @@ export class OpenSession implements ProviderSession {
     return this.#uid;
   }
 
-  /** Resolves when every store has been listed. Rejects if the session ends or `signal` aborts first. */
   whenSynced(signal: AbortSignal): Promise<void> {
     return this.#opened.whenSynced(signal);
   }
 
-  /** Starts the controllers, unless they are running or the session has ended. */
   start(): void {
     if (this.#started || this.#ended.signal.aborted) return;
     this.#started = true;
@@ -104,7 +99,7 @@ export class OpenSession implements ProviderSession {
     for (const controller of this.#options.controllers(this, { add, remove })) add(controller);
   }
 
-  /** Stops the controllers. Resolves when their last reconciles have settled. `start` may start new ones. */
+  /** Waits for the last reconciles. `start` may start the controllers again. */
   async stop(): Promise<void> {
     this.#started = false;
     const { remove } = this.#controllers();
@@ -112,7 +107,7 @@ export class OpenSession implements ProviderSession {
     while (this.#running.size > 0) await Promise.all([...this.#running].map(remove));
   }
 
-  /** Ends the session: controllers, watches, and connections. Idempotent; only the first call waits for the end. */
+  /** Idempotent; only the first call waits for the end. */
   async close(): Promise<void> {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(new Error('the session has ended'));
@@ -147,13 +142,13 @@ export class OpenSession implements ProviderSession {
     this.#options.onChange(this);
   }
 
-  /** Sets the problem of state `connecting`; undefined clears it. A problem reports a failing kubeconfig long before state `unreachable`. */
+  /** Of state `connecting`: reports a failing kubeconfig long before `unreachable`. */
   #setProblem(problem: string | undefined): void {
     if (this.#state.kind !== 'connecting' || this.#state.problem === problem) return;
     this.#setState(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });
   }
 
-  /** Sets state `unreachable` if a store is not synced. If no error is known, lists the kind of the first such store to find the cause. */
+  /** If no error is known, lists the first kind that is not synced, to find the cause. */
   async #onSyncTimeout(): Promise<void> {
     const unsynced = this.#opened.all.filter(({ synced }) => !synced);
     const [first] = unsynced;
@@ -173,7 +168,7 @@ export class OpenSession implements ProviderSession {
     }
   }
 
-  /** Reads the uid of the cluster namespace, and retries until it succeeds or the session ends. Never rejects. */
+  /** Retries until it succeeds or the session ends. Never rejects. */
   async #readIdentity(): Promise<void> {
     const { clock, random = Math.random } = this.#options;
     for (let attempt = 0; !this.#ended.signal.aborted; attempt++) {
@@ -188,7 +183,7 @@ export class OpenSession implements ProviderSession {
       } catch (error) {
         const forbidden = error instanceof ApiError && error.code === 403;
         this.#lastError = forbidden ? this.#lastError : describe(error);
-        // A single failure may be transient.
+        // One failure may be transient.
         if (attempt > 0) this.#setProblem(this.#lastError);
         const delayMs = forbidden ? forbiddenRetryMs : backoffMs({ ...identityBackoff, attempt, random });
         await sleep(clock, delayMs, this.#ended.signal).catch(() => undefined);

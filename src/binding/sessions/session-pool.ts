@@ -1,13 +1,12 @@
 import type { Kubeconfig } from './kubeconfig.ts';
 import { OpenSession, type SessionOptions } from './open-session.ts';
 
-/** A session, and how many callers of `acquire` have not released it. */
 interface Entry {
   readonly session: OpenSession;
   references: number;
 }
 
-/** Open sessions with providers: one for each server, namespace, and credentials, with reference counts. */
+/** Sessions with reference counts, one for each server, namespace, and credentials. */
 export class SessionPool {
   readonly #options: SessionOptions;
   readonly #entries = new Map<string, Entry>();
@@ -17,10 +16,7 @@ export class SessionPool {
     this.#options = options;
   }
 
-  /**
-   * Returns the session of a kubeconfig, and opens it if needed. Each `acquire` needs one `release`. Does not wait for the provider: the
-   * state of the session shows whether the provider is reachable.
-   */
+  /** Each `acquire` needs one `release`. Does not wait for the provider. */
   acquire(kubeconfig: Kubeconfig): OpenSession {
     const entry = this.#entries.get(kubeconfig.id) ?? {
       session: new OpenSession(kubeconfig, this.#options),
@@ -31,12 +27,11 @@ export class SessionPool {
     return entry.session;
   }
 
-  /** Whether the caller holds the only reference. */
   isOnlyReference(session: OpenSession): boolean {
     return this.#entries.get(session.id)?.references === 1;
   }
 
-  /** Releases a reference. The last release closes the session. */
+  /** The last release closes the session. */
   release(session: OpenSession): void {
     const entry = this.#entries.get(session.id);
     if (entry?.session !== session || --entry.references > 0) return;
@@ -44,14 +39,13 @@ export class SessionPool {
     this.#close(session);
   }
 
-  /** Closes every session. A later `release` of one of them has no effect. */
+  /** A later `release` has no effect. */
   closeAll(): void {
     const sessions = [...this.#entries.values()].map(({ session }) => session);
     this.#entries.clear();
     for (const session of sessions) this.#close(session);
   }
 
-  /** Resolves when all closing sessions are closed. */
   async closed(): Promise<void> {
     await Promise.all(this.#closing);
   }

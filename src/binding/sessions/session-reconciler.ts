@@ -17,7 +17,7 @@ import type { SessionRegistry } from './session-registry.ts';
 
 export interface SessionReconcilerDeps {
   readonly stores: Pick<ConsumerStores, 'bindings' | 'bundles'>;
-  /** Client of the consumer; used for reads only. */
+  /** Used for reads only. */
   readonly client: Client;
   readonly watches: SecretWatches;
   readonly pool: SessionPool;
@@ -25,14 +25,12 @@ export interface SessionReconcilerDeps {
   readonly clock: Clock;
 }
 
-/** Maximum wait for a verified new session to sync before it replaces the old one, milliseconds. */
+/** A verified new session may take this long to sync before it replaces the old one. */
 const maxSyncWaitMs = 10_000;
 
 /**
- * Opens, shares, replaces, and releases sessions. The key is `namespace/name` of a Secret. Each reconcile compares the Secret's content
- * with the sessions that serve its keys. After a forbidden read of the Secret, or if a new kubeconfig is rejected, the result is a retry
- * with backoff. If the Secret is missing or its kubeconfig is malformed, the reconciler waits for an event. With any other error of the
- * read, a reconcile rejects.
+ * Opens, shares, replaces, and releases sessions. The key is `namespace/name` of a Secret. Retries
+ * a forbidden read or a rejected kubeconfig; a missing or malformed one waits for an event.
  */
 export class SessionReconciler implements Reconciler {
   readonly #deps: SessionReconcilerDeps;
@@ -66,7 +64,7 @@ export class SessionReconciler implements Reconciler {
     return result;
   }
 
-  /** Ends every session, because this replica is no longer the leader. */
+  /** This replica is no longer the leader. */
   suspend(): void {
     const { watches, registry, pool } = this.#deps;
     registry.forgetAll();
@@ -74,14 +72,13 @@ export class SessionReconciler implements Reconciler {
     watches.dropAll();
   }
 
-  /** The keys of the Secret that bindings and bundles name. */
   #namedKeys(secret: string): Set<string> {
     const { bindings, bundles } = this.#deps.stores;
     const users = [...bindings.byIndex(bySecret, secret), ...bundles.byIndex(bySecret, secret)];
     return new Set(users.map(({ secretRef }) => secretRef.key));
   }
 
-  /** Reads the Secret live: a watch that has not synced may never sync, and a read returns the reason. */
+  /** Live: a watch may never sync, and a read tells why. */
   async #read(
     secret: string,
     signal: AbortSignal,
@@ -97,7 +94,6 @@ export class SessionReconciler implements Reconciler {
     }
   }
 
-  /** Opens, keeps, or replaces the session of one reference (Secret and key). */
   async #serveRef(ref: SecretKeyRef, secret: SecretView | undefined, signal: AbortSignal): Promise<Result> {
     const { registry, pool } = this.#deps;
     const read = await readKubeconfigSecret(ref, secret);
@@ -114,7 +110,7 @@ export class SessionReconciler implements Reconciler {
     return done;
   }
 
-  /** Verifies the new session before it stops the old one. If the verification fails, the old session keeps serving. */
+  /** Verifies the new session first. If that fails, the old one keeps serving. */
   async #replace(
     ref: SecretKeyRef,
     serving: OpenSession,
@@ -132,20 +128,20 @@ export class SessionReconciler implements Reconciler {
         return retry(problem);
       }
       await this.#waitForSync(session, signal);
-      // Two sets of controllers for the same objects would undo each other's writes.
+      // Two sets of controllers would undo each other's writes.
       if (pool.isOnlyReference(serving)) await serving.stop();
       signal.throwIfAborted();
       registry.serve(ref, session);
       unused = serving;
     } finally {
       pool.release(unused);
-      // Also after an abort, because each session that the registry lists must run.
+      // Also after an abort: each session that the registry lists must run.
       for (const candidate of [session, serving]) if (registry.list().has(candidate)) candidate.start();
     }
     return done;
   }
 
-  /** Waits until the session is synced, at most `maxSyncWaitMs`. Rejects only if `signal` aborts. */
+  /** At most `maxSyncWaitMs`. Rejects only if `signal` aborts. */
   async #waitForSync(session: OpenSession, signal: AbortSignal): Promise<void> {
     const waitEnded = new AbortController();
     const limit = sleep(this.#deps.clock, maxSyncWaitMs, waitEnded.signal).catch(() => undefined);

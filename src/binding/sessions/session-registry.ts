@@ -4,15 +4,13 @@ import type { KubeconfigProblem } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './provider-session.ts';
 
-/** The state of one reference: one key of one Secret. */
 interface SecretKeyState {
-  /** The session that serves the reference; undefined if none does. */
   session: OpenSession | undefined;
-  /** Why the Secret's current content cannot be used; undefined if it can. With a problem, `session` is that of an earlier content. */
+  /** The Secret's content cannot be used; `session` is that of an earlier content. */
   problem: KubeconfigProblem | undefined;
 }
 
-/** The session of each kubeconfig Secret, and the last heartbeat of each session. Only the session reconciler assigns sessions. */
+/** Only the session reconciler assigns sessions. */
 export class SessionRegistry implements Sessions {
   /** By `namespace/name` of the Secret, then by key. */
   readonly #states = new Map<string, Map<string, SecretKeyState>>();
@@ -37,7 +35,6 @@ export class SessionRegistry implements Sessions {
     return new Set(this.refsOf(session).map(keyOf));
   }
 
-  /** The references (Secret and key) that the session serves. */
   refsOf(session: ProviderSession): SecretKeyRef[] {
     const refs: SecretKeyRef[] = [];
     for (const [secret, states] of this.#states) {
@@ -57,12 +54,11 @@ export class SessionRegistry implements Sessions {
     return () => void this.#listeners.delete(subscription);
   }
 
-  /** The session that serves the reference; undefined if none does. It may be the session of an earlier content of the Secret. */
+  /** It may be the session of an earlier content of the Secret. */
   serving(ref: SecretKeyRef): OpenSession | undefined {
     return this.#states.get(keyOf(ref))?.get(ref.key)?.session;
   }
 
-  /** Sets the session that serves the reference, and clears its problem. */
   serve(ref: SecretKeyRef, session: OpenSession): void {
     const state = this.#stateOf(ref);
     if (state.session === session && !state.problem) return;
@@ -71,7 +67,7 @@ export class SessionRegistry implements Sessions {
     this.#notify(keyOf(ref));
   }
 
-  /** Records that the Secret or its current content cannot be used. The session that serves the reference stays. */
+  /** The session stays. */
   fail(ref: SecretKeyRef, problem: KubeconfigProblem): void {
     const state = this.#stateOf(ref);
     if (state.problem?.reason === problem.reason && state.problem.message === problem.message) return;
@@ -79,7 +75,7 @@ export class SessionRegistry implements Sessions {
     this.#notify(keyOf(ref));
   }
 
-  /** Removes the keys of the Secret for which `isUnused` is true. Returns the session of each removed key that had one. */
+  /** Returns the sessions of the removed keys. */
   forget(secret: string, isUnused: (key: string) => boolean): OpenSession[] {
     const states = this.#states.get(secret);
     const forgotten = [...(states ?? [])].filter(([key]) => isUnused(key));
@@ -89,14 +85,12 @@ export class SessionRegistry implements Sessions {
     return forgotten.flatMap(([, { session }]) => session ?? []);
   }
 
-  /** Removes every key of every Secret. Releases no session. */
   forgetAll(): void {
     const secrets = [...this.#states.keys()];
     this.#states.clear();
     for (const secret of secrets) this.#notify(secret);
   }
 
-  /** Records the result of a heartbeat. */
   recordHeartbeat(session: ProviderSession, heartbeat: Heartbeat): void {
     const before = this.#heartbeats.get(session);
     this.#heartbeats.set(session, heartbeat);
@@ -104,12 +98,12 @@ export class SessionRegistry implements Sessions {
     this.notifyChanged(session);
   }
 
-  /** Notifies the listeners that the Secret has changed. Its lookup may still be the same, for example after a change of an annotation. */
+  /** The Secret has changed; its lookup may still be the same. */
   notifySecret(secret: string): void {
     this.#notify(secret);
   }
 
-  /** Notifies the listeners of a change of the session: its state, refused watches, uid of the cluster namespace, or heartbeat. */
+  /** State, refused watches, uid of the cluster namespace, or heartbeat. */
   notifyChanged(session: ProviderSession): void {
     for (const secret of this.secretsOf(session)) this.#notify(secret);
   }

@@ -3,31 +3,23 @@ import { isRecord, listIn, own, stringMap, strings } from '../../kit/json-value.
 import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 
-/** The metadata that stores keep. The annotations lack kubectl's last-applied-configuration. */
+/** The metadata that stores keep, without kubectl's last-applied-configuration. */
 export interface CommonView extends Projected {
   readonly name: string;
-  /** 0 if the object has none. */
   readonly generation: number;
-  /** Whether the object has a deletionTimestamp. */
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly ownerReferences: readonly OwnerReference[];
-  /**
-   * Why the spec is not valid; absent if it is valid. The fields of a spec that is not valid are placeholders. Of the objects that are not
-   * valid, stores keep only bindings and exports, because the absence of these from a store would cause deletions.
-   */
+  /** The spec is a placeholder. Only for kinds whose absence would cause deletions. */
   readonly specProblem?: string;
 }
 
-/** kubectl writes a whole manifest to this annotation. The konnector never reads it. */
+/** A whole manifest, which the konnector never reads. */
 export const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/**
- * The metadata of an object of the consumer or the provider; undefined without uid or resourceVersion. A provider may send any JSON, so the
- * view omits list and map entries of the wrong type.
- */
+/** Undefined without uid or resourceVersion. Omits list and map entries of the wrong type. */
 export function commonView({ metadata }: KubeObject): CommonView | undefined {
   const { uid, resourceVersion, name, namespace, generation } = metadata;
   if (typeof uid !== 'string' || uid === '' || typeof resourceVersion !== 'string') return undefined;
@@ -45,7 +37,6 @@ export function commonView({ metadata }: KubeObject): CommonView | undefined {
   };
 }
 
-/** The entries of a list field that are objects. */
 export const objectsIn = (object: unknown, field: string): Record<string, unknown>[] =>
   listIn(object, field).filter(isRecord);
 

@@ -18,28 +18,23 @@ import { type Log, noLog } from '../../observe/log.ts';
 import { type CommonView, commonView, objectsIn } from './common-view.ts';
 import { type OpenedStores, openStores, projection, type ViewBuilder } from './open-stores.ts';
 
-/** An APIServiceBinding. Absent fields of its spec have the defaults of the schema. */
+/** Absent fields of the spec have the defaults of the schema. */
 export interface BindingView extends CommonView {
   readonly secretRef: SecretKeyRef;
   readonly conditions: readonly BindCondition[];
-  /** From the status; undefined if the status has none. */
+  /** From the status, like the next two fields. */
   readonly providerPrettyName: string | undefined;
-  /** From the status; empty if the status has none. */
   readonly boundSchemas: readonly GroupResource[];
-  /** From the status; empty if the status has none. */
   readonly permissionClaims: readonly PermissionClaim[];
 }
 
-/** An APIServiceBindingBundle. */
 export interface BundleView extends CommonView {
   readonly secretRef: SecretKeyRef;
   readonly conditions: readonly BindCondition[];
 }
 
-/** A namespace of the consumer. */
 export interface NamespaceView extends CommonView {}
 
-/** A CustomResourceDefinition of the consumer. */
 export interface CrdView extends CommonView {
   readonly established: boolean;
   readonly scope: 'Cluster' | 'Namespaced';
@@ -49,7 +44,7 @@ export interface CrdView extends CommonView {
   readonly storedVersions: readonly string[];
 }
 
-/** The stores of the consumer that are open as long as the feature runs. Secrets and bound objects have their own watches. */
+/** Open as long as the feature runs. Secrets and bound objects have their own watches. */
 export interface ConsumerStores {
   readonly bindings: Store<BindingView>;
   readonly bundles: Store<BundleView>;
@@ -57,10 +52,10 @@ export interface ConsumerStores {
   readonly crds: Store<CrdView>;
 }
 
-/** Index of the stores of bindings and bundles, by `namespace/name` of the Secret. It omits bindings that are not valid. */
+/** By `namespace/name` of the Secret. Omits bindings that are not valid. */
 export const bySecret = 'secret';
 
-/** Opens the stores of the consumer. The stores of bindings and bundles sync only once their CRDs exist. */
+/** Bindings and bundles sync only once their CRDs exist. */
 export function openConsumerStores(cluster: Cluster, log: Log = noLog): OpenedStores<ConsumerStores> {
   return openStores(cluster, (open) => ({
     bindings: open<BindingView>({
@@ -90,7 +85,6 @@ const bindingView: ViewBuilder<ApiServiceBinding['spec'], BindingView> = (common
   permissionClaims: readPermissionClaims(own(status, 'permissionClaims')),
 });
 
-/** Stands in for the spec of a binding that is not valid. */
 const blankBinding: ApiServiceBinding['spec'] = { kubeconfigSecretRef: { namespace: '', name: '', key: '' } };
 
 const bundleView: ViewBuilder<ApiServiceBindingBundle['spec'], BundleView> = (common, spec, { status }) => ({
@@ -104,7 +98,7 @@ function groupResource(value: unknown): GroupResource[] {
   return resource ? [{ group: text(value, 'group') ?? '', resource }] : [];
 }
 
-/** The view of a CRD leaves out the schemas, which are most of its size. */
+/** Without the schemas, which are most of its size. */
 function crdView(object: KubeObject): CrdView | undefined {
   const common = commonView(object);
   if (!common) return undefined;
@@ -135,14 +129,11 @@ function condition(value: unknown): CrdView['conditions'][number][] {
   ];
 }
 
-/**
- * Whether the API server serves the CRD, or may serve it. Some API servers serve a kind seconds before they set Established, but none
- * serves a new CRD whose names another CRD uses.
- */
+/** Some API servers serve a kind seconds before Established, but none whose names are taken. */
 export const mayBeServed = ({ established, conditions }: CrdView): boolean =>
   established || !conditions.some(({ type, status }) => type === 'NamesAccepted' && status === 'False');
 
-/** Whether the CRD is established: the API server serves it, or will within moments. */
+/** The API server serves it, or will within moments. */
 export const isEstablished = ({ status }: KubeObject): boolean =>
   objectsIn(status, 'conditions').some(
     (condition) => text(condition, 'type') === 'Established' && text(condition, 'status') === 'True',

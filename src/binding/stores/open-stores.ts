@@ -5,19 +5,17 @@ import type { Projected, Store, StoreHandle, StoreSpec } from '../../kube/store.
 import type { Log } from '../../observe/log.ts';
 import { type CommonView, commonView } from './common-view.ts';
 
-/** Stores that were opened together and are released together. */
 export interface OpenedStores<Stores> {
   readonly stores: Stores;
   readonly all: readonly Store<Projected>[];
-  /** Resolves when all stores are synced. Rejects if a store is closed or `signal` aborts first. */
+  /** Rejects if a store is closed first. */
   whenSynced(signal?: AbortSignal): Promise<void>;
-  /** Ends this use of all stores. */
   release(): void;
 }
 
 type Open = <T extends Projected>(spec: StoreSpec<T>) => Store<T>;
 
-/** Opens stores of one cluster. `openAll` calls its argument once for each store, and returns an object with the stores by name. */
+/** `openAll` calls its argument once for each store. */
 export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => Stores): OpenedStores<Stores> {
   const handles: StoreHandle<Projected>[] = [];
   const stores = openAll((spec) => {
@@ -38,14 +36,12 @@ export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => St
   };
 }
 
-/** Builds a view from the metadata and the validated spec. It may read the status, which is not validated. */
+/** From the metadata and the validated spec. The status is not validated. */
 export type ViewBuilder<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
 
 /**
- * Returns the function from an object to the view that a store keeps. If the spec of an object is not valid, the function logs the object
- * and returns undefined, so that the store omits it. With `placeholder`, it logs, too, but returns the view with the placeholder as its
- * spec and with `specProblem`. It does not validate the status, because an object with an unexpected condition must not look deleted. For
- * an object without uid or resourceVersion, it returns undefined without a log line.
+ * An invalid object is logged and left out or, with `placeholder`, kept with `specProblem`. The
+ * status is not validated: an unexpected condition must not make an object look deleted.
  */
 export const projection =
   <Spec, T extends CommonView>(
@@ -73,6 +69,5 @@ export const projection =
     return placeholder && { ...view(common, placeholder, object), specProblem: problems.join(', ') };
   };
 
-/** Formats each error as `<field> <message>`. */
 export const problemsOf = (errors: readonly FieldError[]): string[] =>
   errors.map(({ field, message }) => `${field} ${message}`);

@@ -33,20 +33,20 @@ export type IsolationName = ExportSpec['isolation'];
 type SchemaSpec = BoundSchema['spec'];
 type SchemaVersion = SchemaSpec['versions'][number];
 
-/** An APIServiceExport. Absent fields of its spec have the defaults of the schema. */
+/** Absent fields of the spec have the defaults of the schema. */
 export interface ExportView extends CommonView, Pick<ExportSpec, 'informerScope' | 'isolation'> {
   readonly namespace: string;
-  /** `versions` is empty if the export names none. */
+  /** `versions`: empty if the export names none. */
   readonly resources: readonly Required<ExportSpec['resources'][number]>[];
   readonly permissionClaims: readonly PermissionClaim[];
   readonly conditions: readonly BindCondition[];
 }
 
-/** A BoundSchema: the provider's description of a kind to bind. */
+/** The provider's description of a kind to bind. */
 export interface BoundSchemaView extends CommonView, Pick<SchemaSpec, 'informerScope' | 'group' | 'names' | 'scope'> {
   readonly namespace: string;
   readonly versions: readonly BoundVersion[];
-  /** The server does not copy it into the CRD, but its `strategy` decides which versions the CRD serves (see `boundCrd`). */
+  /** Not copied into the CRD; its `strategy` decides which versions are served (`boundCrd`). */
   readonly conversion: unknown;
   readonly conditions: readonly BindCondition[];
   /** From the status, not validated. */
@@ -54,47 +54,44 @@ export interface BoundSchemaView extends CommonView, Pick<SchemaSpec, 'informerS
   readonly storedVersions: readonly string[];
 }
 
-/** A version of a BoundSchema. */
 export interface BoundVersion extends Omit<SchemaVersion, 'schema' | 'subresources' | 'additionalPrinterColumns'> {
-  /** The OpenAPI v3 schema without its `openAPIV3Schema` wrapper. */
+  /** Without its `openAPIV3Schema` wrapper. */
   readonly schema: unknown;
-  /** Not validated here. If `status` is present, the kind has the subresource `/status`. */
+  /** Not validated here. */
   readonly subresources: { readonly status?: unknown; readonly scale?: unknown };
   readonly additionalPrinterColumns: readonly unknown[];
 }
 
-/** An APIServiceNamespace maps a consumer namespace to its service namespace in the provider. */
+/** Maps a consumer namespace to its service namespace in the provider. */
 export interface ServiceNamespaceView extends CommonView {
   readonly namespace: string;
-  /** The provider's backend sets it; undefined until then. */
   readonly serviceNamespace: string | undefined;
-  /** The side that owns the pair of namespaces, from the owner label; undefined without a valid label. */
+  /** From a valid owner label. */
   readonly owner: Owner | undefined;
 }
 
-/** A ClusterBinding: the object in which the konnector reports its heartbeat, and which names the provider's Secret for this consumer. */
+/** Takes the konnector's heartbeat, and names the provider's Secret for this consumer. */
 export interface ClusterBindingView extends CommonView, Pick<ClusterBinding['spec'], 'providerPrettyName'> {
   readonly namespace: string;
   readonly secretRef: ClusterBinding['spec']['kubeconfigSecretRef'];
-  /** RFC 3339. Not validated. */
+  /** RFC 3339, not validated. */
   readonly lastHeartbeatTime: string | undefined;
-  /** A Go duration, such as `5m0s`. Not validated. */
+  /** A Go duration, not validated. */
   readonly heartbeatInterval: string | undefined;
   readonly konnectorVersion: string | undefined;
   readonly consumerSecretRef: NonNullable<ClusterBinding['status']>['consumerSecretRef'] | undefined;
   readonly conditions: readonly BindCondition[];
 }
 
-/** An APIServiceExportRequest: `kubectl bind` creates it to ask the provider for an export. */
+/** `kubectl bind` creates it to ask the provider for an export. */
 export interface ExportRequestView extends CommonView {
   readonly namespace: string;
   /** `Pending` also if the status has no known phase. */
   readonly phase: NonNullable<ApiServiceExportRequest['status']>['phase'];
-  /** Why the request failed; empty if the status has no message. */
   readonly terminalMessage: string;
 }
 
-/** The stores of a session's cluster namespace in the provider. Keys are `namespace/name`. */
+/** Of a session's cluster namespace. Keys are `namespace/name`. */
 export interface ProviderStores {
   readonly exports: Store<ExportView>;
   readonly schemas: Store<BoundSchemaView>;
@@ -103,12 +100,10 @@ export interface ProviderStores {
   readonly exportRequests: Store<ExportRequestView>;
 }
 
-/** Index of the store of exports by name of the BoundSchema: `<resource>.<group>`, with `core` for the core group. */
+/** By name of the BoundSchema: `<resource>.<group>`, with `core` for the core group. */
 export const bySchema = 'schema';
-/** Index of the store of APIServiceNamespaces by service namespace. */
 export const byServiceNamespace = 'serviceNamespace';
 
-/** Opens the stores of a cluster namespace. */
 export function openProviderStores(
   cluster: Cluster,
   clusterNamespace: string,
@@ -155,7 +150,6 @@ const exportView: ViewBuilder<ExportSpec, ExportView> = (common, spec, { metadat
   conditions: readBindConditions(status),
 });
 
-/** Stands in for the spec of an export that is not valid. */
 const blankExport: ExportSpec = { resources: [], informerScope: 'Namespaced', isolation: 'None' };
 
 const exportRequestView: ViewBuilder<ApiServiceExportRequest['spec'], ExportRequestView> = (

@@ -21,27 +21,19 @@ export interface CallSenderOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: SyncObserver;
-  /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** Enqueues a key at once. */
   readonly wake: (key: string) => void;
 }
 
-/**
- * Sends the calls of a pass, reads and writes, unless their backoff still runs. Turns each failure into a requeue, and into a problem
- * unless it may be temporary.
- */
+/** Sends the reads and writes of a pass when their backoff allows; failures become requeues. */
 export class CallSender {
   readonly #options: CallSenderOptions;
   readonly #backoff: CallBackoff;
-  /** By key and action: the problem of the last call of the action, kept until its next call. */
+  /** By key and action, until its next call. */
   readonly #problems = new Map<string, Map<string, Problem>>();
-  /**
-   * Keys with a call that the provider did not answer, or answered with 429 or 5xx. A key leaves when one of its calls to the provider
-   * succeeds, or when `#retryUnreachable` enqueues it.
-   */
+  /** Keys whose provider call got no answer, a 429, or a 5xx. */
   readonly #unreachable = new Set<string>();
-  /** Monotonic time at which `#retryUnreachable` last enqueued keys, milliseconds. */
+  /** When `#retryUnreachable` last enqueued keys, monotonic. */
   #wokenAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: CallSenderOptions) {
@@ -49,7 +41,7 @@ export class CallSender {
     this.#backoff = new CallBackoff(options.random);
   }
 
-  /** Returns whether the call was sent and succeeded. Rejects only after the pass's signal has aborted. */
+  /** Whether the call was sent and succeeded. Rejects only after an abort. */
   async send(pass: SyncPass, id: CallId, call: () => Promise<void>): Promise<boolean> {
     const { clock } = this.#options;
     pass.signal.throwIfAborted();
@@ -76,10 +68,7 @@ export class CallSender {
     return true;
   }
 
-  /**
-   * Records a write that the cluster accepted but did not keep. Call it after `send` returned true for the write. The cause may be
-   * temporary; for example, a schema is not served yet.
-   */
+  /** A write that the cluster accepted but did not keep, perhaps for a while. After `send`. */
   recordIneffective(pass: SyncPass, id: CallId): void {
     const { rules, clock } = this.#options;
     const action = actionOf(id);
@@ -94,14 +83,12 @@ export class CallSender {
     if (waitMs > STUCK_MS) this.#addProblem(pass, action, { rank: 'partial', message: rules.ineffective[id.side] });
   }
 
-  /** Forgets backoffs and problems of the key, and that the provider did not answer a call of the key. */
   forget(key: string): void {
     this.#backoff.forget(key);
     this.#unreachable.delete(key);
     this.#problems.delete(key);
   }
 
-  /** Forgets backoffs and problems of all keys. */
   clear(): void {
     this.#backoff.clear();
     this.#problems.clear();
@@ -116,11 +103,11 @@ export class CallSender {
       this.#backoff.recordFailure(pass.key, action, content, clock.monotonic(), capMs);
     const message = describe(error);
     if (isStaleWrite(error)) {
-      // The cache did not have the current object. The event of that object normally enqueues the key; the requeue is a fallback.
+      // The cache was stale. The object's event normally enqueues the key; this is a fallback.
       this.#options.observer.conflict(side);
       const waitMs = recordFailure(CAP_MS);
       pass.requeueAfter(Math.max(STALE_MS, waitMs));
-      // A stale cache does not explain so many failures in a row. Another client may keep changing the object, or its namespace is missing.
+      // Another client may keep changing the object, or its namespace is missing.
       if (waitMs > STUCK_MS) this.#addProblem(pass, action, problemOf(side, false, message));
       return;
     }
@@ -129,7 +116,7 @@ export class CallSender {
     pass.requeueAfter(waitMs);
     const fields = { key: pass.key, action: id.action, side, error: message, retryInMs: Math.round(waitMs) };
     const isOutage = side === 'provider' && isUnreachable(error);
-    // During an outage of the provider, the calls of every key fail. Log only the first failure as a warning.
+    // In an outage the calls of every key fail; only the first failure is a warning.
     if (isOutage && this.#unreachable.size > 0)
       log.debug('a call that syncs an object failed; the server retries', fields);
     else log.warn('a call that syncs an object failed; the server retries', fields);
@@ -146,7 +133,7 @@ export class CallSender {
     pass.addProblem(problem);
   }
 
-  /** Call after a success in the provider. Enqueues the keys whose calls failed during an outage, and ends their backoffs. */
+  /** After a success in the provider: enqueues the keys that failed during an outage. */
   #retryUnreachable(key: string): void {
     this.#unreachable.delete(key);
     const nowMs = this.#options.clock.monotonic();
@@ -160,15 +147,15 @@ export class CallSender {
   }
 }
 
-/** Maximum backoff after a failure, milliseconds, unless the API server's Retry-After is longer. */
+/** Unless the API server's Retry-After is longer. */
 const CAP_MS = 30_000;
-/** Maximum backoff after a 403, milliseconds. Some providers revoke a consumer's permissions for a moment while they grant others. */
+/** Some providers revoke permissions for a moment while they grant others. */
 const FORBIDDEN_CAP_MS = 5_000;
-/** Shortest requeue delay after a stale write, milliseconds. */
+/** After a stale write. */
 const STALE_MS = 1_000;
-/** Backoff above which a failure that may be temporary is reported as a problem, milliseconds. */
+/** Above this backoff, a failure that may be temporary is reported. */
 const STUCK_MS = 2_000;
-/** Minimum interval between retries after an outage, milliseconds, for a provider that is reachable only intermittently. */
+/** Between retries after an outage, for a provider that comes and goes. */
 const WAKE_MS = 1_000;
 
 const isStaleWrite = (error: unknown): boolean =>

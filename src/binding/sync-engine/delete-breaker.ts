@@ -1,24 +1,18 @@
 import { allowDeletesAnnotation } from '../../api/binding/names.ts';
 
 /**
- * Holds back deletes of copies when there are 20 or more within a minute and no watch showed the deletion of their originals. A cluster
- * that was restored from an old backup, or that lost its data, causes such deletes. Times are monotonic milliseconds. After a restart it
- * counts from zero, and the deletes are requested again.
+ * Holds back deletes of copies when 20 or more are due within a minute and no watch showed that
+ * their originals were deleted, as after a restore of an old backup. A restart counts from zero.
  */
 export class DeleteBreaker {
-  /** By key: the time of the first request to delete its copy. */
+  /** By key: when its delete was first requested. */
   readonly #wanted = new Map<string, number>();
-  /** Keys whose deletes `allow` released, and whose copies are not deleted yet. */
+  /** Released by `allow`, and not deleted yet. */
   readonly #allowed = new Set<string>();
-  /** Times of the deletes within the window. */
   #deleteTimesMs: number[] = [];
-  /** Whether the breaker holds back all requested deletes. */
   #tripped = false;
 
-  /**
-   * Requests the delete of the copy of `key`. Returns 0 if the delete may be sent, otherwise the milliseconds after which to request it
-   * again. Infinity: the breaker holds the delete back until `allow`, or until every request has been withdrawn.
-   */
+  /** Milliseconds until the delete may go; Infinity: held back until `allow`, or all withdraw. */
   request(key: string, nowMs: number): number {
     if (this.#allowed.has(key)) return 0;
     const firstRequestMs = this.#wanted.get(key) ?? nowMs;
@@ -29,23 +23,20 @@ export class DeleteBreaker {
     return Math.max(0, firstRequestMs + GATHER_MS - nowMs);
   }
 
-  /** Records that the copy was deleted, and withdraws its request. A delete that `allow` released does not count towards the limit. */
+  /** A delete that `allow` released does not count towards the limit. */
   recordDeleted(key: string, nowMs: number): void {
     if (this.#allowed.delete(key)) return;
     this.#deleteTimesMs.push(nowMs);
     this.withdraw(key);
   }
 
-  /**
-   * Withdraws a request, because the original is back or the copy no longer exists. When the last request is withdrawn, the breaker no
-   * longer holds deletes back.
-   */
+  /** The original is back, or the copy is gone. The last withdrawal ends the hold. */
   withdraw(key: string): void {
     this.#allowed.delete(key);
     if (this.#wanted.delete(key) && this.#wanted.size === 0) this.#tripped = false;
   }
 
-  /** Allows the deletes that are held back, and returns their keys. Then counts from zero. If none is held back, does nothing. */
+  /** Returns the keys of the deletes that were held back. */
   allow(): string[] {
     if (!this.#tripped) return [];
     const keys = [...this.#wanted.keys()];
@@ -56,12 +47,10 @@ export class DeleteBreaker {
     return keys;
   }
 
-  /** Number of deletes that are held back. */
   get held(): number {
     return this.#tripped ? this.#wanted.size : 0;
   }
 
-  /** Forgets all requests, releases, and deletes. */
   clear(): void {
     this.#wanted.clear();
     this.#allowed.clear();
@@ -70,13 +59,12 @@ export class DeleteBreaker {
   }
 }
 
-/** The part of a message about deletes that are held back: why, and what to do. `binding`: name of the APIServiceBinding. */
+/** Why deletes are held back, and what to do. */
 export const heldDeletesAdvice = (binding: string): string =>
   `the server keeps such copies if it would delete ${TRIP_COUNT} or more within a minute; restore the originals, or delete the copies: kubectl annotate apiservicebinding ${binding} --overwrite ${allowDeletesAnnotation}="$(date)"`;
 
-/** Number of deletes within the window at which the breaker trips, including those that wait. */
+/** Deletes within the window, including those that wait. */
 const TRIP_COUNT = 20;
-/** Length of the window, milliseconds. */
 const WINDOW_MS = 60_000;
-/** Wait before a delete, milliseconds, so that deletes with the same cause are counted before the first one is sent. */
+/** Deletes with the same cause are counted before the first one goes. */
 const GATHER_MS = 1_000;

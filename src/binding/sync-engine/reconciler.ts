@@ -14,22 +14,15 @@ export interface SyncReconcilerOptions {
   readonly breaker: DeleteBreaker;
   readonly observer: SyncObserver;
   readonly latency: { readonly up: Latency; readonly down: Latency };
-  /**
-   * Called after each pass, unless `strategy.missing` names something that the key must wait for. `pass.problem` is undefined if the key's
-   * objects have no problem.
-   */
+  /** Called after each pass, unless `strategy.missing` names something. */
   readonly report: (pass: SyncPass, consumer: KeyState['consumer']) => void;
   readonly clock: Clock;
 }
 
-/**
- * Maximum number of plans in a pass, more than any sequence of actions needs. The reconciler requeues a pass that reaches this number.
- */
+/** More than any sequence of actions needs. */
 const MAX_PLANS = 6;
-/** Requeue delay of a pass that reaches `MAX_PLANS`, milliseconds. */
 const TOO_MANY_PLANS_MS = 100;
 
-/** Syncs the two objects of a key: the strategy plans actions from the current state, and the reconciler runs them in order. */
 export class SyncReconciler implements Reconciler {
   readonly #options: SyncReconcilerOptions;
 
@@ -49,15 +42,13 @@ export class SyncReconciler implements Reconciler {
       }
       const actions = strategy.plan(pass);
       if (await this.#runActions(pass, actions)) continue;
-      // Without `holdDeletes` in the plan, the key needs no delete from the breaker: withdraw an earlier request. Keep it if the plan has a
-      // `read`: such a plan is not complete, because a new plan follows a successful read.
+      // No delete is left in the plan. A `read` does not count: a new plan follows it.
       if (!actions.some(({ do: verb }) => verb === 'holdDeletes' || verb === 'read')) breaker.withdraw(key);
       break;
     }
     return this.#finish(pass);
   }
 
-  /** Returns whether a new plan is due, because the answer of a call may have invalidated the rest of the old one. */
   async #runActions(pass: SyncPass, actions: readonly SyncAction[]): Promise<boolean> {
     for (const action of actions) {
       const outcome = await this.#run(pass, action);
@@ -86,7 +77,7 @@ export class SyncReconciler implements Reconciler {
     }
   }
 
-  /** Requests the delete from the delete breaker. Returns `stop` while the breaker delays the delete or holds it back. */
+  /** `stop` while the breaker delays the delete or holds it back. */
   #holdDeletes(pass: SyncPass): NextStep {
     const { breaker, clock } = this.#options;
     const waitMs = breaker.request(pass.key, clock.monotonic());
@@ -136,7 +127,7 @@ export class SyncReconciler implements Reconciler {
       latency.down.stop(pass.key);
       if (isDeleted) sender.forget(pass.key);
     }
-    // Normally the watch event of the server's write enqueues the key. The requeue is a fallback.
+    // Normally the event of the write enqueues the key; this is a fallback.
     if (isAhead) pass.requeueAfter(answerTrustMs);
     return pass.result;
   }

@@ -2,10 +2,9 @@ import type { Resource } from '../../api/object.ts';
 import type { Store } from '../../kube/store.ts';
 import type { RefusedWatch, Side } from './syncer.ts';
 
-/** A watch that may be refused. */
 export type RefusableWatch = Pick<Store<never>, 'failing' | 'onRefusal'>;
 
-/** Describes a watch that is refused; undefined if the API server allows it, or has never allowed it. */
+/** Undefined if the watch is allowed, or never was. */
 export function refusedWatch(
   side: Side,
   { plural, group }: Resource,
@@ -16,13 +15,13 @@ export function refusedWatch(
   return { side, code, resource: group === '' ? plural : `${plural}.${group}` };
 }
 
-/** Maximum number of kinds that a message names, because the provider chooses how many there are. */
+/** The provider chooses how many kinds there are. */
 const MAX_NAMED = 10;
 
-/** Part of each message of {@link refusedWatchMessages}. It distinguishes their condition from one about single objects. */
+/** In each {@link refusedWatchMessages}: tells their condition from one about objects. */
 export const refusedWatchPhrase = 'no longer lets';
 
-/** One message for each side and code, in a stable order. They contain no text of the API servers. */
+/** One for each side and code, in a stable order, without text of the API servers. */
 export function refusedWatchMessages(refusedWatches: readonly RefusedWatch[]): string[] {
   const resources = new Map<string, Set<string>>();
   for (const { side, code, resource } of refusedWatches) {

@@ -15,50 +15,46 @@ import { type RefusableWatch, refusedWatch } from './refused-watches.ts';
 import type { KeyState, SyncPass, SyncStrategy } from './strategy.ts';
 import type { RefusedWatch, Side, SyncMode } from './syncer.ts';
 
-/** The objects that a loop syncs, and its settings. */
 export interface SyncLoopOptions {
-  /** First part of the controller's name, also in metrics. */
   readonly prefix: 'sync' | 'claims';
   readonly session: ProviderSession;
   /** Name of the export, and of its binding. */
   readonly binding: string;
-  /** The kind in the consumer. `label` is its name in metrics, log lines, and problems. */
+  /** In the consumer. `label`: its name in metrics, log lines, and problems. */
   readonly resource: Resource;
   readonly label: string;
   readonly mode: SyncMode;
-  /** Maximum number of keys that are reconciled at the same time. */
   readonly workers: number;
-  /** Uniform in [0, 1), for backoff. */
   readonly random: () => number;
-  /**
-   * Called when the problems, the refused watches, or the number of held-back deletes may have changed. Also called when a list has not
-   * completed within 30 s, and when a list completes or its watch ends later than that. In mode `drain`, also called for each event, and
-   * each time that a list completes or its watch ends, because the number of objects to clean up (`remaining`) may have changed.
-   */
+  /** What `Syncer` reports may have changed; in mode `drain` with each event. */
   readonly onChange: () => void;
 }
 
-/** The parts of a loop that differ between bound and claimed objects. */
+/** What differs between bound and claimed objects. */
 export interface SyncLoopParts {
   readonly strategy: SyncStrategy;
   readonly sources: readonly Source[];
-  /** All keys that may need a pass. */
   keys(): Iterable<string>;
-  /** Number of synced objects in the consumer and of copies in the provider. */
+  /** Synced objects in the consumer, copies in the provider. */
   size(): { readonly objects: number; readonly copies: number };
-  /** `Store.ageMs` of the watches of a side. An absent side has no metric. */
+  /** `Store.ageMs` of the watches; an absent side has no metric. */
   readonly ages: Partial<Record<Side, () => number>>;
-  /** The watches of each side. */
   readonly watches: Readonly<Record<Side, RefusableWatch>>;
-  /** Problems for lists that are not complete, consumer first; empty if all are complete. */
+  /** For lists that are not complete, consumer first. */
   unlisted(): readonly string[];
 }
 
 const sides = ['consumer', 'provider'] as const;
-/** Time after the opening of the loop in which an incomplete list is no problem, milliseconds. */
+/** A list may take this long before it is a problem. */
 const LIST_MS = 30_000;
 
-/** The controller, metrics, and problems of one syncer of bound or claimed objects. */
+/**
+ * Runs the sync of one kind of bound or claimed objects.
+ *
+ *   watches ─ sources ─> Controller ─ key ─> SyncReconciler ─ plan ─> SyncStrategy
+ *                                                 │ calls
+ *                            DeleteBreaker ─ CallSender (CallBackoff) ─> either cluster
+ */
 export class SyncLoop {
   readonly problems: Problems;
   readonly log: Log;
@@ -72,9 +68,7 @@ export class SyncLoop {
   readonly #openedAtMs: number;
   #parts: SyncLoopParts | undefined;
   #sender: CallSender | undefined;
-  /** Number of held-back deletes at the last report. */
   #held = 0;
-  /** Number of refused watches at the last check. */
   #refused = 0;
 
   constructor(options: SyncLoopOptions, deps: BindingDeps) {
@@ -122,61 +116,56 @@ export class SyncLoop {
       workers,
       clock,
       log,
-      // The name has no session id, so that the series continue after a rotation of credentials.
+      // Without the session id, so that the series continue after a rotation of credentials.
       metrics: metrics.controller(`${prefix}/${binding}/${label}`),
       random,
     });
   }
 
-  /** Call after each event of the key. */
+  /** After each event of the key. */
   recordChange(side: Side, key: string): void {
     (side === 'consumer' ? this.#latency.up : this.#latency.down).start(key);
     if (this.#options.mode !== 'sync') this.#options.onChange();
   }
 
-  /** Enqueues all keys. */
   wakeAll(reason: string): void {
     for (const key of new Set(this.#parts?.keys())) this.#hints.hint(key, reason);
   }
 
-  /** Enqueues all keys and ends all backoffs. */
   resync(): void {
     this.#sender?.clear();
     this.wakeAll('resync');
   }
 
-  /** Releases the deletes that the delete breaker holds back. */
   allowDeletes(): void {
     for (const key of this.#breaker.allow()) this.#hints.hint(key, 'allowed');
   }
 
-  /** Number of deletes of copies that the delete breaker holds back. */
   get held(): number {
     return this.#breaker.held;
   }
 
-  /** Problems of the incomplete lists; empty in the first 30 s. */
+  /** Empty in the first 30 s. */
   slowLists(): readonly string[] {
     return (this.#isPastStart && this.#parts?.unlisted()) || [];
   }
 
-  /** The refused watches. */
   refusedWatches(): readonly RefusedWatch[] {
     const { resource } = this.#options;
     return sides.flatMap((side) => (this.#parts && refusedWatch(side, resource, this.#parts.watches[side])) ?? []);
   }
 
-  /** Call when a list is complete or its watch has ended. Calls `onChange`, except in mode `sync` within 30 s after the opening of the loop. */
+  /** When a list is complete or its watch has ended. */
   listed(): void {
     if (this.#isPastStart || this.#options.mode !== 'sync') this.#options.onChange();
   }
 
-  /** Unregisters the metrics, the listeners, and the timer. The caller stops the controller. */
+  /** The caller stops the controller. */
   close(): void {
     for (const stop of this.#stops.splice(0)) stop();
   }
 
-  /** Retries all failed calls once no watch is refused any more, because the API servers may allow writes again, too. */
+  /** Once no watch is refused any more, writes may be allowed again, too: retries all. */
   #onRefusal(): void {
     const before = this.#refused;
     this.#refused = this.refusedWatches().length;
@@ -220,7 +209,7 @@ export class SyncLoop {
   }
 }
 
-/** Calls `callback` at every start of the controller, before the first event of the sources after it. */
+/** Before the first event of the sources after it. */
 const atStart = (callback: () => void): Source => ({
   name: 'start',
   start() {
@@ -229,7 +218,7 @@ const atStart = (callback: () => void): Source => ({
   },
 });
 
-/** Coalesces triggers: `callback` runs once, 200 ms after the first `trigger`. `stop` cancels a pending call. */
+/** One call, 200 ms after the first `trigger`. */
 export function coalesce(clock: Clock, callback: () => void): { trigger(): void; stop(): void } {
   let cancel: (() => void) | undefined;
   return {
@@ -246,5 +235,4 @@ export function coalesce(clock: Clock, callback: () => void): { trigger(): void;
   };
 }
 
-/** Delay of a coalesced callback, milliseconds. */
 const COALESCE_MS = 200;

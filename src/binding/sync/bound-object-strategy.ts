@@ -31,7 +31,7 @@ export interface BoundObjectStrategyOptions {
   readonly consumers: ConsumerObjects;
   readonly copies: Copies;
   readonly isolation: Isolation;
-  /** Whether the APIServiceNamespaces have been listed. Always true for cluster-scoped kinds. */
+  /** Always true for cluster-scoped kinds. */
   readonly namespacesKnown: () => boolean;
   readonly context: () => SyncContext;
   readonly caches: ObjectCaches;
@@ -41,10 +41,10 @@ export interface BoundObjectStrategyOptions {
   readonly clock: Clock;
 }
 
-/** Requeue delay after the delete of a copy whose namespace is not listed, milliseconds. No event shows this deletion. */
+/** No event shows the deletion of a copy whose namespace is not listed. */
 const UNLISTED_MS = 1_000;
 
-/** Syncs bound objects: copies the consumer's object to the provider and the copy's status back. Updates are merge patches. */
+/** Copies the consumer's object to the provider, and the copy's status back, by merge patches. */
 export class BoundObjectStrategy implements SyncStrategy {
   readonly rules = {
     forbiddenAtOnce: true,
@@ -206,7 +206,7 @@ export class BoundObjectStrategy implements SyncStrategy {
       side: 'consumer',
       content: JSON.stringify(patch),
       call: (signal) => this.#patchConsumer(key, patch, { signal }),
-      // The object was deleted before it had the finalizer. The next plan deletes its copy.
+      // Deleted before it had the finalizer. The next plan deletes its copy.
       onNotFound: () => this.#onConsumerDeleted(key, consumer),
     });
   }
@@ -224,7 +224,7 @@ export class BoundObjectStrategy implements SyncStrategy {
       onFailure: 'continue',
       call: (signal) => {
         this.#statusLimiter.recordWrite(key, clock.monotonic());
-        // The resourceVersion is newer than that of the plan if an earlier call of this pass has added the finalizer.
+        // Newer than the plan's if a call of this pass has added the finalizer.
         const newest = caches.consumers.get(key);
         const { uid } = patch.metadata;
         const resourceVersion = (newest?.uid === uid ? newest : consumer)?.resourceVersion;
@@ -235,10 +235,7 @@ export class BoundObjectStrategy implements SyncStrategy {
     });
   }
 
-  /**
-   * Deletes the copy. If the deletion of the consumer object was not observed, the delete breaker (only in mode `sync`) and then a live
-   * read come first.
-   */
+  /** Without an observed deletion, the breaker (mode `sync`) and a live read come first. */
   #deleteCopy({ key, uid, inferred }: ActionOf<'deleteCopy'>, facts: ObjectFacts): SyncAction[] {
     const { clients, copies, mode, resources, caches } = this.#options;
     const afterDeletion: SyncAction[] = [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
@@ -261,7 +258,6 @@ export class BoundObjectStrategy implements SyncStrategy {
     return [...breaker, this.#confirmConsumerAbsent(facts.key, uid), deletion, ...afterDeletion];
   }
 
-  /** Reads the consumer object to confirm that it does not exist. Without its CRD, no read is needed. */
   #confirmConsumerAbsent(key: string, copyUid: string): SyncAction {
     const { clients, consumers, resources, caches } = this.#options;
     return call({
@@ -335,7 +331,6 @@ export class BoundObjectStrategy implements SyncStrategy {
   }
 }
 
-/** Whether the patch that is still due equals the one that was written. */
 const isUnchanged = (patch: object | undefined, content: string): boolean =>
   patch !== undefined && JSON.stringify(patch) === content;
 

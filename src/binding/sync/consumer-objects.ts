@@ -16,22 +16,19 @@ export interface ConsumerObjectsOptions {
 }
 
 /**
- * Watches the consumer's objects of a bound kind while its CRD exists and may be served. The watch starts before the CRD is established,
- * because some API servers serve a kind seconds earlier. When a CRD is no longer established, the watch ends. While the API server does not
- * serve the kind, lists fail and `state` stays `unknown`. Do not set the store option `optional`: an optional store would then be empty,
- * and the server would delete all copies.
+ * Watches the consumer's objects of a bound kind while its CRD may be served, perhaps before it is
+ * established. While lists fail, `state` is `unknown`. Never set the store option `optional`: an
+ * empty store would delete all copies.
  */
 export class ConsumerObjects {
   readonly #options: ConsumerObjectsOptions;
-  /** By listener: ends its subscription to the open watch. */
   readonly #listeners = new Map<Listener, () => void>();
   readonly #stateListeners = new Set<() => void>();
   readonly #refusalListeners = new Set<() => void>();
   readonly #unsubscribe: () => void;
   readonly #closed = new AbortController();
-  /** uid of the last CRD that was established. */
+  /** Of the last CRD that was established. */
   #establishedUid: string | undefined;
-  /** The open watch, and the uid of the CRD for which it was opened. */
   #open:
     | { readonly crdUid: string; readonly handle: StoreHandle<SyncedObject>; readonly stopRefusals: () => void }
     | undefined;
@@ -43,32 +40,27 @@ export class ConsumerObjects {
     });
   }
 
-  /** `absent`: the CRD does not exist. `unknown`: the CRD is not known or not served, or the objects have not been listed. */
+  /** `absent`: no CRD. `unknown`: not served, or not listed yet. */
   get state(): 'unknown' | 'absent' | 'listed' {
     if (this.#open) return this.#open.handle.store.synced ? 'listed' : 'unknown';
     const { crds, crd } = this.#options;
     return crds.synced && !crds.get(crd) ? 'absent' : 'unknown';
   }
 
-  /**
-   * The object; undefined if it does not exist, and while `state` is not `listed`. Check `state` before you treat an object as deleted,
-   * also with `list` and `inNamespace`.
-   */
+  /** Undefined also while `state` is not `listed`; so are `list` and `inNamespace` empty. */
   get(key: string): SyncedObject | undefined {
     return this.#open?.handle.store.get(key);
   }
 
-  /** All known objects; see `get`. */
   list(): Iterable<SyncedObject> {
     return this.#open?.handle.store.list() ?? [];
   }
 
-  /** The known objects of the namespace; see `get`. */
   inNamespace(namespace: string): readonly SyncedObject[] {
     return this.#open?.handle.store.byIndex(byNamespace, namespace) ?? [];
   }
 
-  /** As `Store.subscribe`. When the watch ends, the objects leave without an event: use `onStateChange` and `state`. */
+  /** When the watch ends, objects leave without an event: use `onStateChange`. */
   subscribe(listener: Listener): () => void {
     // A new function, so that the same listener can subscribe twice.
     const subscription: Listener = (event) => listener(event);
@@ -79,10 +71,7 @@ export class ConsumerObjects {
     };
   }
 
-  /**
-   * Calls `listener` when the objects have been listed, and when their watch ends: the CRD was deleted or replaced, or is no longer
-   * established. Not called when `state` changes between `unknown` and `absent`. Returns a function that unsubscribes.
-   */
+  /** Calls back when objects have been listed or their watch has ended. */
   onStateChange(listener: () => void): () => void {
     this.#stateListeners.add(listener);
     return () => void this.#stateListeners.delete(listener);
@@ -92,7 +81,7 @@ export class ConsumerObjects {
     return this.#open?.handle.store.failing;
   }
 
-  /** As `Store.onRefusal`; also called when the watch ends. */
+  /** Also when the watch ends. */
   onRefusal(listener: () => void): () => void {
     this.#refusalListeners.add(listener);
     return () => void this.#refusalListeners.delete(listener);
@@ -160,10 +149,7 @@ const byNamespace = 'namespace';
 const indexes = { [byNamespace]: ({ object }: SyncedObject) => [object.metadata.namespace ?? ''] };
 const noop = (): void => {};
 
-/**
- * The version to sync: the storage version if it is a candidate, otherwise the first candidate. Candidates are the served versions. If the
- * export names versions, only these versions can be candidates. Undefined without candidates.
- */
+/** The storage version if it is served and wanted, else the first one that is. */
 export function syncVersion(schema: BoundSchemaView, exported: ExportView): BoundVersion | undefined {
   const wanted = wantedVersions(schema, exported);
   const candidates = schema.versions.filter(
@@ -172,12 +158,10 @@ export function syncVersion(schema: BoundSchemaView, exported: ExportView): Boun
   return candidates.find(({ storage }) => storage) ?? candidates[0];
 }
 
-/** The versions of the resource that the export names; empty if it allows any. */
 export function wantedVersions({ group, names }: BoundSchemaView, { resources }: ExportView): readonly string[] {
   return resources.find((entry) => entry.group === group && entry.resource === names.plural)?.versions ?? [];
 }
 
-/** The resource of the bound kind in the consumer. */
 export function consumerResource({ group, names, scope }: BoundSchemaView, version: string): Resource {
   return { group, version, plural: names.plural, kind: names.kind, namespaced: scope === 'Namespaced' };
 }

@@ -6,21 +6,20 @@ import type { Isolation } from './isolation.ts';
 import { ServiceNamespaceStore } from './service-namespace-store.ts';
 import { copyProjection, type SyncedObject } from './synced-object.ts';
 
-/** The provider's objects of a bound kind, at least in the namespaces where copies may be. */
+/** The provider's objects of a bound kind, at least where copies may be. */
 export interface Copies {
   readonly store: Pick<Store<SyncedObject>, 'get' | 'list' | 'synced' | 'ageMs' | 'failing' | 'onRefusal'>;
-  /** Whether `store` is complete for this key, so that a missing entry means a missing object. */
+  /** Whether a missing entry in `store` means a missing object. */
   isListed(key: string): boolean;
   subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
-  /** Calls `listener` when `isListed` may have become true for more keys. Returns a function that unsubscribes. */
+  /** `isListed` may have become true for more keys. */
   onListed(listener: () => void): () => void;
   close(): void;
 }
 
 /**
- * Opens the watches of the copies of a kind. A namespaced kind with `informerScope` Namespaced has one watch for each service namespace.
- * Any other kind has one watch: for the only namespace with copies if there is one (`isolation.providerNamespace`), else for the whole
- * cluster.
+ * One watch for each service namespace if kind and `informerScope` are Namespaced; otherwise one
+ * for the only namespace with copies, or the whole cluster.
  */
 export function openCopies(
   session: ProviderSession,
@@ -58,7 +57,6 @@ export function openCopies(
   };
 }
 
-/** Calls `listener` once the store has been listed. Returns a function that unsubscribes. */
 export function onSynced(store: Pick<Store<never>, 'whenSynced'>, listener: () => void): () => void {
   const stop = new AbortController();
   store.whenSynced(stop.signal).then(listener, () => undefined);

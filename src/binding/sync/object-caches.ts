@@ -15,14 +15,13 @@ export interface ObjectCachesOptions {
   readonly clock: Clock;
 }
 
-/** A write-through cache for each side, and the deletions that were observed on each side. */
+/** Write-through caches of both sides, and the deletions that were observed. */
 export class ObjectCaches {
   readonly consumers: WriteThroughCache<SyncedObject>;
   readonly copies: WriteThroughCache<SyncedObject>;
   readonly #options: ObjectCachesOptions;
-  /** By consumer key: uid of the consumer object whose deletion was observed. */
   readonly #deletedConsumers = new Map<string, string>();
-  /** Provider keys at which no copy exists: a watch that is still open showed its deletion, or a read found none. */
+  /** Provider keys without a copy, by an open watch or a read. */
   readonly #absentCopies = new Set<string>();
 
   constructor(options: ObjectCachesOptions) {
@@ -34,20 +33,16 @@ export class ObjectCaches {
     this.copies = cache((key) => copies.store.get(key));
   }
 
-  /** Records an event of the consumer's watch. Returns the key to reconcile. */
   observeConsumer(event: StoreEvent<SyncedObject>): string {
     this.consumers.observe(event);
     const { key } = event;
     if (event.type !== 'deleted') this.#deletedConsumers.delete(key);
-    // Only for objects with a copy, so that the map stays bounded.
+    // The map stays bounded by the copies.
     else if (!event.inferred && this.#hasCopy(key)) this.#deletedConsumers.set(key, event.before.uid);
     return key;
   }
 
-  /**
-   * Records an event of the provider's watch. Returns the consumer key to reconcile. Undefined if the object is neither a copy for this
-   * consumer nor at the place of a consumer object's copy.
-   */
+  /** Returns the consumer key to reconcile, if the object is a copy or in the place of one. */
   observeCopy(event: StoreEvent<SyncedObject>): string | undefined {
     this.copies.observe(event);
     const consumerKey = this.#options.isolation.consumerKeyOf(event.key);
@@ -62,33 +57,31 @@ export class ObjectCaches {
     return consumerKey;
   }
 
-  /** Call after an API server has answered that the consumer object does not exist. */
+  /** An API server answered that it does not exist. */
   recordConsumerDeleted(key: string, uid: string): void {
     this.consumers.deleted(key, uid);
     this.#deletedConsumers.set(key, uid);
   }
 
-  /** uid of the consumer object of this key whose deletion was observed; undefined if none was. */
   deletedConsumerUid(key: string): string | undefined {
     return this.#deletedConsumers.get(key);
   }
 
-  /** Whether an observed deletion or a read has shown that no copy exists at this provider key. */
+  /** Known from an observed deletion or a read. */
   isCopyAbsent(key: string | undefined): boolean {
     return key !== undefined && this.#absentCopies.has(key);
   }
 
-  /** Call after a read has found no copy at this provider key. */
+  /** A read has found no copy. */
   recordCopyAbsent(key: string): void {
     this.#absentCopies.add(key);
   }
 
-  /** Call before a create is sent, because the copy may exist from then on. */
+  /** Before a create is sent: the copy may exist from then on. */
   recordCopyCreate(key: string): void {
     this.#absentCopies.delete(key);
   }
 
-  /** Forgets a key that has no object on either side. */
   forget(consumerKey: string, copyKey: string | undefined): void {
     this.#deletedConsumers.delete(consumerKey);
     this.consumers.forget(consumerKey);
@@ -115,22 +108,19 @@ export class ObjectCaches {
   }
 }
 
-/**
- * Detects repairs: writes of a copy that was changed or deleted in the provider. A write after a change of the consumer object is no
- * repair.
- */
+/** Detects writes of a copy that was changed or deleted in the provider. */
 export class Repairs {
   /** By consumer key: the object whose copy was last in sync. */
   readonly #inSync = new Map<string, { readonly uid: string; readonly generation: number }>();
 
-  /** Records that the copy has all fields of the object's current generation. Objects without a generation are not recorded. */
+  /** Objects without a generation are not recorded. */
   recordInSync({ key, uid, object }: SyncedObject): void {
     const { generation } = object.metadata;
     if (generation === undefined) this.#inSync.delete(key);
     else if (!this.wasInSync({ key, uid, object })) this.#inSync.set(key, { uid, generation });
   }
 
-  /** Whether the copy has been in sync with the object's current generation, so that a write is a repair. */
+  /** In the current generation, so a write is a repair. */
   wasInSync({ key, uid, object }: Pick<SyncedObject, 'key' | 'uid' | 'object'>): boolean {
     const recorded = this.#inSync.get(key);
     return recorded !== undefined && recorded.uid === uid && recorded.generation === object.metadata.generation;

@@ -25,45 +25,36 @@ import { type BindingIdentity, ownershipOf } from './ownership.ts';
 import type { SyncContext } from './plan.ts';
 import { annotationOf, copyProjection, hasSyncerFinalizer, type SyncedObject } from './synced-object.ts';
 
-/** Inputs of `openSyncer`. `schema`: the BoundSchema of one resource of `exported`. */
 export interface SyncerOptions {
   readonly session: ProviderSession;
   readonly exported: ExportView;
   readonly schema: BoundSchemaView;
-  /** `sync`: both directions. `drain`: the binding is being deleted; the syncer deletes copies, then removes finalizers. */
   readonly mode: SyncMode;
-  /**
-   * Called at once when `served()` may have changed. Also called, at most five times a second, when `problems()`, `refusedWatches()`, or,
-   * in mode `drain`, `remaining()` may have changed.
-   */
+  /** At once for `served()`; otherwise at most five times a second. */
   readonly onChange?: () => void;
-  /** Uniform in [0, 1), for backoff. Default Math.random. */
   readonly random?: () => number;
 }
 
-/** Maximum number of keys that are reconciled at the same time. */
 const WORKERS = 32;
 
 /**
- * Opens the watches of one bound kind. Their events are handled once the caller starts the controllers. If no version can be synced, it
- * opens no watch and returns a syncer without controllers, whose `problems()` names the cause.
+ * Opens the watches of one bound kind; events are handled once the caller starts the controllers. A
+ * syncer without a version to sync only has a problem.
  */
 export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const { exported, schema, mode } = options;
-  // A drain can use any version to delete copies and remove finalizers, even one that the schema does not serve.
+  // A drain can use any version, even one that the schema does not serve.
   const version = syncVersion(schema, exported) ?? (mode === 'drain' ? schema.versions[0] : undefined);
   return version ? new BoundSyncer(options, deps, version) : withoutVersion(options);
 }
 
-/** The bound kind as a resource of each cluster. In the provider, it may be namespaced while it is cluster-scoped in the consumer. */
+/** In the provider it may be namespaced while it is cluster-scoped in the consumer. */
 type Resources = Readonly<Record<Side, Resource>>;
 
-/** Syncs the objects of one bound kind in one version. */
 class BoundSyncer implements Syncer {
   readonly controllers: readonly Controller[];
   readonly #options: SyncerOptions;
   readonly #deps: BindingDeps;
-  /** Name of the CustomResourceDefinition in the consumer. */
   readonly #crd: string;
   readonly #isolation: Isolation;
   readonly #consumerObjects: ConsumerObjects;
@@ -185,7 +176,7 @@ class BoundSyncer implements Syncer {
     });
   }
 
-  /** Resyncs when the CRD has a new generation, because the new schema may keep fields that the old schema dropped. */
+  /** A new schema may keep fields that the old one dropped. */
   #resyncOnNewSchema(): () => void {
     return this.#deps.stores.crds.subscribe((event) => {
       const isNewGeneration = event.type === 'updated' && event.before.generation !== event.now.generation;
@@ -211,7 +202,6 @@ class BoundSyncer implements Syncer {
     return problems;
   }
 
-  /** Whether the APIServiceNamespaces have been listed. Always true for cluster-scoped kinds. */
   #areNamespacesKnown(): boolean {
     const { schema, session } = this.#options;
     return schema.scope !== 'Namespaced' || session.stores.serviceNamespaces.synced;
@@ -235,7 +225,7 @@ class BoundSyncer implements Syncer {
     );
   }
 
-  /** Keys of the consumer objects of copies that are proven to be created through this binding. The drain deletes such copies. */
+  /** Those that the drain deletes. */
   *#keysOfProvenCopies(): Iterable<string> {
     for (const copy of this.#copiesOfConsumer()) {
       const key = this.#isolation.consumerKeyOf(copy.key);
@@ -254,7 +244,7 @@ const unlistedInProvider =
 const heldBack = (copies: number, binding: string): string =>
   `${copies} copies in the provider have no object in this cluster, and no watch showed that the objects were deleted; ${heldDeletesAdvice(binding)}`;
 
-/** Enqueues a key for each event of either side, also before the lists are complete. The reconciler defers keys whose lists are missing. */
+/** Also before the lists are complete; the reconciler defers such keys. */
 function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop): Source[] {
   const keysOf = (side: 'consumer' | 'provider', key: string | undefined): string[] => {
     if (key === undefined) return [];
@@ -269,7 +259,7 @@ function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies:
   ];
 }
 
-/** When a list is complete or its watch has ended, enqueues all keys and calls `loop.listed`. */
+/** A list is complete, or its watch has ended. */
 function onListChange(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
   return fromSubscription(name, { subscribe: (listener) => subscribe(() => listener(undefined)) }, () => {
     loop.wakeAll(name);
@@ -278,10 +268,7 @@ function onListChange(name: string, subscribe: (listener: () => void) => () => v
   });
 }
 
-/**
- * Enqueues the objects of a consumer namespace whose APIServiceNamespace was added or deleted, names another service namespace, or is being
- * deleted. Enqueues all keys once the APIServiceNamespaces are listed.
- */
+/** Objects of a namespace whose APIServiceNamespace changes. */
 function namespaceSources(
   { clusterNamespace, stores }: ProviderSession,
   consumers: ConsumerObjects,
@@ -316,10 +303,7 @@ function namespacePairs({ clusterNamespace, stores }: ProviderSession): Namespac
   };
 }
 
-/**
- * The cluster namespace as owner of copies; undefined while its uid is not known. Copies that are created until then have no owner
- * reference.
- */
+/** Until its uid is known, copies get no owner reference. */
 function ownerOf({ clusterNamespace, clusterNamespaceUid }: ProviderSession): OwnerReference | undefined {
   if (clusterNamespaceUid === undefined) return undefined;
   return { apiVersion: 'v1', kind: 'Namespace', name: clusterNamespace, uid: clusterNamespaceUid };
@@ -333,7 +317,7 @@ function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
     controllers: [],
     resync() {},
     allowDeletes() {},
-    // Without a version the objects can be neither read nor changed.
+    // Without a version, objects can be neither read nor changed.
     remaining: () => 0,
     problems: () => [problem],
     refusedWatches: () => [],

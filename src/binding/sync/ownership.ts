@@ -7,35 +7,24 @@ import {
 import { nameOf } from '../../api/object.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
-/** Classifies the provider object at the key where the copy of a consumer object belongs. */
+/** What a provider object is, in the place of the copy of a consumer object. */
 export type Ownership =
-  /**
-   * An object of another consumer or of the provider, or the copy of an object in another consumer namespace. The server never writes it.
-   */
+  /** Of the provider, another consumer, or another namespace. Never written. */
   | 'foreign'
-  /** The copy of this consumer object. */
   | 'current'
-  /** A copy for this consumer that names no consumer object, or an earlier object of the same name. Its annotations must be updated. */
+  /** Of this consumer, for no or an earlier object of this name. Its annotations are updated. */
   | 'stale'
-  /** A copy of a deleted consumer object, with proof that it was created for that object through this binding. */
+  /** Of a deleted object, proven to be created for it through this binding. */
   | 'orphan'
-  /**
-   * A copy without a consumer object and without the proof that `orphan` needs. Another konnector may have created it, perhaps for another
-   * binding or name. The server deletes it only if the deletion of the consumer object that it names was observed.
-   */
+  /** Without that proof: deleted only if the deletion of its object was observed. */
   | 'unknown';
 
-/** Identifies the binding to which copies belong. */
 export interface BindingIdentity {
   readonly clusterNamespace: string;
-  /** uid of the APIServiceBinding; undefined while it is not known. */
   readonly bindingUid?: string | undefined;
 }
 
-/**
- * Classifies `copy`. `consumerObject` is the object at `consumerKey`; undefined if it does not exist. A copy that names another uid and
- * another consumer namespace is foreign, because a provider may use one service namespace for two consumer namespaces.
- */
+/** A provider may use one service namespace for two consumer namespaces: that is foreign. */
 export function ownershipOf(
   copy: SyncedObject,
   consumerObject: SyncedObject | undefined,
@@ -53,15 +42,12 @@ export function ownershipOf(
   return uid && isProven ? 'orphan' : 'unknown';
 }
 
-/** Whether {@link copyOfAnnotation} names another binding or object. While the binding's uid is not known, every value counts as other. */
+/** While the binding's uid is not known, every {@link copyOfAnnotation} counts as other. */
 export function hasOtherOrigin(copy: SyncedObject, { bindingUid }: BindingIdentity, consumerKey: string): boolean {
   const value = annotationOf(copy, copyOfAnnotation);
   return value !== undefined && value !== copyOfValue(bindingUid, consumerKey);
 }
 
-/**
- * The expected value of {@link copyOfAnnotation}; undefined while the binding's uid is not known. It contains the name as well, because a
- * clone of a copy has the same annotations.
- */
+/** It has the name, because a clone of a copy has the same annotations. */
 export const copyOfValue = (bindingUid: string | undefined, consumerKey: string): string | undefined =>
   bindingUid === undefined ? undefined : `${bindingUid}/${consumerKey}`;

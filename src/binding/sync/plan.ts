@@ -17,41 +17,32 @@ import {
 } from './patches.ts';
 import { annotationOf, hasSyncerFinalizer, isDeleting, type SyncedObject } from './synced-object.ts';
 
-/** The current state of one key, from the watches and from the server's own writes that the watches have not shown yet. */
+/** From the watches and the writes that they have not shown yet. */
 export interface ObjectFacts {
   readonly mode: SyncMode;
-  /** Key of the consumer object: `namespace/name`, or `name` if it is cluster-scoped. */
+  /** `namespace/name`, or `name` if cluster-scoped. */
   readonly key: string;
-  /** Undefined: the object does not exist. */
   readonly consumer: SyncedObject | undefined;
-  /** uid of the consumer object of this name whose deletion was observed; undefined if none was. */
+  /** Of the consumer object of this name whose deletion was observed. */
   readonly deletedConsumerUid: string | undefined;
   readonly place: Place;
-  /** The provider object at the key of the copy; undefined if none is known there. It may belong to another consumer. */
+  /** At the key of the copy; it may belong to another consumer. */
   readonly copy: SyncedObject | undefined;
-  /** The provider accepted this process's delete of the copy, and the watch has not confirmed it yet. */
+  /** The watch has not confirmed the delete yet. */
   readonly copyDeleteAccepted: boolean;
-  /**
-   * Proof that no copy exists: the watch showed its deletion, or a read found none. If `copy` is undefined although the key of the copy is
-   * known, the finalizer stays until there is this proof.
-   */
+  /** By the watch or a read. Without it and without `copy`, the finalizer stays. */
   readonly isCopyAbsent: boolean;
 }
 
-/** State that all keys of a syncer share. */
+/** Shared by all keys of a syncer. */
 export interface SyncContext extends BindingIdentity {
-  /** Resource of the copies in the provider. */
   readonly copyResource: Resource;
-  /** Owner reference of new copies; undefined: they get none. */
   readonly owner: OwnerReference | undefined;
-  /** Whether the consumer's kind has `/status`. */
+  /** The consumer's kind has `/status`. */
   readonly statusSubresource: boolean;
 }
 
-/**
- * Actions with a `key` apply to the copy at that key. `addFinalizer`, `removeFinalizer`, and `status` patch the consumer object. `missing`
- * and `problem` are clauses of messages for people.
- */
+/** `key`: of the copy. Others patch the consumer object. `missing`, `problem`: for people. */
 export type ObjectAction =
   | { readonly do: 'requestNamespace'; readonly namespace: string }
   | { readonly do: 'create'; readonly key: string; readonly object: KubeObject }
@@ -65,10 +56,7 @@ export type ObjectAction =
   | { readonly do: 'wait'; readonly missing: string }
   | { readonly do: 'report'; readonly problem: string };
 
-/**
- * Key of the copy in the provider. If `place` has a key, that key. While the service namespace is unknown (`unmapped`), the key that an
- * earlier sync recorded in an annotation of the consumer object, or undefined without that annotation. Undefined if no copy can exist.
- */
+/** While the place is unknown, as an earlier sync recorded it on the consumer object. */
 export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): string | undefined {
   if (place.kind === 'at') return place.key;
   if (place.kind === 'impossible' || !consumer) return undefined;
@@ -77,8 +65,12 @@ export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): str
 }
 
 /**
- * The actions that sync both sides, in order. The reconciler plans again after `create`, `checkCopy`, and the `update` that precedes the
- * deletion of a stale copy. It also plans again if a call shows that the consumer object has been deleted or exists after all.
+ * The actions that sync both sides, in order. The reconciler plans again after `create` and
+ * `checkCopy`, and after the `update` before a stale copy is deleted.
+ *
+ *   consumer object   none        delete the copy, only with proof
+ *                     deleting    delete the copy, then remove the finalizer
+ *                     live        create or update the copy, then finalizer and status
  */
 export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {
   const { mode, consumer } = facts;
@@ -88,8 +80,8 @@ export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectA
 }
 
 /**
- * Plans the deletion of a copy only with proof. Either the deletion of its consumer object was observed, or the copy names this binding and
- * the consumer object. Timestamps prove nothing, because the two clusters have different clocks.
+ * Proof: the deletion was observed, or the copy names this binding and object. Timestamps prove
+ * nothing: the clusters have different clocks.
  */
 function planWithoutConsumer(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {
   const { copy, copyDeleteAccepted, place, deletedConsumerUid } = facts;
@@ -114,8 +106,7 @@ function planDeletion(facts: ObjectFacts, consumer: SyncedObject, context: SyncC
       return [{ do: 'wait', missing: `the deletion of ${key} in the provider` }];
     return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: false }];
   }
-  // Without the syncer finalizer, the consumer object was never synced, so leave the stale copy alone. Do not update a copy that names
-  // another binding or object.
+  // Never synced without the finalizer, so the stale copy stays; so does one of another binding.
   if (ownership !== 'stale' || finalizerRemoval.length === 0 || hasOtherOrigin(copy, context, facts.key))
     return finalizerRemoval;
   return [{ do: 'update', key, patch: identityAnnotationsPatch(consumer, copy, context) }];
@@ -147,7 +138,7 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
   if (inexact !== undefined)
     actions.push(inexactProblem(inexact, 'a change with such a number does not reach the copy'));
   const update = copyPatch(consumer, copy, context);
-  // A part of a change may have another meaning than the whole, so there is no partial update.
+  // A part of a change may have another meaning than the whole.
   if (update && inexactNumber(update) === undefined) actions.push({ do: 'update', key, patch: update });
   const finalizer = addFinalizerPatch(consumer, copy);
   if (finalizer) actions.push({ do: 'addFinalizer', patch: finalizer });
@@ -166,7 +157,7 @@ const removeFinalizer = (consumer: SyncedObject): ObjectAction => ({
 const notACopy = (key: string): string =>
   `the provider already has an object ${JSON.stringify(key)} that is not the copy of this object; it belongs to the provider, to another cluster, or to another namespace of this cluster, and the server does not change it; use another name, or ask the provider whose object it is`;
 
-/** The server copies no integer between 2^53 and 2^63, because JavaScript would silently change it. `what`: what follows for the object. */
+/** JavaScript would silently change such an integer. `what`: what follows for the object. */
 const inexactProblem = (path: string, what: string): ObjectAction => ({
   do: 'report',
   problem: `${path} is an integer between 2^53 and 2^63, which the server cannot copy exactly, so ${what}; use a smaller number, or a string if the kind allows it`,

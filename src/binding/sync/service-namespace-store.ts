@@ -6,7 +6,6 @@ import type { ServiceNamespaceView } from '../stores/provider-stores.ts';
 
 export interface ServiceNamespaceStoreOptions<T extends Projected> {
   readonly cluster: Cluster;
-  /** The store follows only APIServiceNamespaces in this namespace. */
   readonly clusterNamespace: string;
   readonly serviceNamespaces: Store<ServiceNamespaceView>;
   readonly spec: Omit<StoreSpec<T>, 'namespace'>;
@@ -14,20 +13,17 @@ export interface ServiceNamespaceStoreOptions<T extends Projected> {
 
 type Listener<T> = (event: StoreEvent<T>) => void;
 
-/** A watched service namespace. */
 interface OpenNamespace<T extends Projected> {
   readonly handle: StoreHandle<T>;
-  /** Keys of the APIServiceNamespaces that name this service namespace. */
+  /** Keys of the APIServiceNamespaces that name it. */
   readonly users: Set<string>;
-  /** By listener: ends its subscription to this namespace. */
   readonly unsubscribes: Map<Listener<T>, () => void>;
-  /** Ends the subscription to refusals of the watch. */
   readonly stopRefusals: () => void;
 }
 
 /**
- * One store of the objects of a kind in all service namespaces. Each namespace has its own watch while an APIServiceNamespace names it.
- * When the watch ends, its objects leave the store although they may still exist: check `isListed`.
+ * A kind in all service namespaces, with a watch for each while an APIServiceNamespace names it.
+ * When a watch ends, its objects leave although they may exist: check `isListed`.
  */
 export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   readonly resource: Resource;
@@ -55,7 +51,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     return this.#open.get(nameOf(key).namespace ?? '')?.handle.store.get(key);
   }
 
-  /** Whether the namespace of `key` is watched and listed. Only then does a missing entry mean a missing object. */
+  /** Only then does a missing entry mean a missing object. */
   isListed(key: string): boolean {
     return this.#open.get(nameOf(key).namespace ?? '')?.handle.store.synced ?? false;
   }
@@ -81,21 +77,17 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     };
   }
 
-  /** Calls `listener` with each namespace that is listed from now on. Returns a function that unsubscribes. */
   onListed(listener: (namespace: string) => void): () => void {
     this.#listedListeners.add(listener);
     return () => void this.#listedListeners.delete(listener);
   }
 
-  /** Whether the APIServiceNamespaces and all their namespaces are listed. A new namespace makes it false again. */
+  /** A new namespace makes it false again. */
   get synced(): boolean {
     return this.#options.serviceNamespaces.synced && this.#stores().every((store) => store.synced);
   }
 
-  /**
-   * Resolves when the APIServiceNamespaces and the namespaces that they name then have been listed. Does not wait for namespaces that are
-   * added later. Rejects with CodedError `StoreClosed` if the store is closed first, or with the reason of `signal` if it aborts first.
-   */
+  /** Not for namespaces added later. Rejects with CodedError `StoreClosed` if closed first. */
   async whenSynced(signal?: AbortSignal): Promise<void> {
     const stop = signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
     stop.throwIfAborted();
@@ -103,12 +95,12 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     await Promise.all(this.#stores().map((store) => store.whenSynced(stop)));
   }
 
-  /** Highest `Store.ageMs` of the watches, milliseconds. */
+  /** Of the oldest watch. */
   get ageMs(): number {
     return Math.max(this.#options.serviceNamespaces.ageMs, ...this.#stores().map((store) => store.ageMs));
   }
 
-  /** The failure of a namespace whose watch is refused; if there is none, that of any namespace; undefined if no watch fails. */
+  /** Refusals first. */
   get failing(): StoreFailure | undefined {
     const failures = this.#stores().flatMap(({ failing }) => failing ?? []);
     return failures.find(({ refused }) => refused !== undefined) ?? failures[0];
