@@ -8,33 +8,29 @@ import type { QueueOptions } from './queue.ts';
 import type { Reconciler } from './result.ts';
 import type { Source } from './source.ts';
 
-/** What a controller reconciles, how, and with how much concurrency. */
 export interface ControllerOptions extends QueueOptions {
-  /** Unique in the process. Log lines have it as the field `controller`. */
+  /** Unique in the process; the field `controller` of log lines. */
   readonly name: string;
   readonly sources: readonly Source[];
   readonly reconciler: Reconciler;
   readonly clock: Clock;
   readonly log: Log;
-  /** Default: no metrics. */
   readonly metrics?: ControllerMetrics;
-  /** Maximum number of reconciles at a time. Default 16. */
+  /** Reconciles at a time. Default 16. */
   readonly workers?: number;
-  /**
-   * Number of workers that the least urgent lane, the one with the highest number, may not use, so that they stay free for other lanes.
-   * Default 0.
-   */
+  /** Workers that the least urgent lane (the highest number) may not use. Default 0. */
   readonly reservedForUrgentLanes?: number;
-  /**
-   * Whether a key that becomes due in lane 0, the most urgent, aborts its own current reconcile if that runs in the least urgent lane.
-   * Default false: the key waits until that reconcile ends.
-   */
+  /** A key that becomes due in lane 0 aborts its own reconcile in the least urgent lane. */
   readonly lane0Aborts?: boolean;
 }
 
 /**
- * Puts the keys of its sources into a queue, and calls the reconciler for each key that is due. Once `run` has settled, it may be called
- * again, and starts with an empty queue.
+ * Puts the keys of its sources into a queue, and calls the reconciler for each key that is due.
+ *
+ *   sources ─ add ─> KeyedQueue ─ take ─> Dispatcher ─ key ─> Reconciler
+ *                       ^────────── Result: after, at, retry ───────────────┘
+ *
+ * After `run` has settled it may run again, with an empty queue.
  */
 export class Controller {
   readonly name: string;
@@ -47,8 +43,8 @@ export class Controller {
   }
 
   /**
-   * Starts the sources, calls `onSynced` once all have synced, then reconciles until `signal` aborts. Then resolves once the reconciles in
-   * flight have settled. Rejects if a source fails to start before `signal` aborts.
+   * Calls `onSynced` once all sources have synced, then reconciles until `signal` aborts and the
+   * last reconcile has settled. Rejects if a source fails to start.
    */
   async run(signal: AbortSignal, onSynced: () => void = () => {}): Promise<void> {
     const {
@@ -73,11 +69,11 @@ export class Controller {
     });
     this.#dispatcher = dispatcher;
     const stop = new AbortController();
-    // A controller may have any number of sources, and each adds a listener.
+    // Each source adds a listener.
     setMaxListeners(0, stop.signal);
     const onAbort = (): void => {
       stop.abort(signal.reason);
-      // Stop the dispatcher synchronously, because no write may start after `signal` has aborted.
+      // Synchronously: no write may start after `signal` has aborted.
       void dispatcher.stop();
     };
     if (signal.aborted) onAbort();
@@ -100,10 +96,7 @@ export class Controller {
     }
   }
 
-  /**
-   * Lets `admit` (`QueueOptions`) decide again about every key that it refused. With `keys`: only about the refused keys in `keys`. Has no
-   * effect while the controller does not run.
-   */
+  /** Lets `admit` decide again about refused keys, or about those among `keys`. */
   wake(keys?: Iterable<string>): void {
     this.#dispatcher?.queue.readmit(keys);
   }

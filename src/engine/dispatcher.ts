@@ -8,7 +8,7 @@ import type { Log } from '../observe/log.ts';
 import { KeyedQueue, type QueueOptions, type TakenKey } from './queue.ts';
 import { type Reconciler, type Result, retry } from './result.ts';
 
-/** As `ControllerOptions`, with its defaults filled in. */
+/** As `ControllerOptions`, with its defaults. */
 export interface DispatcherOptions extends QueueOptions {
   readonly clock: Clock;
   readonly reconciler: Reconciler;
@@ -19,30 +19,22 @@ export interface DispatcherOptions extends QueueOptions {
   readonly lane0Aborts: boolean;
 }
 
-/**
- * Each reconcile counts as at least this long, milliseconds, because the dispatcher measures only the part of a reconcile before its first
- * `await`.
- */
+/** At least this is charged: only the part of a reconcile before its first `await` is measured. */
 const MIN_CHARGE_MS = SLICE_MS / 256;
 
-/** Passes the keys of one queue to the reconciler, with bounded concurrency, and schedules each key by its result. */
+/** Passes due keys to the reconciler, some at a time, and schedules each by its result. */
 export class Dispatcher {
   readonly queue: KeyedQueue;
   readonly #options: DispatcherOptions;
-  /** By key: its reconcile in flight; at most one. */
+  /** At most one for each key. */
   readonly #active = new Map<string, { readonly taken: TakenKey; readonly controller: AbortController }>();
   readonly #drained = deferred();
-  /** The least urgent lane. */
   readonly #lastLane: number;
-  /** Number of reconciles in flight whose keys come from the least urgent lane. */
+  /** Reconciles in flight from the least urgent lane. */
   #lastLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
-  /** Whether a call of `#dispatch` is scheduled. */
   #scheduled = false;
-  /**
-   * Processor time of reconciles since the last pause, milliseconds. From SLICE_MS on, the dispatcher pauses, because reconciles that never
-   * wait would starve timers and sockets.
-   */
+  /** Since the last pause. Reconciles that never wait would starve timers and sockets. */
   #busyMs = 0;
 
   constructor(options: DispatcherOptions) {
@@ -54,14 +46,14 @@ export class Dispatcher {
     this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onDueWhileRunning }, options.metrics);
   }
 
-  /** Starts dispatching. Before this call, the queue only collects keys, so that the first reconciles see complete stores. */
+  /** Until then the queue only collects keys, so that reconciles see complete stores. */
   open(): void {
     if (this.#state !== 'collecting') return;
     this.#state = 'open';
     this.#wake();
   }
 
-  /** Stops dispatching, aborts the signals of the reconciles in flight, and resolves when the last one has settled. */
+  /** Aborts the reconciles in flight, and resolves when the last one has settled. */
   stop(): Promise<void> {
     this.#state = 'stopped';
     this.queue.close();
@@ -71,8 +63,8 @@ export class Dispatcher {
   }
 
   /**
-   * Schedules `#dispatch`. Normally in a microtask, so that the lane decides between keys that are added together, and not the order of the
-   * adds. If the reconciles since the last pause took SLICE_MS, after another pause.
+   * In a microtask, so that lanes, not the order of adds, decide between keys added together; after
+   * SLICE_MS of work, after a pause.
    */
   #wake(): void {
     if (this.#state !== 'open' || this.#scheduled) return;
@@ -116,7 +108,7 @@ export class Dispatcher {
     } catch (error) {
       result = retry(error);
     }
-    // The result of an aborted reconcile does not count; the next reconcile reads the current state anyway.
+    // The next reconcile reads the current state anyway.
     if (!controller.signal.aborted)
       metrics.reconciled(this.#handleResult(taken, result), (clock.monotonic() - startedAt) / 1000);
     this.#removeActive(taken);
@@ -128,7 +120,6 @@ export class Dispatcher {
     this.#options.metrics.active(this.#active.size);
   }
 
-  /** Aborts the current reconcile of the key if it runs in the least urgent lane. */
   #abortIfLeastUrgent(key: string): void {
     const running = this.#active.get(key);
     if (running?.taken.lane === this.#lastLane) running.controller.abort();
@@ -143,7 +134,6 @@ export class Dispatcher {
     this.#wake();
   }
 
-  /** Schedules the key by the result of its reconcile. */
   #handleResult(taken: TakenKey, result: Result): ReconcileOutcome {
     const { log } = this.#options;
     const { queue } = this;
@@ -167,7 +157,7 @@ export class Dispatcher {
     }
   }
 
-  /** Keeps the key's lane, because an urgent key that failed is still urgent. */
+  /** In the key's lane: an urgent key that failed is still urgent. */
   #retry({ key, lane, reasons }: TakenKey, cause: unknown, isConflict = false): ReconcileOutcome {
     const isRepeated = this.queue.hasFailed(key);
     const delayMs = this.queue.retry(key, 'retry', lane, retryAfterMsOf(cause));

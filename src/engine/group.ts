@@ -8,7 +8,7 @@ export class Group {
   readonly #supervision: Supervision;
   /** In the order in which they were added. */
   readonly #controllers = new Map<SupervisedController, { readonly ordered: boolean }>();
-  /** Aborts when this process no longer leads; undefined while it does not lead. */
+  /** Set while this process leads; aborts when it no longer does. */
   #leadership: AbortSignal | undefined;
   #closed = false;
 
@@ -22,15 +22,15 @@ export class Group {
   }
 
   /**
-   * Adds a controller. If `independent`: it starts as soon as this process leads, and at once if it leads already. Otherwise: the
-   * controllers start in the order of their addition when this process begins to lead, each once the one before it has synced.
+   * `independent`: starts as soon as this process leads. The others start in the order of their
+   * addition, each once the one before it has synced.
    */
   add(controller: SupervisedController, independent: boolean): void {
     this.#controllers.set(controller, { ordered: !independent });
     if (this.#leadership && independent && !this.#closed) void controller.start();
   }
 
-  /** Stops the controller. Resolves once its reconciles have settled. */
+  /** Waits for its reconciles. */
   async remove(controller: SupervisedController): Promise<void> {
     this.#controllers.delete(controller);
     await controller.stop('stopped');
@@ -41,10 +41,7 @@ export class Group {
     this.#closed = true;
   }
 
-  /**
-   * Campaigns, and runs the controllers while this process leads, until `signal` aborts. Retries with backoff if the gate fails. Never
-   * rejects.
-   */
+  /** Campaigns and runs the controllers while this process leads. Never rejects. */
   run(signal: AbortSignal): Promise<void> {
     return supervise(
       this.#supervision,
@@ -76,10 +73,7 @@ export class Group {
     await stopped;
   }
 
-  /**
-   * When `signal` aborts, stops all controllers synchronously, because no write may start after that. Resolves once their reconciles have
-   * settled.
-   */
+  /** Synchronously: no write may start after `signal` has aborted. */
   #stopControllersOnAbort(signal: AbortSignal): Promise<unknown> {
     return new Promise((resolve) => {
       const onAbort = (): void => {

@@ -6,32 +6,29 @@ import { Group } from './group.ts';
 import { alwaysLeading, type LeaderGate } from './leader-gate.ts';
 import { type ControllerState, type Runnable, SupervisedController } from './supervisor.ts';
 
-/** Clock, log, and stop time of a manager. */
 export interface ManagerOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** How long `run`, when it stops, waits for reconciles in flight and for the release of Leases, milliseconds. Default 8000. */
+  /** How long `run` waits at its end for reconciles and the release of Leases. Default 8000. */
   readonly drainMs?: number;
-  /** Uniform in [0, 1), for restart delays. Default Math.random. */
+  /** Uniform in [0, 1), for restart delays. */
   readonly random?: () => number;
 }
 
-/** What a manager reports about one of its controllers. */
 export interface ControllerStatus {
   readonly name: string;
-  /** Name of its leader gate; absent if it runs in every replica. */
+  /** Of its leader gate; absent if it runs in every replica. */
   readonly gate?: string;
   readonly state: ControllerState;
-  /** The last failure; absent once the controller has synced again. */
+  /** The last failure, until the controller has synced again. */
   readonly error?: string;
 }
 
 /**
- * Runs controllers. Controllers added before `run` start in order, each once the previous one behind the same gate has synced. Controllers
- * added later, such as those of another cluster, start as soon as this process leads, and delay no other controller. So an unreachable
- * cluster affects only its own controllers. A failed controller is restarted with backoff and has the state `restarting`. Ending the
- * process instead would also stop the controllers that revoke access on time. If this process no longer leads by one gate, only the
- * controllers behind that gate stop.
+ * Runs controllers. Those added before `run` start in order, each once the previous one behind the
+ * same gate has synced. Those added later, such as of another cluster, delay no other. A failed
+ * controller restarts with backoff: the end of the process would also stop the controllers that
+ * revoke access on time. A lost gate stops only the controllers behind it.
  */
 export class Manager {
   readonly #clock: Clock;
@@ -43,7 +40,7 @@ export class Manager {
     Runnable,
     { readonly supervised: SupervisedController; readonly group: Group; readonly gated: boolean }
   >();
-  /** Aborts when the groups must stop; undefined until `run` is called. */
+  /** Aborts when the groups must stop; set by `run`. */
   #groupsSignal: AbortSignal | undefined;
   #groupRuns: Promise<void>[] = [];
 
@@ -55,9 +52,8 @@ export class Manager {
   }
 
   /**
-   * Adds a controller behind `gate`. Without a gate, the controller runs in every replica. If several gates have the same name, the manager
-   * uses the first one for all their controllers.
-   * @throws CodedError `AlreadyAdded` if the controller was added before and not removed.
+   * Without `gate`, the controller runs in every replica. Gates of one name: the first is used.
+   * @throws CodedError `AlreadyAdded`
    */
   add(controller: Runnable, gate?: LeaderGate): void {
     if (this.#controllers.has(controller)) {
@@ -73,10 +69,7 @@ export class Manager {
     group.add(supervised, this.#groupsSignal !== undefined);
   }
 
-  /**
-   * Stops the controller, and resolves when its last reconcile has settled. Has no effect on a controller that was not added. Do not await
-   * it in a reconcile of that controller.
-   */
+  /** Resolves when its last reconcile has settled, so do not await it inside that one. */
   async remove(controller: Runnable): Promise<void> {
     const entry = this.#controllers.get(controller);
     if (!entry) return;
@@ -85,9 +78,9 @@ export class Manager {
   }
 
   /**
-   * Runs until `signal` aborts, then stops the controllers, last added first, and resolves when all have stopped and their Leases are
-   * released. Rejects with `DrainDeadlineExceeded` if that takes longer than `drainMs`. Because controllers that did not stop may still
-   * write, the manager does not release their Leases, which then expire. A second call rejects with `AlreadyRunning`.
+   * Runs until `signal` aborts, then stops the controllers, last added first, and releases their
+   * Leases. After `drainMs` rejects with `DrainDeadlineExceeded`; Leases of controllers that may
+   * still write then expire. A second call rejects with `AlreadyRunning`.
    */
   async run(signal: AbortSignal): Promise<void> {
     if (this.#groupsSignal)
@@ -110,7 +103,7 @@ export class Manager {
     }
   }
 
-  /** The state of every controller, in the order of `add`. */
+  /** In the order of `add`. */
   status(): ControllerStatus[] {
     return [...this.#controllers.values()].map(({ supervised, group, gated }) => ({
       name: supervised.name,
@@ -128,7 +121,7 @@ export class Manager {
   }
 
   #groupOf(gate: LeaderGate | undefined): Group {
-    // No Lease has an empty name, so '' is free for the controllers without a gate.
+    // No Lease has an empty name.
     const name = gate?.name ?? '';
     const existing = this.#groups.get(name);
     if (existing) return existing;

@@ -4,58 +4,52 @@ import { DeadlineHeap } from '../kit/deadline-heap.ts';
 import { type ControllerMetrics, noControllerMetrics } from '../observe/controller-metrics.ts';
 import type { EmitOptions } from './source.ts';
 
-/** Options of a queue: its lanes, which keys may run, and its backoff. */
 export interface QueueOptions {
-  /** Number of priority lanes, served in order from 0. Default 1. */
+  /** Served in order from 0. Default 1. */
   readonly lanes?: number;
-  /** Decides whether a due key may run. A refused key waits until `readmit()` or its next add. Default: every key may run. */
+  /** Whether a due key may run; a refused one waits until `readmit()` or its next add. */
   readonly admit?: (key: string) => boolean;
-  /**
-   * Called when a key that a worker still processes becomes due again, and at each further add of that key. `lane`: where the key will
-   * wait.
-   */
+  /** Called when a key that is being processed becomes due again. `lane`: where it will wait. */
   readonly onDueWhileRunning?: (key: string, lane: number) => void;
-  /** Delays of `retry`, milliseconds. Default base 100, cap 30000. */
+  /** Of `retry`, milliseconds. Default base 100, cap 30000. */
   readonly backoff?: { readonly baseMs: number; readonly capMs: number };
-  /** Uniform in [0, 1). Default Math.random. */
+  /** Uniform in [0, 1). */
   readonly random?: () => number;
 }
 
-/** A key that a worker processes. */
 export interface TakenKey {
   readonly key: string;
   readonly lane: number;
-  /** Reasons without duplicates; at most the first 8. */
+  /** The first 8, without duplicates. */
   readonly reasons: readonly string[];
 }
 
-/** A key that was added and that no worker has taken yet. */
+/** Added, and not taken yet. */
 interface Pending {
   readonly key: string;
   lane: number;
   readonly reasons: string[];
-  /** When the key is due, or became due: milliseconds on the monotonic clock. */
+  /** Monotonic milliseconds. */
   dueAt: number;
-  /**
-   * When the key is also due: epoch ms on the wall clock. The key is due when either clock shows its instant. Infinity: `dueAt` alone
-   * counts.
-   */
+  /** Epoch ms. The key is due when either clock shows its instant. */
   wallAt: number;
 }
 
-/** Maximum number of reasons that the queue keeps for a pending key. */
 const MAX_REASONS = 8;
 
-/**
- * Timers run on monotonic time and do not notice when the wall clock is set forward. While a key waits for a wall-clock instant, no timer
- * is longer than this, so keys become due within half a second of a jump.
- */
+/** Timers do not notice when the wall clock jumps: keys become due within this time. */
 const WALL_CHECK_MS = 500;
 
 /**
- * Keys that wait for a worker. One worker at a time processes a key; adds that arrive meanwhile merge into one more run. Lane 0 goes first,
- * and within a lane the key that has been due longest. A key that is added for a wall-clock instant is due when the wall clock shows that
- * instant, but at the latest after the delay that remained at the add, so that setting the clock back never lengthens a wait.
+ * Keys that wait for a worker. Lane 0 goes first, in a lane the key that has been due longest.
+ *
+ *   add ─> delayed ─> due (in a lane) ─ take ─> running ─ done
+ *                        ^   │                     └ added meanwhile: due again after `done`
+ *           readmit, add │   v `admit` says no
+ *                       refused
+ *
+ * A key for a wall-clock instant also becomes due after the delay that remained at the add, so that
+ * setting the clock back never lengthens a wait.
  */
 export class KeyedQueue {
   readonly #clock: Clock;
@@ -66,17 +60,16 @@ export class KeyedQueue {
   readonly #backoff: { readonly baseMs: number; readonly capMs: number };
   readonly #random: () => number;
 
-  /** Every pending key: not due yet (in #delays), due (in a lane), refused, or due and waiting for its own current run. */
+  /** Not due yet (in #delays), due (in a lane), refused, or waiting for their own current run. */
   readonly #pending = new Map<string, Pending>();
   readonly #running = new Set<string>();
   readonly #delays = new DeadlineHeap<string>();
   readonly #wallDeadlines = new DeadlineHeap<string>();
   readonly #lanes: readonly DeadlineHeap<string>[];
-  /** Due keys that `admit` refused. */
   readonly #refused = new Set<string>();
-  /** By key: number of failures since the last `forget`. */
+  /** Failures since the last `forget`. */
   readonly #failures = new Map<string, number>();
-  /** `at`: when the timer fires, milliseconds on the monotonic clock. */
+  /** `at`: when it fires, monotonic milliseconds. */
   #timer: { readonly at: number; readonly cancel: Cancel } | undefined;
   #closed = false;
 
@@ -97,19 +90,19 @@ export class KeyedQueue {
     this.#lanes = Array.from({ length: Math.max(1, options.lanes ?? 1) }, () => new DeadlineHeap<string>());
   }
 
-  /** The number of keys that are due: they wait for a worker or for their own current run, or `admit` refused them. */
+  /** Due keys, also refused ones and those that wait for their own run. */
   get depth(): number {
     return this.#pending.size - this.#delays.size;
   }
 
-  /** The number of keys that are not due yet. */
+  /** Keys that are not due yet. */
   get delayed(): number {
     return this.#delays.size;
   }
 
   /**
-   * Adds a key, due now, at `atMs`, or after `delayMs`, which overrides `atMs`. Default lane: the last. Of several adds, the earliest time
-   * and the most urgent lane count.
+   * Due now, at `atMs`, or after `delayMs`, which wins. Default lane: the last. Of several adds,
+   * the earliest time and the most urgent lane count.
    */
   add(key: string, reason: string, { lane, atMs, delayMs }: EmitOptions = {}): void {
     if (delayMs !== undefined) {
@@ -121,14 +114,14 @@ export class KeyedQueue {
     else this.#merge(key, reason, lane, this.#clock.monotonic());
   }
 
-  /** Adds a key, due after `delayMs` of monotonic time. */
+  /** In monotonic time. */
   addAfter(key: string, reason: string, delayMs: number, lane?: number): void {
     this.#merge(key, reason, lane, this.#clock.monotonic() + Math.max(0, delayMs));
   }
 
   /**
-   * Counts a failure and adds the key, due after its next backoff or after `minDelayMs` (milliseconds, default 0), whichever is longer. If
-   * the key was added during its run, the earlier time counts. Returns the delay, milliseconds.
+   * Counts a failure, and adds the key after its backoff or `minDelayMs`, whichever is longer.
+   * Returns that delay; an earlier add of the key during its run wins.
    */
   retry(key: string, reason: string, lane?: number, minDelayMs = 0): number {
     const attempt = this.#failures.get(key) ?? 0;
@@ -139,20 +132,17 @@ export class KeyedQueue {
     return delayMs;
   }
 
-  /** Whether the key has failed since the last `forget`. */
+  /** Since the last `forget`. */
   hasFailed(key: string): boolean {
     return this.#failures.has(key);
   }
 
-  /** Resets the failures of the key: its next backoff starts from the base. */
+  /** The next backoff starts from the base. */
   forget(key: string): void {
     this.#failures.delete(key);
   }
 
-  /**
-   * Returns the next due key of the lanes 0 to `lastLane` (default: all lanes) that `admit` allows; undefined if there is none. The caller
-   * processes the key, and then calls `done`.
-   */
+  /** The next due key of lanes 0 to `lastLane`. Call `done` after processing it. */
   take(lastLane: number = this.#lanes.length - 1): TakenKey | undefined {
     for (const lane of this.#lanes.slice(0, lastLane + 1)) {
       for (let first = lane.peek(); first; first = lane.peek()) {
@@ -167,17 +157,14 @@ export class KeyedQueue {
     return undefined;
   }
 
-  /** Ends the processing of the key. If the key was added meanwhile, it can run again. */
+  /** If the key was added meanwhile, it can run again. */
   done(key: string): void {
     if (!this.#running.delete(key)) return;
     const pending = this.#pending.get(key);
     if (pending) this.#place(pending);
   }
 
-  /**
-   * Makes the keys that `admit` refused ready again. With `keys`: only the refused keys in `keys`. The next `take` that reaches such a key
-   * calls `admit` for it.
-   */
+  /** Makes refused keys ready again, all or those among `keys`; `admit` decides anew. */
   readmit(keys: Iterable<string> = this.#refused): void {
     for (const key of [...keys]) {
       const pending = this.#refused.has(key) ? this.#pending.get(key) : undefined;
@@ -185,7 +172,7 @@ export class KeyedQueue {
     }
   }
 
-  /** Drops every pending key and ignores further adds. */
+  /** Also ignores further adds. */
   close(): void {
     this.#closed = true;
     this.#timer?.cancel();
@@ -220,7 +207,7 @@ export class KeyedQueue {
     this.#place(pending);
   }
 
-  /** Puts the key where it waits: in #delays until it is due, then in a lane, or behind its own current run. */
+  /** In #delays until it is due, then in a lane, or behind its own current run. */
   #place(pending: Pending): void {
     const { key, lane, wallAt } = pending;
     const monotonic = this.#clock.monotonic();
@@ -240,7 +227,7 @@ export class KeyedQueue {
     }
     this.#refused.delete(key);
     const ready = this.#lanes[lane];
-    // Setting the key again would move it behind other keys with the same time.
+    // Setting the key again would move it behind others with the same time.
     if (ready?.get(key) !== pending.dueAt) ready?.set(key, pending.dueAt);
     this.#onReady();
   }
@@ -255,7 +242,7 @@ export class KeyedQueue {
     return { key, lane: pending.lane, reasons: pending.reasons };
   }
 
-  /** Sets the timer of the queue to the earliest key. If the timer fires before a key is due, `#onTimer` sets it again. */
+  /** If it fires before a key is due, `#onTimer` sets it again. */
   #setTimer(): void {
     const delay = this.#delays.peek();
     if (!delay) return;

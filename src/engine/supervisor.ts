@@ -3,44 +3,37 @@ import { type Clock, sleep } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import type { Log } from '../observe/log.ts';
 
-/** A task that a manager runs, such as a Controller. */
+/** Such as a Controller. */
 export interface Runnable {
   readonly name: string;
-  /**
-   * Runs until `signal` aborts, then resolves once nothing is in flight; rejects if it cannot continue. Calls `onSynced` once its
-   * sources have synced.
-   */
+  /** Runs until `signal` aborts and nothing is in flight; rejects if it cannot continue. */
   run(signal: AbortSignal, onSynced: () => void): Promise<void>;
 }
 
-/** What a controller does now. */
 export type ControllerState =
   /** Waits for leadership, or for a controller that starts before it. */
   | 'waiting'
-  /** Waits for its sources to sync. */
+  /** Its sources sync. */
   | 'syncing'
-  /** Its sources have synced, and it reconciles. */
   | 'running'
-  /** Waits for its restart after a failure; `error` describes the failure. */
+  /** Waits for its restart after a failure. */
   | 'restarting'
-  /** Never starts again: the controller was removed, or the manager stops. */
+  /** Never starts again: it was removed, or the manager stops. */
   | 'stopped';
 
-/** Dependencies of `supervise`. */
 export interface Supervision {
   readonly clock: Clock;
   readonly log: Log;
-  /** Uniform in [0, 1), for the delay before a restart. */
+  /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** Bounds of the delay before a restart, milliseconds. The delay grows exponentially, with full jitter. */
+/** Exponential, with full jitter. */
 export const RESTART_BACKOFF = { baseMs: 1000, capMs: 30_000 };
 
 /**
- * Repeats `attempt` with backoff until `signal` aborts. An attempt that ends before `signal` aborts counts as failed, even if it has no
- * error. An attempt calls `healthy` once it works, which resets the backoff. Calls `onFailure` after each failed attempt, before the wait
- * of `delayMs` milliseconds. Never rejects.
+ * Repeats `attempt` with backoff until `signal` aborts. Each end before that counts as a failure.
+ * `healthy` resets the backoff; `onFailure` comes before the wait. Never rejects.
  */
 export async function supervise(
   { clock, random }: Supervision,
@@ -67,10 +60,10 @@ export async function supervise(
   }
 }
 
-/** Runs one controller of a manager, restarts it after failures, and records its state. */
+/** Restarts its controller after failures, and records its state. */
 export class SupervisedController {
   state: ControllerState = 'waiting';
-  /** The last failure; undefined once the controller has synced again. */
+  /** The last failure, until the controller has synced again. */
   error: string | undefined;
   readonly #runnable: Runnable;
   readonly #supervision: Supervision;
@@ -87,10 +80,7 @@ export class SupervisedController {
     return this.#runnable.name;
   }
 
-  /**
-   * Starts the controller; call it again after `stop('waiting')`. Resolves when the controller has synced once since this call, or is
-   * stopped before that. Never rejects.
-   */
+  /** May follow `stop('waiting')`. Resolves at the first sync or at `stop`. Never rejects. */
   start(): Promise<void> {
     const stop = new AbortController();
     this.#stop = stop;
@@ -100,10 +90,7 @@ export class SupervisedController {
     });
   }
 
-  /**
-   * Stops the controller. Resolves once nothing is in flight, after it has set `state` to `finalState`. Pass `stopped` if the controller
-   * never starts again, otherwise `waiting`.
-   */
+  /** Resolves once nothing is in flight. `stopped`: it never starts again. */
   async stop(finalState: 'waiting' | 'stopped'): Promise<void> {
     this.#stop?.abort();
     this.#settleStart();

@@ -2,33 +2,27 @@ import type { Cancel, Clock } from '../../kit/clock.ts';
 import { DeadlineHeap } from '../../kit/deadline-heap.ts';
 import type { Emit, Source } from '../source.ts';
 
-/** A source that emits each key at the time that other code sets for it. */
+/** Emits each key at the time that other code sets for it. */
 export interface DeadlineSource extends Source {
   /**
-   * Emits `key` once the wall clock shows `atMs` (epoch ms), or once the monotonic clock has advanced by the time left until then,
-   * whichever comes first. Replaces the deadline of the key. If the deadline passes while no controller listens, emits the key when a
-   * controller starts.
+   * Replaces the deadline of the key: `atMs` on the wall clock, or the time left until then on the
+   * monotonic clock. If it passes while no controller listens, the next one gets the key.
    */
   set(key: string, atMs: number): void;
-  /** Forgets the deadline of the key, if it has one. */
   delete(key: string): void;
 }
 
-/** Options of `deadlines`. */
 export interface DeadlineOptions {
   readonly name: string;
   readonly clock: Clock;
-  /** Lane of the emitted keys; 0 is the most urgent. */
+  /** 0 is the most urgent. */
   readonly lane: number;
 }
 
-/** Timers do not notice when the wall clock is set forward, so no timer sleeps longer than this while a deadline is pending. */
+/** Timers do not notice when the wall clock is set forward. */
 const WALL_CHECK_MS = 500;
 
-/**
- * A source for keys that must be reconciled at a deadline, whatever earlier reconciles returned: it also emits a key that is in backoff. A
- * deadline stays until its key is emitted, or until it is replaced or deleted.
- */
+/** For keys that are due whatever earlier reconciles returned, also in backoff. */
 export function deadlines({ name, clock, lane }: DeadlineOptions): DeadlineSource {
   const wall = new DeadlineHeap<string>();
   const monotonic = new DeadlineHeap<string>();

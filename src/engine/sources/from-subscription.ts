@@ -1,21 +1,19 @@
 import type { Emit, EmitOptions, Source } from '../source.ts';
 
-/** Reports changes, such as a store of `src/kube/`. If the subscribable knows the existing objects, it first reports each of them. */
+/** Such as a store of `src/kube/`. Reports existing objects first, if it knows them. */
 export interface Subscribable<Event> {
-  /** Returns a function that unsubscribes. */
   subscribe(listener: (event: Event) => void): () => void;
-  /** Resolves once all existing objects were reported. Rejects if `signal` aborts first. If absent, the source does not wait for them. */
+  /** Resolves once all existing objects were reported. If absent, nothing waits for them. */
   whenSynced?(signal?: AbortSignal): Promise<void>;
 }
 
-/** A key to emit, with its reason and, as options, its lane and time. */
 export interface Emission extends EmitOptions {
   readonly key: string;
   /** Default: the name of the source. */
   readonly reason?: string;
 }
 
-/** Emits the keys that `keysOf` derives from each event. A plain string is a key that is due now, with the source's name as its reason. */
+/** Emits the keys of each event. A plain string is due now. */
 export function fromSubscription<Event>(
   name: string,
   subscribable: Subscribable<Event>,
@@ -37,18 +35,18 @@ export function fromSubscription<Event>(
   };
 }
 
-/** A set that changes, such as the open connections to other clusters. Each of its items has events of its own. */
+/** A set whose items have events of their own, such as connections to other clusters. */
 export interface ChangingSet<Item> {
   list(): Iterable<Item>;
-  /** Calls back when an item may have been added or removed; returns a function that unsubscribes. */
+  /** Calls back when an item may have been added or removed. */
   subscribe(listener: () => void): () => void;
 }
 
-/** Emits the keys that `follow` derives from the events of each item while it is in the set. Does not wait until items have synced. */
+/** Emits the keys of the items that are in the set; does not wait until they have synced. */
 export function fromEach<Item>(
   name: string,
   items: ChangingSet<Item>,
-  /** Subscribes to one item; returns a function that unsubscribes. */
+  /** Returns a function that unsubscribes. */
   follow: (item: Item, emit: Emit) => () => void,
 ): Source {
   return {
@@ -65,8 +63,7 @@ export function fromEach<Item>(
         }
         for (const item of current) {
           if (followed.has(item)) continue;
-          // Add the item before the call of `follow`: the first events may arrive during that call, and their handlers may call
-          // `followItems` again.
+          // Before `follow`: its first events may come during the call, and get here again.
           followed.set(item, () => undefined);
           followed.set(item, follow(item, emit));
         }

@@ -1,21 +1,20 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { Source } from '../source.ts';
 
-/** Options of `interval`. */
 export interface IntervalOptions {
   readonly name: string;
   readonly clock: Clock;
-  /** Time between two rounds without jitter, milliseconds. */
+  /** Without jitter. */
   readonly everyMs: number;
-  /** Returns the keys of a round. Must not throw. */
+  /** Must not throw. */
   readonly keys: () => Iterable<string>;
-  /** Share of the interval by which a round may be delayed, so that replicas and controllers spread out. Default 0.1. */
+  /** Share of the interval that a round may be late, so that replicas spread out. Default 0.1. */
   readonly jitter?: number;
-  /** Uniform in [0, 1). Default Math.random. */
+  /** Uniform in [0, 1). */
   readonly random?: () => number;
 }
 
-/** Emits its keys at start, and then again `everyMs`, plus jitter, after each round. */
+/** Emits its keys at start, and again `everyMs` plus jitter after each round. */
 export function interval(options: IntervalOptions): Source {
   const { name, clock, everyMs, keys, jitter = 0.1, random = Math.random } = options;
   return {
