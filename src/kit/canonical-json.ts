@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/**
- * JSON without white space, with the keys of every object sorted by UTF-16 code units, so that equal values give equal text.
- * Omits undefined members, as JSON.stringify does. For plain data only.
- */
+/** No white space, and keys sorted by UTF-16: equal values give equal text. For plain data only. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
@@ -14,7 +11,7 @@ export function canonicalJson(value: unknown): string {
   return `{${members.join(',')}}`;
 }
 
-/** SHA-256 of the UTF-8 bytes, 64 lower-case hexadecimal digits. */
+/** 64 lower-case hexadecimal digits. */
 export function sha256Hex(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex');
 }

@@ -1,4 +1,4 @@
-/** A key in the heap; `index` is its position. */
+/** `index`: its position. */
 interface Entry<K> {
   readonly key: K;
   at: number;
@@ -7,10 +7,7 @@ interface Entry<K> {
   index: number;
 }
 
-/**
- * Keys by due time, earliest first; keys with equal times keep the order of `set`. Each change costs O(log n). All times are
- * milliseconds of one clock.
- */
+/** Keys by due time, equal times in the order of `set`. Each change costs O(log n). */
 export class DeadlineHeap<K> {
   readonly #heap: Entry<K>[] = [];
   readonly #byKey = new Map<K, Entry<K>>();
@@ -20,7 +17,7 @@ export class DeadlineHeap<K> {
     return this.#heap.length;
   }
 
-  /** Adds `key`, or moves it to its new instant. */
+  /** Or moves it. */
   set(key: K, at: number): void {
     this.#order += 1;
     const existing = this.#byKey.get(key);
@@ -58,12 +55,11 @@ export class DeadlineHeap<K> {
     this.#byKey.clear();
   }
 
-  /** The key with the earliest instant; undefined if the heap is empty. */
   peek(): { readonly key: K; readonly at: number } | undefined {
     return this.#heap[0];
   }
 
-  /** Removes and returns every key with `at <= now`, earliest first. */
+  /** All with `at <= now`, earliest first. */
   popDue(now: number): K[] {
     const due: K[] = [];
     for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {

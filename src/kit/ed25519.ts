@@ -4,7 +4,7 @@ import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, sign, veri
 const privatePrefix = Buffer.from('302e020100300506032b657004220420', 'hex');
 const publicPrefix = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** An Ed25519 key pair for one purpose, derived from a secret by HKDF-SHA256. Processes with the same secret derive the same pair. */
+/** For one purpose, derived from a secret by HKDF-SHA256: the same secret gives the same pair. */
 export class DerivedKeyPair {
   /** 32 bytes. */
   readonly publicKey: Buffer;
@@ -18,13 +18,13 @@ export class DerivedKeyPair {
     this.publicKey = spki.subarray(publicPrefix.length);
   }
 
-  /** The signature of the UTF-8 bytes of `text`, 64 bytes. */
+  /** 64 bytes, over UTF-8. */
   sign(text: string): Buffer {
     return sign(null, Buffer.from(text, 'utf8'), this.#private);
   }
 }
 
-/** Whether `signature` is the signature of `text` by the owner of `publicKey` (32 bytes). False if these bytes are not a key. */
+/** `publicKey`: 32 bytes; false if they are not a key. */
 export function isSignedBy(publicKey: Uint8Array, text: string, signature: Uint8Array): boolean {
   try {
     const key = createPublicKey({ key: Buffer.concat([publicPrefix, publicKey]), format: 'der', type: 'spki' });

@@ -1,7 +1,7 @@
 const MAX_CAUSES = 8;
 const MAX_LENGTH = 2000;
 
-/** An error with a code that is stable between releases, and a message for the user. */
+/** The code is stable between releases; the message is for the user. */
 export class CodedError extends Error {
   override readonly name: string = 'CodedError';
   constructor(
@@ -14,7 +14,7 @@ export class CodedError extends Error {
   }
 }
 
-/** `message: message of the cause: …`, without stacks, at most 2,000 characters. Accepts any thrown value and never throws. */
+/** With its causes, without stacks, at most 2,000 characters. Never throws. */
 export function describe(error: unknown): string {
   try {
     const parts: string[] = [];
@@ -34,7 +34,7 @@ export function describe(error: unknown): string {
 function describeOne(error: unknown): string {
   if (error instanceof Error) {
     if (error.message) return error.message;
-    // A failed connect to several addresses throws this, with an empty message and the reasons in `errors`.
+    // A failed connect to several addresses throws this, with an empty message.
     if (error instanceof AggregateError) return error.errors.slice(0, MAX_CAUSES).map(describeOne).join('; ');
     return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
   }
@@ -45,7 +45,7 @@ function describeOne(error: unknown): string {
   return String(error);
 }
 
-/** `text` as a JSON string literal, cut after `maxLength` characters. JSON escapes line breaks, but not DEL or C1 controls. */
+/** A JSON string literal. JSON escapes line breaks, but not DEL or C1 controls. */
 export function quote(text: string, maxLength = 64): string {
   return JSON.stringify(text.length > maxLength ? `${text.slice(0, maxLength)}…` : text);
 }

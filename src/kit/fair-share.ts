@@ -1,15 +1,15 @@
-/** Returns a part to the budget. A second call has no effect. */
+/** A second call has no effect. */
 type Release = () => void;
 
-/** Limits of the budget, in its unit, such as connections or bytes. */
+/** In the unit of the budget, such as connections or bytes. */
 interface FairShareOptions {
-  /** Maximum that all sources may have together. */
+  /** All sources together. */
   readonly total: number;
-  /** Maximum that one source may have. Default: the whole budget. */
+  /** One source. Default: the whole budget. */
   readonly perSource?: number;
 }
 
-/** What a source took in one call of `acquire`. */
+/** Of one call of `acquire`. */
 interface Part {
   readonly source: string;
   readonly amount: number;
@@ -17,17 +17,17 @@ interface Part {
   readonly isIdle: () => boolean;
 }
 
-/** The parts that one source has, oldest first, and their sum. */
+/** Oldest first. */
 interface Share {
   amount: number;
   readonly parts: Set<Part>;
 }
 
 /**
- * A budget of connections or bytes that sources, such as client addresses, share. While the budget has room, a source takes parts up to
- * its own limit. Without room, a source that has little evicts parts of the source that has the most: idle parts first, oldest first.
- * So sources with many parts cannot exclude a source with few, however long they keep theirs. If evictions would not make enough room, no
- * part is evicted. A source may also replace a larger part of its own by a smaller one.
+ * A budget of connections or bytes that sources, such as client addresses, share. Without room, a
+ * source that has little evicts parts of the source that has the most: idle and old ones first. So
+ * sources with many parts cannot exclude a source with few, however long they keep theirs. A source
+ * may also replace a larger part of its own by a smaller one.
  */
 export class FairShare {
   readonly #total: number;
@@ -40,15 +40,13 @@ export class FairShare {
     this.#perSource = perSource;
   }
 
-  /** The amount that all sources have together. */
   get inUse(): number {
     return this.#inUse;
   }
 
   /**
-   * Takes `amount` for `source`. Undefined if that exceeds the limit of the source, or if no eviction makes room for it.
-   * @param onEvicted Called when the part is evicted. It must release the resource behind the part, and must not throw.
-   * @param isIdle Whether the part is idle, so that its eviction interrupts no work. Default: always.
+   * Undefined beyond the limit of the source, or if no eviction makes room. `onEvicted` must
+   * release what is behind the part, and not throw. `isIdle`: the eviction interrupts no work.
    */
   acquire(source: string, amount: number, onEvicted: () => void, isIdle = () => true): Release | undefined {
     if (this.#amountOf(source) + amount > this.#perSource) return undefined;
@@ -61,7 +59,7 @@ export class FairShare {
     return this.#add({ source, amount, onEvicted, isIdle });
   }
 
-  /** The parts whose release makes room for `amount` of `source`; undefined if it may not take that much. */
+  /** What must go to make room for `amount` of `source`. */
   #evictionsFor(source: string, amount: number): ReadonlySet<Part> | undefined {
     const evicted = new Set<Part>();
     let room = this.#total - this.#inUse;
@@ -104,7 +102,7 @@ export class FairShare {
     if (share.parts.size === 0) this.#shares.delete(part.source);
   }
 
-  /** The share that is the largest without the parts in `evicted`. */
+  /** The largest without the parts in `evicted`. */
   #largestShare(evicted: ReadonlySet<Part>): Share | undefined {
     let largest: Share | undefined;
     for (const [source, { amount, parts }] of this.#shares) {
@@ -116,8 +114,8 @@ export class FairShare {
 }
 
 /**
- * Whether a source that has `current` may evict parts of the source that has `most`, to take `amount`. It must still have less afterwards,
- * so that equal sources do not evict each other's parts; a source without parts may also become equal.
+ * It must have less than the other afterwards, so that equals do not evict each other; a source
+ * without parts may become equal.
  */
 function mayEvict(current: number, amount: number, most: number): boolean {
   return current === 0 ? amount <= most : current + amount < most;

@@ -24,13 +24,12 @@ const LIMIT = 1n << 63n;
 
 const ALLOWED = 'allowed are numbers with a unit of ns, us, µs, ms, s, m, or h, for example "30m" or "1h30m"';
 
-/** A duration in nanoseconds, or what is wrong with the text and what is allowed. */
 export type ParsedDuration = { readonly ns: bigint } | { readonly error: string };
 
-/** Go has no such limit; the parser refuses longer texts to bound its work. */
+/** Go has no such limit; it bounds the work. */
 const MAX_LENGTH = 256;
 
-/** Parses a duration exactly as Go's time.ParseDuration does, but rejects texts of more than 256 characters. */
+/** Exactly as Go's time.ParseDuration, but at most 256 characters. */
 export function parseGoDuration(text: string): ParsedDuration {
   if (text.length > MAX_LENGTH) return { error: `${quote(text)} is longer than ${MAX_LENGTH} characters; ${ALLOWED}` };
   const unsigned = /^[-+]/.test(text) ? text.slice(1) : text;
@@ -56,13 +55,13 @@ function outOfRange(text: string): ParsedDuration {
   return { error: `${quote(text)} is out of range; a duration is at most about 292 years (2562047h47m16.854775807s)` };
 }
 
-/** The digits times the unit, in ns. Returns a value above LIMIT for a number with more digits than 2^63, without parsing it. */
+/** Above LIMIT for a number with more digits than 2^63, without parsing it. */
 function wholeNs(digits: string, unit: bigint): bigint {
   const significant = digits.replace(/^0+/, '');
   return significant.length > 19 ? LIMIT + 1n : BigInt(significant) * unit;
 }
 
-/** Go converts the fraction through float64 and keeps only the digits that fit into an int64; this does the same. */
+/** As Go: through float64, with only the digits that fit into an int64. */
 function fractionNs(digits: string, unit: bigint): bigint {
   let value = 0n;
   let scale = 1;
@@ -76,17 +75,14 @@ function fractionNs(digits: string, unit: bigint): bigint {
   return value === 0n ? 0n : BigInt(Math.trunc(Number(value) * (Number(unit) / scale)));
 }
 
-/** Whole milliseconds, rounded toward zero, so that a positive duration never becomes longer. */
+/** Rounded toward zero, so that a positive duration never becomes longer. */
 export function toMilliseconds(ns: bigint): number {
   return Number(ns / MS);
 }
 
 const DAY = 24n * HOUR;
 
-/**
- * A duration for people, rounded toward zero to milliseconds: `4 h`, `1 h 30 min`, `45 s`, `250 ms`. Two or more whole days are in days:
- * `7 days`.
- */
+/** For people: `4 h`, `1 h 30 min`, `45 s`, `250 ms`; two or more whole days as `7 days`. */
 export function durationText(ns: bigint): string {
   if (ns < 0n) return `-${durationText(-ns)}`;
   if (ns < SECOND) return ns < MS ? '0 s' : `${ns / MS} ms`;

@@ -3,8 +3,8 @@ import { isRecord } from './json-value.ts';
 const int64 = 2 ** 63;
 
 /**
- * The path, such as `spec.sizes[2]`, of the first whole number that JSON.parse may have rounded; undefined if there is none. Beyond 2^53,
- * one JavaScript number represents several integers. Numbers beyond 2^63 count as exact, because API servers also store them as float64.
+ * The path, such as `spec.sizes[2]`, of the first integer between 2^53 and 2^63, which JSON.parse
+ * may have rounded. API servers store larger ones as float64, too.
  */
 export function inexactNumber(value: unknown, path = ''): string | undefined {
   if (typeof value === 'number') return isInexact(value) ? path : undefined;
@@ -20,10 +20,7 @@ export function inexactNumber(value: unknown, path = ''): string | undefined {
 
 const fieldPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
-/**
- * A copy of the JSON merge patch without each field that is an inexact number, or a list that contains one at any depth. An object keeps its
- * other fields; an object that loses all its fields is removed, too. Undefined if the whole patch is removed.
- */
+/** Without inexact numbers, lists that contain one, and objects that lose all their fields. */
 export function exactPart(patch: unknown): unknown {
   if (!isRecord(patch)) return inexactNumber(patch) === undefined ? patch : undefined;
   const fields = Object.entries(patch);

@@ -1,32 +1,31 @@
 import { isDeepStrictEqual } from 'node:util';
 
-/** A JSON object of unknown fields. */
 export type JsonObject = { [field: string]: unknown };
 
-/** Characters that `copyJson` counts for each value, besides those of its text, because copying an empty value is work, too. */
+/** Counted for each value by `copyJson`: copying an empty value is work, too. */
 export const valueWeight = 32;
-/** Default limit of `copyJson`, in characters: more than five times the largest object that the API server stores (1.5 MiB). */
+/** Characters: over five times the largest object that the API server stores (1.5 MiB). */
 export const maxWeight = 8 * 1024 * 1024;
 /** A PodTemplateSpec is about 12 deep. */
 const MAX_DEPTH = 64;
 
-/** Whether the value is an object, and neither null nor an array. */
+/** Neither null nor an array. */
 export function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The object's own `field`; undefined if the field is inherited or the value is not an object. */
+/** The object's own field; undefined if it is inherited. */
 export function own(object: unknown, field: string): unknown {
   return isRecord(object) && Object.hasOwn(object, field) ? object[field] : undefined;
 }
 
-/** The object's own list; empty if there is none. */
+/** Empty if there is none. */
 export function listIn(object: unknown, field: string): readonly unknown[] {
   const list = own(object, field);
   return Array.isArray(list) ? list : [];
 }
 
-/** The entries of `map`, such as labels, that have a string as value; empty if `map` is not an object. */
+/** The entries with a string as value, such as labels. */
 export function stringMap(map: unknown): Record<string, string> {
   if (!isRecord(map)) return {};
   return Object.fromEntries(
@@ -34,12 +33,12 @@ export function stringMap(map: unknown): Record<string, string> {
   );
 }
 
-/** The strings in a list; empty for any other value. */
+/** The strings in a list. */
 export function strings(list: unknown): string[] {
   return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
 }
 
-/** Whether two JSON values are equal. Values nested too deep to compare (about 1,500 levels) count as different. */
+/** Values nested too deep to compare (about 1,500 levels) count as different. */
 export function sameJson(a: unknown, b: unknown): boolean {
   try {
     return isDeepStrictEqual(a, b);
@@ -49,18 +48,14 @@ export function sameJson(a: unknown, b: unknown): boolean {
   }
 }
 
-/**
- * The result of `copyJson`: a copy and its `weight`, or why there is no copy. The weight is the number of characters in strings and field
- * names, plus `valueWeight` for each value. `tooLarge`: the value is heavier than the limit.
- */
+/** `weight`: characters in strings and field names, plus `valueWeight` for each value. */
 export type JsonCopy =
   | { readonly value: unknown; readonly weight: number }
   | { readonly problem: string; readonly tooLarge: boolean };
 
 /**
- * Copies a JSON value deeply, into new plain objects and arrays without undefined fields. Returns a problem, such as `has a field named
- * __proto__`, if the value has more than 64 levels, is heavier than `limit`, is not JSON, or has a key `__proto__`. No Kubernetes field,
- * label, or annotation may have that key.
+ * A deep copy in plain objects and arrays. A problem, such as `has a field named __proto__`, if the
+ * value is over 64 levels deep, heavier than `limit`, or not JSON.
  */
 export function copyJson(value: unknown, limit: number = maxWeight): JsonCopy {
   const budget = { left: limit };

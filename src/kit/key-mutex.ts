@@ -1,9 +1,9 @@
-/** Runs work on the same key sequentially, in the order of the calls; work on different keys runs concurrently. */
+/** Work on one key runs in the order of the calls, work on different keys concurrently. */
 export class KeyMutex {
-  /** By key: resolves when the work of the last call has settled. */
+  /** When the work of the last call has settled. */
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Starts `work` once all earlier work on the key has settled, by success or failure. Settles as `work` does. */
+  /** After all earlier work on the key, failed or not. Settles as `work` does. */
   run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key) ?? Promise.resolve();
     const result = before.then(work);
@@ -16,7 +16,7 @@ export class KeyMutex {
     return result;
   }
 
-  /** The number of keys with unfinished work. */
+  /** Keys with unfinished work. */
   get size(): number {
     return this.#last.size;
   }

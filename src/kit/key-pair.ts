@@ -2,19 +2,18 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { formatTime, parseTime } from './clock.ts';
 
-/** A certificate chain and its private key, both PEM. */
+/** PEM. */
 export interface KeyPair {
   readonly cert: Buffer;
   readonly key: Buffer;
-  /** Start of the validity of the first certificate in the chain, epoch ms. */
+  /** Of the first certificate in the chain. */
   readonly startsAtMs: number;
-  /** End of the validity of the first certificate in the chain, epoch ms. */
   readonly expiresAtMs: number;
 }
 
 /**
- * Reads a PEM certificate chain and its key, and checks that they belong together. Accepts an expired certificate.
- * @throws Error if a TLS server cannot use them; its message is the reason.
+ * Checks that they belong together. Accepts an expired certificate.
+ * @throws Error with the reason, if a TLS server cannot use them.
  */
 export function readKeyPair(cert: Buffer, key: Buffer): KeyPair {
   const parsed = new X509Certificate(cert);
@@ -26,7 +25,6 @@ export function readKeyPair(cert: Buffer, key: Buffer): KeyPair {
   return { cert, key, startsAtMs, expiresAtMs };
 }
 
-/** The message that the certificate has expired; undefined if it has not. */
 export function expiryProblem({ expiresAtMs }: KeyPair, nowMs: number): string | undefined {
   return expiresAtMs > nowMs ? undefined : `the serving certificate expired at ${formatTime(expiresAtMs)}`;
 }

@@ -1,6 +1,6 @@
 import { quote } from './errors.ts';
 
-/** The shape of metav1.LabelSelector; compiling it validates its content. */
+/** metav1.LabelSelector; compiling it validates its content. */
 export interface SelectorShape {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly {
@@ -10,7 +10,7 @@ export interface SelectorShape {
   }[];
 }
 
-/** One requirement of a selector, whichever field states it. */
+/** Whichever field states it. */
 interface Requirement {
   readonly key: string;
   readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
@@ -23,15 +23,11 @@ const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
 const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const PREFIX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** A function that matches labels, or what is wrong with the selector. */
 export type CompiledSelector =
   | { readonly matches: (labels: Readonly<Record<string, string>> | undefined) => boolean }
   | { readonly error: string };
 
-/**
- * Compiles a selector. An absent selector matches nothing, an empty one everything. The error describes why Kubernetes would reject the
- * selector, and what is allowed.
- */
+/** An absent selector matches nothing, an empty one everything. Errors are as in Kubernetes. */
 export function compileSelector(selector: SelectorShape | undefined): CompiledSelector {
   if (selector === undefined || selector === null) return { matches: () => false };
   const parsed = requirementsOf(selector);
@@ -39,7 +35,7 @@ export function compileSelector(selector: SelectorShape | undefined): CompiledSe
   return { matches: (labels) => parsed.requirements.every((requirement) => isMet(requirement, labels ?? {})) };
 }
 
-/** The selector as the `labelSelector` query of a list or watch; '' for the empty one. An absent selector has no query. */
+/** For the `labelSelector` query of a list or watch; '' for the empty selector. */
 export function formatSelector(selector: SelectorShape): { readonly text: string } | { readonly error: string } {
   const parsed = requirementsOf(selector);
   return 'error' in parsed ? parsed : { text: parsed.requirements.map(formatRequirement).join(',') };

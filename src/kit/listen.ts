@@ -2,7 +2,7 @@ import type { Server as HttpServer } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { CodedError, describe } from './errors.ts';
 
-/** Resolves once `server` listens; port 0 takes a free port. Rejects with CodedError `PortUnavailable` if it cannot listen there. */
+/** Port 0 takes a free port. Rejects with CodedError `PortUnavailable`. */
 export function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const onError = (cause: unknown): void =>
@@ -21,14 +21,13 @@ export function listen(server: Server, host: string, port: number): Promise<void
   });
 }
 
-/** A server that listens. */
 export interface Listening {
   readonly port: number;
-  /** Closes the server and every open connection. */
+  /** With every open connection. */
   close(): Promise<void>;
 }
 
-/** Opens the port of an HTTP server. The returned `close` aborts calls in flight. Rejects as `listen` does. */
+/** `close` aborts calls in flight. Rejects as `listen` does. */
 export async function listenHttp(server: HttpServer, host: string, port: number): Promise<Listening> {
   await listen(server, host, port);
   return {

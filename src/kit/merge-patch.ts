@@ -1,6 +1,6 @@
 import { isRecord, type JsonObject } from './json-value.ts';
 
-/** Applies a JSON merge patch (RFC 7396) without changing `target`. Reads own fields only, because the patch is untrusted. */
+/** RFC 7396, into a new value. Reads own fields only: the patch is untrusted. */
 export function mergePatched(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch;
   const fields = new Map(isRecord(target) ? Object.entries(target) : []);

@@ -1,13 +1,13 @@
 import { type Clock, sleep } from './clock.ts';
 
-/** How long a loop may use the processor before it pauses, milliseconds. */
+/** A loop may use the processor for this long before it pauses. */
 export const SLICE_MS = 5;
-/** Rounds of the event loop in a pause. A listening socket accepts only one connection in a round, and many clients may be connecting. */
+/** A listening socket accepts one connection in a round, and many clients may be connecting. */
 const ROUNDS = 16;
-/** If other work makes the rounds long, the pause ends after this time, milliseconds. */
+/** Ends the pause if other work makes the rounds long. */
 const LONGEST_PAUSE_MS = 20;
 
-/** Resolves after the process has handled its I/O and timers, for several rounds of the event loop. An idle process needs about 30 µs. */
+/** After the process has handled its I/O and timers. About 30 µs in an idle process. */
 export async function pause(clock: Clock): Promise<void> {
   const untilMs = clock.monotonic() + LONGEST_PAUSE_MS;
   let rounds = 0;
@@ -18,8 +18,8 @@ export async function pause(clock: Clock): Promise<void> {
 }
 
 /**
- * Returns a function for long loops that otherwise never wait. Call it after each item, and await its result: it pauses if 5 ms have passed
- * since the last pause. Once `signal` has aborted, it throws or rejects with the reason of the signal.
+ * For long loops that never wait: await the result after each item. It pauses every 5 ms, and
+ * throws or rejects once `signal` has aborted.
  */
 export function pace(clock: Clock, signal: AbortSignal): () => Promise<void> | undefined {
   let pausedAtMs = clock.monotonic();

@@ -2,14 +2,12 @@ import { setMaxListeners } from 'node:events';
 import type { Clock } from './clock.ts';
 import { CodedError } from './errors.ts';
 
-/** A promise that its owner settles. */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** A promise with the functions that settle it. */
 export function deferred<T = void>(): Deferred<T> {
   let resolve: (value: T) => void = () => {};
   let reject: (reason: unknown) => void = () => {};
@@ -20,10 +18,7 @@ export function deferred<T = void>(): Deferred<T> {
   return { promise, resolve, reject };
 }
 
-/**
- * Settles as `promise` does, or rejects with the code `DeadlineExceeded` after `ms`. The work behind `promise` continues: abort it if
- * possible.
- */
+/** Rejects with `DeadlineExceeded` after `ms`. The work goes on: abort it if possible. */
 export function withDeadline<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = clock.schedule(ms, () => reject(new CodedError('DeadlineExceeded', `no result within ${ms} ms`)));
@@ -31,7 +26,7 @@ export function withDeadline<T>(clock: Clock, ms: number, promise: Promise<T>): 
   });
 }
 
-/** Settles as `promise` does, unless `signal` aborts first: then rejects with its reason, and the work behind `promise` continues. */
+/** Rejects with the reason of `signal` if that aborts first; the work goes on. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: whenAborted, reject } = deferred<never>();
   const onAbort = (): void => reject(signal.reason);
@@ -46,7 +41,6 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal)
   }
 }
 
-/** Resolves when `signal` aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();

@@ -1,11 +1,10 @@
 import { quote } from './errors.ts';
 
-/** An amount of CPU, memory, or storage, exact to a billionth as in Kubernetes' resource.Quantity. */
+/** Exact to a billionth, as Kubernetes' resource.Quantity. */
 export interface Quantity {
   readonly nano: bigint;
 }
 
-/** A quantity, or what is wrong with the text and what is allowed. */
 export type ParsedQuantity = { readonly quantity: Quantity } | { readonly error: string };
 
 const ONE = 10n ** 9n;
@@ -29,7 +28,7 @@ const DECIMAL_EXPONENTS: ReadonlyMap<string, number> = new Map([
 ]);
 const BINARY_SUFFIXES: readonly string[] = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 
-/** Parses an int-or-string quantity. Rounds up (away from zero) to a billionth and caps at 2^63 - 1, as Kubernetes does. */
+/** An int-or-string. Rounds up (away from zero) and caps, as Kubernetes does. */
 export function parseQuantity(value: unknown): ParsedQuantity {
   if (typeof value === 'number' && Number.isSafeInteger(value)) {
     return { quantity: { nano: capped(BigInt(value) * ONE) } };
@@ -59,10 +58,7 @@ function scaleOf(suffix: string): Scale | undefined {
   return undefined;
 }
 
-/**
- * `digits * 10^exponent`, rounded up. The exponent is untrusted, so it is clamped to ±512, to bound the work. Beyond that, a number of at
- * most 256 digits is above the cap or rounds up to a billionth anyway.
- */
+/** Rounds up. The exponent is untrusted, so it is clamped where the result stays the same. */
 function shifted(digits: bigint, exponent: number): bigint {
   if (digits === 0n) return 0n;
   const bounded = BigInt(Math.max(-2 * MAX_LENGTH, Math.min(2 * MAX_LENGTH, exponent)));
@@ -78,7 +74,7 @@ function capped(nano: bigint): bigint {
   return nano < -CAP ? -CAP : nano;
 }
 
-/** Negative if `a < b`, 0 if they are equal (with any suffixes), positive if `a > b`. */
+/** Negative if `a < b`. */
 export function compareQuantities(a: Quantity, b: Quantity): number {
   if (a.nano === b.nano) return 0;
   return a.nano < b.nano ? -1 : 1;

@@ -1,4 +1,4 @@
-/** A map of at most `maxKeys` keys, which drops the keys that were set longest ago. */
+/** At most `maxKeys` keys; drops those that were set longest ago. */
 export class RecentMap<Key, Value> extends Map<Key, Value> {
   readonly #maxKeys: number;
 
@@ -8,7 +8,7 @@ export class RecentMap<Key, Value> extends Map<Key, Value> {
   }
 
   override set(key: Key, value: Value): this {
-    // The newest key is last, so that the first is the oldest.
+    // The newest is last.
     this.delete(key);
     super.set(key, value);
     for (const oldest of this.keys()) {

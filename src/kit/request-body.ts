@@ -2,21 +2,21 @@ import type { IncomingMessage } from 'node:http';
 import { CodedError } from './errors.ts';
 import { parseJson } from './safe-json.ts';
 
-/** Larger bodies, and bodies of unknown length, use memory that `freeBody` can return to the system at once. */
+/** Larger bodies, and those of unknown length, use memory that `freeBody` returns at once. */
 const SMALL_BYTES = 64 * 1024;
-/** `collectBody` waits for `nextTurn` each time it has read this many bytes. */
+/** `collectBody` waits for `nextTurn` after each piece. */
 const PIECE_BYTES = 256 * 1024;
 
 interface BodyOptions {
   readonly maxBytes: number;
-  /** Resolves when the next 256 KiB may be read; a rejection stops reading. Default: reads without waiting. */
+  /** When the next 256 KiB may be read; a rejection stops reading. */
   readonly nextTurn?: () => Promise<void>;
 }
 
 /**
- * Reads the body of a request; undefined if it has more than `maxBytes`. It never uses more memory than that, whatever the headers claim.
- * The caller limits how many bodies it reads at a time, and may free them with `freeBody`. Rejects with CodedError `IncompleteBody` if the
- * connection ends first, with the error of `nextTurn`, or with RangeError if the system has no memory left.
+ * Undefined for a body over `maxBytes`; no more memory is used, whatever the headers claim.
+ * The caller limits how many it reads at a time. Rejects with CodedError `IncompleteBody`, the
+ * error of `nextTurn`, or RangeError without memory.
  */
 export function collectBody(
   request: IncomingMessage,
@@ -25,7 +25,7 @@ export function collectBody(
   const announced = announcedBytes(request);
   if (announced !== undefined && announced > maxBytes) return Promise.resolve(undefined);
   return new Promise((resolve, reject) => {
-    // One buffer, because a chunk may have a single byte, and each kept chunk costs about a hundred bytes.
+    // One buffer: a chunk may have a single byte, and keeping it costs about a hundred.
     const isSmall = announced !== undefined && announced <= SMALL_BYTES;
     const memory = isSmall ? undefined : new ArrayBuffer(0, { maxByteLength: announced ?? maxBytes });
     let bytes = memory ? Buffer.from(memory) : Buffer.allocUnsafe(announced ?? 0);
@@ -54,7 +54,7 @@ export function collectBody(
       try {
         reserve(needed);
       } catch (error) {
-        // The operating system has no memory left. An error thrown by a listener would end the process.
+        // No memory is left. An error thrown by a listener would end the process.
         fail(error);
         return;
       }
@@ -70,31 +70,26 @@ export function collectBody(
     const incomplete = (): CodedError => new CodedError('IncompleteBody', 'the connection ended before the body did');
     request.once('error', (error) => fail(request.complete ? error : incomplete()));
     request.once('close', () => {
-      // `close` follows every request; creating an error with a stack each time would dominate the cost.
+      // `close` follows every request; an error with a stack each time would dominate the cost.
       if (!request.complete) fail(incomplete());
     });
   });
 }
 
-/** The length that the headers announce: 0 without a header, undefined if the body is chunked. Node rejects requests that claim both. */
+/** 0 without a header, undefined if chunked. Node rejects requests that claim both. */
 export function announcedBytes({ headers }: IncomingMessage): number | undefined {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : undefined;
 }
 
-/**
- * Frees the memory of a body above 64 KiB or of unknown length, which is empty afterwards. Without this call, a flood of bodies would use
- * several times its size until the garbage collector runs.
- */
+/** Empties the body. A flood would otherwise use several times its size until a collection. */
 export function freeBody({ buffer }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.resizable) buffer.resize(0);
 }
 
-/**
- * Memory into which `parseBody` copies, because a scan of resizable memory takes four times as long. As large as the largest body so far.
- */
+/** `parseBody` copies into it: a scan of resizable memory takes four times as long. */
 let scratch = Buffer.alloc(0);
 
-/** Frees the memory of the body, and parses a copy with the limits of `parseJson`. Throws JsonError. */
+/** Frees the body. Limits as in `parseJson`. Throws JsonError. */
 export function parseBody(body: Buffer): unknown {
   if (scratch.length < body.length) scratch = Buffer.allocUnsafeSlow(body.length);
   const bytes = scratch.subarray(0, body.copy(scratch));

@@ -3,31 +3,30 @@ import { unlessAborted } from './promises.ts';
 
 type NonEmpty<T> = [T, ...T[]];
 
-/** One call, and the questions that it answers. */
 interface SharedCall<Question, Answer> {
   readonly questions: NonEmpty<Question>;
   readonly answer: Promise<Answer>;
   readonly stop: AbortController;
-  /** How many callers still wait for the answer. */
+  /** Callers that still wait for the answer. */
   waiting: number;
 }
 
 /**
- * Answers many concurrent questions by few calls, without a cache: each call begins after all questions that it answers, so no answer is
- * older than its question. Calls for one key run one at a time. Questions that arrive meanwhile share the next call.
+ * Answers many concurrent questions by few calls, without a cache: no answer is older than its
+ * question. Calls for one key run one at a time; questions that arrive meanwhile share the next.
  */
 export class SharedCalls<Question, Answer> {
   readonly #call: (questions: Readonly<NonEmpty<Question>>, signal: AbortSignal) => Promise<Answer>;
   readonly #mutex = new KeyMutex();
-  /** By key: the call that has not begun, which further questions join. */
+  /** Not begun yet, so that further questions join. */
   readonly #next = new Map<string, SharedCall<Question, Answer>>();
 
-  /** `call` answers all questions of one key. Its signal aborts once no caller waits for the answer. */
+  /** The signal of `call` aborts once no caller waits for its answer. */
   constructor(call: (questions: Readonly<NonEmpty<Question>>, signal: AbortSignal) => Promise<Answer>) {
     this.#call = call;
   }
 
-  /** Asks one question. Settles as the call that answers it does, or rejects with the reason of `signal` if that aborts first. */
+  /** Settles as its call does, or rejects with the reason of `signal`. */
   async ask(key: string, question: Question, signal: AbortSignal): Promise<Answer> {
     const shared = this.#join(key, question);
     shared.waiting++;
