@@ -1,37 +1,36 @@
 import { closeSync, constants, openSync, readSync, statSync, writeSync } from 'node:fs';
 import type { Clock } from '../kit/clock.ts';
 
-/** Destination of lines: a file (created with mode 0600, appended to) or standard output. */
+/** A file (mode 0600, appended to) or standard output. */
 export type Destination = { readonly path: string } | { readonly fd: 1 };
 
-/** The destination that `--audit-log` names: standard output for `-`, else a file. */
+/** The destination that `--audit-log` names; `-` is standard output. */
 export function destinationOf(auditLog: string): Destination {
   return auditLog === '-' ? { fd: 1 } : { path: auditLog };
 }
 
-/** The name of the destination for messages: the path of the file, or `standard output`. */
+/** For messages. */
 export const nameOf = (destination: Destination): string =>
   'path' in destination ? destination.path : 'standard output';
 
-/** write(2): returns the number of bytes written from `offset`. @throws its error. */
+/** write(2) from `offset`: returns the bytes written. @throws its error. */
 export type WriteSync = (fd: number, bytes: Uint8Array, offset: number) => number;
 
 interface FdWriterOptions {
   readonly clock: Clock;
-  /** Replaces write(2), so that tests can inject disk errors. */
+  /** Lets tests inject disk errors. */
   readonly writeSync?: WriteSync;
 }
 
-/** Maximum time that a full pipe blocks the process, milliseconds. A blocking descriptor (see `open`) may block it for longer. */
+/** How long a full pipe blocks the process; a blocking descriptor may block it for longer. */
 export const stallMs = 50;
 const NEWLINE = 0x0a;
 const CLOSED = -1;
 
 /**
- * Appends whole lines to a descriptor, synchronously: once `writeLine` returns, the kernel has the line. A killed process cannot lose it; a
- * crash of the node can. If a pipe is full because its reader stopped reading, the first write blocks the process for `stallMs`. Until a
- * write succeeds again, later writes do not wait, so the delays of an outage do not add up. If standard output is blocking and cannot be
- * opened again, a full pipe blocks the process until its reader reads.
+ * Appends whole lines, synchronously: once `writeLine` returns, the kernel has the line. A killed
+ * process cannot lose it; a crash of the node can. If the reader of a pipe stops, the first write
+ * blocks the process for `stallMs`; later ones fail at once, until one succeeds again.
  */
 export class FdWriter {
   readonly #destination: Destination;
@@ -39,7 +38,7 @@ export class FdWriter {
   readonly #write: WriteSync;
   #fd: number;
   #failing = false;
-  /** Whether the file ends within a line. The next write then begins with a newline, so that only that line is invalid JSON. */
+  /** The file ends within a line: the next write begins with a newline, so that only it is lost. */
   #torn = false;
 
   /** @throws the error of open(2). */
@@ -52,8 +51,8 @@ export class FdWriter {
   }
 
   /**
-   * Writes `line` and a newline. If only the newline fails, the next write adds it.
-   * @throws the error of write(2), with code `EAGAIN` if the pipe stays full for `stallMs`, or at once after a failed write.
+   * If only the newline fails, the next write adds it.
+   * @throws the error of write(2); `EAGAIN` if a pipe stays full for `stallMs`, or is still full.
    */
   writeLine(line: string): void {
     const bytes = Buffer.from(`${this.#torn ? '\n' : ''}${line}\n`);
@@ -70,12 +69,12 @@ export class FdWriter {
           continue;
         }
         this.#failing = true;
-        // Only the newline is missing: the line is complete, so this is not a failure.
+        // The line is complete, so this is not a failure.
         if (offset === bytes.length - 1) {
           this.#torn = true;
           return;
         }
-        // If no byte was written, nothing changed. If some were, the file ends within a line, unless only the leading newline was written.
+        // Part of the line was written, unless it was only the leading newline.
         if (offset > 0) this.#torn = bytes[offset - 1] !== NEWLINE;
         throw error;
       }
@@ -84,7 +83,7 @@ export class FdWriter {
     this.#torn = false;
   }
 
-  /** Opens the file or standard output again, after a rotation. If that fails, the old one stays in use. @throws the error of open(2). */
+  /** After a rotation. If it fails, the old one stays in use. @throws the error of open(2). */
   reopen(): void {
     const previousFd = this.#fd;
     this.#fd = open(this.#destination);
@@ -92,7 +91,7 @@ export class FdWriter {
     if (previousFd !== 1) closeSync(previousFd);
   }
 
-  /** Closes the file. Later writes fail instead of reaching another file that got the same descriptor. */
+  /** Later writes fail, and reach no other file that gets the same descriptor. */
   close(): void {
     if (this.#fd !== 1) closeSync(this.#fd);
     this.#fd = CLOSED;
@@ -100,8 +99,8 @@ export class FdWriter {
 }
 
 /**
- * Opens non-blocking: a blocking write to a full pipe, or to a FIFO without a reader, would block the process indefinitely. Standard output
- * is opened again, because the flag belongs to the open file description, which other processes share.
+ * Non-blocking: a full pipe, or a FIFO without a reader, would block the process for good. Standard
+ * output is opened again, because other processes share its open file description.
  */
 function open(destination: Destination): number {
   const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_NONBLOCK | constants.O_NOCTTY;
@@ -109,12 +108,12 @@ function open(destination: Destination): number {
   try {
     return openSync('/dev/stdout', flags);
   } catch {
-    // For example a socket, or a pipe of another user: use the inherited descriptor. If that is blocking, `stallMs` has no effect.
+    // A socket, or a pipe of another user. If it is blocking, `stallMs` has no effect.
     return destination.fd;
   }
 }
 
-/** Whether the file ends within a line, which a process left incomplete. Undefined for standard output, a pipe, or an unreadable file. */
+/** Whether the last line is incomplete; undefined if that cannot be known, as of a pipe. */
 function endsTorn(destination: Destination): boolean | undefined {
   if (!('path' in destination)) return undefined;
   try {
@@ -133,17 +132,17 @@ function endsTorn(destination: Destination): boolean | undefined {
   }
 }
 
-/** Whether write(2) failed because the reader of a full pipe did not read. */
+/** The reader of a full pipe does not read. */
 export const isPipeFull = (error: unknown): boolean => codeOf(error) === 'EAGAIN';
 
-/** Whether write(2) failed because the disk or a quota is full. */
+/** The disk or a quota is full. */
 export const isDiskFull = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(codeOf(error));
 
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
-/** Blocks the event loop for 1 ms without using the processor. */
+/** Blocks the event loop without using the processor. */
 function pauseOneMillisecond(): void {
   Atomics.wait(sleeper, 0, 0, 1);
 }

@@ -3,46 +3,45 @@ import { DerivedKeyPair, isSignedBy } from '../kit/ed25519.ts';
 import { isRecord, own } from '../kit/json-value.ts';
 import type { ChainHead } from './chain.ts';
 
-/** Purpose from which the key pairs that sign heads are derived. The signed text begins with it. */
+/** The purpose of the key pairs that sign heads; the signed text begins with it. */
 export const headPurpose = 'drawbridge.dev/audit-head/v1';
 
-/** Names of the objects with the heads of a process and the keys that sign them, in its namespace. */
+/** Names of objects in the namespace of the process. */
 interface HeadNames {
-  /** The ConfigMap of the heads: one entry per chain, under the chain's name. */
+  /** A ConfigMap with one entry for each chain, under its name. */
   readonly heads: string;
-  /** The Secret of the keys, and the ConfigMap of the public keys. */
+  /** A Secret, and a ConfigMap of the public keys. */
   readonly keys: string;
 }
 
-/** By feature, so that processes with different features do not read each other's keys. */
+/** By feature, so that processes do not read each other's keys. */
 export const headNames = {
   access: { heads: 'drawbridge-audit-heads', keys: 'drawbridge-audit-keys' },
   gateway: { heads: 'drawbridge-gateway-audit-heads', keys: 'drawbridge-gateway-audit-keys' },
   inventory: { heads: 'drawbridge-inventory-audit-heads', keys: 'drawbridge-inventory-audit-keys' },
 } as const satisfies Record<string, HeadNames>;
 
-/** A statement to sign: at `time`, this was the last line of the chain of `replica`. */
+/** At `time`, this was the last line of the chain of `replica`. */
 interface Head extends ChainHead {
   readonly replica: string;
-  /** Time of the signature, RFC 3339 with microseconds. */
+  /** RFC 3339 with microseconds. */
   readonly time: string;
 }
 
-/** A head with its signature and the key that verifies it. */
+/** With the key that verifies it. */
 export interface SignedHead extends Head {
   /** Ed25519 public key, 32 bytes in base64. */
   readonly key: string;
-  /** Ed25519 over `drawbridge.dev/audit-head/v1`, a newline, and the canonical JSON of the other fields; 64 bytes in base64. */
+  /** Over `drawbridge.dev/audit-head/v1`, a newline, and the canonical JSON of the other fields. */
   readonly signature: string;
 }
 
-/** Signs heads with one key pair. */
 export class HeadSigner {
-  /** Public key for verifiers, 32 bytes in base64. */
+  /** 32 bytes in base64. */
   readonly publicKey: string;
   readonly #pair: DerivedKeyPair;
 
-  /** Derives the key pair from `secret`, so all processes with that secret sign with the same key. */
+  /** All processes with the same `secret` sign with the same key. */
   constructor(secret: Uint8Array) {
     this.#pair = new DerivedKeyPair(secret, headPurpose);
     this.publicKey = this.#pair.publicKey.toString('base64');
@@ -54,12 +53,12 @@ export class HeadSigner {
   }
 }
 
-/** Whether the signature verifies under the key that the head names. The caller decides whether to trust that key. */
+/** Verifies under the key that the head names; the caller decides whether to trust it. */
 export function isSigned({ signature, ...unsigned }: SignedHead): boolean {
   return isSignedBy(Buffer.from(unsigned.key, 'base64'), signedText(unsigned), Buffer.from(signature, 'base64'));
 }
 
-/** Parses an entry of the ConfigMap without verifying its signature; undefined if it is not a head. */
+/** Parses an entry of the ConfigMap; does not verify the signature. */
 export function parseHead(text: unknown): SignedHead | undefined {
   if (typeof text !== 'string' || text.length > MAX_LENGTH) return undefined;
   let value: unknown;
@@ -81,7 +80,7 @@ export function parseHead(text: unknown): SignedHead | undefined {
   return { chain, seq, hash, replica, time, key, signature };
 }
 
-/** The heads in the ConfigMap, and the names of invalid entries. */
+/** `unreadable`: names of invalid entries. */
 export function readHeads(configMap: unknown): { readonly heads: SignedHead[]; readonly unreadable: string[] } {
   const heads: SignedHead[] = [];
   const unreadable: string[] = [];
@@ -94,7 +93,7 @@ export function readHeads(configMap: unknown): { readonly heads: SignedHead[]; r
   return { heads, unreadable };
 }
 
-/** Maximum length of an entry of the ConfigMap, characters. */
+/** Of an entry of the ConfigMap, characters. */
 const MAX_LENGTH = 4096;
 
 function matching(value: unknown, field: string, pattern: RegExp): string | undefined {

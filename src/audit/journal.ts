@@ -4,43 +4,35 @@ import { Chain, type ChainHead, withHash } from './chain.ts';
 import { type Destination, FdWriter, isDiskFull, isPipeFull, nameOf, stallMs, type WriteSync } from './fd-writer.ts';
 import { type AuditRecord, formatRecord } from './record.ts';
 
-/** The audit journal: one line of JSON for each record. Callers append before they open access, and after access has ended. */
+/** One line of JSON for each record. Callers append before they open access, and after its end. */
 export interface Journal {
   /**
-   * Resolves once the kernel has the line. Rejects with CodedError `AuditUnavailable` if the line could not be written. The journal does
-   * not retry it; the next line that it writes counts it in `lost`.
+   * Resolves once the kernel has the line. Rejects with CodedError `AuditUnavailable`; the journal
+   * does not retry, and the next line counts it in `lost`.
    */
   append(record: AuditRecord): Promise<void>;
   /** False after a failed append, until one succeeds. */
   readonly available: boolean;
 }
 
-/** The journal of this process. */
 export interface OpenJournal extends Journal {
-  /** Head of this process's chain of lines. */
   readonly head: ChainHead;
-  /**
-   * Opens the file again after a rotation. If that fails, keeps the old file and throws CodedError `AuditUnavailable`. Without a file,
-   * opens standard output again, which has no visible effect.
-   */
+  /** After a rotation. If it fails, keeps the old file and throws CodedError `AuditUnavailable`. */
   reopen(): void;
-  /** Closes the file. Later appends reject. */
+  /** Later appends reject. */
   close(): void;
 }
 
-/** Where the journal writes, and as which replica. */
 interface JournalOptions {
   readonly destination: Destination;
-  /** Name of this replica, in each line. */
+  /** In each line. */
   readonly replica: string;
   readonly clock: Clock;
-  /** Replaces write(2), so that tests can inject disk errors. */
+  /** Lets tests inject disk errors. */
   readonly writeSync?: WriteSync;
 }
 
-/**
- * Opens the journal, and begins a new chain of lines. Throws CodedError `AuditUnavailable` if the destination cannot be opened.
- */
+/** Begins a new chain. Throws CodedError `AuditUnavailable`. */
 export function openJournal(options: JournalOptions): OpenJournal {
   const { clock, replica, destination, writeSync } = options;
   const writer = orUnavailable(
@@ -51,7 +43,7 @@ export function openJournal(options: JournalOptions): OpenJournal {
   const chain = new Chain();
   let available = true;
 
-  /** Writes the line synchronously. Throws what the writer throws; the chain then does not advance. */
+  /** If the writer throws, the chain does not advance. */
   const write = (record: AuditRecord): void => {
     const fields = { ...chain.next(), time: formatMicroTime(clock.now()), replica };
     const { text, hash } = withHash(formatRecord(fields, record));
@@ -71,7 +63,7 @@ export function openJournal(options: JournalOptions): OpenJournal {
     get head() {
       return chain.head;
     },
-    // The write is synchronous, so that the chain follows the order of calls.
+    // Synchronous, so that the chain follows the order of calls.
     async append(record) {
       try {
         write(record);

@@ -1,8 +1,8 @@
 import type { ChainLink } from './chain.ts';
 
 /**
- * The user whom a line is about, as the API server authenticated them: the caller; for a grant or a revocation, the requester; for a
- * review, the person who used the emergency; for an abandonment, the user who abandoned the component.
+ * As the API server authenticated them: the caller; for a grant or a revocation, the requester; for
+ * a review or an abandonment, the person who used the emergency or abandoned the component.
  */
 interface AuditSubject {
   /** Empty if the server acted on its own. */
@@ -12,12 +12,10 @@ interface AuditSubject {
   readonly groups?: readonly string[];
 }
 
-/** The object of an operation. */
 interface AuditObject {
   /**
-   * From a webhook: `CREATE`, `UPDATE`, `DELETE`, or `CONNECT`. From a controller: `GRANT`, `REVOKE`, `REVIEW` (of an emergency), or
-   * `ABANDON`. From the gateway: `CONNECT` for a session and its recording, `GET` for a view of either, and `DELETE` for the deletion of a
-   * recording.
+   * Webhook: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`. Controller: `GRANT`, `REVOKE`, `REVIEW`,
+   * `ABANDON`. Gateway: `CONNECT` for a session and its recording, `GET` for a view, `DELETE`.
    */
   readonly operation: string;
   readonly apiVersion: string;
@@ -27,26 +25,26 @@ interface AuditObject {
   readonly uid?: string;
 }
 
-/** The subresources of a Pod through which a user enters it. */
+/** Through which a user enters a Pod. */
 export const connectSubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
 export type ConnectSubresource = (typeof connectSubresources)[number];
 
-/** A vote that approved a grant or an extension, ended access, or reviewed an emergency. */
+/** It approved a grant or an extension, ended access, or reviewed an emergency. */
 interface AuditVote {
   readonly uid: string;
   /** Absent if the vote no longer exists. */
   readonly voter?: string;
   readonly decision?: string;
-  /** The longest duration that the vote approves. */
+  /** The longest duration that it approves. */
   readonly max?: string;
   readonly reason?: string;
-  /** The person for whom the voter, a program, claims to vote. */
+  /** For whom a program claims to vote. */
   readonly onBehalfOf?: string;
 }
 
-/** The content of one line. The journal writes only these fields, and nothing else of the objects, which may contain secrets. */
+/** One line. Nothing else of the objects is written, because they may contain secrets. */
 export interface AuditRecord {
-  /** What the line is about. docs/reference/audit-journal.md describes each event with its verdicts. */
+  /** With its verdicts in docs/reference/audit-journal.md. */
   readonly event: 'admission' | 'grant' | 'revocation' | 'review' | 'session' | ConnectSubresource;
   readonly verdict:
     | 'allowed'
@@ -64,89 +62,84 @@ export interface AuditRecord {
     | 'viewed';
   readonly who: AuditSubject;
   readonly what: AuditObject;
-  /** Name of the access template, in the object's namespace. */
+  /** In the object's namespace. */
   readonly template?: string;
   readonly templateUid?: string;
   readonly templateGeneration?: number;
-  /** The requested duration, as written; in the line of a granted extension, its `by`. */
+  /** As written; in the line of a granted extension, its `by`. */
   readonly duration?: string;
   /** The requested pod. */
   readonly target?: string;
-  /** The requested start, as written. */
+  /** As written. */
   readonly startAt?: string;
-  /** True if the request asks for emergency access. */
+  /** The request asks for emergency access. */
   readonly emergency?: boolean;
-  /** The reason of a request, an extension, a vote, a revocation, or an abandonment, as the user wrote it. */
+  /** Of a request, extension, vote, revocation, or abandonment, as the user wrote it. */
   readonly reason?: string;
-  /** The votes that approved the grant or the extension, ended access, or reviewed an emergency. */
+  /** Those that approved, ended access, or reviewed an emergency. */
   readonly votes?: readonly AuditVote[];
-  /**
-   * Name of the access request, in the object's namespace, whose grant allowed the user to enter the pod or opened the session. If no grant
-   * allowed it, the request that owns the access pod. For a vote, the request that it is about.
-   */
+  /** Its grant allowed this; without one, it owns the pod. For a vote: what the vote is about. */
   readonly request?: string;
   /** The pod that was opened or entered. */
   readonly pod?: string;
   readonly container?: string;
-  /** The component of the inventory that wrote, or that a user abandoned. */
+  /** The component that wrote, or that a user abandoned. */
   readonly component?: string;
-  /** The latest run of that component: `<uid of the entry>.<component>.<number>`. */
+  /** Its latest run: `<uid of the entry>.<component>.<number>`. */
   readonly run?: string;
-  /** Whether the user has a terminal with input. */
+  /** The user has a terminal with input. */
   readonly interactive?: boolean;
-  /** The session of the gateway: a random UUID. */
+  /** Of the gateway: a random UUID. */
   readonly session?: string;
-  /** What the session is: `exec`, `attach`, or `portforward`. */
+  /** `exec`, `attach`, or `portforward`. */
   readonly stream?: string;
-  /** SHA-256 (hex) of the JSON list of the words of the command, which may contain secrets itself. */
+  /** SHA-256 (hex) of the JSON list of its words, which may contain secrets. */
   readonly commandHash?: string;
-  /** Bytes of a session to the pod, and from it. */
+  /** To the pod, and from it. */
   readonly bytesIn?: number;
   readonly bytesOut?: number;
-  /** Exit code of the command of a session. */
+  /** Of the command of a session. */
   readonly exitCode?: number;
-  /** In a line about a recording: the number of the chunk, from 1; if `complete`, how many chunks the recording has. */
+  /** Of a recording, from 1; if `complete`, how many it has. */
   readonly chunk?: number;
-  /** Bytes of the chunk, and their SHA-256 (hex). */
+  /** Of the chunk; SHA-256 in hex. */
   readonly bytes?: number;
   readonly sha256?: string;
-  /** True in the line after the last chunk of a recording. */
+  /** True in the line after the last chunk. */
   readonly complete?: boolean;
   /** End of the grant, RFC 3339. */
   readonly expiresAt?: string;
-  /** Stable code of the reason, for example `NotEligible`. */
+  /** Of the reason, stable, such as `NotEligible`. */
   readonly code?: string;
   readonly message?: string;
   readonly latencyMs?: number;
   readonly dryRun?: boolean;
-  /** `request.uid` of the AdmissionReview. The log of the server names it, too, if the webhook failed. */
+  /** `request.uid` of the AdmissionReview, which the server's log names if the webhook failed. */
   readonly reviewUid?: string;
 }
 
-/** The fields that the journal adds to each record. */
 interface JournalFields extends ChainLink {
   /** RFC 3339 with microseconds. */
   readonly time: string;
   readonly replica: string;
 }
 
-/** `groups` with those in `deciding` first, so that the journal keeps them even if it truncates the list. */
+/** The list may be truncated, so those in `deciding` go first. */
 export function decidingGroupsFirst(groups: readonly string[], deciding: readonly string[]): string[] {
   const decides = new Set(deciding);
   return [...groups.filter((group) => decides.has(group)), ...groups.filter((group) => !decides.has(group))];
 }
 
-/** Maximum length of a text, characters. */
+/** Characters. */
 const MAX_TEXT = 1024;
 const MAX_GROUPS = 32;
-/** Maximum number of votes in a line. */
 const MAX_VOTES = 40;
-/** Maximum length of each reason in a list of votes, characters. The line of the vote itself has up to 1,024. */
+/** In a list of votes. The line of the vote itself has up to 1,024. */
 const MAX_VOTE_REASON = 256;
 
 /**
- * Formats one line of JSON, without its hash and newline. Writes only the fields below, truncates texts at 1,024 characters and reasons of
- * votes at 256, and escapes characters that would confuse a terminal or a line reader.
+ * Without hash and newline. Truncates texts at 1,024 characters, and escapes what would confuse a
+ * terminal or a line reader.
  */
 export function formatRecord(fields: JournalFields, record: AuditRecord): string {
   const { who, what } = record;
@@ -209,7 +202,7 @@ export function formatRecord(fields: JournalFields, record: AuditRecord): string
   return line.replace(UNPRINTABLE, escapeUnit);
 }
 
-/** Characters that JSON does not escape: DEL, C1 controls, line and paragraph separators, bidirectional marks, and the byte order mark. */
+/** JSON does not escape them: DEL, C1, separators, bidirectional marks, byte order mark. */
 const UNPRINTABLE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 const escapeUnit = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -1,15 +1,14 @@
 import { hash } from 'node:crypto';
 import { own } from '../../kit/json-value.ts';
 
-/** Maximum length of a line, characters. Longer ones may be truncated; lines of the journal are far shorter. */
+/** Characters; lines of the journal are far shorter. */
 const MAX_LINE = 256 * 1024;
-/** What a container runtime puts in front of each line in the log file of a Pod. It splits lines of over 16 KiB: `P` is a part, `F` the end. */
+/** Of a container runtime, in the log of a Pod. `P`: a part of a line over 16 KiB, `F`: its end. */
 const criPrefix = /^\d{4}-\S+ (stdout|stderr) ([PF]) /;
 
 /**
- * The lines of a file, byte for byte: each byte is one character (latin1), because decoding as UTF-8 replaces invalid bytes, so two
- * different files could give the same text. Drops a carriage return before the newline. The last line may lack its newline. Joins the
- * parts of a line that a container runtime has split.
+ * One character for each byte (latin1): UTF-8 would give different files the same text. Drops a
+ * carriage return before the newline, and joins lines that a container runtime has split.
  */
 export async function* byteLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = '';
@@ -35,27 +34,26 @@ export async function* byteLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 
 const withoutReturn = (line: string): string => (line.endsWith('\r') ? line.slice(0, -1) : line);
 
-/** The chain fields of a line, as the line states them. */
+/** As the line states them. */
 export interface ChainLine {
   readonly chain: string;
   readonly seq: number;
-  /** `hash` of the line before; empty for the first line of a chain. */
+  /** `hash` of the line before; empty for the first. */
   readonly prev: string;
   readonly hash: string;
-  /** Number of lines before this one that could not be written. */
+  /** Lines before this one that could not be written. */
   readonly lost: number;
-  /** Whether the line matches its own hash. */
+  /** The line matches its own hash. */
   readonly intact: boolean;
 }
 
 type LineReading =
-  /** A line of a journal. */
   | { readonly is: 'line'; readonly line: ChainLine }
-  /** Resembles an audit record, but does not have the format of the journal. */
+  /** Not in the format of the journal. */
   | { readonly is: 'recordLike' }
-  /** The beginning of a journal line, which a failed write leaves behind. */
+  /** The beginning of a line, which a failed write leaves behind. */
   | { readonly is: 'stump'; readonly chain: string | undefined }
-  /** Any other line, such as one of another program. */
+  /** Such as of another program. */
   | { readonly is: 'unrelated' };
 
 const journalStart = '{"chain":"';
@@ -64,7 +62,7 @@ const journalLine =
 
 const journalStartWithChain = /^\{"chain":"([0-9a-f]{24})"/;
 
-/** Classifies one line of a log. A log collector may have put a prefix before a journal line, for example a time. */
+/** A log collector may have put a prefix, such as a time, before the line. */
 export function readLine(text: string): LineReading {
   const at = text.indexOf('{');
   if (at < 0) return { is: 'unrelated' };
@@ -79,14 +77,14 @@ export function readLine(text: string): LineReading {
   if (isRecordLike(json)) return { is: 'recordLike' };
   if (json.startsWith(journalStart) && isUnfinished(json))
     return { is: 'stump', chain: journalStartWithChain.exec(json)?.[1] };
-  // A parser of JSON streams, such as jq, would still find a record in such a line, for example if it has two JSON documents.
+  // jq would still find a record in such a line, for example if it has two JSON documents.
   return json.includes(journalStart) || json.includes('"verdict":') ? { is: 'recordLike' } : { is: 'unrelated' };
 }
 
-/** Length of `,"hash":"…"}`, characters. */
+/** Of `,"hash":"…"}`. */
 const TAIL = ',"hash":""}'.length + 64;
 
-/** Whether a JSON parser would read the line as an audit record. */
+/** A JSON parser would read it as an audit record. */
 function isRecordLike(json: string): boolean {
   try {
     return own(JSON.parse(json), 'verdict') !== undefined || json.startsWith(journalStart);
@@ -95,10 +93,10 @@ function isRecordLike(json: string): boolean {
   }
 }
 
-/** Every JSON string of a text; the last one may be cut off. */
+/** The last one may be cut off. */
 const jsonStrings = /"(?:[^"\\]|\\.)*(?:"|\\?$)/g;
 
-/** Whether the text ends before its first object is closed. */
+/** It ends before its first object is closed. */
 function isUnfinished(json: string): boolean {
   let depth = 0;
   for (const character of json.replace(jsonStrings, '')) {

@@ -8,23 +8,22 @@ import type { Finding, RecordingsReport } from './report.ts';
 const namespacePattern = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const sessionPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Whether the name of a folder can be a namespace, so that the folder may contain recordings. */
+/** The name of a folder of recordings can be a namespace. */
 export const isRecordingFolder = (name: string): boolean => namespacePattern.test(name);
 
-/** Whether a recording may have this name. The server builds paths only from such names, so that no path leaves the folder. */
+/** The server builds paths only from such names, so that no path leaves the folder. */
 export const isRecordingName = (namespace: unknown, session: unknown): boolean =>
   typeof namespace === 'string' &&
   namespacePattern.test(namespace) &&
   typeof session === 'string' &&
   sessionPattern.test(session);
 
-/** The end of the key of a part of a recording in a bucket, such as `000001.cast`. `number`: from 1. Throws Error beyond 999,999. */
+/** In a bucket, such as `000001.cast`. `number`: from 1; throws Error beyond 999,999. */
 export function partName(number: number): string {
   if (number > MAX_PARTS) throw new Error(`the recording has over ${MAX_PARTS} parts`);
   return `${String(number).padStart(6, '0')}.cast`;
 }
 
-/** The number in the name of a part; undefined for any other name. */
 export const partNumber = (name: string): number | undefined =>
   /^\d{6}\.cast$/.test(name) ? Number(name.slice(0, 6)) : undefined;
 
@@ -39,23 +38,23 @@ interface Expected {
   readonly name: string;
   /** By number, from 1. */
   readonly chunks: Map<number, Chunk>;
-  /** Number of chunks of the complete recording; undefined if no line says that it is complete. */
+  /** Chunks of the complete recording; set by the line that says so. */
   total: number | undefined;
   deleted: boolean;
 }
 
-/** Maximum size of a chunk of a recording, bytes. The journal has a line with the SHA-256 of each chunk. */
+/** Bytes. The journal has a line with the SHA-256 of each chunk. */
 export const maxChunk = 1024 * 1024;
 const MAX_CHUNKS = 1_000_000;
 const MAX_PARTS = 999_999;
 
-/** Checks recordings against the lines of journals. Pass every line, then call `check`. */
+/** Checks recordings against the journal. Pass every line, then call `check`. */
 export class RecordingsVerifier {
   /** By `NAMESPACE/SESSION`. */
   readonly #expected = new Map<string, Expected>();
   readonly #findings: Finding[] = [];
 
-  /** Reads one line of a log, which another program may have written. `text`: each character is a byte (latin1). */
+  /** Reads a line, perhaps of another program. `text`: each character is a byte (latin1). */
   line(text: string): void {
     if (!text.includes('"event":"session"')) return;
     let record: unknown;
@@ -76,10 +75,7 @@ export class RecordingsVerifier {
     else if (verdict === 'recorded') this.#addChunk(expected, record);
   }
 
-  /**
-   * Compares the recordings in the folder with the lines. `partial`: accept that older lines of the journal are absent; default: false.
-   * Rejects if a file cannot be read.
-   */
+  /** `partial`: older lines of the journal may be absent. Rejects if a file cannot be read. */
   async check(folder: string, partial = false): Promise<{ findings: readonly Finding[]; report: RecordingsReport }> {
     const report = { complete: 0, incomplete: 0, deleted: 0, unchecked: 0, unprovenBytes: 0 };
     const present = await recordingsIn(folder);
@@ -142,12 +138,9 @@ export class RecordingsVerifier {
   }
 }
 
-/**
- * Why the files of a recording, one after the other, differ from its lines. If they do not, the number of bytes after the last chunk of an
- * incomplete recording.
- */
+/** Why the files differ from the lines, or the number of bytes after the last chunk. */
 async function compare(files: readonly string[], { chunks, total }: Expected): Promise<string | number> {
-  // Not Math.max(...), because a call with hundreds of thousands of arguments fails.
+  // Math.max(...) fails with hundreds of thousands of arguments.
   const last = total ?? [...chunks.keys()].reduce((most, number) => Math.max(most, number), 0);
   let number = 1;
   let rest: Buffer = Buffer.alloc(0);
@@ -175,7 +168,7 @@ async function* bytesOf(files: readonly string[]): AsyncIterable<Buffer> {
   for (const file of files) yield* createReadStream(file) as AsyncIterable<Buffer>;
 }
 
-/** The files of each recording in the folder, by `NAMESPACE/SESSION`: one or, if it was copied from a bucket, its parts in order. */
+/** By `NAMESPACE/SESSION`: one or, if copied from a bucket, its parts in order. */
 async function recordingsIn(folder: string): Promise<Map<string, readonly string[]>> {
   const found = new Map<string, readonly string[]>();
   for (const namespace of await entriesOf(folder)) {

@@ -3,21 +3,17 @@ import { isSigned, type SignedHead } from '../head.ts';
 import { type ChainLine, readLine } from './lines.ts';
 import { type ChainReport, type Finding, type Place, place, type VerifyReport } from './report.ts';
 
-/** Which keys a Verifier trusts, and whether older lines may be absent. */
 export interface VerifierOptions {
-  /** Public keys that may sign heads, in base64. Default: the key that each head names. */
+  /** That may sign heads, in base64. Default: the key that each head names. */
   readonly keys?: readonly string[];
-  /** Accept absent older lines: those before the first line of a chain, and chains without any line. Default false. */
+  /** Accept absent older lines: before the first of a chain, and whole chains. Default false. */
   readonly partial?: boolean;
 }
 
-/** Maximum number of findings, and of stumps, in the report. */
+/** Findings, and stumps, in the report. */
 const MAX_LISTED = 1000;
 
-/**
- * Checks journals against the signed heads. Pass all heads first, then every line of each file, with `endOfFile` after each file. Then
- * call `report`.
- */
+/** Pass all heads, then every line of each file and `endOfFile`; then call `report`. */
 export class Verifier {
   readonly #options: VerifierOptions;
   /** By chain, then by number of the line. */
@@ -25,9 +21,9 @@ export class Verifier {
   readonly #keys = new Set<string>();
   /** By chain, then by file. */
   readonly #segments = new Map<string, Map<string, Segment>>();
-  /** By chain: highest number of a line that matches a head. */
+  /** By chain: the last line that matches a head. */
   readonly #signedTo = new Map<string, number>();
-  /** Incomplete lines, until the `lost` count of a later line accounts for them. */
+  /** Incomplete lines that no `lost` count of a later line accounts for yet. */
   #unaccounted: { at: Place; chain: string | undefined }[] = [];
   readonly #stumps: Place[] = [];
   readonly #findings: Finding[] = [];
@@ -37,7 +33,7 @@ export class Verifier {
     this.#options = options;
   }
 
-  /** Adds a head, or reports it as `BadHead` if its signature or its key is wrong. */
+  /** `BadHead` if its signature or its key is wrong. */
   head(head: SignedHead): void {
     const problem = this.#headProblem(head);
     if (problem) {
@@ -55,12 +51,11 @@ export class Verifier {
     return `it is signed by key ${head.key}, which is none of the given keys; if the server had this key earlier, give it, too, with --key`;
   }
 
-  /** Reports an entry of the ConfigMap that is not a head. */
   unreadableHead(name: string): void {
     this.#report({ code: 'BadHead', message: `the entry ${quote(name)} is not a signed head` });
   }
 
-  /** Checks one line. `number` starts at 1; `text` has one character for each byte, as `byteLines` returns it. */
+  /** `number`: from 1. `text`: one character for each byte, as of `byteLines`. */
   line(file: string, number: number, text: string): void {
     const at = { file, line: number };
     const reading = readLine(text);
@@ -69,13 +64,13 @@ export class Verifier {
     else if (reading.is === 'recordLike') this.#report(inserted(at));
   }
 
-  /** Ends a file: incomplete lines that no line follows are the remains of its last writes. */
+  /** Incomplete lines that no line follows remain from its last writes. */
   endOfFile(): void {
     for (const { at } of this.#unaccounted) this.#addStump(at);
     this.#unaccounted = [];
   }
 
-  /** The result. Call it once, at the end. */
+  /** Call it once, at the end. */
   report(): VerifyReport {
     const chainIds = [...new Set([...this.#heads.keys(), ...this.#segments.keys()])];
     const chains = chainIds.map((chain) => this.#chainReport(chain));
@@ -97,7 +92,7 @@ export class Verifier {
     const segment = this.#segments.get(chain)?.get(at.file);
     if (!line.intact) {
       this.#report({ code: 'Changed', chain, at, message: `line ${line.seq} of the chain was changed` });
-      // Accept its number and hash if they fit the position, so that one changed line is one finding.
+      // If it fits the position, go on, so that one changed line is one finding.
       if (segment ? line.seq !== segment.last.seq + 1 : !this.#heads.has(chain)) return;
     }
     if (!segment)
@@ -116,7 +111,7 @@ export class Verifier {
     }
   }
 
-  /** The `lost` count of a line accounts for as many incomplete lines before it; the first line of a chain accounts for all. */
+  /** `lost` accounts for as many incomplete lines before; the first line of a chain for all. */
   #account({ chain, seq, lost }: ChainLine): void {
     if (this.#unaccounted.length === 0) return;
     let accounted = seq === 1 ? Number.POSITIVE_INFINITY : lost;
@@ -202,7 +197,6 @@ function getOrCreate<K, V>(map: Map<K, V>, key: K, create: () => V): V {
   return created;
 }
 
-/** The first or last line of a segment. */
 interface BoundaryLine {
   readonly seq: number;
   readonly prev: string;
@@ -210,7 +204,7 @@ interface BoundaryLine {
   readonly at: Place;
 }
 
-/** The lines of one chain in one file. It keeps only the first and last line, so files can be of any length. */
+/** One chain in one file. Keeps only the first and last line, so files can be of any length. */
 class Segment {
   readonly first: BoundaryLine;
   #last: BoundaryLine;
@@ -226,7 +220,7 @@ class Segment {
     return this.#last;
   }
 
-  /** Adds the next line of the file; returns false if its number is not above that of the last one. */
+  /** False if its number is not above that of the last one. */
   add(line: ChainLine, at: Place, report: (finding: Finding) => void): boolean {
     const next = { ...line, at };
     if (line.seq <= this.#last.seq) {
@@ -240,7 +234,7 @@ class Segment {
   }
 }
 
-/** Reports why `next`, which has a higher number, does not directly continue `before`. */
+/** `next` has a higher number. Reports why it does not directly continue `before`. */
 function expectContinuation(
   chain: string,
   before: BoundaryLine,
@@ -268,6 +262,6 @@ const outOfOrder = (
   message: `line ${next.seq} of the chain comes after line ${before.seq} (${place(before.at)}): it was moved, or is present twice`,
 });
 
-/** The subject and verb of a message, such as `lines 3 to 5 of the chain are`. */
+/** Such as `lines 3 to 5 of the chain are`. */
 const linesAre = (from: number, to: number): string =>
   from === to ? `line ${from} of the chain is` : `lines ${from} to ${to} of the chain are`;
