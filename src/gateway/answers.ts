@@ -3,17 +3,15 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { own } from '../kit/json-value.ts';
 
-/** The refusal of a call. */
 export interface Refusal {
-  /** HTTP status. */
   readonly status: 400 | 401 | 403 | 404 | 405 | 429 | 431 | 502 | 503;
-  /** Stable code, such as `NoLiveGrant`, for the audit journal. */
+  /** Stable, such as `NoLiveGrant`; for the audit journal. */
   readonly code: string;
   /** What was found; what is allowed; what to do. */
   readonly message: string;
 }
 
-/** The field `reason` of the Status, by HTTP status. Clients print it. */
+/** The field `reason` of the Status. Clients print it. */
 const reasons: Readonly<Record<Refusal['status'], string>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -26,7 +24,7 @@ const reasons: Readonly<Record<Refusal['status'], string>> = {
   503: 'ServiceUnavailable',
 };
 
-/** The words after the HTTP status in the first line of an answer. */
+/** For the first line of an answer. */
 const titles: Readonly<Record<Refusal['status'], string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
@@ -39,7 +37,7 @@ const titles: Readonly<Record<Refusal['status'], string>> = {
   503: 'Service Unavailable',
 };
 
-/** The refusal as a Kubernetes Status. */
+/** As a Kubernetes Status. */
 export const bodyOf = ({ status, message }: Refusal): string =>
   JSON.stringify({
     kind: 'Status',
@@ -51,16 +49,15 @@ export const bodyOf = ({ status, message }: Refusal): string =>
     code: status,
   });
 
-/** Answers with the refusal as a Kubernetes Status. */
 export function refuse(response: ServerResponse, refusal: Refusal): void {
   response.writeHead(refusal.status, { 'content-type': 'application/json' });
   response.end(bodyOf(refusal));
 }
 
-/** Time without data after a refusal until the gateway destroys a connection that its client keeps open, milliseconds. */
+/** After a refusal, destroys a connection on which nothing more comes and the client keeps open. */
 const CLOSE_MS = 1000;
 
-/** Writes `last`, and ends the connection. If the client keeps its side open, destroys the connection after `CLOSE_MS` without data. */
+/** Ends the connection; destroys it if the client keeps its side open (`CLOSE_MS` without data). */
 export function endSocket(socket: Duplex, last: string | Buffer): void {
   socket.end(last);
   socket.resume();
@@ -78,10 +75,10 @@ export function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
   endSocket(socket, `${head(`${refusal.status} ${titles[refusal.status]}`, headers)}${body}`);
 }
 
-/** Headers of the API server's answers that `relay` passes to the client. */
+/** Headers of the API server's answers that the client gets. */
 const relayed = ['audit-id', 'cache-control', 'content-encoding', 'content-type', 'warning'];
 
-/** Passes the API server's answer on while it arrives. If the answer breaks off, closes the client's connection. */
+/** If the answer breaks off, the client's connection does, too. */
 export function relay(message: IncomingMessage, response: ServerResponse): void {
   response.writeHead(message.statusCode ?? 502, pick(message.headers));
   message.on('error', () => response.destroy());
@@ -89,13 +86,10 @@ export function relay(message: IncomingMessage, response: ServerResponse): void 
   message.pipe(response);
 }
 
-/** Maximum size of the Status with which the API server refuses an upgrade, bytes. */
+/** Bytes of the Status with which the API server refuses an upgrade. */
 const MAX_STATUS_BYTES = 64 * 1024;
 
-/**
- * The refusal of an upgrade by the API server, for the client. It has the message of the API server's Status; without a message, the HTTP
- * status. An HTTP status other than 400, 403, and 404 becomes 502. Rejects if the answer breaks off.
- */
+/** The API server's refusal of an upgrade. Statuses other than 400, 403, and 404 become 502. */
 export async function refusalIn(message: IncomingMessage): Promise<Refusal> {
   const parts: Buffer[] = [];
   let size = 0;
@@ -109,7 +103,6 @@ export async function refusalIn(message: IncomingMessage): Promise<Refusal> {
   return { status, code: 'RefusedByApiServer', message: `the API server refused the stream: ${why}` };
 }
 
-/** The `message` of a Status; undefined if the text is no JSON, or has no message. */
 function messageIn(text: string): string | undefined {
   try {
     const message = own(JSON.parse(text), 'message');
@@ -119,20 +112,18 @@ function messageIn(text: string): string | undefined {
   }
 }
 
-/** The answer that begins a WebSocket, with the subprotocol that the API server chose. */
+/** Begins a WebSocket, with the subprotocol that the API server chose. */
 export function switchingProtocols(headers: IncomingHttpHeaders): string {
   const names = ['sec-websocket-accept', 'sec-websocket-protocol', 'audit-id'];
   return head('101 Switching Protocols', { connection: 'Upgrade', upgrade: 'websocket', ...pick(headers, names) });
 }
 
-/** The headers with these names. Default: those that the gateway relays. */
 function pick(headers: IncomingHttpHeaders, names: readonly string[] = relayed): Record<string, string | string[]> {
   return Object.fromEntries(
     names.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name] ?? '']])),
   );
 }
 
-/** The first line and the headers of an HTTP answer. */
 function head(status: string, headers: Readonly<Record<string, string | string[]>>): string {
   const lines = Object.entries(headers).flatMap(([name, values]) =>
     [values].flat().map((value) => `${name}: ${value}`),

@@ -2,16 +2,14 @@ import { gatewayGroup, gatewayVersion } from '../api/gateway/names.ts';
 import { isRecordingName } from '../audit/verify/recordings.ts';
 import type { RecordingName } from './recording/sink.ts';
 
-/** A call of the aggregated API. */
 export type GatewayCall =
-  /** A discovery document of the API, which may not exist. `path` has no slash at the end. */
+  /** A discovery document, which may not exist. `path` has no slash at the end. */
   | { readonly kind: 'document'; readonly path: string }
-  /** A call below `grants/NAME/proxy`. */
   | {
       readonly kind: 'proxy';
       readonly namespace: string;
       readonly grant: string;
-      /** The path below `proxy`; empty, or with a leading slash. */
+      /** Below `proxy`; empty, or with a leading slash. */
       readonly path: string;
       readonly query: URLSearchParams;
     }
@@ -22,17 +20,10 @@ const prefix = `/apis/${gatewayGroup}/${gatewayVersion}/namespaces/`;
 const PROXY = /^([a-z0-9-]{1,63})\/grants\/([a-z0-9.-]{1,253})\/proxy(\/.*)?$/;
 const VIEW = /^([a-z0-9-]{1,63})\/(session|recording)s\/([^/]+)\/log$/;
 const DOCUMENT = /^(\/[a-zA-Z0-9.-]+){1,4}$/;
-/**
- * A percent sign, a backslash, an empty segment, a segment that begins with a dot, or a character outside of printable ASCII. Another
- * parser could resolve a path with one of these to another path.
- */
+/** Another parser could resolve a path with one of these to another path. */
 const AMBIGUOUS = /[%\\]|\/\/|\/\.|[^\x21-\x7e]/;
 
-/**
- * Parses `target`, the path and query of a call as the API server sent them. Returns undefined if the gateway does not serve the path. Also
- * returns undefined for a path that two parsers could understand differently: the API server may have checked the caller's permission for
- * another path.
- */
+/** An ambiguous path is not served: the API server may have authorized another one. */
 export function readCall(target: string): GatewayCall | undefined {
   const question = target.indexOf('?');
   const path = question < 0 ? target : target.slice(0, question);

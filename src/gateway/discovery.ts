@@ -1,6 +1,5 @@
 import { gatewayGroup, gatewayVersion } from '../api/gateway/names.ts';
 
-/** A JSON document and its content type. */
 interface Document {
   readonly contentType: string;
   readonly body: unknown;
@@ -11,20 +10,17 @@ const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
 const groupVersion = `${gatewayGroup}/${gatewayVersion}`;
 const version = { groupVersion, version: gatewayVersion };
 const group = { name: gatewayGroup, versions: [version], preferredVersion: version };
-/**
- * The resources of the gateway. They have no verb `delete`, so the namespace controller does not try to delete them when it deletes a
- * namespace.
- */
+/** No verb `delete`, so that the namespace controller does not try to delete them. */
 const served = [
   { resource: 'grants', singular: 'grant', kind: 'Grant', subresource: 'proxy', verbs: ['create', 'get'] },
   { resource: 'sessions', singular: 'session', kind: 'Session', subresource: 'log', verbs: ['get'] },
   { resource: 'recordings', singular: 'recording', kind: 'Recording', subresource: 'log', verbs: ['get'] },
 ];
 
-/** Whether the caller accepts the list of all groups and resources in one document. */
+/** Asks for all groups and resources in one document. */
 const acceptsAggregated = (accept: string): boolean => accept.includes('as=APIGroupDiscoveryList');
 
-/** The discovery document of the gateway's API at `path`; undefined if that path has none. `accept`: the header Accept of the call. */
+/** Of the gateway's API. `accept`: the header Accept of the call. */
 export function apiDocument(path: string, accept: string): Document | undefined {
   switch (path) {
     case '/apis':
@@ -40,10 +36,7 @@ export function apiDocument(path: string, accept: string): Document | undefined 
   }
 }
 
-/**
- * The discovery document at `path` below `grants/NAME/proxy`, which lists pods only; undefined if that path has none. `accept`: the header
- * Accept of the call.
- */
+/** Below `grants/NAME/proxy`: pods only. `accept`: the header Accept of the call. */
 export function podDocument(path: string, accept: string): Document | undefined {
   switch (path) {
     case '':

@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream';
 
-/** One direction of a stream. It pauses reading while its receiver is behind, and until the promises of `waitFor` resolve. */
+/** One direction of a stream. Reading pauses while the receiver is behind, and for `waitFor`. */
 export class Flow {
   readonly #from: Duplex;
   readonly #to: Duplex;
-  /** The receiver if it must drain, and the promises of `waitFor` that have not resolved. Reading is paused unless this is empty. */
+  /** The receiver while it must drain, and unresolved promises of `waitFor`. */
   readonly #pauseReasons = new Set<unknown>();
 
   constructor(from: Duplex, to: Duplex) {
@@ -12,10 +12,7 @@ export class Flow {
     this.#to = to;
   }
 
-  /**
-   * Writes the chunk to the receiver, or drops it if the receiver is closed. If the receiver is behind, pauses reading until the receiver
-   * has drained.
-   */
+  /** Drops the chunk if the receiver is closed. */
   pass(chunk: Buffer): void {
     const to = this.#to;
     if (chunk.length === 0 || to.destroyed || to.writableEnded || to.write(chunk) || this.#pauseReasons.has(to)) return;
@@ -30,7 +27,7 @@ export class Flow {
     void ready.then(() => this.#resume(ready));
   }
 
-  /** Resumes reading at once, even if the receiver is behind or a promise of `waitFor` has not resolved. */
+  /** Even if the receiver is behind or a promise of `waitFor` has not resolved. */
   resumeNow(): void {
     this.#pauseReasons.clear();
     this.#from.resume();

@@ -1,27 +1,23 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * Frames of WebSockets (RFC 6455) in one direction. The gateway passes the bytes of a stream on unchanged. It also parses them, to read the
- * messages, and to know where it may insert a frame.
+ * Frames of WebSockets (RFC 6455) in one direction. The gateway passes the bytes on unchanged, and
+ * parses them to read the messages and to know where it may insert a frame.
  */
 
-/** Opcodes of frames. */
 export const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 
-/** Maximum size of the payload of a frame, bytes. */
+/** Of the payload of a frame, bytes. */
 export const MAX_PAYLOAD = 16 * 1024 * 1024;
 
-/** A frame breaks the protocol. The message says how, such as `a frame is not masked`. */
+/** The message says how a frame breaks the protocol, such as `a frame is not masked`. */
 export class FrameError extends Error {
   override readonly name = 'FrameError';
 }
 
 /** Receives the data messages of one direction. */
 export interface FrameListener {
-  /**
-   * A part of the payload of a data message, as it was sent: masked if its frame is masked. `first`: the first byte of the message,
-   * unmasked; undefined unless the message begins with this part.
-   */
+  /** The part is as it was sent, perhaps masked. `first`: the message's first byte, unmasked. */
   readonly onData?: (part: Buffer, first?: number) => void;
 }
 
@@ -32,44 +28,38 @@ export class FrameReader {
   readonly #listener: FrameListener;
   readonly #header = Buffer.alloc(14);
   #headerBytes = 0;
-  /** Bytes of the payload that have not arrived; undefined while a header is read. */
+  /** Bytes of the payload that have not arrived; not set while a header is read. */
   #left: number | undefined;
   #opcode = 0;
   #isFinal = true;
-  /** The mask of the current frame; zeros if frames are not masked. */
+  /** Of the current frame; zeros if frames are not masked. */
   readonly #mask = Buffer.alloc(4);
   /** Bytes of the payload before the current part. */
   #offset = 0;
-  /** Whether a data message has begun and is not complete. */
+  /** A data message has begun and is not complete. */
   #isInMessage = false;
-  /** Whether the next part is the first of its message. */
+  /** The next part is the first of its message. */
   #isStart = false;
   #isClosed = false;
 
-  /**
-   * `isMasked`: if true, frames must be masked, as clients send them; if false, frames must not be masked. `hasFragments`: whether a
-   * message may have several frames; default: true.
-   */
+  /** `isMasked`: frames must be masked; if false, must not be. Fragments are allowed by default. */
   constructor(isMasked: boolean, listener: FrameListener = {}, hasFragments = true) {
     this.#isMasked = isMasked;
     this.#hasFragments = hasFragments;
     this.#listener = listener;
   }
 
-  /** Whether all messages so far are complete, so that another frame may follow. */
+  /** All messages so far are complete, so another frame may follow. */
   get isAtBoundary(): boolean {
     return this.#left === undefined && this.#headerBytes === 0 && !this.#isInMessage;
   }
 
-  /** Whether a close frame has begun, after which no frame may follow. */
+  /** A close frame has begun, after which no frame may follow. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /**
-   * Reads the chunk. Returns the number of its bytes up to the last place where a frame may be inserted; -1 if the chunk has no such place.
-   * Throws FrameError if a frame breaks the protocol.
-   */
+  /** Returns where in the chunk a frame may be inserted last; -1: nowhere. Throws FrameError. */
   read(chunk: Buffer): number {
     let boundary = -1;
     let offset = 0;
@@ -81,7 +71,7 @@ export class FrameReader {
     return boundary;
   }
 
-  /** A copy of the part that `onData` got, without its mask. Call it only within `onData`. */
+  /** A copy of the part that `onData` got. Call it only within `onData`. */
   unmasked(part: Buffer): Buffer {
     const copy = Buffer.from(part);
     for (let i = 0; i < copy.length; i++) copy[i] = part.readUInt8(i) ^ this.#mask.readUInt8((this.#offset + i) % 4);
@@ -95,7 +85,7 @@ export class FrameReader {
     return taken;
   }
 
-  /** Bytes that the header still lacks; at most 2 until its first two bytes, which give its length, have arrived. */
+  /** At most 2 until the first two bytes, which give the header's length, have arrived. */
   #missingHeaderBytes(): number {
     if (this.#headerBytes < 2) return 2 - this.#headerBytes;
     const second = this.#header.readUInt8(1);
@@ -163,7 +153,7 @@ export class FrameReader {
   }
 }
 
-/** One complete frame without a mask, as servers send it. */
+/** As servers send it: without a mask. */
 export function frameOf(opcode: number, payload: Buffer): Buffer {
   const { length } = payload;
   const header = length < 126 ? Buffer.alloc(2) : length < 65_536 ? Buffer.alloc(4) : Buffer.alloc(10);
@@ -179,18 +169,17 @@ export function frameOf(opcode: number, payload: Buffer): Buffer {
   return Buffer.concat([header, payload]);
 }
 
-/** One complete frame with a random mask, as clients send it. `payload`: at most 125 bytes. */
+/** As clients send it. `payload`: at most 125 bytes. */
 export function maskedFrameOf(opcode: number, payload: Buffer): Buffer {
   const mask = randomBytes(4);
   const body = payload.map((byte, i) => byte ^ mask.readUInt8(i % 4));
   return Buffer.concat([Buffer.of(0x80 | opcode, 0x80 | payload.length), mask, body]);
 }
 
-/** A message on a channel of the exec protocol (`v5.channel.k8s.io`), as the pod sends it. */
+/** As a pod sends it on a channel of the exec protocol (`v5.channel.k8s.io`). */
 export const channelMessage = (channel: number, text: string): Buffer =>
   frameOf(opcodes.binary, Buffer.concat([Buffer.of(channel), Buffer.from(text, 'utf8')]));
 
-/** A close frame with a status code of RFC 6455, such as 1000. */
 export function closeFrame(code: number): Buffer {
   const payload = Buffer.alloc(2);
   payload.writeUInt16BE(code, 0);

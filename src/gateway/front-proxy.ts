@@ -7,21 +7,21 @@ import type { Cluster } from '../kube/cluster.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import type { IdentityHeaders } from './caller.ts';
 
-/** The ConfigMap in which API servers publish how they identify themselves to aggregated API servers. */
+/** Here API servers publish how aggregated API servers can know them. */
 const source = { namespace: 'kube-system', name: 'extension-apiserver-authentication' };
 
-/** How the API server proves that a call comes from it, and in which headers it names the user. */
+/** How the API server proves that a call comes from it, and where it names the user. */
 export interface FrontProxy extends Projected {
-  /** PEM of the certificate authorities (CAs) that sign the API server's client certificate; empty if there are none. */
+  /** PEM of the certificate authorities (CAs) of the API server's client certificate, if any. */
   readonly authorities: string;
-  /** Common names that the API server's client certificate may have; empty: any name. */
+  /** Common names that the certificate may have; empty: any. */
   readonly names: readonly string[];
   readonly headers: IdentityHeaders;
-  /** Why no call can be trusted; undefined if the settings are safe. */
+  /** Why no call can be trusted; absent if the settings are safe. */
   readonly problem: string | undefined;
 }
 
-/** Watches the ConfigMap. The store has at most one object. */
+/** The store has at most one object. */
 export function openFrontProxy(cluster: Cluster): Store<FrontProxy> {
   const { namespace, name } = source;
   return cluster.watch({
@@ -32,10 +32,10 @@ export function openFrontProxy(cluster: Cluster): Store<FrontProxy> {
   }).store;
 }
 
-/** The current settings; undefined if the ConfigMap was not read yet, or does not exist. */
+/** Nothing before the ConfigMap was read. */
 export const frontProxyOf = (store: Store<FrontProxy>): FrontProxy | undefined => store.get(keyOf(source));
 
-/** A readiness check: why the gateway can trust no call; undefined if it can verify the API server. */
+/** A readiness check: why the gateway can trust no call. */
 export function frontProxyProblem(store: Store<FrontProxy>): string | undefined {
   const settings = frontProxyOf(store);
   if (settings) return settings.problem;
@@ -85,10 +85,10 @@ function problemOf(authorities: string, names: readonly string[] | undefined, cl
   );
 }
 
-/** Two CAs with the same key verify the same certificates, even if the certificates of the CAs differ. */
+/** Such CAs verify the same certificates, even if their own certificates differ. */
 const isSameKey = (a: X509Certificate, b: X509Certificate): boolean => a.publicKey.equals(b.publicKey);
 
-/** The strings of a JSON list; an empty list if the text is empty; undefined if the text is anything else. */
+/** Empty text is an empty list; text other than a JSON list of strings is nothing. */
 function stringsIn(text: string): string[] | undefined {
   if (text === '') return [];
   try {
@@ -110,18 +110,18 @@ function certificatesIn(pem: string): X509Certificate[] {
   });
 }
 
-/** By connection: the CAs (PEM) with which TLS verified the certificate of the peer. */
+/** By connection: the CAs with which TLS verified the certificate of the peer. */
 const verifiedBy = new WeakMap<TLSSocket, string>();
 
-/** Records the settings with which TLS verified the certificate of the peer. Call it after each handshake. */
+/** Call it after each handshake. */
 export function recordHandshake(socket: TLSSocket, settings: FrontProxy | undefined): void {
   verifiedBy.set(socket, settings?.authorities ?? '');
 }
 
 /**
- * Whether the peer of the connection has proved that it is the API server: by a certificate that the current CAs signed, with an allowed
- * common name. Requires the certificate itself, because Node reports a connection without a certificate as authorized if the connection
- * resumes a session of TLS 1.3 (nodejs/node#35317).
+ * The peer has proved that it is the API server: the current CAs signed its certificate, with an
+ * allowed common name. Requires the certificate, because Node calls a resumed TLS 1.3 connection
+ * without one authorized (nodejs/node#35317).
  */
 export function isApiServer(socket: TLSSocket, { authorities, names, problem }: FrontProxy): boolean {
   if (problem !== undefined || !socket.authorized || verifiedBy.get(socket) !== authorities) return false;

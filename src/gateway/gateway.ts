@@ -30,7 +30,7 @@ import { endText } from './stream-end.ts';
 import type { Upstream } from './upstream.ts';
 import type { ViewHandler } from './view-handler.ts';
 
-/** How long a client may take to read the end of a log, milliseconds. */
+/** How long a client may take to read the end of a log. */
 const LOG_END_MS = 1000;
 
 interface GatewayDeps {
@@ -46,7 +46,7 @@ interface GatewayDeps {
   readonly log: Log;
 }
 
-/** What the gateway does with a call. A refusal gets an audit line only if `audit` names its user and its grant. */
+/** A refusal gets an audit line only if `audit` names its user and its grant. */
 type Outcome =
   | { readonly kind: 'document'; readonly contentType: string; readonly body: unknown }
   | {
@@ -62,10 +62,11 @@ type Outcome =
 type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream' }> };
 
 /**
- * The aggregated API. Only other replicas may call `/peer/`. Every other call must come from the API server, which proves itself with its
- * front-proxy certificate. For calls below a grant, except for discovery documents, the user whom the API server names must be a subject of
- * the open, signed grant. The gateway then forwards the calls that the grant permits on its one pod, and `GET /version`. It shows sessions
- * and recordings to every user whom the API server authorizes for them.
+ * The aggregated API. Each call must come from the API server, which proves itself with its
+ * front-proxy certificate (`/peer/`: from another replica). Below a grant, the user must be a
+ * subject of the open, signed grant; the gateway forwards what the grant permits on its one pod,
+ * and `GET /version`. Everyone reads discovery documents. The API server authorizes who sees
+ * sessions and recordings.
  */
 export class Gateway {
   readonly #deps: GatewayDeps;
@@ -74,7 +75,7 @@ export class Gateway {
     this.#deps = deps;
   }
 
-  /** Answers a call without an upgrade. Never rejects. */
+  /** Without an upgrade. Never rejects. */
   async onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let outcome: Outcome | undefined;
     try {
@@ -99,7 +100,7 @@ export class Gateway {
     }
   }
 
-  /** Answers a call that asks for an upgrade. Never rejects. */
+  /** Never rejects. */
   async onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => {});
     let outcome: Outcome | undefined;
@@ -122,10 +123,7 @@ export class Gateway {
     }
   }
 
-  /**
-   * Decides what to do with the call. `connection`: where the answer goes. Returns undefined if the client closed the connection before the
-   * grant was found.
-   */
+  /** `connection`: where the answer goes. Decides nothing if the client closed it meanwhile. */
   async #decide(request: IncomingMessage, connection: ServerResponse | Duplex): Promise<Outcome | undefined> {
     const { frontProxy } = this.#deps;
     const settings = frontProxyOf(frontProxy);
@@ -144,8 +142,7 @@ export class Gateway {
       return method === 'GET' ? { kind: 'view', view: { caller, ...call } } : { kind: 'refusal', refusal: onlyGet };
     }
     const proxyCall = proxyCallOf(call, method, headers.upgrade);
-    // Answer discovery documents even without a grant: a client reads them first, and shows the reason of a refusal only for its later
-    // calls.
+    // Even without a grant: a client reads these first, and shows why only its later calls fail.
     if (isDocument(proxyCall)) return documentOutcome(podDocument(proxyCall.path, accept));
     const stream = webSocketStream(proxyCall);
     const grant = await this.#findGrant(call, connection);
@@ -159,7 +156,7 @@ export class Gateway {
     const decision = decide(proxyCall, grant);
     if (decision.kind === 'refusal') {
       const { refusal } = decision;
-      // kubectl repeats a refused WebSocket by SPDY. The first call has the line in the journal; this one is no other attempt.
+      // kubectl repeats a refused WebSocket by SPDY. The journal already has the first call.
       if (refusal.code === 'WebSocketRequired' && isRepeat(proxyCall)) return { kind: 'refusal', refusal };
       return { kind: 'refusal', refusal, stream, audit: { caller, grant } };
     }
@@ -167,10 +164,7 @@ export class Gateway {
     return { kind: 'forward', caller, grant, decision };
   }
 
-  /**
-   * The open grant, or the refusal. Undefined if the client closed the connection meanwhile: the `close` event of the connection has
-   * passed, so it could not end a stream that begins now.
-   */
+  /** Nothing if the client has left: its `close` has passed and would end no stream. */
   async #findGrant(
     { namespace, grant }: Extract<GatewayCall, { kind: 'proxy' }>,
     connection: ServerResponse | Duplex,
@@ -188,7 +182,6 @@ export class Gateway {
     }
   }
 
-  /** Logs the error, and returns the refusal for the client. */
   #unreachable(error: unknown, outcome: Outcome | undefined): Refusal {
     this.#deps.log.warn('a session could not be opened', { ...objectOf(outcome), error: describe(error) });
     return unreachable(error);
@@ -226,7 +219,7 @@ export class Gateway {
           response.destroy();
           return;
         }
-        // If the answer ended regularly, the client would take that for the end of the log.
+        // A regular end would look like the end of the log.
         response.write(`\n[drawbridge] ${endText(end)}\n`, () => response.destroy());
         this.#deps.clock.schedule(LOG_END_MS, () => response.destroy());
       },
@@ -243,7 +236,7 @@ const proxyCallOf = (
 const documentOutcome = (document: ReturnType<typeof apiDocument>): Outcome =>
   document ? { kind: 'document', ...document } : { kind: 'refusal', refusal: unknownPath };
 
-/** The grant, session, or recording of the call, as fields for the log. */
+/** For the log. */
 function objectOf(outcome: Outcome | undefined): Readonly<Record<string, string>> {
   if (outcome?.kind === 'view') return { ...outcome.view.name };
   return outcome?.kind === 'forward' ? { namespace: outcome.grant.namespace, grant: outcome.grant.name } : {};

@@ -15,40 +15,38 @@ import type { StreamEnd } from './stream-end.ts';
 /** A grant whose access is open, as its signatures prove. */
 export interface LiveGrant extends Granted {
   readonly request: { readonly kind: RequestKind; readonly name: string; readonly uid: string };
-  /** When the access ends, epoch ms. */
+  /** Epoch ms. */
   readonly endMs: number;
-  /** Milliseconds without data after which a stream ends; undefined: no limit. */
+  /** Ends a stream after this time without data. */
   readonly idleAfterMs: number | undefined;
-  /** How sessions are recorded; undefined: they are not recorded. */
+  /** Absent: sessions are not recorded. */
   readonly recording: RecordingTerms | undefined;
 }
 
-/** How the sessions of a grant are recorded. */
 export interface RecordingTerms {
-  /** `Required`: no exec or attach begins or continues without a recording. `BestEffort`: they continue if the recording fails. */
+  /** `Required`: no exec or attach goes on without a recording. `BestEffort`: it does. */
   readonly mode: 'BestEffort' | 'Required';
-  /** Whether the recording also has what users type. */
+  /** Also what users type. */
   readonly withInput: boolean;
 }
 
-/** Verifies the signatures of grants with public keys. */
 export interface GrantProof {
-  /** When the access of the request ends, epoch ms; undefined if no valid signature proves the grant. */
+  /** When the access ends, epoch ms; nothing if no valid signature proves the grant. */
   endMs(request: RequestView): number | undefined;
-  /** Whether the public keys have been read, and there is at least one. */
+  /** The keys have been read, and there is at least one. */
   readonly hasKeys: boolean;
-  /** Milliseconds since the API server last confirmed the list of keys. */
+  /** Since the API server last confirmed the list of keys. */
   readonly ageMs: number;
-  /** Calls `listener` when the list of keys has changed and is not empty. Returns a function that unsubscribes. */
+  /** Calls `listener` for a changed list that is not empty. Returns the unsubscribe function. */
   onChange(listener: () => void): () => void;
 }
 
-/** How long a call waits for a grant that no watch has reported yet, milliseconds. */
+/** How long a call waits for a grant that no watch has reported yet. */
 const APPEARANCE_MS = 2_000;
-/** Maximum number of calls that wait for grants at once; further calls are answered without a wait. */
+/** Calls that wait at once; further ones are answered without a wait. */
 const MAX_WAITING = 256;
 
-/** A request whose grant has `session.via: Gateway`. */
+/** Its grant has `session.via: Gateway`. */
 export interface GatewayRequest extends RequestView {
   readonly kind: RequestKind;
 }
@@ -56,7 +54,7 @@ export interface GatewayRequest extends RequestView {
 /** Index: the namespace and the name of the grant. */
 const byGrant = 'grant';
 
-/** Opens the stores of all requests whose grant has `session.via: Gateway`: one for each kind of request. */
+/** One store for each kind of request; only grants with `session.via: Gateway`. */
 export function openGrantStores(cluster: Cluster): readonly Store<GatewayRequest>[] {
   return accesses.map(
     ({ request }) =>
@@ -89,19 +87,13 @@ export class LiveGrants {
     this.#waits = new StoreWaits({ stores, clock, limitMs: APPEARANCE_MS, maxWaiting: MAX_WAITING });
   }
 
-  /**
-   * As `find`, but if no request has the grant, first waits up to 2 s for the request. A requester who saw that the request is ready may
-   * call before the watch of this replica reports the grant. Rejects with the reason of `signal` if that aborts first.
-   */
+  /** Waits up to 2 s: a requester who saw the request ready may call before the watch shows it. */
   async findOrWait(namespace: string, name: string, signal: AbortSignal): Promise<LiveGrant | Refusal> {
     if (!this.isStale) await this.#waits.until(() => this.#request(namespace, name) !== undefined, signal);
     return this.find(namespace, name);
   }
 
-  /**
-   * The open grant of that name. If the stores or the keys were not read or are stale, the refusal `GatewayNotReady`. If no such grant is
-   * open, the refusal `NoLiveGrant`.
-   */
+  /** Refuses with `GatewayNotReady` if stores or keys are missing or stale, or `NoLiveGrant`. */
   find(namespace: string, name: string): LiveGrant | Refusal {
     if (this.isStale || !this.#proof.hasKeys) return notReady;
     const request = this.#request(namespace, name);
@@ -112,13 +104,13 @@ export class LiveGrants {
     return { status: 403, code: 'NoLiveGrant', message };
   }
 
-  /** If the streams of the grant must end now: the reason. Otherwise: the time at which they must end, epoch ms. */
+  /** Why the streams of the grant must end now, or when they must, epoch ms. */
   endOf(namespace: string, name: string): StreamEnd | number {
     if (this.isStale) return { code: 'Unverifiable', atMs: this.#clock.now() };
     return this.#endOf(this.#request(namespace, name));
   }
 
-  /** Calls `listener` with the namespace and the name of a grant whose request has changed. Returns a function that unsubscribes. */
+  /** Reports the grants whose request has changed. Returns the unsubscribe function. */
   subscribe(listener: (namespace: string, name: string) => void): () => void {
     const stops = this.#stores.map((store) =>
       store.subscribe((event) => {
@@ -131,14 +123,11 @@ export class LiveGrants {
     };
   }
 
-  /** Calls `listener` when the keys that prove grants have changed. Returns a function that unsubscribes. */
   onKeys(listener: () => void): () => void {
     return this.#proof.onChange(listener);
   }
 
-  /**
-   * Whether a revocation could be missing: a store has not synced, or the API server has not confirmed the stores or the keys for 90 s.
-   */
+  /** A revocation could be missing: not synced, or not confirmed for 90 s. */
   get isStale(): boolean {
     return this.#proof.ageMs > STALE_MS || this.#stores.some(({ synced, ageMs }) => !synced || ageMs > STALE_MS);
   }
@@ -159,7 +148,7 @@ export class LiveGrants {
   }
 }
 
-/** If a vote ended open access, `how` is `Revoked`, and only `reason` names the vote. */
+/** If a vote ended the access, `how` is `Revoked`, and only `reason` names the vote. */
 const endCodeOf = ({ how, reason }: Ended): StreamEnd['code'] => (reason === 'VoteDenied' ? 'Denied' : how);
 
 function liveGrantOf(

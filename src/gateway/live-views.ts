@@ -6,30 +6,25 @@ import type { CastReader, SessionCast } from './recording/session-cast.ts';
 import type { RecordingName } from './recording/sink.ts';
 import type { SessionRecord } from './session-audit.ts';
 
-/** Maximum number of viewers of one session. */
 const MAX_PER_SESSION = 8;
-/** Maximum number of viewers whom this replica serves. */
+/** Of this replica. */
 const MAX_VIEWERS = 64;
-/** Maximum number of bytes that wait for one viewer. */
+/** Bytes that wait for one viewer. */
 const MAX_WAITING = 1024 * 1024;
-/** How long a viewer may take to read the end of a view, milliseconds. */
+/** How long a viewer may take to read the end of a view. */
 const VIEW_END_MS = 5_000;
 
-/** Media type of views and recordings. */
 export const castType = 'application/x-asciicast';
 
-/** The answer that a view is written to. */
 export type ViewAnswer = Pick<ServerResponse, 'writeHead' | 'write' | 'end' | 'destroy' | 'writableLength' | 'once'>;
 
-/** A session of this replica, with its viewers. */
 export class LiveSession {
   readonly name: RecordingName;
-  /** Undefined if the stream has no output that a terminal could show. */
+  /** Absent if the stream has no output for a terminal. */
   readonly cast: SessionCast | undefined;
   /** The audit line of the session. */
   readonly record: SessionRecord;
   readonly viewers = new Set<Viewer>();
-  /** Number of viewers for whom a place is reserved. */
   reserved = 0;
   isOpen = true;
 
@@ -40,15 +35,13 @@ export class LiveSession {
   }
 }
 
-/** A place among the viewers of an open session. */
 interface ReservedPlace {
   readonly session: LiveSession;
   readonly cast: SessionCast;
-  /** Frees the place. Later calls have no effect. */
   readonly release: () => void;
 }
 
-/** The open sessions of this replica, and their viewers. No viewer delays a stream: the gateway drops a viewer that reads too slowly. */
+/** The viewers of this replica's open sessions. None delays a stream: a slow viewer is dropped. */
 export class LiveViews {
   readonly #clock: Clock;
   readonly #sessions = new Map<string, LiveSession>();
@@ -58,7 +51,7 @@ export class LiveViews {
     this.#clock = clock;
   }
 
-  /** Registers a session that has begun. Returns a function that ends the views of the session with a reason. */
+  /** Returns a function that ends the views of the session with a reason. */
   begin(session: LiveSession): (reason: string) => void {
     const key = keyOf(session.name);
     this.#sessions.set(key, session);
@@ -69,10 +62,7 @@ export class LiveViews {
     };
   }
 
-  /**
-   * Reserves a place for a viewer of the open session. The caller must release the place. Returns a refusal if this replica has no open
-   * session of that name, if the session has no output for a terminal, or if no place is free.
-   */
+  /** The caller must release the place. */
   admit(name: RecordingName): ReservedPlace | Refusal {
     const session = this.#sessions.get(keyOf(name));
     if (!session) return notOpen(name);
@@ -82,10 +72,7 @@ export class LiveViews {
     return typeof release === 'function' ? { session, cast, release } : release;
   }
 
-  /**
-   * Reserves a place for a viewer of the session or, without `session`, of a recording or a session of another replica. Returns a function
-   * that frees the place, or the refusal if no place is free.
-   */
+  /** Without `session`: for a recording, or a session of another replica. Returns the release. */
   reserve(session?: LiveSession): (() => void) | Refusal {
     if (this.#reserved >= MAX_VIEWERS || (session?.reserved ?? 0) >= MAX_PER_SESSION) return tooManyViewers;
     this.#reserved += 1;
@@ -99,10 +86,7 @@ export class LiveViews {
     };
   }
 
-  /**
-   * Writes the output of the session to the answer, from now until the session ends. Returns false, and writes nothing, if the session has
-   * ended.
-   */
+  /** Writes the output from now until the session ends. False, with nothing written, if it has. */
   show({ session, cast }: Pick<ReservedPlace, 'session' | 'cast'>, answer: ViewAnswer): boolean {
     if (!session.isOpen) return false;
     session.viewers.add(new Viewer(session, cast, answer, this.#clock));
@@ -112,7 +96,6 @@ export class LiveViews {
 
 const keyOf = ({ namespace, session }: RecordingName): string => `${namespace}/${session}`;
 
-/** Writes the events of a session to one viewer. */
 class Viewer implements CastReader {
   readonly #answer: ViewAnswer;
   readonly #cast: SessionCast;
@@ -141,19 +124,16 @@ class Viewer implements CastReader {
   event(line: Buffer): void {
     if (this.#answer.writableLength + line.length <= MAX_WAITING) this.#answer.write(line);
     else if (this.#stopEvents()) {
-      // Break the answer off: a client takes a complete answer for the end of the session.
+      // Break the answer off: a client takes a complete one for the end of the session.
       this.#answer.write(this.#cast.line('m', tooSlow), () => this.#answer.destroy());
     }
   }
 
-  /** Writes the reason for the end of the session, and ends the view. */
   end(reason: string): void {
     if (this.#stopEvents()) this.#answer.end(this.#cast.lastNote === reason ? '' : this.#cast.line('m', reason));
   }
 
-  /**
-   * Stops passing events on, and breaks the answer off if it is still open after `VIEW_END_MS`. Returns false if an earlier call did so.
-   */
+  /** Breaks the answer off after `VIEW_END_MS`. False if an earlier call did so. */
   #stopEvents(): boolean {
     if (this.#isEnding) return false;
     this.#isEnding = true;
@@ -165,21 +145,18 @@ class Viewer implements CastReader {
 
 const tooSlow = 'this view ends: its reader was too slow; the session goes on; open the view again';
 
-/** The refusal if the session is not open. */
 export const notOpen = ({ namespace, session }: RecordingName): Refusal => ({
   status: 404,
   code: 'SessionNotOpen',
   message: `session ${session} is not open in namespace ${namespace}; list open sessions: drawbridge sessions list -n ${namespace}; or play its recording: drawbridge sessions play ${session} -n ${namespace}`,
 });
 
-/** The refusal if the session has no output that a terminal could show. */
 export const nothingToShow = ({ namespace, session }: RecordingName): Refusal => ({
   status: 400,
   code: 'NoTerminal',
   message: `session ${session} forwards ports, so it has no output to watch; only sessions of exec and attach can be watched; to end it: drawbridge sessions kill ${session} -n ${namespace}`,
 });
 
-/** The refusal if no place for a viewer is free. */
 export const tooManyViewers: Refusal = {
   status: 429,
   code: 'TooManyViewers',

@@ -9,20 +9,20 @@ import { type Refusal, refuse } from './answers.ts';
 import type { LiveViews } from './live-views.ts';
 import type { RecordingName } from './recording/sink.ts';
 
-/** Time limit for the connection to another replica and its answer, milliseconds. */
+/** For the connection to another replica and its answer. */
 const ANSWER_MS = 5_000;
-/** Time without bytes after which the kernel probes the connection, milliseconds. */
+/** Without bytes for this long, the kernel probes the connection. */
 const KEEP_ALIVE_MS = 15_000;
 
 const prefix = '/peer/';
 const PATH = /^\/peer\/([^/]+)\/([^/]+)$/;
 
-/** Whether the path of the call is one that only replicas may call. Every other path belongs to the aggregated API. */
+/** Only replicas may call these paths. All others belong to the aggregated API. */
 export const isPeerPath = (target: string | undefined): boolean => target?.startsWith(prefix) === true;
 
 /**
- * The serving certificate and key (the pair), which all replicas read from one Secret, and by which they authenticate each other. During a
- * rotation, one replica may have the new pair while another one still has the old pair.
+ * The serving pair (certificate and key), which all replicas read from one Secret and by which they
+ * know each other. During a rotation, one may already have the new pair, and another the old one.
  */
 export class PeerIdentity {
   #pair: KeyPair;
@@ -33,19 +33,19 @@ export class PeerIdentity {
     this.#fingerprints = [fingerprintOf(pair)];
   }
 
-  /** The current pair, which this replica presents. */
+  /** The pair that this replica presents. */
   get pair(): KeyPair {
     return this.#pair;
   }
 
-  /** Presents the new pair from now on. The pair before it stays valid until a different pair replaces the new one. */
+  /** The pair before it stays valid until the next different one. */
   replace(pair: KeyPair): void {
     const fingerprint = fingerprintOf(pair);
     this.#pair = pair;
     if (fingerprint !== this.#fingerprints[0]) this.#fingerprints = [fingerprint, ...this.#fingerprints].slice(0, 2);
   }
 
-  /** Whether the other side of the connection has proved by TLS that it holds the current pair, or the one before it. */
+  /** The peer has proved by TLS that it holds the current pair, or the one before. */
   isPeer(socket: unknown): boolean {
     const certificate = socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined;
     return certificate !== undefined && this.#fingerprints.includes(certificate.fingerprint256);
@@ -60,7 +60,7 @@ interface PeersDeps {
   readonly clock: Clock;
 }
 
-/** Views of sessions between replicas. Both sides present the serving pair, and accept only the current pair or the one before it. */
+/** Views of sessions between replicas, which check each other's pair (`isPeer`). */
 export class Peers {
   readonly #deps: PeersDeps;
 
@@ -68,7 +68,7 @@ export class Peers {
     this.#deps = deps;
   }
 
-  /** Shows a session of this replica to another replica, which writes the audit line before it shows the session to the user. */
+  /** The other replica writes the audit line before it shows the session to the user. */
   answer({ method, url, socket }: IncomingMessage, response: ServerResponse): void {
     const { identity, views } = this.#deps;
     const [, namespace = '', session = ''] = PATH.exec(url ?? '') ?? [];
@@ -82,15 +82,11 @@ export class Peers {
     views.show(view, response);
   }
 
-  /**
-   * Calls the replica at `address` (`IP:port`) for the session. Resolves to the HTTP answer, which is a view if its status is 200. Rejects
-   * if the address is invalid, or if the replica cannot be reached, has a certificate that `isPeer` rejects, or does not answer within 5 s.
-   * Aborting `signal` ends the call.
-   */
+  /** Calls `IP:port`; status 200 is a view. Rejects after 5 s, or if the replica fails `isPeer`. */
   async open(address: string, { namespace, session }: RecordingName, signal: AbortSignal): Promise<IncomingMessage> {
     const { identity, clock } = this.#deps;
     const { cert, key } = identity.pair;
-    // TLS does not verify the certificate. Instead, `isPeer` below compares it with this replica's pairs before the call is sent.
+    // Not TLS but `isPeer` below verifies the certificate, before the call is sent.
     const socket = connect({ ...targetOf(address), cert, key, rejectUnauthorized: false, minVersion: 'TLSv1.2' });
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     const abort = (): void => void socket.destroy();

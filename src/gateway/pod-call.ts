@@ -6,7 +6,7 @@ import type { Caller } from './caller.ts';
 /** What a grant lets its subjects do. */
 export interface Granted {
   readonly namespace: string;
-  /** Name of the grant, which is also the name of its Role. */
+  /** Also the name of its Role. */
   readonly name: string;
   readonly subjects: readonly GrantSubject[];
   readonly pod: string;
@@ -16,44 +16,39 @@ export interface Granted {
 /** A call below `grants/NAME/proxy`. */
 export interface ProxyCall {
   readonly method: string;
-  /** The path below `proxy`. */
+  /** Below `proxy`. */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** The header `Upgrade`, in lower case; undefined without one. */
+  /** The header `Upgrade`, in lower case. */
   readonly upgrade: string | undefined;
 }
 
-/** The streams that an upgrade can open. */
 export type StreamKind = 'exec' | 'attach' | 'portforward';
 
-/** What the gateway does with a call. */
 export type Decision =
-  /** Forwards a read to the API server. `follows`: whether the answer can continue without end, as that of a watch. */
+  /** Forwards a read. `follows`: the answer can go on without end, as that of a watch. */
   | { readonly kind: 'read'; readonly target: string; readonly follows: boolean }
-  /** Forwards an upgrade to the API server. */
+  /** Forwards an upgrade. */
   | { readonly kind: 'stream'; readonly target: string; readonly stream: StreamKind; readonly options: StreamOptions }
-  /** Answers with a discovery document. */
   | { readonly kind: 'document' }
   | { readonly kind: 'refusal'; readonly refusal: Refusal };
 
 export type StreamDecision = Extract<Decision, { kind: 'stream' }>;
 type RefusedCall = Extract<Decision, { kind: 'refusal' }>;
 
-/** What the caller asked for with a stream. */
 export interface StreamOptions {
-  /** Undefined: the caller named no container. */
   readonly container: string | undefined;
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;
   readonly tty: boolean;
-  /** The words of the command of exec; empty for other streams. */
+  /** Of exec; empty for other streams. */
   readonly command: readonly string[];
 }
 
 /** `channel.k8s.io` has the same frames and channels as v4, but no exit code. */
 export const channelProtocols: readonly string[] = ['v5.channel.k8s.io', 'v4.channel.k8s.io', 'channel.k8s.io'];
-/** The subprotocols of WebSockets that the gateway can parse. In others, such as base64, it would not find the channels. */
+/** In other subprotocols, such as base64, the gateway would not find the channels. */
 export const streamProtocols: Readonly<Record<StreamKind, readonly string[]>> = {
   exec: channelProtocols,
   attach: channelProtocols,
@@ -80,8 +75,8 @@ const listOptions = [
 ];
 
 /**
- * The query parameters that the gateway passes on, by the kind of call: those that client-go can send. `timeout` is in every call of a
- * client with a time limit, as by `kubectl --request-timeout`. The API server checks it in reads, and ignores it in logs and streams.
+ * What client-go can send; the gateway refuses other parameters. `timeout` is in every call of a
+ * client with a time limit (`kubectl --request-timeout`), though logs and streams ignore it.
  */
 const parameters: Readonly<Record<StreamKind | 'log' | 'get' | 'list', readonly string[]>> = {
   get: ['includeObject', 'pretty', 'resourceVersion', 'timeout'],
@@ -104,27 +99,27 @@ const parameters: Readonly<Record<StreamKind | 'log' | 'get' | 'list', readonly 
   portforward: ['ports', 'timeout'],
 };
 
-/** The documents below `proxy` that clients ask for before any call of a pod. */
+/** Clients ask for these before any call of a pod. */
 const documents: ReadonlySet<string> = new Set(['', '/api', '/api/v1', '/apis']);
 
-/** Whether the call asks for a discovery document, which is the same for all grants. */
+/** The documents are the same for all grants. */
 export const isDocument = ({ method, path, upgrade }: ProxyCall): boolean =>
   method === 'GET' && upgrade === undefined && documents.has(path);
 
-/** The stream that the call asks for with a WebSocket, whether or not a grant allows it; undefined for any other call. */
+/** The stream that a WebSocket asks for, allowed or not. */
 export function webSocketStream({ method, path, upgrade }: ProxyCall): StreamKind | undefined {
   const last = path.slice(path.lastIndexOf('/') + 1);
   return method === 'GET' && upgrade === 'websocket' && isStreamKind(last) ? last : undefined;
 }
 
-/** Whether a client such as kubectl calls so after its WebSocket was refused. Older clients also begin with such a call. */
+/** kubectl calls so after its WebSocket was refused; older clients begin with it. */
 export const isRepeat = ({ method, upgrade }: ProxyCall): boolean => method === 'POST' && upgrade === 'spdy/3.1';
 
-/** Whether the caller is a subject of the grant. Grants through the gateway have users only; groups never count. */
+/** Grants through the gateway have users only; groups never count. */
 export const isSubject = ({ subjects }: Granted, { username }: Caller): boolean =>
   subjects.some(({ kind, name }) => kind === 'User' && name === username);
 
-/** Decides what the gateway does with a call of a subject of the open grant. */
+/** For a subject of the open grant. */
 export function decide(call: ProxyCall, granted: Granted): Decision {
   const { method, path, query, upgrade } = call;
   if (isDocument(call)) return { kind: 'document' };
@@ -199,7 +194,7 @@ export function decide(call: ProxyCall, granted: Granted): Decision {
 
 const isStreamKind = (text: string): text is StreamKind => streamKinds.includes(text);
 
-/** Reads a boolean of a query as the API server does: a parameter without a value is true, and an absent one is false. */
+/** As the API server reads it: true without a value, false if absent. */
 const isTrue = (query: URLSearchParams, name: string): boolean => {
   const value = query.get(name)?.toLowerCase();
   return value !== undefined && value !== 'false' && value !== '0';
@@ -207,7 +202,7 @@ const isTrue = (query: URLSearchParams, name: string): boolean => {
 
 const withQuery = (path: string, query: URLSearchParams): string => (query.size === 0 ? path : `${path}?${query}`);
 
-/** What the grant gives, as a clause for a refusal. */
+/** As a clause for a refusal. */
 function allowedText({ namespace, pod, rules }: Granted): string {
   const what = rules.flatMap(({ resources, verbs }) =>
     resources.map((resource) => `${verbs.join(', ')} on ${resource}`),
@@ -215,7 +210,7 @@ function allowedText({ namespace, pod, rules }: Granted): string {
   return `it gives ${what.join('; ')}, for pod ${pod} of namespace ${namespace} only`;
 }
 
-/** Maximum number of characters that a message quotes. */
+/** Characters that a message quotes. */
 const MAX_SHOWN = 120;
 const shown = (text: string): string => JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
 

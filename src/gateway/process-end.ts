@@ -1,9 +1,9 @@
 import type { StreamOptions } from './pod-call.ts';
 
-/** The channels of the exec protocol: the first byte of each message. */
+/** The first byte of each message of the exec protocol. */
 export const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 
-/** A message to the pod, and how long the process may take to react, milliseconds. */
+/** A message to the pod, and how long the process may take to react. */
 export interface EndingMessage {
   readonly message: Buffer;
   readonly pauseMs: number;
@@ -15,15 +15,15 @@ const quit = '\x1c';
 const suspend = '\x1a';
 
 /**
- * Ctrl-C stops a command or drops a line, and then Ctrl-D leaves a shell. In the pause between, a
- * program can restore the mode of the terminal; until then it reads no Ctrl-D.
+ * Ctrl-C stops a command or drops a line, then Ctrl-D leaves a shell. In between, a program
+ * restores the mode of the terminal; until then it reads no Ctrl-D.
  */
 const leaveShell = [
   [interrupt, 50],
   [endOfInput, 100],
 ] as const;
 
-/** What ends most programs at a terminal, as measured; pauses are in milliseconds. */
+/** What ends most programs at a terminal, as measured. */
 const keys: readonly (readonly [key: string, pauseMs: number])[] = [
   // Three times Ctrl-C also drop a statement of several lines, which sqlite3 would run at Ctrl-D.
   [interrupt, 50],
@@ -45,12 +45,12 @@ const keys: readonly (readonly [key: string, pauseMs: number])[] = [
   [endOfInput, 300],
 ];
 
-/** How long a process without a terminal may take to end after its input has ended, milliseconds. */
+/** How long a process without a terminal may take to end after its input has ended. */
 const END_OF_STDIN_MS = 500;
 
 /**
- * The messages that end the process of an exec; empty if no message can. Closing the stream does not end the process: the kubelet and the
- * container runtime keep it. `protocol`: the subprotocol of the WebSocket; before v5, only closing the stream ends the input.
+ * What ends the process of an exec; empty if nothing can. Closing the stream does not: the kubelet
+ * keeps the process. Before `protocol` v5, only closing the stream ends the input.
  */
 export function endingMessages({ stdin, tty }: StreamOptions, protocol: string): readonly EndingMessage[] {
   if (!stdin) return [];

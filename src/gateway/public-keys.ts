@@ -10,22 +10,20 @@ import type { Cluster } from '../kube/cluster.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import type { GrantProof } from './live-grants.ts';
 
-/** The public keys of the installation. */
 interface KeyList extends Projected {
   readonly verifier: GrantVerifier;
   readonly isEmpty: boolean;
 }
 
-/** Size of a public key, bytes. */
 const KEY_BYTES = 32;
-/** Maximum number of keys that the gateway reads; the server lists at most two. */
+/** The server lists at most two. */
 const MAX_KEYS = 8;
 
-/** Verifies grants with public keys. The server lists the keys in a ConfigMap, and this class watches the ConfigMap. */
+/** The public keys of the installation, from the ConfigMap in which the server lists them. */
 export class PublicKeys implements GrantProof {
   readonly store: Store<KeyList>;
   readonly #key: string;
-  /** The proved end by request, epoch ms; undefined: not proved. A view never changes, so the end holds until the keys change. */
+  /** The proved ends, epoch ms. A view never changes, so they hold until the keys change. */
   #ends = new WeakMap<RequestView, number | undefined>();
 
   constructor(cluster: Cluster, namespace: string) {
@@ -51,12 +49,12 @@ export class PublicKeys implements GrantProof {
 
   onChange(listener: () => void): () => void {
     return this.store.subscribe(() => {
-      // An empty or deleted list does not show that a key was replaced, so this change alone must not end streams.
+      // An empty or deleted list does not show that a key was replaced, so it must not end streams.
       if (this.hasKeys) listener();
     });
   }
 
-  /** A readiness check: why no grant can be proved; undefined if there is a key. */
+  /** A readiness check: why no grant can be proved. */
   problem(): string | undefined {
     const list = this.store.get(this.#key);
     if (list && !list.isEmpty) return undefined;
@@ -68,10 +66,7 @@ export class PublicKeys implements GrantProof {
     return this.#ends.get(request);
   }
 
-  /**
-   * The end of the signed grant, as its extensions changed it. Of the extensions, only those before the first one without a valid signature
-   * count. Undefined if there are no keys, or the grant has no valid signature.
-   */
+  /** Extensions count up to the first one without a valid signature. */
   #provedEndMs(request: RequestView): number | undefined {
     const verifier = this.store.get(this.#key)?.verifier;
     const { grant, extensions } = request;

@@ -6,13 +6,13 @@ import { channelMessage, closeFrame } from './frames.ts';
 import { channelProtocols, type StreamKind } from './pod-call.ts';
 import { channels } from './process-end.ts';
 
-/** What RFC 6455 appends to the key of the client, to prove that the server speaks WebSocket. */
+/** RFC 6455 appends it to the key of the client, to prove that the server speaks WebSocket. */
 const WEB_SOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 /**
- * Refuses a stream below a grant. An exec and an attach open, and end with the refusal as their status, as they do if the
- * kubelet refuses. After an HTTP status, kubectl would repeat the call by SPDY, perhaps to another replica, and show only the second
- * answer. A port-forward has no status, so it gets the HTTP status.
+ * An exec and an attach open, and end with the refusal as their status: after an HTTP status,
+ * kubectl would repeat the call by SPDY, perhaps to another replica, and show only that answer. A
+ * port-forward has no status, so it gets the HTTP status.
  */
 export function refuseStream(request: IncomingMessage, socket: Duplex, kind: StreamKind, refusal: Refusal): void {
   const { 'sec-websocket-key': key = '', 'sec-websocket-protocol': offered = '' } = request.headers;

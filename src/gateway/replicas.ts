@@ -8,42 +8,36 @@ import type { Cluster } from '../kube/cluster.ts';
 import { isConflict } from '../kube/errors.ts';
 import type { Projected, Store } from '../kube/store.ts';
 
-/** A replica of the gateway, by its Lease. */
 interface ReplicaView extends Projected {
   readonly replica: string;
-  /** Where the other replicas reach this replica, `IP:port`; undefined if its Lease does not name an address. */
+  /** `IP:port` for the other replicas, from the Lease. */
   readonly address: string | undefined;
 }
 
-/** Marks the Leases of replicas, because other Leases in the namespace may have similar names. */
+/** Other Leases in the namespace may have similar names. */
 const replicaLabel = 'gateway.drawbridge.dev/replica';
 const addressAnnotation = 'gateway.drawbridge.dev/address';
 const leasePrefix = 'drawbridge-gateway-';
 
-/** How often a replica with sessions renews its Lease, milliseconds. */
+/** While the replica has sessions. */
 const RENEW_MS = 30_000;
 /**
- * How long a Lease is valid without a renewal, milliseconds. It is longer than the 90 s (STALE_MS) after which a replica that cannot reach the
- * API server ends its own sessions. So those sessions have ended before other replicas delete their AccessSessions.
+ * Longer than the 90 s (STALE_MS) after which a replica without the API server ends its sessions:
+ * they have ended before others delete their AccessSessions.
  */
 const DURATION_MS = 120_000;
 
 interface ReplicasOptions {
   readonly client: Client;
   readonly store: Store<ReplicaView>;
-  /** The namespace of the server. */
   readonly namespace: string;
-  /** The name of this replica, as `replicaName` forms it. */
   readonly replica: string;
-  /** Where the other replicas reach this replica, `IP:port`; undefined: nowhere. */
+  /** `IP:port` for the other replicas, if they can reach this one. */
   readonly address: () => string | undefined;
   readonly clock: Clock;
 }
 
-/**
- * The name of a replica: the last 200 characters of its identity, in lower case, with dashes in place of characters other than letters
- * and digits. Without dashes at its ends; `replica` if no character remains.
- */
+/** The last 200 characters of the identity, made fit for a name of Kubernetes. */
 export const replicaName = (identity: string): string =>
   identity
     .toLowerCase()
@@ -51,7 +45,6 @@ export const replicaName = (identity: string): string =>
     .slice(-200)
     .replaceAll(/^-+|-+$/g, '') || 'replica';
 
-/** Opens the store of the Leases of all replicas. */
 export const openReplicaStore = (cluster: Cluster, namespace: string): Store<ReplicaView> =>
   cluster.watch({ resource: leases, namespace, labelSelector: replicaLabel, project: viewReplica }).store;
 
@@ -64,21 +57,17 @@ function viewReplica({ metadata }: KubeObject): ReplicaView | undefined {
 }
 
 /**
- * The replicas of the gateway, each with a Lease as its heartbeat. A replica renews its Lease only while it holds sessions, so that a
- * gateway without sessions writes nothing. Once a Lease has expired, any other replica deletes it.
+ * The replicas of the gateway, each with a Lease as its heartbeat. A replica renews it only while
+ * it has sessions, so an idle gateway writes nothing. Any other replica deletes an expired Lease.
  */
 export class Replicas {
-  /** Emits the key of the Lease of this replica when the Lease must be renewed. */
+  /** Emits the key of this replica's Lease when it is due. */
   readonly hints: HintSource = hintSource('sessions');
   readonly #options: ReplicasOptions;
-  /**
-   * By key: when this process first saw the current resourceVersion of the Lease, monotonic milliseconds. This process does not trust the
-   * times that other processes write.
-   */
+  /** By key: when this process first saw the Lease's version. It trusts no times of others. */
   readonly #firstSeen = new Map<string, { readonly resourceVersion: string; readonly atMs: number }>();
-  /** When this replica sent its last successful renewal, monotonic milliseconds; -Infinity: never. */
+  /** When the last successful renewal was sent; monotonic. */
   #renewedAtMs = Number.NEGATIVE_INFINITY;
-  /** Set while a renewal runs. */
   #renewing: Promise<void> | undefined;
 
   constructor(options: ReplicasOptions) {
@@ -89,22 +78,20 @@ export class Replicas {
     });
   }
 
-  /** The name of this replica. */
   get name(): string {
     return this.#options.replica;
   }
 
-  /** The Leases of all replicas. */
   get store(): Store<ReplicaView> {
     return this.#options.store;
   }
 
-  /** Where to reach a replica, `IP:port`; undefined if the replica has no Lease, or its Lease does not name an address. */
+  /** `IP:port` from the replica's Lease. */
   addressOf(replica: string): string | undefined {
     return this.store.get(this.#key(replica))?.address;
   }
 
-  /** Renews the Lease of this replica, unless the last renewal is less than 30 s old. Rejects as the client does. */
+  /** Does nothing if the last renewal is less than 30 s old. Rejects as the client does. */
   async ensureRenewed(): Promise<void> {
     const { clock } = this.#options;
     if (clock.monotonic() < this.#renewedAtMs + RENEW_MS) return;
@@ -114,30 +101,24 @@ export class Replicas {
     await this.#renewing;
   }
 
-  /**
-   * Whether the Lease of a replica exists and has not expired. Before it resolves to false, it reads the Lease from the API server. Rejects
-   * as the client does.
-   */
+  /** Reads the Lease from the API server before it says no. Rejects as the client does. */
   async isAlive(replica: string, signal: AbortSignal): Promise<boolean> {
     const { client, namespace } = this.#options;
     const known = this.store.get(this.#key(replica));
     if (known && this.#leftMs(known) > 0) return true;
     const lease = await findObject(client, leases, { namespace, name: `${leasePrefix}${replica}` }, { signal });
     const found = lease && viewReplica(lease);
-    // The store has no valid Lease. With another resourceVersion, the Lease was created or renewed since.
+    // The store has no valid Lease, but another resourceVersion is newer: created or renewed since.
     return found !== undefined && found.resourceVersion !== known?.resourceVersion;
   }
 
-  /**
-   * If `key` is the Lease of this replica, renews it while `holdsSessions` is true. If `key` is the Lease of another replica, deletes it
-   * once it has expired.
-   */
+  /** Renews the Lease of this replica while it has sessions; deletes an expired one of another. */
   async reconcile(key: string, holdsSessions: boolean, signal: AbortSignal): Promise<Result> {
     const { clock, client, namespace } = this.#options;
     const found = this.store.get(key);
     if (key === this.#key(this.name)) {
       if (!holdsSessions) return done;
-      // If another client deleted the Lease, create it at once.
+      // Another client deleted the Lease: create it at once.
       if (!found) this.#renewedAtMs = Number.NEGATIVE_INFINITY;
       await this.ensureRenewed();
       return after(Math.max(0, this.#renewedAtMs + RENEW_MS - clock.monotonic()));
@@ -155,7 +136,7 @@ export class Replicas {
     return done;
   }
 
-  /** Deletes the Lease of this replica, if there is one. Rejects as the client does. */
+  /** Deletes the Lease of this replica. Rejects as the client does. */
   async release(): Promise<void> {
     const { client, namespace } = this.#options;
     await this.#renewing?.catch(() => {});
@@ -163,7 +144,6 @@ export class Replicas {
     await client.delete(leases, { namespace, name: `${leasePrefix}${this.name}` });
   }
 
-  /** Enqueues the Lease of this replica, to be renewed in 30 s. */
   wake(): void {
     this.hints.hint(this.#key(this.name), 'session', { delayMs: RENEW_MS });
   }
@@ -196,7 +176,7 @@ export class Replicas {
     this.#firstSeen.set(key, { resourceVersion, atMs: this.#options.clock.monotonic() });
   }
 
-  /** Time until the Lease expires, milliseconds; 0 or less if it has expired. */
+  /** 0 or less if the Lease has expired. */
   #leftMs({ key }: ReplicaView): number {
     const { clock } = this.#options;
     return (this.#firstSeen.get(key)?.atMs ?? clock.monotonic()) + DURATION_MS - clock.monotonic();

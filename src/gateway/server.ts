@@ -12,10 +12,9 @@ import { type FrontProxy, frontProxyOf, isApiServer, recordHandshake } from './f
 import type { Gateway } from './gateway.ts';
 import type { PeerIdentity } from './peers.ts';
 
-/** The serving certificate. */
 interface Certificate {
   readonly current: KeyPair;
-  /** Calls `listener` with each new pair, until `close`. May first call it with the current pair. */
+  /** `listener` gets each new pair, perhaps first the current one, until `close`. */
   start(listener: (pair: KeyPair) => void): void;
   close(): void;
 }
@@ -29,37 +28,28 @@ interface GatewayServerOptions {
   /** 0 for any free port. */
   readonly port: number;
   readonly clock: Clock;
-  /**
-   * Applies the limits for connections from unknown peers. `isTrusted`: whether the peer is the API server or a replica, for which the
-   * limits do not hold.
-   */
+  /** Limits unknown peers: not the API server and replicas, which `isTrusted` knows. */
   readonly limit: (server: Server, isTrusted: (socket: TLSSocket) => boolean) => void;
 }
 
-/** Time limit of the head of a call, milliseconds. */
+/** Time limit of the head of a call. */
 const HEADERS_MS = 5_000;
-/**
- * How long the gateway keeps an idle connection, milliseconds. The API server keeps it for 90 s. If the gateway closed first, the API
- * server could send a call on a closing connection.
- */
+/** Longer than the API server's 90 s: otherwise, a call could arrive on a closing connection. */
 const KEEP_ALIVE_MS = 120_000;
-/** Maximum size of the head of a call, bytes: the command of exec is in its URL. */
+/** Bytes of the head of a call: the command of exec is in its URL. */
 const MAX_HEAD = 256 * 1024;
-/** How long a client may take to send the rest of a head that is too large, milliseconds. */
+/** How long a client may take to send the rest of a head that is too large. */
 const REST_MS = 1_000;
-/** How long a closing server waits for streams and logs to send the reason for their end, milliseconds. */
+/** How long a closing server waits for streams and logs to send the reason for their end. */
 const DRAIN_MS = 2_000;
 
-/**
- * Serves the gateway over HTTPS. Resolves to the port, and a function that closes the server. Rejects with `PortUnavailable` if the port
- * cannot be bound.
- */
+/** Serves the gateway over HTTPS. Rejects with `PortUnavailable`. */
 export async function startGatewayServer(options: GatewayServerOptions) {
   const { gateway, frontProxy, certificate, identity, limit } = options;
   const server = createServer(
     {
       ...tlsOptions(certificate.current, frontProxyOf(frontProxy)),
-      // The gateway checks the client's certificate at each call, so that it can tell a refused caller the reason.
+      // `isTrusted` checks the certificate at each call, so that a refused caller gets the reason.
       requestCert: true,
       rejectUnauthorized: false,
       ALPNProtocols: ['http/1.1'],
@@ -71,8 +61,7 @@ export async function startGatewayServer(options: GatewayServerOptions) {
       maxHeaderSize: MAX_HEAD,
     },
     (request, response) => {
-      // If the peer is not, or no longer, trusted, for example because its certificate authority (CA) was replaced, the connection closes
-      // after this answer.
+      // Not trusted, or no longer, for example because its certificate authority (CA) was replaced.
       if (!isTrusted(request.socket as TLSSocket)) response.setHeader('connection', 'close');
       void gateway.onRequest(request, response);
     },
@@ -81,7 +70,7 @@ export async function startGatewayServer(options: GatewayServerOptions) {
     const settings = frontProxyOf(frontProxy);
     return (settings !== undefined && isApiServer(socket, settings)) || identity.isPeer(socket);
   };
-  /** Sockets of streams. Node's server does not close them, because it no longer has them after an upgrade. */
+  /** After an upgrade, Node's server no longer has the sockets and does not close them. */
   const upgraded = new Set<Duplex>();
   server.on('secureConnection', (socket) => recordHandshake(socket, frontProxyOf(frontProxy)));
   server.on('upgrade', (request, socket, head) => {
@@ -94,7 +83,7 @@ export async function startGatewayServer(options: GatewayServerOptions) {
     if (error.code !== 'HPE_HEADER_OVERFLOW') return void socket.destroy();
     // Further parts of the same head cause the same error.
     if (socket.writableEnded) return;
-    // A connection that closes before the client has sent all resets, and the client does not get the answer.
+    // Closed before the client has sent all, the connection resets, and the answer is lost.
     refuseUpgrade(socket, headTooLarge);
     options.clock.schedule(REST_MS, () => socket.destroy());
   });
@@ -102,7 +91,7 @@ export async function startGatewayServer(options: GatewayServerOptions) {
   let pair = certificate.current;
   const apply = (): void => server.setSecureContext(tlsOptions(pair, frontProxyOf(frontProxy)));
   await listen(server, options.host, options.port);
-  // If `setSecureContext` throws because the new pair is invalid, the earlier pair stays.
+  // An invalid pair makes `setSecureContext` throw, and the earlier pair stays.
   certificate.start((next) => {
     server.setSecureContext(tlsOptions(next, frontProxyOf(frontProxy)));
     pair = next;
@@ -131,17 +120,14 @@ const headTooLarge: Refusal = {
   message: `the path, query, and headers of the call have over ${MAX_HEAD / 1024} KiB; shorten the command of exec: pass a script by its standard input instead`,
 };
 
-/**
- * If `ca` is absent, Node trusts the public certificate authorities (CAs). So without settings, `ca` is an empty list, and no client
- * certificate is trusted.
- */
+/** Without `ca`, Node trusts the public CAs, so no settings mean an empty list. */
 function tlsOptions({ cert, key }: KeyPair, settings: FrontProxy | undefined) {
   return {
     cert,
     key,
     ca: settings?.authorities ? [settings.authorities] : [],
     minVersion: 'TLSv1.2',
-    // Without session tickets, each connection must present its certificate again.
+    // Without tickets, each connection must present its certificate again.
     secureOptions: constants.SSL_OP_NO_TICKET,
   } as const;
 }

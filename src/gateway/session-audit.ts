@@ -18,14 +18,13 @@ export interface AuditedCall {
   readonly grant: LiveGrant;
 }
 
-/** A call of a user who wants to see an open session, or a recording. */
+/** Who wants to see an open session, or a recording. */
 export interface ViewCall {
   readonly caller: Caller;
   readonly kind: 'session' | 'recording';
   readonly name: RecordingName;
 }
 
-/** The audit line of a session, without its verdict. */
 export type SessionRecord = Omit<AuditRecord, 'verdict'>;
 
 /** Writes the audit lines of sessions, and of views of sessions and recordings. */
@@ -38,7 +37,7 @@ export class SessionAudit {
     this.#log = log;
   }
 
-  /** Records a refused call of a known user. If the line cannot be written, logs an error; the call stays refused. Never rejects. */
+  /** A line that cannot be written is logged as an error; the call stays refused. Never rejects. */
   async denied({ caller, grant }: AuditedCall, { code, message }: Refusal): Promise<void> {
     const line: AuditRecord = {
       event: 'session',
@@ -52,15 +51,12 @@ export class SessionAudit {
     await this.#appendOrLog(line, 'no audit line for a refused call');
   }
 
-  /** Records that the session begins. Rejects if the line cannot be written; then the caller must not open the session. */
+  /** Rejects if the line cannot be written; then the caller must not open the session. */
   async opened(record: SessionRecord): Promise<void> {
     await this.#journal.append({ ...record, verdict: 'opened' });
   }
 
-  /**
-   * Records the end of the session. If the stream was not opened, `result` has at most `end`. If the line cannot be written, logs an
-   * error, and the journal counts the line as lost. Never rejects.
-   */
+  /** A line that cannot be written is logged, and the journal counts it as lost. Never rejects. */
   async ended(record: SessionRecord, { end, ...result }: Partial<StreamResult>): Promise<void> {
     const line: AuditRecord = {
       ...record,
@@ -72,15 +68,12 @@ export class SessionAudit {
     await this.#appendOrLog(line, 'no audit line for the end of a session');
   }
 
-  /**
-   * Records that the gateway shows the session or the recording to the user. `session`: its request and its Pod, if this replica knows
-   * them. Rejects if the line cannot be written; then the caller must show nothing.
-   */
+  /** Rejects if the line cannot be written; then the caller must show nothing. */
   async viewed(call: ViewCall, session?: Pick<SessionRecord, 'request' | 'pod'>): Promise<void> {
     await this.#journal.append({ ...viewLine(call, session), verdict: 'viewed' });
   }
 
-  /** Records a refused view of a known user. If the line cannot be written, logs an error. Never rejects. */
+  /** A line that cannot be written is logged as an error. Never rejects. */
   async viewDenied(call: ViewCall, { code, message }: Refusal): Promise<void> {
     const line: AuditRecord = { ...viewLine(call), verdict: 'denied', code, message };
     await this.#appendOrLog(line, 'no audit line for a refused view');
@@ -94,7 +87,7 @@ export class SessionAudit {
   }
 }
 
-/** The audit line of a session, without its verdict. It has the hash of the command, not the command, which may contain secrets. */
+/** Has the hash of the command, not the command, which may contain secrets. */
 export function sessionRecord(call: AuditedCall, { stream, options }: StreamDecision, { id }: Session): SessionRecord {
   const { command, container, stdin, tty } = options;
   const { grant } = call;
@@ -113,7 +106,6 @@ export function sessionRecord(call: AuditedCall, { stream, options }: StreamDeci
   };
 }
 
-/** The audit line of a view, without its verdict. It names the request and the Pod if this replica knows them. */
 function viewLine({ caller, kind, name }: ViewCall, { request, pod }: Partial<SessionRecord> = {}): SessionRecord {
   return {
     event: 'session',

@@ -24,25 +24,24 @@ import { byReplica, byRequest, type SessionRequest, type SessionView, sessionObj
 import type { Session } from './sessions.ts';
 import type { Holder } from './view-handler.ts';
 
-/** The object of a session that this replica holds or held. */
 interface HeldObject {
   readonly session: Session;
   readonly request: SessionRequest;
-  /** Undefined until the API server has created the object. */
+  /** Set once the API server has created the object. */
   uid: string | undefined;
   isOver: boolean;
-  /** Whether a client may have deleted the object before this replica had the answer to its creation. */
+  /** A client may have deleted the object before this replica knew that it exists. */
   mayBeDeleted: boolean;
-  /** When the recording was lost, epoch ms; undefined if it was not. */
+  /** When the recording was lost, epoch ms. */
   lostAtMs: number | undefined;
-  /** Whether this replica has written the loss to the status of the object. */
+  /** The status of the object shows the loss. */
   isLossStored: boolean;
 }
 
 interface SessionObjectsDeps {
   readonly client: Client;
   readonly store: Store<SessionView>;
-  /** The requests, whose status shows lost recordings. */
+  /** Their status shows lost recordings. */
   readonly requests: readonly Store<GatewayRequest>[];
   readonly replicas: Replicas;
   readonly clock: Clock;
@@ -50,25 +49,25 @@ interface SessionObjectsDeps {
   readonly metrics: Metrics;
 }
 
-/** How long the creation of the object may delay a session, milliseconds, with the renewal of the Lease before it. */
+/** How long the renewal of the Lease and the creation of the object may delay a session. */
 const CREATE_MS = 5_000;
-/** Interval of the check for objects that were deleted while the watch was broken, milliseconds. */
+/** Interval of the check for objects that were deleted while the watch was broken. */
 const CHECK_MS = 30_000;
-/** How long the deletion of objects may delay the end of the process, milliseconds. The other replicas delete the objects that remain. */
+/** Limit for deletions at the end of the process. Other replicas delete what remains. */
 const CLOSE_MS = 5_000;
-/** Maximum number of refused sessions that this replica remembers. */
+/** Refused sessions that this replica remembers. */
 const MAX_REFUSED = 1024;
 
 /**
- * The AccessSessions: one object for each open stream. An object shows its stream to administrators. If a user deletes the object, the
- * stream ends. Each replica creates and deletes the objects of its own sessions, and deletes the objects of replicas whose Lease has
- * expired.
+ * One AccessSession for each open stream, for administrators: if a user deletes it, the stream
+ * ends. Each replica creates and deletes those of its own sessions, and deletes those of replicas
+ * whose Lease has expired.
  */
 export class SessionObjects {
   readonly #deps: SessionObjectsDeps;
-  /** By key of the AccessSession: the sessions of this replica whose object may still exist. */
+  /** By key: this replica's sessions whose object may still exist. */
   readonly #held = new Map<string, HeldObject>();
-  /** By key: sessions that this replica refused because it could not create their object. Such an object may appear later. */
+  /** By key: sessions refused because their object could not be created. It may still appear. */
   readonly #refused = new RecentMap<string, true>(MAX_REFUSED);
   readonly #hints = hintSource('session');
 
@@ -76,10 +75,7 @@ export class SessionObjects {
     this.#deps = deps;
   }
 
-  /**
-   * The other replica that holds the open session; undefined if no other replica holds it. The address of the replica comes from its Lease
-   * alone.
-   */
+  /** The other replica that holds the open session; its address comes from its Lease alone. */
   holderOf({ namespace, session }: RecordingName): Holder | undefined {
     const { store, replicas } = this.#deps;
     const view = store.get(keyOf({ namespace, name: session }));
@@ -89,9 +85,8 @@ export class SessionObjects {
   }
 
   /**
-   * Renews the Lease of this replica if it is due, and creates the AccessSession of the session. Call it before the first byte passes.
-   * Rejects with CodedError `SessionNotStored` if the API server does not do both within 5 s. Call `end` after the session, even if this
-   * call has not settled.
+   * Creates the AccessSession after a due renewal of the Lease. Call it before the first byte, and
+   * `end` later in any case. Rejects with CodedError `SessionNotStored` if that fails or takes 5 s.
    */
   async begin(call: AuditedCall, decision: StreamDecision, record: SessionRecord, session: Session): Promise<void> {
     const { client, clock, replicas, log } = this.#deps;
@@ -121,7 +116,7 @@ export class SessionObjects {
     } catch (error) {
       this.#held.delete(key);
       this.#refused.set(key, true);
-      // The API server may have created the object nevertheless. Then the controller deletes it.
+      // The API server may have created the object nevertheless; the controller deletes it then.
       this.#hints.hint(key);
       log.warn('cannot create the AccessSession, so the session does not open', {
         namespace: call.grant.namespace,
@@ -134,10 +129,7 @@ export class SessionObjects {
     }
   }
 
-  /**
-   * Call it when the recording of the session has failed. The controller writes the loss to the object, and keeps the object while it is
-   * needed to show the loss (`#isLossShown`). Never blocks.
-   */
+  /** The controller writes the loss to the object, and keeps it while `#isLossShown` needs it. */
   recordingLost(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
     const held = this.#held.get(key);
@@ -146,10 +138,7 @@ export class SessionObjects {
     this.#hints.hint(key);
   }
 
-  /**
-   * Call it when the session is over. The controller deletes the object of the session, and retries until the deletion succeeds. If the
-   * recording was lost, it first waits until the object is not needed to show the loss (`#isLossShown`). Never blocks.
-   */
+  /** The controller deletes the object. With a lost recording, `#isLossShown` says when. */
   end(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
     const held = this.#held.get(key);
@@ -158,7 +147,6 @@ export class SessionObjects {
     this.#hints.hint(key);
   }
 
-  /** The controllers that reconcile the objects and the Leases with the sessions. */
   controllers(): Controller[] {
     const { clock, log, metrics, store, requests, replicas } = this.#deps;
     const shared = { clock, log, backoff: { baseMs: 100, capMs: 30_000 } };
@@ -170,17 +158,16 @@ export class SessionObjects {
         metrics: metrics.controller('gateway-sessions'),
         sources: [
           fromSubscription('accesssessions', store, (event) =>
-            // The reconciler of the request needs one object with a lost recording. Once there is one, the other objects of the request can
-            // be deleted.
+            // One object with a loss is enough for the request's reconciler; the others can go now.
             event.type === 'updated' && event.now.isRecordingLost ? ofRequest(event.now.request.uid) : [event.key],
           ),
           this.#hints,
           interval({ name: 'missing', clock, everyMs: CHECK_MS, keys: () => this.#missing() }),
-          // If the Lease of a replica is deleted, another replica deletes the objects of its sessions.
+          // The Lease of a replica is deleted: the others delete the objects of its sessions.
           fromSubscription('leases', replicas.store, (event) =>
             event.type === 'deleted' ? store.byIndex(byReplica, event.before.replica).map(({ key }) => key) : [],
           ),
-          // Once the status of a request shows a lost recording, its objects are no longer needed.
+          // Once the status of a request shows the loss, its objects are no longer needed.
           ...requests.map((requestStore) =>
             fromSubscription(requestStore.resource.plural, requestStore, (event) =>
               ofRequest(('now' in event ? event.now : event.before).uid),
@@ -200,10 +187,7 @@ export class SessionObjects {
     ];
   }
 
-  /**
-   * Deletes the Lease of this replica, and its objects that need not show a lost recording. Call it after the sessions and their
-   * recordings have ended. Never rejects.
-   */
+  /** Call it after the sessions and their recordings have ended. Never rejects. */
   async close(): Promise<void> {
     const { clock, store, replicas, log } = this.#deps;
     const abort = new AbortController();
@@ -248,13 +232,12 @@ export class SessionObjects {
     return done;
   }
 
-  /** Deletes the object of a session that is over, unless the object is needed to show that its recording was lost. */
   async #release(key: string, signal: AbortSignal): Promise<void> {
     const held = this.#held.get(key);
     const stored = this.#deps.store.get(key);
     const uid = held?.uid ?? stored?.uid;
     if (uid === undefined) return;
-    // If another process held the session, it stopped before it could complete the recording.
+    // Its process stopped before it could complete the recording.
     const isCut = !held && !this.#refused.has(key) && stored?.isRecorded === true;
     if (held) await this.#storeLoss(key, held, signal);
     else if (isCut && !stored.isRecordingLost)
@@ -266,7 +249,6 @@ export class SessionObjects {
     this.#held.delete(key);
   }
 
-  /** Writes the loss of a recording of this replica to the status of the object, once. */
   async #storeLoss(key: string, held: HeldObject, signal: AbortSignal): Promise<void> {
     if (held.lostAtMs === undefined || held.isLossStored) return;
     await this.#markLost(
@@ -278,7 +260,7 @@ export class SessionObjects {
     held.isLossStored = true;
   }
 
-  /** Writes `status.recordingLost`. Does nothing if the object no longer exists. `atMs`: epoch ms; default: now. */
+  /** Does nothing if the object no longer exists. `atMs`: epoch ms. */
   async #markLost(key: string, message: string, signal: AbortSignal, atMs = this.#deps.clock.now()): Promise<void> {
     const patch = { status: { recordingLost: { at: formatTime(atMs), message } } };
     try {
@@ -289,9 +271,8 @@ export class SessionObjects {
   }
 
   /**
-   * Whether the object is not needed to show the loss: the status of the request shows that a recording was lost, the request no longer
-   * exists, or an object of the request with a smaller key shows a loss. One such object for each request is enough, however many sessions
-   * its user opens. False while the requests are not synced.
+   * Whether the request shows the loss or is gone, or another object (with a smaller key) shows it:
+   * one for each request is enough, however many sessions its user opens.
    */
   #isLossShown(key: string, { kind, name, uid }: SessionRequest): boolean {
     const { store, requests } = this.#deps;
@@ -305,7 +286,7 @@ export class SessionObjects {
     return store.byIndex(byRequest, uid).some((other) => other.isRecordingLost && other.key < key);
   }
 
-  /** Whether the API server has no object with this uid, or deletes the object. */
+  /** True also while the API server is deleting the object. */
   async #isDeleted(key: string, uid: string, signal: AbortSignal): Promise<boolean> {
     const found = await findObject(this.#deps.client.urgent(), accessSessions, nameOf(key), { signal });
     return found?.metadata.uid !== uid || found.metadata.deletionTimestamp !== undefined;
@@ -320,13 +301,13 @@ export class SessionObjects {
     }
   }
 
-  /** The keys of the sessions of this replica whose object is not in the store. */
+  /** The keys of this replica's sessions whose object is not in the store. */
   *#missing(): Iterable<string> {
     for (const key of this.#held.keys()) if (!this.#deps.store.get(key)) yield key;
   }
 }
 
-/** The error for users. It omits the reason, which may name parts of the cluster that users need not know. */
+/** For users, so without the reason, which may name parts of the cluster. */
 const notStored = (): CodedError =>
   new CodedError(
     'SessionNotStored',

@@ -24,17 +24,16 @@ interface SessionOpeningDeps {
   readonly clock: Clock;
 }
 
-/** A call that asks for an upgrade, and its connection. */
 interface UpgradeCall {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
-  /** The bytes that came with the call. */
+  /** Bytes that came with the call. */
   readonly head: Buffer;
 }
 
 /**
- * Opens the streams of sessions. Before the first byte passes, it creates the AccessSession, writes the audit line, and, if the grant asks
- * for it, starts the recording.
+ * Opens streams. Before the first byte passes, it creates the AccessSession, writes the audit line,
+ * and starts the recording that the grant asks for.
  */
 export class SessionOpening {
   readonly #deps: SessionOpeningDeps;
@@ -44,9 +43,8 @@ export class SessionOpening {
   }
 
   /**
-   * Opens the stream. Resolves to undefined once the stream is open. If the gateway or the API server refuses the stream, resolves to the
-   * refusal, which the caller must send. Rejects if the call to the API server fails. If the client closes its connection meanwhile,
-   * opens no stream, whatever the result.
+   * Resolves to nothing once the stream is open, or to a refusal that the caller must send. Rejects
+   * if the API server cannot be called. Opens nothing for a client that has left.
    */
   async open(
     { request, socket, head }: UpgradeCall,
@@ -71,7 +69,7 @@ export class SessionOpening {
     let recording: Recording | undefined;
     const close = (): void => {
       session.close();
-      // Keep the AccessSession until the recording is complete, because until then the recording can be lost.
+      // The recording can still be lost until it is complete; the AccessSession shows that.
       void Promise.resolve(recording?.end()).finally(() => objects.end(grant.namespace, session));
     };
     const abort = new AbortController();
@@ -82,7 +80,7 @@ export class SessionOpening {
     socket.once('close', abandon);
     const record = sessionRecord(call, decision, session);
     const cast = kind === 'portforward' ? undefined : new SessionCast(clock, grant.recording?.withInput ?? false);
-    // Open the stream only after both calls have succeeded, because opening it starts the command.
+    // Both must succeed first, because opening the stream starts the command.
     const [recorded, stored] = await Promise.allSettled([
       cast && this.#beginRecording(call, cast, session, record),
       objects.begin(call, decision, record, session),
@@ -112,7 +110,7 @@ export class SessionOpening {
       closed({ end });
       return { status: endsAccess(end.code) ? 403 : 503, code: end.code, message: endText(end) };
     };
-    // The opened stream starts the command, and the access may have ended since the call was checked, or end before the API server answers.
+    // The access may have ended since the call was checked, or end before the API server answers.
     const end = session.ending();
     if (end) return refused(end);
     session.attach({ end: () => abort.abort(), warn: () => {} });
@@ -163,10 +161,7 @@ export class SessionOpening {
     return undefined;
   }
 
-  /**
-   * Resolves to undefined if the grant asks for no recording. Rejects with `RecorderUnavailable` if the grant requires a recording that
-   * cannot begin.
-   */
+  /** Rejects with `RecorderUnavailable` if the grant requires a recording that cannot begin. */
   async #beginRecording(
     { grant }: AuditedCall,
     cast: SessionCast,

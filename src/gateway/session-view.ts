@@ -19,17 +19,15 @@ export interface SessionView extends Projected {
   readonly namespace: string;
   /** The UUID of the session. */
   readonly name: string;
-  /** The replica that holds the session. */
   readonly replica: string;
   readonly deleting: boolean;
   readonly pod: string;
   readonly request: SessionRequest;
-  /** Whether the gateway is to record the session (`Required` or `BestEffort`). */
+  /** `Required` or `BestEffort`. */
   readonly isRecorded: boolean;
   readonly isRecordingLost: boolean;
 }
 
-/** The request of a session. */
 export interface SessionRequest {
   readonly kind: RequestKind;
   readonly name: string;
@@ -42,7 +40,6 @@ export const byReplica = 'replica';
 /** Index: the uid of the request. */
 export const byRequest = 'request';
 
-/** Opens the store of the sessions of all replicas. */
 export const openSessionStore = (cluster: Cluster): Store<SessionView> =>
   cluster.watch({
     resource: accessSessions,
@@ -73,7 +70,7 @@ function viewSession(object: KubeObject): SessionView | undefined {
   };
 }
 
-/** The AccessSession of a session that `replica` opens at `nowMs` (epoch ms). It omits a container name that is too long for Kubernetes. */
+/** `nowMs`: epoch ms. Omits a container name that is too long for Kubernetes. */
 export function sessionObject(
   { caller, grant }: AuditedCall,
   { stream, options }: StreamDecision,

@@ -5,40 +5,39 @@ import type { Refusal } from './answers.ts';
 import type { LiveGrant, LiveGrants } from './live-grants.ts';
 import { type StreamEnd, timeOfDay } from './stream-end.ts';
 
-/** A stream, the call that opens it, or the answer to a read such as a followed log. Its session can end it. */
+/** A stream, the call that opens it, or the answer to a read such as a followed log. */
 export interface Endable {
-  /** Ends the stream or the answer with a reason. Has no effect after the first call. */
+  /** Has no effect after the first call. */
   end(reason: StreamEnd): void;
-  /** Shows a line to a person at a terminal. Does nothing if there is no terminal. */
+  /** For a person at a terminal; does nothing without one. */
   warn(text: string): void;
 }
 
-/** An open session: one stream, or one read, of one grant. */
+/** One stream, or one read, of one grant. */
 export interface Session {
-  /** A random UUID, by which audit lines, the AccessSession, and the recording name the session of a stream. */
+  /** A random UUID; audit lines, the AccessSession, and the recording have it. */
   readonly id: string;
-  /** Sets the stream that the session ends. If `ending` returns a reason, ends the stream at once. */
+  /** Sets what the session ends; ends it at once if `ending` has a reason. */
   attach(stream: Endable): void;
   /**
-   * Why no stream of this session may begin: the session or the access has ended, this replica stops, or it cannot verify the grant now
-   * (`Unverifiable`). Otherwise undefined.
+   * The session or access ended, this replica stops, or cannot verify the grant (`Unverifiable`).
    */
   ending(): StreamEnd | undefined;
-  /** Ends this session, while its grant stays open. If the session has no stream yet, ends the stream in `attach`. */
+  /** Its grant stays open. Without a stream yet, `attach` ends it. */
   end(reason: StreamEnd): void;
-  /** Removes the session. Call it when its stream is over. */
+  /** Call it when the stream is over. */
   close(): void;
 }
 
-/** Maximum number of open sessions of one replica. */
+/** Open sessions of one replica. */
 const MAX_SESSIONS = 1000;
-/** Maximum number of open sessions of one grant in a replica. */
+/** Open sessions of one grant in a replica. */
 const MAX_PER_GRANT = 64;
-/** How many streams of a grant may begin at once. Each stream costs at least two writes to the API server. */
+/** Streams of a grant that may begin at once. Each costs at least two writes to the API server. */
 const MAX_AT_ONCE = 200;
-/** Once that many have begun, one more stream of the grant may begin after this time, milliseconds. */
+/** After those, one more may begin each time this has passed. */
 const PACE_MS = 100;
-/** Maximum number of grants whose streams are counted. */
+/** Grants whose streams are counted. */
 const MAX_COUNTED = 1024;
 
 export const tooManySessions: Refusal = {
@@ -48,11 +47,11 @@ export const tooManySessions: Refusal = {
     'the grant has 64 open sessions in this replica, or this replica has 1,000, or the grant began more sessions than allowed (200 at once, then 10 a second); close some, or try again later',
 };
 
-/** When the gateway warns users at a terminal, milliseconds before the end. */
+/** Before the end, for users at a terminal. */
 const WARNINGS_MS = [10 * 60_000, 2 * 60_000];
-/** Interval of the check whether revocations still reach this replica, and whether the wall clock has jumped, milliseconds. */
+/** Revocations could stop reaching this replica, and the wall clock could jump. */
 const CHECK_MS = 5_000;
-/** How long a closing process waits for the end of its sessions, milliseconds. */
+/** How long a closing process waits for the end of its sessions. */
 const CLOSE_MS = 3_000;
 
 interface SessionState {
@@ -61,13 +60,13 @@ interface SessionState {
   end?: StreamEnd;
 }
 
-/** The sessions of one grant. If the grant ends, they end together. */
+/** If the grant ends, they end together. */
 interface GrantSessions {
   readonly namespace: string;
   readonly name: string;
   readonly streams: Map<string, SessionState>;
   endMs: number;
-  /** Cancels the timer of the next warning or of the end. */
+  /** Of the next warning, or of the end. */
   cancel: Cancel;
 }
 
@@ -77,12 +76,11 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #byGrant = new Map<string, GrantSessions>();
   readonly #unsubscribe: readonly (() => void)[];
-  /** By grant: when `MAX_AT_ONCE` streams may begin at once again, monotonic milliseconds. Each stream delays this by `PACE_MS`. */
+  /** By grant: when `MAX_AT_ONCE` streams may begin again; monotonic. Each adds `PACE_MS`. */
   readonly #budgetFullAtMs = new RecentMap<string, number>(MAX_COUNTED);
   #count = 0;
   #cancelCheck: Cancel = () => {};
   #stopped: StreamEnd | undefined;
-  /** Called when the last session has ended. */
   #onEmpty: () => void = () => {};
 
   constructor(grants: LiveGrants, clock: Clock) {
@@ -95,12 +93,11 @@ export class Sessions {
     this.#checkStaleness();
   }
 
-  /** Number of open sessions of this replica. */
   get count(): number {
     return this.#count;
   }
 
-  /** Counts a stream of the grant that is about to begin. Returns false, and does not count the stream, if the grant began too many. */
+  /** Counts a stream that is about to begin. False, and not counted, after too many. */
   countStream({ namespace, name }: Pick<LiveGrant, 'namespace' | 'name'>): boolean {
     const nowMs = this.#clock.monotonic();
     const key = `${namespace}/${name}`;
@@ -110,7 +107,7 @@ export class Sessions {
     return true;
   }
 
-  /** Begins a session of the open grant. Returns undefined if the grant or this replica has too many open sessions. */
+  /** Returns nothing if the grant or this replica has too many open sessions. */
   begin({ namespace, name, endMs }: LiveGrant): Session | undefined {
     const key = `${namespace}/${name}`;
     const sessions = this.#byGrant.get(key) ?? { namespace, name, streams: new Map(), endMs, cancel: () => {} };
@@ -151,10 +148,7 @@ export class Sessions {
     };
   }
 
-  /**
-   * Ends every session with `Restarting`, also sessions that begin later. Resolves once none is left, or after 3 s: until then, the streams
-   * end their processes.
-   */
+  /** Ends all sessions with `Restarting`, also later ones; waits up to 3 s for their processes. */
   close(): Promise<void> {
     for (const stop of this.#unsubscribe) stop();
     this.#cancelCheck();
@@ -175,7 +169,7 @@ export class Sessions {
     for (const key of [...this.#byGrant.keys()]) this.#recheck(key);
   }
 
-  /** If the grant is over, ends its sessions. Otherwise, sets the timer for the next warning or the end of the grant. */
+  /** Ends the sessions if the grant is over; otherwise sets the timer for a warning or the end. */
   #recheck(key: string): void {
     const sessions = this.#byGrant.get(key);
     if (!sessions) return;
@@ -195,7 +189,7 @@ export class Sessions {
     });
   }
 
-  /** Checks regularly, because a broken watch reports no revocation, and a timer does not notice that the wall clock has jumped. */
+  /** A broken watch reports no revocation, and no timer notices that the wall clock has jumped. */
   #checkStaleness(): void {
     this.#cancelCheck = this.#clock.schedule(CHECK_MS, () => {
       const nowMs = this.#clock.now();

@@ -1,16 +1,16 @@
 import type { sessionEndTexts } from '../api/gateway/codes.ts';
 import { formatTime } from '../kit/clock.ts';
 
-/** Why the gateway ends a stream. The audit line has the code, and the user gets it where the client can show it. */
+/** Why the gateway ends a stream. The audit line has the code; clients show it where they can. */
 export interface StreamEnd {
   readonly code: EndCode;
-  /** When the access or the stream ended, epoch ms. */
+  /** Of the access or the stream, epoch ms. */
   readonly atMs: number;
 }
 
 export type EndCode = keyof typeof sessionEndTexts;
 
-/** Codes that end only the session; the access stays open. */
+/** The access stays open. */
 const sessionOnlyCodes: readonly EndCode[] = [
   'Idle',
   'Restarting',
@@ -21,7 +21,7 @@ const sessionOnlyCodes: readonly EndCode[] = [
   'ClientGone',
 ];
 
-/** What the user can do next. A code without a remedy here means that the access is over; only a new request opens access again. */
+/** Without a remedy here, the access is over, and only a new request opens it again. */
 const remedies: Readonly<Partial<Record<EndCode, string>>> = {
   Expired: 'create a new request',
   Idle: 'run the command again',
@@ -34,17 +34,17 @@ const remedies: Readonly<Partial<Record<EndCode, string>>> = {
   Killed: 'a user deleted its AccessSession; ask an administrator before you connect again',
 };
 
-/** Whether the code says that the access is over, not only the session. */
+/** The access is over, not only the session. */
 export const endsAccess = (code: EndCode): boolean => !sessionOnlyCodes.includes(code);
 
-/** `access ended at 14:30 UTC: Expired; create a new request`: the line on the terminal, and the error of the client. */
+/** `access ended at 14:30 UTC: Expired; create a new request` */
 export function endText({ code, atMs }: StreamEnd): string {
   const what = endsAccess(code) ? 'access' : 'the session';
   const remedy = remedies[code];
   return `${what} ended at ${timeOfDay(atMs)}: ${code}${remedy === undefined ? '' : `; ${remedy}`}`;
 }
 
-/** How a session ended, for its viewers. */
+/** For the viewers of a session. */
 export function sessionEndText({
   end,
   exitCode,

@@ -1,3 +1,10 @@
+// One stream of a session: bytes pass unchanged both ways, until one side or `end()` ends it.
+//
+//   client: open ── end() ──> ending ── reason, close frame ──> endSent ── it closes ──> closed
+//   pod:    open ── no more bytes of the client ──> ending ── keys end the process ──> over
+//
+// A client that leaves goes from any state to `closed`. After `closed` and `over`: `onClosed`.
+
 import type { Duplex } from 'node:stream';
 import type { Cancel, Clock } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
@@ -19,40 +26,36 @@ import { endText, type StreamEnd } from './stream-end.ts';
 /** The channels on which a client may send. */
 const clientChannels: readonly number[] = [channels.stdin, channels.resize, channels.close];
 
-/** How long `end` waits for the rest of a message from the pod, milliseconds. */
+/** How long `end` waits for the rest of a message from the pod. */
 const PARTIAL_MESSAGE_MS = 150;
-/** How long the client may take to close its connection after the close frame, milliseconds; then the gateway destroys it. */
+/** How long the client may take to close its connection after the close frame. */
 const CLOSE_MS = 1000;
-/** Interval of the checks whether the client still answers, milliseconds. kubectl itself pings every 5 s. */
+/** Interval of the checks whether the client still answers. kubectl itself pings every 5 s. */
 const PING_MS = 20_000;
-/** Time without a byte from the client after which the gateway ends the stream with `ClientGone`, milliseconds. */
+/** Without a byte from the client for this long, the stream ends with `ClientGone`. */
 const GONE_MS = 60_000;
-/** Maximum size of the Status from which the exit code is read, bytes. */
+/** Bytes of the Status from which the exit code is read. */
 const MAX_STATUS = 16 * 1024;
 
-/** How a stream ended, and what passed. */
 export interface StreamResult {
-  /** Undefined if the gateway did not end the stream: the command, the client, or a lost connection ended it. */
+  /** Set only if the gateway ended the stream. */
   readonly end: StreamEnd | undefined;
   /** Bytes of messages to the pod, and from it. */
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** The exit code of the command; undefined if the stream ended without one. Then the process may still run in the pod. */
+  /** Without one, the process may still run in the pod. */
   readonly exitCode: number | undefined;
 }
 
-/** Observes the messages that pass. Its methods must not throw, and must not modify or keep a buffer. */
+/** Observes the messages that pass. Must not throw, and must not modify or keep a buffer. */
 export interface StreamListener {
-  /** A part of a message from the pod. `first`: the first byte of the message, if the part begins with it. */
+  /** `first`: the first byte of the message, if the part begins with it. */
   fromPod(part: Buffer, first: number | undefined): void;
-  /** A part of a message from the client; `read` copies it without its mask; call it before `fromClient` returns. */
+  /** `read` copies the part without its mask; call it before `fromClient` returns. */
   fromClient(read: () => Buffer, first: number | undefined): void;
-  /** A warning, or the reason of the end. The stream sends it to the client if the client can show it. */
+  /** A warning, or the reason of the end; the client may not be able to show it. */
   note(text: string): void;
-  /**
-   * Undefined while the listener can take more messages. Otherwise, resolves once it can; until then, the stream pauses each direction in
-   * which data arrives. Never rejects.
-   */
+  /** While set, each direction in which data arrives pauses until it resolves. Must not reject. */
   readonly drained?: Promise<void> | undefined;
 }
 
@@ -61,24 +64,24 @@ interface PodStreamDeps {
   readonly options: StreamOptions;
   /** The subprotocol of the WebSocket. */
   readonly protocol: string;
-  /** The connection to the client, and the bytes that came with its call. */
+  /** The head: bytes that came with its call. */
   readonly client: Duplex;
   readonly clientHead: Buffer;
-  /** The connection to the API server, and the bytes that came with its answer. */
+  /** To the API server. The head: bytes that came with its answer. */
   readonly upstream: Duplex;
   readonly upstreamHead: Buffer;
-  /** Milliseconds without data in either direction after which the stream ends; undefined: no limit. */
+  /** Ends the stream after this time without data in either direction. */
   readonly idleAfterMs: number | undefined;
   readonly clock: Clock;
   readonly listener?: StreamListener | undefined;
-  /** Called once, after the client is gone, and the process has ended or did not end in time. */
+  /** Called once: the client is gone, and the process has ended or did not end in time. */
   readonly onClosed: (result: StreamResult) => void;
 }
 
 /**
- * One stream between a client and a pod. It passes bytes on unchanged in both directions, no faster than the receiver reads them, and
- * parses their frames. Between complete messages to the client, it inserts pings, warnings, and the reason of the end. After the end of the
- * stream of an exec, for any reason, it ends the process (`endingMessages`), which the client neither delays nor sees.
+ * Passes bytes on no faster than the receiver reads them, and parses their frames. Between complete
+ * messages to the client, it inserts pings, warnings, and the reason of the end. It ends the
+ * process of an exec after any end (`endingMessages`); the client neither delays nor sees that.
  */
 export class PodStream {
   readonly #deps: PodStreamDeps;
@@ -87,22 +90,21 @@ export class PodStream {
   readonly #toPodFlow: Flow;
   readonly #toClientFlow: Flow;
   readonly #commandStatus = new CommandStatus();
-  /** Frames to send to the client once the current message from the pod is complete. */
+  /** Frames for the client, sent once the current message from the pod is complete. */
   readonly #waiting: Buffer[] = [];
   #state: 'open' | 'ending' | 'endSent' | 'closed' = 'open';
-  /** Set to `ending` once nothing of the client passes any more, and to `over` once the connection to the pod is closed. */
   #pod: 'open' | 'ending' | 'over' = 'open';
-  /** Whether the last message to the pod is complete, so that another one may follow. */
+  /** Only then may another message to the pod follow. */
   #isPodAtBoundary = true;
   #end: StreamEnd | undefined;
-  /** Whether the gateway does nothing more for the end of the process. */
+  /** The gateway does nothing more to end the process. */
   #isProcessLeft = false;
   #isFinished = false;
   #bytesIn = 0;
   #bytesOut = 0;
-  /** When the last byte of the client arrived, or reading from it was paused, monotonic milliseconds. */
+  /** When the client's last byte arrived, or reading from it was paused; monotonic. */
   #heardAtMs: number;
-  /** When the last data passed in either direction, monotonic milliseconds. */
+  /** When data last passed in either direction; monotonic. */
   #usedAtMs: number;
   #cancelPing: Cancel = () => {};
   #cancelIdle: Cancel = () => {};
@@ -128,9 +130,8 @@ export class PodStream {
         deps.listener?.fromClient(() => this.#fromClient.unmasked(part), first);
       },
     };
-    // Reject fragmented messages of exec and attach. The API server treats each frame as a complete message whose first byte is the
-    // channel. So a client could begin a message on the channel `resize` and send input in its second frame, which the gateway would not
-    // record.
+    // A fragment could carry input past the recording: the API server treats each frame as a
+    // message whose first byte is the channel. So exec and attach may not send fragments.
     this.#fromClient = new FrameReader(true, fromClient, !hasChannels);
     this.#fromPod = new FrameReader(false, {
       onData: (part, first) => {
@@ -143,7 +144,6 @@ export class PodStream {
     });
   }
 
-  /** Begins to pass bytes on. Call it once. */
   start(): void {
     const { client, upstream, clientHead, upstreamHead } = this.#deps;
     for (const socket of [client, upstream]) socket.on('error', () => {});
@@ -161,7 +161,7 @@ export class PodStream {
       if (this.#state === 'open' && !client.writableEnded) client.destroy();
       this.#endPod();
     });
-    // The client may have left while the stream was opened, which started the process.
+    // The client may have left while the call that started the process was open.
     if (client.destroyed) this.#close();
     if (upstreamHead.length > 0) this.#toClient(upstreamHead);
     if (clientHead.length > 0) this.#toPod(clientHead);
@@ -170,7 +170,7 @@ export class PodStream {
     this.#checkUse();
   }
 
-  /** Shows a line to a person at a terminal. Without a terminal, does nothing: the line would become part of the output of the command. */
+  /** For a person at a terminal. Without one, does nothing: the line would mix with the output. */
   warn(text: string): void {
     const { kind, options } = this.#deps;
     if (this.#state !== 'open' || kind === 'portforward' || !options.tty || !options.stdout) return;
@@ -179,9 +179,8 @@ export class PodStream {
   }
 
   /**
-   * Ends the stream: the gateway passes no more bytes of the client on. A client of exec or attach gets the reason, unless the message that
-   * the pod sends stays incomplete, or the client's connection is closing already. A port-forward is only closed. Later calls have no
-   * effect.
+   * Stops the client's bytes. A client of exec or attach gets the reason, unless a message of the
+   * pod stays incomplete or its connection is closing; a port-forward just closes.
    */
   end(end: StreamEnd): void {
     if (this.#state !== 'open') return;
@@ -190,7 +189,7 @@ export class PodStream {
     this.#deps.listener?.note(endText(end));
     this.#toPodFlow.resumeNow();
     this.#endProcess();
-    // While a message from the pod is incomplete, no other message can begin, so its rest passes first.
+    // No message can begin within another, so its rest passes first.
     if (this.#fromPod.isAtBoundary) {
       this.#sendEnd();
       return;
@@ -206,7 +205,7 @@ export class PodStream {
     try {
       boundary = this.#fromPod.read(chunk);
     } catch {
-      // The reader no longer knows where a message ends, so the reason cannot be inserted.
+      // Nobody knows now where a message ends, so the reason cannot be inserted.
       this.#end ??= { code: 'BadFrame', atMs: clock.now() };
       client.destroy();
       return;
@@ -242,7 +241,7 @@ export class PodStream {
     this.#waitForListener(this.#toPodFlow);
     if (boundary >= 0) this.#isPodAtBoundary = true;
     if (this.#fromClient.isClosed && this.#endingMessages().length > 0) {
-      // The API server would close the stream at once, and the process would stay.
+      // At a close frame, the API server would close the stream, and the process would stay.
       this.#toPodFlow.pass(chunk.subarray(0, Math.max(0, boundary)));
       this.#endProcess();
       return;
@@ -261,12 +260,11 @@ export class PodStream {
     else this.#waiting.push(frame);
   }
 
-  /** Whether nothing from the pod passes to the client any more. */
   get #isClientOver(): boolean {
     return this.#state === 'endSent' || this.#state === 'closed';
   }
 
-  /** From now on, passes nothing of the client to the pod. Ends the process of an exec, and then closes the connection to the pod. */
+  /** Stops the client's bytes, ends the process of an exec, and then closes the pod's side. */
   #endProcess(): void {
     if (this.#pod !== 'open') return;
     this.#pod = 'ending';
@@ -300,10 +298,7 @@ export class PodStream {
     this.#finish();
   }
 
-  /**
-   * If the last message to the client is complete and its connection is not closing, sends a close frame
-   * to the client; to a client of exec or attach, first the reason. Otherwise, destroys the client's connection.
-   */
+  /** After an incomplete message, only destroys the connection. */
   #sendEnd(isComplete = this.#fromPod.isAtBoundary): void {
     const { client, kind, options, clock } = this.#deps;
     const end = this.#end;
@@ -330,11 +325,11 @@ export class PodStream {
     this.#cancelEnd = clock.schedule(CLOSE_MS, () => client.destroy());
   }
 
-  /** Pings a silent client, because a half-open connection would otherwise stay for hours. */
+  /** A half-open connection would otherwise stay for hours. */
   #checkClient(): void {
     const { clock } = this.#deps;
     this.#cancelPing = clock.schedule(PING_MS, () => {
-      // While reading from the client is paused, because the pod or the listener is behind, silence does not mean that the client is gone.
+      // Reading pauses while the pod or the listener is behind: such silence is not the client's.
       if (this.#deps.client.isPaused()) this.#heardAtMs = clock.monotonic();
       const silentMs = clock.monotonic() - this.#heardAtMs;
       if (silentMs >= GONE_MS) {
@@ -346,7 +341,6 @@ export class PodStream {
     });
   }
 
-  /** Ends the stream if no data passed for `idleAfterMs`; otherwise, checks again when that time can have passed. */
   #checkUse(): void {
     const { clock, idleAfterMs } = this.#deps;
     if (idleAfterMs === undefined) return;
@@ -373,17 +367,15 @@ export class PodStream {
   }
 }
 
-/** Reads the exit code of a command from the Status that the API server sends last, on the channel `error`. */
+/** Reads the exit code from the Status that the API server sends last, on channel `error`. */
 class CommandStatus {
   exitCode: number | undefined;
-  /** Whether the Status has begun to arrive, which says that the process has ended or did not start. */
+  /** The Status has begun to arrive: the process has ended, or did not start. */
   isKnown = false;
   #text = '';
   #isError = false;
 
-  /**
-   * Reads a part of a message from the pod. `first`: the channel, which is the first byte of the message, if the part begins the message.
-   */
+  /** `first`: the channel, if the part begins a message. */
   read(part: Buffer, first: number | undefined): void {
     if (first !== undefined) this.#isError = first === channels.error;
     this.isKnown ||= this.#isError && part.length > (first === undefined ? 0 : 1);
@@ -393,7 +385,6 @@ class CommandStatus {
   }
 }
 
-/** The exit code in a Status. Undefined if the text is not a complete Status, or the Status has no exit code. */
 function exitCodeIn(text: string): number | undefined {
   let status: unknown;
   try {

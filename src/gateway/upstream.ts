@@ -4,7 +4,6 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../kit/clock.ts';
 import type { Credentials } from '../kube/credentials.ts';
 
-/** The API server's answer to a forwarded call. */
 export type Answer =
   | { readonly kind: 'response'; readonly message: IncomingMessage }
   /** `head`: the first bytes of the stream, which arrived with the answer. */
@@ -15,12 +14,12 @@ export type Answer =
       readonly head: Buffer;
     };
 
-/** How long the API server may take to answer, milliseconds. For streams and logs, it first connects to the kubelet. */
+/** For streams and logs, the API server first connects to the kubelet. */
 const ANSWER_MS = 30_000;
-/** Maximum number of idle connections that stay open for the next call. */
+/** Idle connections that stay open for the next call. */
 const SPARE_CONNECTIONS = 16;
 
-/** The headers of a call that the gateway forwards. It drops all others, especially those that name or impersonate a user. */
+/** All other headers are dropped, above all those that name or impersonate a user. */
 const forwarded = [
   'accept',
   'accept-encoding',
@@ -42,11 +41,7 @@ export class Upstream {
     this.#clock = clock;
   }
 
-  /**
-   * Forwards a GET of `target` (path and query), and asks for an upgrade to a WebSocket if `upgrades` is true. Aborting `signal` ends the
-   * call and its answer. Rejects if the API server cannot be reached or does not answer within 30 s, and as `Credentials.connectionAuth`
-   * does.
-   */
+  /** A GET of `target`, path and query. `signal` also ends the answer. Rejects after 30 s. */
   async open(
     target: string,
     { headers, upgrades, signal }: { headers: IncomingHttpHeaders; upgrades: boolean; signal: AbortSignal },
@@ -85,10 +80,7 @@ export class Upstream {
     });
   }
 
-  /**
-   * Closes all connections, also those of calls without an answer, except those of streams. A stream ends when its `signal` is aborted or its
-   * socket is destroyed.
-   */
+  /** Also ends calls without an answer. A stream ends by its `signal` or its socket instead. */
   close(): void {
     this.#agent.destroy();
   }

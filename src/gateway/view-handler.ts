@@ -9,10 +9,10 @@ import type { Peers } from './peers.ts';
 import type { RecordingName, RecordingSink } from './recording/sink.ts';
 import type { SessionAudit, SessionRecord, ViewCall } from './session-audit.ts';
 
-/** The replica that holds an open session, by the AccessSession of the session and the Lease of the replica. */
+/** The replica of an open session, by its AccessSession and the Lease of the replica. */
 export interface Holder {
   readonly replica: string;
-  /** `IP:port`; undefined if the Lease does not name an address. */
+  /** `IP:port`, if the Lease names it. */
   readonly address: string | undefined;
   /** The request and the Pod of the session, for the journal. */
   readonly record: Pick<SessionRecord, 'request' | 'pod'>;
@@ -20,9 +20,9 @@ export interface Holder {
 
 interface ViewHandlerDeps {
   readonly views: LiveViews;
-  /** Undefined: this process stores no recordings. */
+  /** Absent: this process stores no recordings. */
   readonly sink: Pick<RecordingSink, 'read'> | undefined;
-  /** The other replica that holds the session; undefined if no other replica holds it. */
+  /** Another replica that holds the session. */
   readonly holderOf: (name: RecordingName) => Holder | undefined;
   readonly peers: Pick<Peers, 'open'>;
   readonly audit: SessionAudit;
@@ -30,8 +30,8 @@ interface ViewHandlerDeps {
 }
 
 /**
- * Shows open sessions and recordings to users whom the API server has authorized. It writes the audit line of a view before the first byte
- * of the view.
+ * Shows sessions and recordings to users whom the API server has authorized. It writes the audit
+ * line of a view before its first byte.
  */
 export class ViewHandler {
   readonly #deps: ViewHandlerDeps;
@@ -40,10 +40,7 @@ export class ViewHandler {
     this.#deps = deps;
   }
 
-  /**
-   * Answers the call with the view or with a refusal. Mistakes of the user, and failures of another replica or of the storage, become
-   * refusals.
-   */
+  /** Mistakes of the user, and failures of another replica or of the storage, become refusals. */
   async answer(call: ViewCall, response: ServerResponse): Promise<void> {
     const refusal = await (call.kind === 'session' ? this.#live(call, response) : this.#stored(call, response));
     if (!refusal) return;
@@ -65,7 +62,6 @@ export class ViewHandler {
     return views.show(view, response) ? undefined : notOpen(call.name);
   }
 
-  /** Relays the view of the replica that holds the session. */
   async #remote(call: ViewCall, response: ServerResponse, { replica, address, record }: Holder) {
     const { peers, log } = this.#deps;
     const full = this.#reservePlace(response);
@@ -111,7 +107,7 @@ export class ViewHandler {
     return refusal;
   }
 
-  /** Reserves a place for a viewer until the answer closes. Returns the refusal if no place is free. */
+  /** Holds a place for a viewer until the answer closes. Returns the refusal if none is free. */
   #reservePlace(response: ServerResponse): Refusal | undefined {
     const place = this.#deps.views.reserve();
     if (typeof place !== 'function') return place;
@@ -119,7 +115,7 @@ export class ViewHandler {
     return undefined;
   }
 
-  /** Writes the audit line of the view. Resolves to the refusal if the line cannot be written. */
+  /** Resolves to the refusal if the audit line cannot be written. */
   async #recordView(call: ViewCall, record?: Holder['record']): Promise<Refusal | undefined> {
     try {
       await this.#deps.audit.viewed(call, record);
@@ -144,7 +140,7 @@ function whenClosed(response: ServerResponse, listener: () => void): void {
   else response.once('close', listener);
 }
 
-/** The refusal for the user if the other replica did not answer with a view; undefined if it did. */
+/** Nothing if the other replica answers with a view. */
 function refusalOf(status: number | undefined, name: RecordingName, replica: string): Refusal | undefined {
   if (status === 200) return undefined;
   const known = [notOpen(name), nothingToShow(name), tooManyViewers].find((refusal) => refusal.status === status);

@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** The size of a terminal, in characters. */
+/** In characters. */
 export interface TerminalSize {
   readonly width: number;
   readonly height: number;
@@ -9,23 +9,20 @@ export interface TerminalSize {
 /** Events of asciicast v2: output, input, resize, marker. */
 export type CastCode = 'o' | 'i' | 'r' | 'm';
 
-/** The size in the header, as a placeholder: the header is stored before the client sends its size, which is in the first event `r`. */
+/** A placeholder: the header is stored before the client sends its size as the first `r` event. */
 export const headerSize: TerminalSize = { width: 80, height: 24 };
-/** Maximum width and height that a client may send, characters. */
+/** Characters that a client may send as width or height. */
 const MAX_SIDE = 10_000;
 
-/**
- * The first line of a recording or a live view. Its title is the UUID of the session. `startedAtMs`: epoch ms. Default of `size`: the
- * placeholder.
- */
+/** The first line of a recording or a live view. `startedAtMs`: epoch ms. */
 export const castHeader = (session: string, startedAtMs: number, size: TerminalSize = headerSize): string =>
   `${JSON.stringify({ version: 2, ...size, timestamp: Math.floor(startedAtMs / 1000), title: session })}\n`;
 
-/** One event as a line. `afterMs`: milliseconds since the start of the recording. */
+/** `afterMs`: since the start of the recording. */
 export const castEvent = (afterMs: number, code: CastCode, text: string): string =>
   `[${(afterMs / 1000).toFixed(6)},"${code}",${JSON.stringify(text)}]\n`;
 
-/** Decodes the bytes of one channel as UTF-8. A character may span several parts; invalid bytes become U+FFFD. */
+/** UTF-8 of one channel. A character may span several parts; invalid bytes become U+FFFD. */
 export class Utf8Decoder {
   readonly #decoder = new StringDecoder('utf8');
 
@@ -34,7 +31,7 @@ export class Utf8Decoder {
   }
 }
 
-/** Parses a message of the resize channel. Undefined if the text is no size, or a side is 0 or over the maximum. */
+/** A message of the resize channel. No size may be 0 or over the maximum. */
 export function parseTerminalSize(text: string): TerminalSize | undefined {
   const [, width, height] = /^\s*\{\s*"Width"\s*:\s*(\d{1,5})\s*,\s*"Height"\s*:\s*(\d{1,5})\s*\}\s*$/.exec(text) ?? [];
   if (width === undefined || height === undefined) return undefined;

@@ -14,7 +14,7 @@ import {
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
-/** Stores recordings as `FOLDER/NAMESPACE/SESSION.cast`, which only the user of the process may read. */
+/** `FOLDER/NAMESPACE/SESSION.cast`, which only the user of the process may read. */
 export class FolderSink implements RecordingSink, RecordingArchive {
   readonly flushMs = 1000;
   readonly #folder: string;
@@ -64,7 +64,7 @@ export class FolderSink implements RecordingSink, RecordingArchive {
     return undefined;
   }
 
-  /** Lists the recordings in real folders and files, and follows no link. */
+  /** Only real folders and files: follows no link. */
   async *list(): AsyncIterable<StoredRecording> {
     for await (const folder of await opendir(this.#folder)) {
       const namespace = folder.name;
@@ -88,13 +88,13 @@ export class FolderSink implements RecordingSink, RecordingArchive {
   }
 }
 
-/** Undefined for a name that does not exist or is a link; throws every other error. */
+/** For a name that does not exist or is a link; throws every other error. */
 function absent(error: unknown): undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code !== 'ENOENT' && code !== 'ELOOP') throw error;
 }
 
-/** Creates the folder unless it exists; returns whether it was created. Rejects if the name is a link or a file. */
+/** Returns whether it created the folder. Rejects if the name is a link or a file. */
 async function makeFolder(folder: string): Promise<boolean> {
   try {
     await mkdir(folder, { mode: 0o700 });
@@ -115,7 +115,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Writes until all bytes are written: a call can write a part of the bytes, for example if the disk is nearly full. */
+/** A call can write a part of the bytes, for example if the disk is nearly full. */
 async function writeAll(file: FileHandle, bytes: Buffer): Promise<void> {
   for (let offset = 0; offset < bytes.length; ) {
     const { bytesWritten } = await file.write(bytes, offset, bytes.length - offset);

@@ -1,6 +1,6 @@
 import type { Metrics } from '../../observe/metrics.ts';
 
-/** Registers the metric of lost recordings. The returned function counts one. */
+/** The returned function counts one lost recording. */
 export function recordingMetrics(metrics: Metrics): () => void {
   const lost = metrics.counter({
     name: 'drawbridge_gateway_recordings_lost_total',

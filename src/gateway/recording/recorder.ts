@@ -9,48 +9,42 @@ import { castHeader } from './cast.ts';
 import type { CastReader, SessionCast } from './session-cast.ts';
 import type { RecordingFile, RecordingSink } from './sink.ts';
 
-/** From this number of waiting bytes, the recorder writes them to the sink at once. */
+/** From this many waiting bytes, the recorder writes at once. */
 const WRITE_FROM = 64 * 1024;
-/** Maximum number of bytes of one session that wait for the sink. */
+/** Bytes of one session that may wait for the sink. */
 const MAX_WAITING = 1024 * 1024;
-/** Maximum number of bytes of all sessions that wait for the sink. */
+/** Bytes of all sessions that may wait for the sink. */
 const MAX_WAITING_IN_ALL = 64 * 1024 * 1024;
 /**
- * While at least this many bytes of a session wait for the sink, its stream pauses. This is below the maximum, because the bytes that the
- * stream has already read can add several times as many bytes to the recording.
+ * Far below the maximum: what a paused stream has already read can still add several times this.
  */
 const PAUSE_FROM = 256 * 1024;
-/** While at least this many bytes of all sessions wait, a stream pauses from `WRITE_FROM` waiting bytes of its own. */
+/** From this many bytes of all sessions, a stream pauses from `WRITE_FROM` of its own. */
 const PAUSE_FROM_IN_ALL = MAX_WAITING_IN_ALL / 2;
-/** Maximum size of a recording, bytes, so that one session cannot fill the storage that all sessions share. */
+/** Bytes of one recording, so that one session cannot fill the storage that all share. */
 const MAX_RECORDING = 1024 * 1024 * 1024;
-/** How long the sink may take for one call, milliseconds. */
+/** Limit of one call of the sink. */
 const SINK_MS = 5000;
 
 interface RecorderDeps {
-  /** Undefined: this process stores no recordings. */
+  /** Absent: this process stores no recordings. */
   readonly sink: RecordingSink | undefined;
   readonly journal: Pick<Journal, 'append'>;
   readonly clock: Clock;
   readonly log: Pick<Log, 'warn'>;
-  /** Counts a session whose recording could not start or continue. */
   readonly onLost: () => void;
 }
 
-/** A session to record. */
 export interface RecordedSession {
   readonly namespace: string;
-  /** The session: a UUID. */
+  /** A UUID. */
   readonly id: string;
-  /** The events to record. */
   readonly cast: SessionCast;
   /** Fields of every audit line of the recording. */
   readonly record: Omit<AuditRecord, 'verdict'>;
 }
 
-/**
- * Records sessions. It pauses a stream only while the events come faster than the sink stores them.
- */
+/** Pauses a stream only while its events come faster than the sink stores them. */
 export class Recorder {
   readonly #deps: RecorderDeps;
   readonly #waiting = { bytes: 0 };
@@ -60,7 +54,6 @@ export class Recorder {
     this.#deps = deps;
   }
 
-  /** Begins to record the session. */
   begin(session: RecordedSession): Recording {
     const recording = new Recording(session, this.#deps, this.#waiting);
     this.#open.set(session.id, recording);
@@ -68,47 +61,47 @@ export class Recorder {
     return recording;
   }
 
-  /** Whether the session is open and this process began to record it, even if the recording was lost since. */
+  /** True also if the recording was lost since. */
   isOpen(session: string): boolean {
     return this.#open.has(session);
   }
 
-  /** Completes all recordings. Call it after the sessions have ended. */
+  /** Call it after the sessions have ended. */
   async close(): Promise<void> {
     await Promise.all([...this.#open.values()].map((recording) => recording.end()));
   }
 }
 
-/** The error for users. It omits the reason, which may contain paths of the server that users need not know. */
+/** For users, so without the reason, which may contain paths of the server. */
 const unavailable = (): CodedError =>
   new CodedError(
     'RecorderUnavailable',
     'the template requires recordings, and the gateway cannot store one now; try again, or tell an administrator, who finds the reason in the log of the gateway; if your template allows it, ask for emergency access',
   );
 
-/** The recording of one session. */
+/** The file and the journal grow together: each stored chunk gets an audit line with its hash. */
 export class Recording implements CastReader {
-  /** Resolves once the recording exists and survives a crash. Rejects with CodedError `RecorderUnavailable`. */
+  /** The recording exists and survives a crash. Rejects with CodedError `RecorderUnavailable`. */
   readonly durable: Promise<void>;
-  /** Resolves once the session is over, and the recording is complete or lost. Never rejects. */
+  /** The session is over, and the recording complete or lost. Never rejects. */
   readonly ended: Promise<void>;
   readonly #session: RecordedSession;
   readonly #deps: RecorderDeps;
-  /** Bytes of all sessions that wait for the sink. */
+  /** Of all sessions. */
   readonly #allWaiting: { bytes: number };
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
-  /** Bytes of the recording, including those that wait, without its header. */
+  /** Bytes of the recording without its header, including those that wait. */
   #size = 0;
-  /** Number of chunks that have a line in the journal, or whose line is being written. */
+  /** Number of chunks whose line is in the journal, or being written. */
   #chunk = 0;
-  /** The bytes that are stored, and that no line of the journal covers yet. */
+  /** Stored bytes that no line of the journal covers yet. */
   #unproven: { bytes: number; readonly hash: Hash } = { bytes: 0, hash: createHash('sha256') };
-  /** When the last line was written, monotonic milliseconds. */
+  /** When the last line was written; monotonic. */
   #provenAtMs = 0;
   #file: RecordingFile | undefined;
   #state: 'open' | 'ending' | 'lost' | 'closed' = 'open';
-  /** Set while the recording is created, or bytes are written. */
+  /** While the recording is created, or bytes are written. */
   #writing: Promise<void> | undefined;
   #cancelFlush: Cancel | undefined;
   #ending: Promise<void> | undefined;
@@ -141,16 +134,13 @@ export class Recording implements CastReader {
     return this.#state === 'lost';
   }
 
-  /** Calls `listener` when the recording is lost; at once if the recording is lost already. Replaces an earlier listener. */
+  /** Also calls it if the recording is lost already. Replaces an earlier listener. */
   whenLost(listener: () => void): void {
     this.#onLost = listener;
     if (this.#state === 'lost') listener();
   }
 
-  /**
-   * Set while the sink is behind, so that the stream pauses; resolves once the sink has caught up or the recording is lost. Without the
-   * pause, a user could end the recording by output that is too fast for the sink.
-   */
+  /** Without the pause, output too fast for the sink would let a user end the recording. */
   get drained(): Promise<void> | undefined {
     return this.#drained;
   }
@@ -182,7 +172,7 @@ export class Recording implements CastReader {
     this.#lose(why);
   }
 
-  /** Ends the recording after its session. Resolves once the recording is complete, or lost. Later calls wait for the same end. */
+  /** Resolves once the recording is complete or lost. */
   end(): Promise<void> {
     this.#ending ??= this.#finish();
     return this.#ending;
@@ -219,7 +209,7 @@ export class Recording implements CastReader {
   #afterWrite(writing: Promise<void>): Promise<void> {
     return writing.finally(() => {
       this.#writing = undefined;
-      // Schedule the events that came during the write. If the stream is paused, no later event schedules them.
+      // For events that came during the write: a paused stream brings no later event.
       if (this.#state === 'open' && this.#hasWork) this.#schedule();
     });
   }
@@ -241,9 +231,8 @@ export class Recording implements CastReader {
   }
 
   /**
-   * Writes all waiting bytes, and a line of the journal for each `maxChunk` bytes, and for less if the last line is `flushMs` old. Repeats
-   * that only while many bytes wait, so that little output causes few writes. At the end of the session, writes everything, and completes
-   * the recording. Never rejects.
+   * Writes what waits, and a journal line per `maxChunk` bytes, or when the last line is `flushMs`
+   * old. Repeats only while much waits, so that little output causes few writes. Never rejects.
    */
   async #write(): Promise<void> {
     try {
@@ -276,7 +265,6 @@ export class Recording implements CastReader {
     await journal.append({ ...this.#session.record, verdict: 'recorded', chunk: this.#chunk, complete: true });
   }
 
-  /** Adds stored bytes to the next chunk, and writes the lines of full chunks. */
   async #prove(bytes: Buffer): Promise<void> {
     for (let rest = bytes; rest.length > 0; ) {
       const part = rest.subarray(0, maxChunk - this.#unproven.bytes);
@@ -287,9 +275,7 @@ export class Recording implements CastReader {
     }
   }
 
-  /**
-   * Writes the audit line of the next chunk. Call it after the chunk is stored, so that the recording contains each chunk of the journal.
-   */
+  /** Call it after the chunk is stored: the recording has each chunk that the journal names. */
   #journal(): Promise<void> {
     const { bytes, hash } = this.#unproven;
     this.#unproven = { bytes: 0, hash: createHash('sha256') };
@@ -329,7 +315,7 @@ export class Recording implements CastReader {
     file?.close().catch(() => {});
   }
 
-  /** Adds `bytes`, which may be negative, to those that wait for the sink. Ends the pause of the stream if the sink has caught up. */
+  /** `bytes` may be negative. */
   #count(bytes: number): void {
     this.#waitingBytes += bytes;
     this.#allWaiting.bytes += bytes;
@@ -338,16 +324,13 @@ export class Recording implements CastReader {
     this.#onDrained();
   }
 
-  /**
-   * Whether the stream must pause until the sink has caught up: from 256 KiB of its own waiting bytes or, while those of all sessions are
-   * at least 32 MiB, from 64 KiB of its own. With less than that, it does not pause, however many bytes of others wait.
-   */
+  /** Beyond half of the common maximum, a stream pauses earlier, but never for others alone. */
   #mustPause(): boolean {
     const limit = this.#allWaiting.bytes < PAUSE_FROM_IN_ALL ? PAUSE_FROM : WRITE_FROM;
     return this.#state === 'open' && this.#waitingBytes >= limit;
   }
 
-  /** Settles as `call`, but rejects after `SINK_MS`. If the sink answers later, calls `late` with the answer. */
+  /** Rejects after `SINK_MS`. `late` gets an answer that comes after that. */
   #inTime<T>(call: Promise<T>, late: (answer: T) => unknown = () => {}): Promise<T> {
     return new Promise((resolve, reject) => {
       let isLate = false;

@@ -4,16 +4,15 @@ import { describe } from '../../kit/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { RecordingArchive, RecordingName } from './sink.ts';
 
-/** Interval of the checks, milliseconds. */
 const CHECK_MS = 60 * 60_000;
-/** Maximum number of deletions in one check. The next check continues. */
+/** Of one check; the next one continues. */
 const MAX_DELETIONS = 1000;
 
 interface RetentionDeps {
   readonly recordings: RecordingArchive;
-  /** Time since the last byte of a recording after which it is deleted, milliseconds. */
+  /** How long a recording stays after its last byte. */
   readonly retentionMs: number;
-  /** Whether the session of the recording is open. The recording of an open session without output can be older than `retentionMs`. */
+  /** An open session without output can have a recording older than `retentionMs`. */
   readonly isOpen: (name: RecordingName) => boolean;
   readonly journal: Pick<Journal, 'append'>;
   readonly clock: Clock;
@@ -30,7 +29,7 @@ export class RecordingRetention {
     this.#deps = deps;
   }
 
-  /** Checks now, and then hourly until `close`. Resolves after the first check. Never rejects. */
+  /** Resolves after the first check. Never rejects. */
   async start(): Promise<void> {
     await this.#check();
     if (!this.#closed) this.#cancel = this.#deps.clock.schedule(CHECK_MS, () => void this.start());
@@ -57,7 +56,7 @@ export class RecordingRetention {
     }
   }
 
-  /** Writes the audit line first, so that the journal names each recording that the gateway deleted. */
+  /** The audit line comes first, so that the journal names each deleted recording. */
   async #delete(name: RecordingName): Promise<void> {
     const { recordings, journal } = this.#deps;
     await journal.append({

@@ -12,42 +12,40 @@ import { own } from '../../kit/json-value.ts';
 import { printable } from '../../kit/printable.ts';
 import { shorten } from '../../kit/shorten.ts';
 
-/** A bucket of AWS, or of another server that speaks the S3 protocol. */
+/** AWS, or another server that speaks the S3 protocol. */
 export interface S3Location {
   readonly bucket: string;
-  /** The folder of the keys, without a slash at its beginning and end; empty: the keys have no folder. */
+  /** The folder of the keys, without outer slashes; empty: none. */
   readonly prefix: string;
   readonly region: string;
-  /** https URL of the server; undefined: AWS in the region. */
+  /** https URL; without one: AWS in the region. */
   readonly endpoint: string | undefined;
 }
 
-/** An object of the bucket. */
 export interface StoredObject {
   readonly key: string;
-  /** When the object was written, epoch ms, by the clock of the server. NaN if the server does not say. */
+  /** Epoch ms, by the clock of the server; NaN if it does not say. */
   readonly writtenMs: number;
 }
 
-/** Time limit of a call, with its retries, milliseconds. */
+/** With retries. */
 const CALL_MS = 5000;
-/** Time limit to open a connection, milliseconds. It is short, so that a second attempt fits into the limit of the call. */
+/** Short, so that a second attempt fits into the limit of the call. */
 const CONNECT_MS = 2000;
 const MAX_ATTEMPTS = 3;
-/** Maximum number of connections. Each open session writes one object at a time. */
+/** Each open session writes one object at a time. */
 const MAX_CONNECTIONS = 64;
-/** Maximum size of an answer, bytes: a page of 1,000 keys, or a part of a recording. */
+/** Bytes: a page of 1,000 keys, or a part of a recording. */
 const MAX_ANSWER = 4 * 1024 * 1024;
-/** Maximum length of the reason in an error, characters. */
+/** Characters of the reason in an error. */
 const MAX_REASON = 200;
 
-/** A logger that writes nothing. */
 const quiet = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
 
 /**
- * Calls the bucket. It takes credentials from the first source of the AWS SDK that has some: the environment, files, a token of the
- * ServiceAccount (`AWS_WEB_IDENTITY_TOKEN_FILE`), and the metadata service of the container or the node. It follows no redirect. Errors name
- * the call, and the status and the code of the answer. They omit the text of the answer, which may repeat headers of the request.
+ * Calls the bucket, with credentials from the first source of the AWS SDK that has some: the
+ * environment, files, a ServiceAccount token (`AWS_WEB_IDENTITY_TOKEN_FILE`), the metadata service.
+ * Follows no redirect. Errors omit the text of the answer, which may repeat headers of the request.
  */
 export class S3Bucket {
   readonly #client: S3Client;
@@ -80,7 +78,7 @@ export class S3Bucket {
     );
   }
 
-  /** Creates the object. Rejects if it exists. */
+  /** Rejects if the object exists. */
   async put(key: string, bytes: Buffer): Promise<void> {
     const input = { Bucket: this.#bucket, Key: key, Body: bytes, IfNoneMatch: '*' };
     try {
@@ -96,7 +94,6 @@ export class S3Bucket {
     }
   }
 
-  /** The bytes of the object; undefined if it does not exist. */
   async get(key: string): Promise<Buffer | undefined> {
     const input = { Bucket: this.#bucket, Key: key };
     try {
@@ -110,10 +107,7 @@ export class S3Bucket {
     }
   }
 
-  /**
-   * A page of at most 1,000 objects, in the order of their keys. `token`: the `next` of the page before; undefined: the first page. `next`
-   * is undefined after the last page.
-   */
+  /** At most 1,000 objects, in the order of their keys. `next` is the `token` of the next page. */
   async list(prefix: string, token?: string): Promise<{ objects: StoredObject[]; next: string | undefined }> {
     const input = { Bucket: this.#bucket, Prefix: prefix, ContinuationToken: token };
     const page = await this.#call('ListObjectsV2', (abortSignal) =>
@@ -126,7 +120,7 @@ export class S3Bucket {
     return { objects, next: page.IsTruncated ? page.NextContinuationToken : undefined };
   }
 
-  /** Deletes at most 1,000 objects. An object that does not exist counts as deleted. */
+  /** At most 1,000. An object that does not exist counts as deleted. */
   async delete(keys: readonly string[]): Promise<void> {
     const input = { Bucket: this.#bucket, Delete: { Objects: keys.map((Key) => ({ Key })), Quiet: true } };
     const { Errors: [failed] = [] } = await this.#call('DeleteObjects', (abortSignal) =>
@@ -150,13 +144,12 @@ export class S3Bucket {
   }
 }
 
-/** A call that failed. */
 class S3Error extends Error {
   /** The code of the server, such as `AccessDenied`. */
   override readonly name: string;
-  /** The HTTP status; undefined without an answer. */
+  /** The HTTP status, if there was an answer. */
   readonly status: number | undefined;
-  /** How often the client sent the call; 1 if it does not say. */
+  /** How often the call was sent, if known; otherwise 1. */
   readonly attempts: number;
 
   constructor(what: string, error: unknown) {
@@ -173,7 +166,7 @@ class S3Error extends Error {
   }
 }
 
-/** The same bytes. The stream fails if there are more than `MAX_ANSWER`. */
+/** Fails after more than `MAX_ANSWER` bytes. */
 function bounded(body: Readable): Readable {
   let size = 0;
   const limit = new Transform({

@@ -11,15 +11,12 @@ import {
   type StoredRecording,
 } from './sink.ts';
 
-/** Maximum number of pages of a list, each of up to 1,000 parts, so that no server can answer forever. */
+/** Pages of a list, each of up to 1,000 parts, so that no server can answer forever. */
 const MAX_PAGES = 10_000;
 
-/**
- * Stores recordings in a bucket. Objects cannot grow, so each write is an object of its own: `PREFIX/NAMESPACE/SESSION/000001.cast` and so
- * on. No write replaces an object.
- */
+/** Objects cannot grow, so each write is a new one: `PREFIX/NAMESPACE/SESSION/000001.cast` … */
 export class S3Sink implements RecordingSink, RecordingArchive {
-  /** Each write costs a request. With 10 s, an active session sends at most six requests in a minute, and one more for each 64 KiB. */
+  /** At most six requests a minute for an active session, and one more for each 64 KiB. */
   readonly flushMs = 10_000;
   readonly #bucket: S3Bucket;
   readonly #prefix: string;
@@ -85,7 +82,7 @@ export class S3Sink implements RecordingSink, RecordingArchive {
     for await (const { key } of later) yield await read(key);
   }
 
-  /** The objects whose keys begin with the prefix, in the order of their keys. */
+  /** In the order of their keys. */
   async *#list(prefix: string): AsyncGenerator<StoredObject, undefined> {
     let token: string | undefined;
     let last = Buffer.alloc(0);

@@ -2,9 +2,9 @@ import type { Clock } from '../../kit/clock.ts';
 import type { StreamListener } from '../stream.ts';
 import { type CastCode, castEvent, headerSize, parseTerminalSize, type TerminalSize, Utf8Decoder } from './cast.ts';
 
-/** Gets the events of a session. Its methods do not throw. */
+/** Gets the events of a session. Must not throw. */
 export interface CastReader {
-  /** One event, as a line of asciicast with its newline. */
+  /** A line of asciicast with its newline. */
   event(line: Buffer): void;
   /** The pod sent output that the events do not contain. `why`: a clause. */
   missed?(why: string): void;
@@ -12,36 +12,35 @@ export interface CastReader {
   readonly drained?: Promise<void> | undefined;
 }
 
-/** Maximum size of a message with the size of a terminal, bytes; the gateway ignores a longer one. */
+/** Bytes of a message with the size of a terminal; a longer one is ignored. */
 const MAX_SIZE_TEXT = 256;
 
-/** The channels of the exec protocol: the first byte of each message. */
+/** The first byte of each message of the exec protocol. */
 const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
-/** The channels on which a pod sends. */
 const podChannels: readonly number[] = [channels.stdout, channels.stderr, channels.error, channels.close];
 
 /**
- * Converts the messages of one stream to events of asciicast, once for all readers. The times of events count from the creation of this
- * object. While there is no reader, it decodes the sizes of the terminal only.
+ * Converts the messages of one stream to events of asciicast, once for all readers. Without a
+ * reader, it decodes only the sizes of the terminal.
  */
 export class SessionCast implements StreamListener {
-  /** When this object was created, epoch ms. */
+  /** When this object was created, epoch ms; the times of events count from here. */
   readonly startedAtMs: number;
   readonly #clock: Clock;
-  /** As `startedAtMs`, monotonic milliseconds. */
+  /** As `startedAtMs`; monotonic. */
   readonly #startMs: number;
   readonly #withInput: boolean;
   readonly #readers = new Set<CastReader>();
   readonly #texts = { stdin: new Utf8Decoder(), stdout: new Utf8Decoder(), stderr: new Utf8Decoder() };
-  /** The channels of the current messages from the pod and from the client; undefined before the first. */
+  /** Of the current messages from the pod and from the client. */
   #podChannel: number | undefined;
   #clientChannel: number | undefined;
-  /** What has arrived of the current message with the size of the terminal. */
+  /** The current message with the size of the terminal, so far. */
   #sizeText = '';
   #size: TerminalSize = headerSize;
   #lastNote = '';
 
-  /** `withInput`: whether what users type becomes events, too. */
+  /** `withInput`: what users type becomes events, too. */
   constructor(clock: Clock, withInput: boolean) {
     this.#clock = clock;
     this.#withInput = withInput;
@@ -54,24 +53,24 @@ export class SessionCast implements StreamListener {
     return this.#size;
   }
 
-  /** The text of the last call of `note`; empty before the first call. */
+  /** The text of the last `note`. */
   get lastNote(): string {
     return this.#lastNote;
   }
 
-  /** The `drained` of a reader that must catch up; undefined if all readers can take more. */
+  /** That of a reader that must catch up. */
   get drained(): Promise<void> | undefined {
     for (const { drained } of this.#readers) if (drained !== undefined) return drained;
     return undefined;
   }
 
-  /** Passes all later events to the reader. Returns a function that removes the reader. */
+  /** Passes all later events to the reader. Returns a function that removes it. */
   add(reader: CastReader): () => void {
     this.#readers.add(reader);
     return () => void this.#readers.delete(reader);
   }
 
-  /** A part of a message from the pod. `first`: the channel if the part begins a message; otherwise undefined. */
+  /** `first`: the channel, if the part begins a message. */
   fromPod(part: Buffer, first: number | undefined): void {
     if (first !== undefined) {
       this.#podChannel = first;
@@ -85,10 +84,6 @@ export class SessionCast implements StreamListener {
     else if (this.#podChannel === channels.stderr) this.#event('o', this.#texts.stderr.read(data));
   }
 
-  /**
-   * A part of a message from the client, which `read` copies without its mask. `first`: the channel if the part begins a message; otherwise
-   * undefined.
-   */
   fromClient(read: () => Buffer, first: number | undefined): void {
     if (first !== undefined) {
       this.#clientChannel = first;
@@ -109,13 +104,13 @@ export class SessionCast implements StreamListener {
     this.#event('r', `${size.width}x${size.height}`);
   }
 
-  /** Adds a warning, or the reason for the end of the session, as a marker. */
+  /** A warning, or the reason for the end, becomes a marker. */
   note(text: string): void {
     this.#lastNote = text;
     this.#event('m', text);
   }
 
-  /** An event at the present time, as a line. */
+  /** An event of now. */
   line(code: CastCode, text: string): Buffer {
     return Buffer.from(castEvent(this.#clock.monotonic() - this.#startMs, code, text));
   }
