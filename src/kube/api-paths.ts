@@ -1,7 +1,7 @@
 import type { Resource } from '../api/object.ts';
 import { CodedError, quote } from '../kit/errors.ts';
 
-/** What a path leads to: an object; without `name`, the collection; with `subresource`, a part of the object. */
+/** Without `name`: the collection. */
 export interface PathTarget {
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
@@ -14,9 +14,7 @@ export function groupPath({ group, version }: Pick<Resource, 'group' | 'version'
 }
 
 /**
- * URL path of a collection, an object, or a subresource. Omits the namespace for cluster-scoped resources. An empty namespace counts as
- * absent. Throws CodedError `InvalidPathSegment` if any other part is empty, or if any part is `.` or `..`. Throws CodedError
- * `NamespaceRequired` if `name` is set, the resource is namespaced, and the namespace is absent.
+ * Throws CodedError `InvalidPathSegment`, or `NamespaceRequired` for a `name` without namespace.
  */
 export function resourcePath(resource: Resource, { namespace, name, subresource }: PathTarget = {}): string {
   if (resource.namespaced && name !== undefined && !namespace) {
@@ -33,9 +31,7 @@ export function resourcePath(resource: Resource, { namespace, name, subresource 
   return path;
 }
 
-/**
- * The text, escaped as one segment of a path. Names come from untrusted objects: a name with a slash or dots must not lead to another path.
- */
+/** Names come from untrusted objects: a slash or dots must not lead to another path. */
 function segment(text: string): string {
   if (text === '' || text === '.' || text === '..') {
     throw new CodedError('InvalidPathSegment', `${quote(text)} cannot be part of a request path; correct the name`);

@@ -3,7 +3,6 @@ import { apiVersionOf, type KubeObject, type Resource } from '../api/object.ts';
 import { events } from '../api/resources.ts';
 import { formatMicroTime } from '../kit/clock.ts';
 
-/** The object that an Event is about. */
 export interface ObjectReference {
   readonly apiVersion: string;
   readonly kind: string;
@@ -12,19 +11,18 @@ export interface ObjectReference {
   readonly uid?: string;
 }
 
-/** What to record as an Event. */
 export interface RecordedEvent {
   readonly regarding: ObjectReference;
   readonly type: 'Normal' | 'Warning';
   /** UpperCamelCase; cut at 128 characters. */
   readonly reason: string;
-  /** The action that was taken or tried, UpperCamelCase; cut at 128 characters. */
+  /** Taken or tried; UpperCamelCase, cut at 128 characters. */
   readonly action: string;
-  /** Text for users; cut at 1,024 bytes. */
+  /** For users; cut at 1,024 bytes. */
   readonly note: string;
 }
 
-/** The `regarding` of an Event about an object of `resource`. kubectl describe finds Events by uid, so omit it only if it is unknown. */
+/** kubectl describe finds Events by uid, so omit it only if it is unknown. */
 export function regarding(
   resource: Resource,
   {
@@ -46,15 +44,14 @@ const MAX_NOTE_BYTES = 1024;
 const MAX_REASON = 128;
 const MAX_NAME = 200;
 
-/** The process that reports Events. */
 export interface EventSource {
   /** Qualified name of the program, for example `drawbridge.example.org/access`. */
   readonly controller: string;
-  /** The Pod name of this process; cut at 128 characters. */
+  /** The Pod name; cut at 128 characters. */
   readonly instance: string;
 }
 
-/** The events.k8s.io/v1 Event of the first occurrence. `atMs`: when it occurred, epoch ms. */
+/** An events.k8s.io/v1 Event. `atMs`: epoch ms. */
 export function eventObject(event: RecordedEvent, source: EventSource, atMs: number): KubeObject {
   const { regarding } = event;
   return {
@@ -73,13 +70,13 @@ export function eventObject(event: RecordedEvent, source: EventSource, atMs: num
   };
 }
 
-/** A key that is equal for all occurrences of the same series. */
+/** Equal for all occurrences of the same series. */
 export function seriesKey({ regarding, type, reason, action, note }: RecordedEvent): string {
   const { apiVersion, kind, namespace, name, uid } = regarding;
   return JSON.stringify([apiVersion, kind, namespace, name, uid, type, reason, action, note]);
 }
 
-/** A unique name for an Event: the name of its object and a random suffix. Replaces characters that the name of an Event cannot have. */
+/** Unique: the name of the object, as an Event can have it, and a random suffix. */
 function eventName(name: string): string {
   const stem = name
     .toLowerCase()

@@ -8,76 +8,69 @@ import { isNotFound } from './errors.ts';
 import { type EventSource, eventObject, type RecordedEvent, seriesKey } from './event-object.ts';
 import { type KubeLog, silentLog } from './log.ts';
 
-/** Records events.k8s.io/v1 Events. Best effort: it never blocks, throws, or fails the work that it reports on. */
+/** Best effort: it never blocks, throws, or fails the work that it reports on. */
 export interface EventRecorder {
   /**
-   * Writes the Event. If an equal Event was recorded less than six minutes ago, counts it as a repetition instead. Drops the Event after
-   * `close`, or if the budget of its object and action is used up (`seriesBudget`). Skips a write if the budget of its action is used up
-   * (`writeBudget`) or too many writes wait. After a skipped or failed write, a later repetition writes the Event.
+   * Writes the Event; an equal one within six minutes only counts as a repetition. Drops it beyond
+   * `seriesBudget` or after `close`; skips a write beyond `writeBudget` until a later repetition.
    */
   record(event: RecordedEvent): void;
-  /** Writes pending Events for at most 2 s, then drops the rest and ends the recorder. */
+  /** Writes for at most 2 s, then drops the rest. */
   close(): Promise<void>;
 }
 
-/** The cluster of the Events, and the controller that they name. */
+/** The controller is the one that the Events name. */
 export interface EventRecorderOptions extends EventSource {
   readonly client: Client;
   readonly clock: Clock;
   readonly log?: KubeLog;
 }
 
-/** An occurrence within this time after the previous one belongs to the same series, milliseconds. */
+/** Between two occurrences of the same series. */
 const SERIES_MS = 6 * 60_000;
-/** How long the recorder collects repetitions before it writes their count, milliseconds. It writes the first occurrence at once. */
+/** Collects repetitions for their count; the first occurrence is written at once. */
 const COLLECT_MS = 10_000;
-/** Maximum number of series, and of budgets of objects, that the recorder remembers. It forgets the oldest. */
+/** Series, and budgets of objects, that the recorder remembers. */
 const MAX_SERIES = 1_000;
-/** Maximum number of writes that wait or run; the recorder skips further ones. */
+/** Writes that wait or run; further ones are skipped. */
 const MAX_PENDING = 200;
-/** Budget of new series about one object and with one action: 25 at once, then one every five minutes. */
+/** New series about one object with one action: 25 at once, then one every five minutes. */
 const seriesBudget: Budget = { burst: 25, refillMs: 5 * 60_000 };
-/** Budget of writes with one action: 300 at once, then 5 a second. It bounds the writes that a user causes by making many objects fail. */
+/** For one action: 300 at once, then 5 a second. A user can make many objects fail. */
 const writeBudget: Budget = { burst: 300, refillMs: 200 };
-/** Maximum time that `close` waits for pending writes, milliseconds. */
 const CLOSE_MS = 2_000;
 
-/** The EventRecorder of one process. Call `close` when the process stops. */
+/** One for each process; `close` it at the end. */
 export function eventRecorder(options: EventRecorderOptions): EventRecorder {
   return new Recorder(options);
 }
 
-/** The size of a token bucket, and how fast it fills. */
 interface Budget {
   /** Tokens of a full bucket. */
   readonly burst: number;
-  /** Interval in which the bucket earns a token, milliseconds. */
   readonly refillMs: number;
 }
 
-/** A token bucket at an instant of the monotonic clock. */
 interface Bucket {
   tokens: number;
-  /** When the bucket last earned a token, milliseconds on the monotonic clock; before that, when the bucket was created. */
+  /** When the bucket last earned a token, or was created; monotonic. */
   refilledAtMs: number;
 }
 
 /** Occurrences of one Event, each within SERIES_MS of the previous one. */
 interface Series {
   readonly event: RecordedEvent;
-  /** The written Event; undefined until it is written. */
+  /** Set once the Event is written. */
   name: ObjectName | undefined;
-  /** Number of occurrences. */
   count: number;
-  /** Number of occurrences that the written Event shows. */
+  /** The count that the written Event shows. */
   writtenCount: number;
-  /** Time of the first occurrence, epoch ms. */
+  /** Epoch ms. */
   readonly firstAtMs: number;
-  /** Time of the last occurrence, epoch ms. */
   lastAtMs: number;
-  /** Time of the last occurrence, milliseconds on the monotonic clock. */
+  /** As `lastAtMs`; monotonic. */
   lastMs: number;
-  /** Cancels the timer after which the count is written; undefined if no timer runs. */
+  /** Of the timer that writes the count. */
   cancelTimer: Cancel | undefined;
 }
 
@@ -86,12 +79,12 @@ class Recorder implements EventRecorder {
   readonly #log: KubeLog;
   readonly #series = new Map<string, Series>();
   readonly #seriesBuckets = new RecentMap<string, Bucket>(MAX_SERIES);
-  /** By action. The server's code defines the actions, so that their number is bounded. */
+  /** By action. The code defines the actions, so they are few. */
   readonly #writeBuckets = new Map<string, Bucket>();
   readonly #stop = new AbortController();
   /** Resolves when the writes so far have ended. */
   #writes: Promise<void> = Promise.resolve();
-  /** Number of writes that wait or run. */
+  /** Writes that wait or run. */
   #pending = 0;
   #closed = false;
 
@@ -153,7 +146,7 @@ class Recorder implements EventRecorder {
     });
   }
 
-  /** Sends one write at a time, so that Events do not compete with the work that they report on. */
+  /** One at a time, so that Events do not compete with the work that they report on. */
   #write(series: Series): void {
     if (this.#pending >= MAX_PENDING || !this.#takeWriteToken(series.event)) return;
     this.#pending++;
@@ -183,7 +176,7 @@ class Recorder implements EventRecorder {
         series.writtenCount = count;
         return;
       } catch (error) {
-        // Events expire, so the first Event of the series may no longer exist.
+        // Events expire, so the first one may no longer exist.
         if (!isNotFound(error)) throw error;
       }
     }
@@ -200,7 +193,7 @@ class Recorder implements EventRecorder {
     series.writtenCount = count;
   }
 
-  /** Each action has its own budgets, so that frequent Events, such as those of runs, do not crowd out rare ones. */
+  /** By action, so that frequent Events, such as those of runs, do not crowd out rare ones. */
   #takeSeriesToken({ regarding, action }: RecordedEvent, nowMs: number): boolean {
     const key = JSON.stringify([regarding.kind, regarding.namespace, regarding.name, regarding.uid, action]);
     return takeToken(this.#seriesBuckets, key, seriesBudget, nowMs);
@@ -219,7 +212,7 @@ class Recorder implements EventRecorder {
   }
 }
 
-/** Takes a token from the bucket of `key`. Returns false if the bucket is empty. */
+/** False if the bucket is empty. */
 function takeToken(buckets: Map<string, Bucket>, key: string, { burst, refillMs }: Budget, nowMs: number): boolean {
   const bucket = buckets.get(key) ?? { tokens: burst, refilledAtMs: nowMs };
   const earned = Math.floor((nowMs - bucket.refilledAtMs) / refillMs);

@@ -7,28 +7,22 @@ import { isKubeObject, listPages } from './list-pages.ts';
 import { tokenUserOf } from './token-user.ts';
 import type { CallSpec, Transport } from './transport.ts';
 
-/**
- * Path of RBAC objects. POST, PUT, and PATCH below it use the pool `slow`, because the API server delays these calls for its escalation
- * check. It does not check deletions. `apply` uses the pool `quick`, because no code applies RBAC objects.
- */
+/** Writes below it are `slow` (`Pools`). Deletions are not, and no code applies RBAC objects. */
 const rbacPath = groupPath({ group: 'rbac.authorization.k8s.io', version: 'v1' });
 const authorizationPath = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
 const authenticationPath = groupPath({ group: 'authentication.k8s.io', version: 'v1' });
 
-/**
- * Time limit of an urgent call, including its retries, milliseconds. An API server normally answers within a few milliseconds. After 5 s,
- * the call is aborted, so that its caller can try again on another connection.
- */
+/** Then the caller can try another connection; an API server normally answers in milliseconds. */
 const URGENT_MS = 5000;
 
 interface ClientOptions {
-  /** Called before every attempt of a write. If it throws, the client does not send the attempt, and the call rejects with the error. */
+  /** Before every attempt of a write; an error ends the call unsent. */
   readonly beforeWrite?: () => void;
-  /** As `Client.urgent`. Default false. */
+  /** As `Client.urgent`. */
   readonly urgent?: boolean;
 }
 
-/** The Client of one transport. It opens no connections itself, and needs no close. */
+/** Opens no connections itself, and needs no close. */
 export function createClient(transport: Transport, options: ClientOptions = {}): Client {
   const { beforeWrite } = options;
   const send = (spec: CallSpec): Promise<unknown> =>

@@ -10,18 +10,18 @@ import { compareResourceVersions, isOlder } from './resource-version.ts';
 import type { Projected, Store, StoreEvent, StoreFailure, StoreSpec } from './store.ts';
 import { StoreIndexes } from './store-indexes.ts';
 
-/** Maximum number of deletions that the store remembers, so that a late, older event does not restore a deleted object. */
+/** Remembered deletions, so that a late, older event does not restore an object. */
 const MAX_TOMBSTONES = 1024;
 
-/** The current failure of the list-watch. Times are milliseconds on the monotonic clock. */
+/** Times are monotonic. */
 interface Failure extends Omit<StoreFailure, 'forMs' | 'refusedForMs'> {
   /** When the first failure in a row occurred. */
   readonly sinceMs: number;
-  /** When the server began to refuse the list-watch; undefined if it does not refuse it. */
+  /** When the server began to refuse. */
   readonly refusedSinceMs?: number | undefined;
 }
 
-/** The content of one list-watch. A reflector writes it; all other code reads it. */
+/** A reflector writes it; all other code reads it. */
 export class InformerStore<T extends Projected> implements Store<T>, ReflectorSink {
   readonly resource: Resource;
   readonly #project: (object: KubeObject) => T | undefined;
@@ -32,15 +32,15 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   readonly #log: KubeLog;
   readonly #indexes = new StoreIndexes<T>();
   readonly #listeners = new Set<(event: StoreEvent<T>) => void>();
-  /** By key: the resourceVersion at which the object was deleted. */
+  /** By key: the resourceVersion of the deletion. */
   readonly #tombstones = new RecentMap<string, string>(MAX_TOMBSTONES);
   readonly #closed = new AbortController();
   readonly #firstSync = deferred();
   #objects = new Map<string, T>();
   #synced = false;
-  /** When the server last answered or sent data, milliseconds on the monotonic clock; undefined before that. */
+  /** When the server last answered or sent data; monotonic. */
   #aliveAtMs: number | undefined;
-  /** Whether the server has more objects than `maxObjects`. */
+  /** The server has more objects than `maxObjects`. */
   #overflowed = false;
   #failure: Failure | undefined;
   readonly #refusalListeners = new Set<() => void>();
@@ -113,14 +113,14 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     });
   }
 
-  /** Adds the indexes of another reader. Returns false, and adds none, if a name belongs to a different function. */
+  /** False, and none added, if a name belongs to a different function. */
   addIndexes(indexes: StoreSpec<T>['indexes'] = {}): boolean {
     if (!this.#indexes.accepts(indexes)) return false;
     this.#indexes.add(indexes, [...this.#objects.values()]);
     return true;
   }
 
-  /** Ends the store: aborts its signal, and removes its listeners. Before the first sync, `whenSynced` rejects with `StoreClosed`. */
+  /** Removes the listeners. Before the first sync, `whenSynced` rejects with `StoreClosed`. */
   close(): void {
     if (this.#closed.signal.aborted) return;
     const reason = new CodedError('StoreClosed', `the store of ${this.resource.plural} was closed`);
@@ -130,14 +130,13 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     this.#firstSync.reject(reason);
   }
 
-  /** Aborts when the store closes. */
   get signal(): AbortSignal {
     return this.#closed.signal;
   }
 
   alive(): void {
     this.#aliveAtMs = this.#clock.monotonic();
-    // After an overflow, the store stays failing until a list is short enough, even if the server answers.
+    // After an overflow, only a list that is short enough ends the failure.
     if (!this.#overflowed) this.#setFailure(undefined);
   }
 
@@ -217,10 +216,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     return !this.#followsSchema || isDeepStrictEqual(before, now);
   }
 
-  /**
-   * Whether the event is older than what the store has. Events may be duplicated or out of order, but the resourceVersion of one object
-   * only grows.
-   */
+  /** Events may be out of order, but the resourceVersion of one object only grows. */
   #isOutdated(type: string, key: string, before: T | undefined, resourceVersion: string): boolean {
     const newest = before?.resourceVersion ?? this.#tombstones.get(key);
     if (newest === undefined) return false;
@@ -232,7 +228,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   #set(key: string, before: T | undefined, now: T | undefined, inferred = false): void {
     if (!before && !now) return;
     if (before && now && before.uid !== now.uid) {
-      // The object was deleted and created again between two events: two objects with the same name.
+      // The object was deleted and created again between two events.
       this.#set(key, before, undefined);
       this.#set(key, undefined, now);
       return;

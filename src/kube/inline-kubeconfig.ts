@@ -3,7 +3,6 @@ import { isRecord, listIn, own } from '../kit/json-value.ts';
 import { type ClusterTls, type Credentials, staticCredentials } from './credentials.ts';
 import { loadYaml } from './yaml.ts';
 
-/** Credentials from a kubeconfig text. */
 export interface InlineCredentials extends Credentials {
   readonly context: string;
 }
@@ -11,8 +10,8 @@ export interface InlineCredentials extends Credentials {
 const MAX_CHARACTERS = 1024 * 1024;
 
 /**
- * Fields that would let the author of the text make this process read files, run programs, use a proxy, skip TLS verification, or
- * impersonate users. Passwords are not supported.
+ * They would let the author of the text make this process read files, run programs, use a proxy,
+ * skip TLS verification, or impersonate. Passwords are not supported.
  */
 const forbiddenInCluster = ['certificate-authority', 'proxy-url', 'insecure-skip-tls-verify'];
 const forbiddenInUser = [
@@ -31,9 +30,9 @@ const forbiddenInUser = [
 ];
 
 /**
- * The credentials of the current context of an untrusted kubeconfig: an https server, an inline CA, an inline token or client
- * certificate, tls-server-name, and namespace. At most 1,048,576 characters. Rejects with CodedError `KubeconfigInvalid`,
- * `KubeconfigContextNotFound`, `KubeconfigForbidden` (names the field), or `InvalidTlsData`. Messages never contain credentials.
+ * From an untrusted kubeconfig: an https server, inline CA, inline token or client certificate.
+ * Rejects with CodedError `KubeconfigInvalid`, `KubeconfigContextNotFound`, `KubeconfigForbidden`
+ * (names the field), or `InvalidTlsData`. No message has credentials.
  */
 export async function inlineCredentials(text: string): Promise<InlineCredentials> {
   const document = parse(text);
@@ -64,7 +63,7 @@ function parse(text: string): object {
   try {
     document = loadYaml(text);
   } catch {
-    // Omits the parser's message, which quotes the text around the fault; that may be a token.
+    // Without the parser's message, which quotes the text around the fault; that may be a token.
     throw invalid('it is not YAML');
   }
   if (!isRecord(document)) throw invalid('it is not a YAML mapping');
@@ -106,13 +105,12 @@ function pem(from: object, name: string): string | undefined {
   return decoded;
 }
 
-/** What to do about a forbidden field, by its section. */
 const remedies = {
   cluster: 'remove it; to trust a private CA, set certificate-authority-data',
   user: 'remove it, and set token, or client-certificate-data and client-key-data',
 };
 
-/** The token without white space around it. Throws `KubeconfigInvalid` if an HTTP header cannot have it. */
+/** Trims the token. Throws `KubeconfigInvalid` if an HTTP header cannot have it. */
 function headerSafe(token: string): string {
   if (/^[\x21-\x7e]+$/.test(token.trim())) return token.trim();
   throw invalid('token contains characters that an HTTP header may not have');
@@ -121,13 +119,13 @@ function headerSafe(token: string): string {
 function forbidFields(from: object, fields: readonly string[], section: 'cluster' | 'user'): void {
   for (const name of fields) {
     const value = own(from, name);
-    // Values that client-go writes for an unset field are allowed.
+    // client-go writes these for an unset field.
     if (value === undefined || value === null || value === '' || value === false) continue;
     throw forbidden(section, name, remedies[section]);
   }
 }
 
-/** The cluster or user that the context names. Throws `KubeconfigInvalid` if there is none. */
+/** Throws `KubeconfigInvalid` if there is none. */
 function requiredEntry(document: object, list: string, context: object, kind: 'cluster' | 'user'): object {
   const name = string(context, kind) ?? '';
   const found = findEntry(document, list, name, kind);
@@ -141,7 +139,7 @@ function findEntry(document: object, list: string, name: string, kind: string): 
   return isRecord(value) ? value : undefined;
 }
 
-/** The string at `name`; undefined if it is absent or null. Throws `KubeconfigInvalid` for another type. */
+/** Null counts as absent. Throws `KubeconfigInvalid` for another type. */
 function string(from: object, name: string): string | undefined {
   const value = own(from, name);
   if (value === undefined || value === null) return undefined;

@@ -9,19 +9,15 @@ import type { ClusterTls } from './credentials.ts';
 import { TransportError } from './errors.ts';
 import { throughProxy } from './proxy.ts';
 
-/**
- * Combines the caller's signal with a time limit, milliseconds, into one signal. Call `release` at the end: it removes the timer and the
- * listener on the caller's signal.
- */
+/** One signal for the caller's signal and a time limit. Call `release` at the end. */
 export class CallLimit {
   readonly #abort = new AbortController();
   readonly #source: AbortSignal | undefined;
   readonly #onAbort = (): void => this.#abort.abort(this.#source?.reason);
-  /** Cancels the time limit. The caller's signal still aborts `signal`. */
+  /** The caller's signal still aborts `signal`. */
   readonly cancelTimeout: Cancel;
-  /** The time limit of the constructor, milliseconds. */
   readonly timeoutMs: number;
-  /** Whether the time limit, and not the caller's signal, aborted `signal`. */
+  /** The time limit, not the caller's signal, aborted `signal`. */
   timedOut = false;
 
   constructor(clock: Clock, source: AbortSignal | undefined, timeoutMs: number) {
@@ -39,12 +35,12 @@ export class CallLimit {
     });
   }
 
-  /** Aborts at the time limit, or when the caller's signal aborts. */
+  /** Aborts at the time limit, or with the caller's signal. */
   get signal(): AbortSignal {
     return this.#abort.signal;
   }
 
-  /** Settles as `work` does. If `signal` aborts first, rejects with the reason of `signal`. */
+  /** Rejects with the reason of `signal` if that aborts first. */
   race<T>(work: Promise<T>): Promise<T> {
     return unlessAborted(work, this.signal);
   }
@@ -56,52 +52,45 @@ export class CallLimit {
 }
 
 /**
- * How a call ended without a complete answer. `unsent`: no byte was sent. `stale`: the server closed a reused connection before it
- * answered. `tooLarge`: the answer exceeded a limit. `malformed`: the answer was not HTTP. `cut`: any other end of the connection or of
- * the call, such as the time limit.
+ * `unsent`: no byte was sent. `stale`: a reused connection closed before the answer. `malformed`:
+ * not HTTP. `cut`: any other end, such as the time limit.
  */
 export type Failure = 'unsent' | 'stale' | 'cut' | 'tooLarge' | 'malformed';
 
-/** The call got no complete answer. */
 export class CallError extends TransportError {
   constructor(
-    /** The method and path of the call, such as `GET /version`. */
+    /** Such as `GET /version`. */
     what: string,
     why: string,
     cause: unknown,
     readonly failure: Failure,
-    /** Whether the time limit ended the call. */
+    /** The time limit ended the call. */
     readonly timedOut: boolean,
   ) {
     super(`${what}: ${why}`, cause, failure === 'unsent' && !timedOut, why);
   }
 }
 
-/** One HTTP call with a JSON body. */
 export interface JsonCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly origin: string;
-  /** The escaped path with its query. */
+  /** Escaped, with its query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[]>>;
-  /** Sent as JSON. Default: no body. */
   readonly body?: unknown;
   /** Default `application/json`. */
   readonly contentType?: string | undefined;
-  /** Maximum size of an accepted answer, bytes. */
   readonly maxAnswerBytes: number;
 }
 
-/** The complete answer to a call, with any status. */
+/** With any status. */
 export interface JsonAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
-/**
- * Sends one call and returns its whole answer, with any status. Rejects with CallError, or with the reason of the signal behind `limit`.
- */
+/** The whole answer. Rejects with CallError, or the reason of the signal behind `limit`. */
 export function jsonCall(agent: Agent, call: JsonCall, limit: CallLimit): Promise<JsonAnswer> {
   const { method, origin, path, contentType = 'application/json', maxAnswerBytes } = call;
   const body = call.body === undefined ? null : JSON.stringify(call.body);
@@ -147,7 +136,7 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: CallLimit): Promis
       path,
       headers: { accept: 'application/json', ...type, ...call.headers },
       body,
-      // Without this option, undici closes the connection after a DELETE with a body.
+      // Otherwise, undici closes the connection after a DELETE with a body.
       reset: false,
       onQueued: (queuedAt) => {
         connection = queuedAt;
@@ -190,11 +179,11 @@ function failureOf(error: Error, isUnansweredReuse: boolean): Failure {
 }
 
 interface TrackedOptions extends Dispatcher.DispatchOptions {
-  /** Called with the connection that will carry the call, before the call starts. */
+  /** Before the call starts, with the connection that will carry it. */
   readonly onQueued?: (connection: Connection) => void;
 }
 
-/** A connection that records whether it has carried a call since it was opened. */
+/** Records whether it has carried a call since it was opened. */
 class Connection extends Client {
   hasCarried = false;
 
@@ -211,34 +200,23 @@ class Connection extends Client {
   }
 }
 
-/** Limits of connections. */
 export interface ConnectionOptions {
-  /** Maximum number of connections to one origin at a time. Default: no limit. */
+  /** To one origin at a time. Default: no limit. */
   readonly connections?: number;
-  /** Milliseconds to open a connection. A call that times out earlier does not close a connection that is still opening. Default 10 000. */
+  /** A call that times out earlier leaves the connection opening. Default 10 000. */
   readonly connectTimeoutMs?: number;
 }
 
-/** How long an idle connection stays open, milliseconds. */
 const KEEP_ALIVE_MS = 30_000;
-/**
- * Idle time of a connection before TCP keep-alive probes begin, milliseconds. Node then probes each second, ten times, so a connection
- * whose peer no longer answers breaks after about 18 s, without a call.
- */
+/** Probes then follow each second, ten times, so a dead connection breaks after about 18 s. */
 const PROBE_AFTER_MS = 8_000;
 
-/**
- * `ClusterTls` whose `ca` may also be an empty list, to trust no server. If `ca` is absent, Node trusts the public certificate authorities
- * (CAs).
- */
+/** Without `ca`, Node trusts the public CAs; with an empty list, no server. */
 type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
 
-/**
- * Opens an agent of undici. It keeps connections for 30 s after a call, unless the server's Keep-Alive header names another time. It sets
- * no time limits for calls; `CallLimit` sets them. Throws if a certificate or key in `tls` cannot be read.
- */
+/** `CallLimit`, not the agent, limits calls. Throws if a certificate or key cannot be read. */
 export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: ConnectionOptions = {}): Agent {
-  // Parses keys and certificates once, instead of once for each connection.
+  // Once, instead of once for each connection.
   const secureContext = createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
   const { proxy, ...direct } = tls;
   const connect = buildConnector({
@@ -260,17 +238,16 @@ export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: 
   });
 }
 
-/** One call by a JsonCaller. */
 export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path' | 'maxAnswerBytes'> {
   readonly url: URL;
-  /** Milliseconds for the whole call. Default 10 000. */
+  /** For the whole call. Default 10 000. */
   readonly timeoutMs?: number;
   /** Default 3 MiB, twice the largest object that the API server stores. */
   readonly maxAnswerBytes?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Sends calls that each have their own URL and headers, such as those to the components of the inventory. */
+/** For calls that each have their own URL and headers, such as those to components. */
 export class JsonCaller {
   readonly #agent: Agent;
   readonly #clock: Clock;
@@ -280,7 +257,7 @@ export class JsonCaller {
     this.#clock = clock;
   }
 
-  /** Sends one call and returns its whole answer, with any status. Rejects with CallError, or with the reason of `request.signal`. */
+  /** The whole answer. Rejects with CallError, or the reason of `request.signal`. */
   async call(request: JsonRequest): Promise<JsonAnswer> {
     const { url, timeoutMs = 10_000, maxAnswerBytes = 3 * 1024 * 1024, signal, ...rest } = request;
     const limit = new CallLimit(this.#clock, signal, timeoutMs);
@@ -292,12 +269,12 @@ export class JsonCaller {
     }
   }
 
-  /** Accepts no more calls; calls in flight continue. */
+  /** Calls in flight continue. */
   retire(): void {
     void this.#agent.close();
   }
 
-  /** Accepts no more calls, and aborts calls in flight. */
+  /** Aborts calls in flight. */
   close(): void {
     void this.#agent.destroy();
   }

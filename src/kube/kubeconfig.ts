@@ -8,49 +8,43 @@ import { listIn, own, strings } from '../kit/json-value.ts';
 import type { ClusterTls, ConnectionAuth, Credentials } from './credentials.ts';
 import { loadYaml } from './yaml.ts';
 
-/** Where `ambientCredentials` finds the kubeconfig. */
 export interface AmbientOptions {
   /** `--kubeconfig`: the only kubeconfig that is read. */
   readonly file?: string;
-  /** The value of $KUBECONFIG: a list of files, separated as in $PATH. If several define a name, the first counts. */
+  /** $KUBECONFIG: files separated as in $PATH. If several define a name, the first counts. */
   readonly paths?: string;
-  /** Name of the context to use. Default: the current context. Ignored if the Pod's ServiceAccount is used. */
+  /** Default: the current context. Ignored with the Pod's ServiceAccount. */
   readonly context?: string;
 }
 
 const inClusterToken = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /**
- * The credentials of this process: from `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`. Skips missing files of
- * `paths`. Rejects with CodedError:
- * - `KubeconfigMissing`: no file of `paths` exists; or `~/.kube/config` would be read, and does not exist.
- * - `KubeconfigInvalid`: `file` does not exist; a file cannot be read or parsed; a user has as-groups, as-uid, or as-user-extra without as;
- *   the cluster has a proxy-url that is not HTTP or HTTPS, or whose user or password cannot be decoded; or the Pod has a ServiceAccount
- *   token, but not the address of its API server.
- * - `KubeconfigContextNotFound`: no context is chosen, the context does not exist, or the cluster of the context does not exist.
+ * The credentials of this process: `file`, else the files of `paths` that exist, else the Pod's
+ * ServiceAccount, else `~/.kube/config`. Rejects with CodedError:
+ * - `KubeconfigMissing`: no file of `paths` exists, or no `~/.kube/config`.
+ * - `KubeconfigInvalid`: a file cannot be used, a user or proxy-url in it is not valid, or the Pod
+ *   has a ServiceAccount token, but not the address of its API server.
+ * - `KubeconfigContextNotFound`: no context is chosen, or it or its cluster does not exist.
  */
 export async function ambientCredentials(options: AmbientOptions = {}): Promise<Credentials> {
   const files = await findFiles(options);
   return files ? credentialsOf(await loadFiles(files), options.context) : credentialsOf(loadInCluster(), undefined);
 }
 
-/** The credentials in one kubeconfig file of an administrator. Runs exec plugins. Rejects like `ambientCredentials`. @testing */
+/** Runs exec plugins. Rejects like `ambientCredentials`. @testing */
 export function fileCredentials(path: string, context?: string): Promise<Credentials> {
   return ambientCredentials({ file: path, ...(context === undefined ? {} : { context }) });
 }
 
-/**
- * The names of the contexts in the kubeconfig that `ambientCredentials` would read; an empty list if it would use the Pod's ServiceAccount.
- * Rejects with `KubeconfigMissing` or `KubeconfigInvalid` if the files cannot be used.
- */
+/** Empty with the Pod's ServiceAccount. Rejects with `KubeconfigMissing` or `KubeconfigInvalid`. */
 export async function contextNames(options: AmbientOptions): Promise<string[]> {
   const files = await findFiles(options);
   return files ? (await loadFiles(files)).contexts.map(({ name }) => name) : [];
 }
 
-/** Where a derived context differs from the selected one. */
 interface DerivedContext {
-  /** Name of the new context and of its cluster. */
+  /** Also of its cluster. */
   readonly name: string;
   /** URL of the same API server, such as a path below it. */
   readonly server: string;
@@ -58,9 +52,9 @@ interface DerivedContext {
 }
 
 /**
- * A kubeconfig (`text`) with one context, for the user of the selected context, at another URL of the same API server. It does not contain
- * the user, so it works only together with `files`, the absolute paths of the kubeconfigs that define the user. Undefined if the Pod's
- * ServiceAccount is used. Rejects like `ambientCredentials`.
+ * A kubeconfig for the selected user at another URL of the same API server. It lacks the user, so
+ * use it with `files`, absolute paths. Nothing with the Pod's ServiceAccount. Rejects like
+ * `ambientCredentials`.
  */
 export async function derivedContext(
   options: AmbientOptions,
@@ -77,7 +71,7 @@ export async function derivedContext(
   return { text: derived.exportConfig(), files: files.map((file) => resolve(file)) };
 }
 
-/** The kubeconfig files to read; undefined if the Pod's ServiceAccount is used. Rejects with CodedError `KubeconfigMissing`. */
+/** Nothing with the Pod's ServiceAccount. Rejects with CodedError `KubeconfigMissing`. */
 async function findFiles({ file, paths = '' }: AmbientOptions): Promise<readonly string[] | undefined> {
   if (file) return [file];
   const listed = paths.split(delimiter).filter((path) => path !== '');
@@ -120,20 +114,17 @@ async function loadFile(path: string): Promise<KubeConfig> {
     addTokenFiles(config, parsed, dirname(resolve(path)));
     for (const user of config.users) impersonations.set(user, impersonationIn(parsed, user.name));
   } catch (cause) {
-    // Show only the first line: further lines, also of the cause, quote the text around the fault, which may be a token.
+    // Further lines, also of the cause, quote the text around the fault, which may be a token.
     const [why] = describe(cause).split('\n');
     throw new CodedError('KubeconfigInvalid', `kubeconfig ${quote(path, 256)} cannot be used: ${why}`);
   }
   return config;
 }
 
-/** By user of a kubeconfig file: impersonation headers that the library does not set. */
+/** By user of a kubeconfig file: what the library does not set. */
 const impersonations = new WeakMap<object, ConnectionAuth['headers']>();
 
-/**
- * The impersonation headers for the groups, the uid, and the extras of a user. The library sends only `as`; without these headers, it would
- * act as that user, but not in these groups. Throws an Error for groups, a uid, or extras without `as`.
- */
+/** The library sends only `as`. Throws an Error for groups, a uid, or extras without `as`. */
 function impersonationIn(parsed: unknown, name: string): ConnectionAuth['headers'] {
   const user = own(
     listIn(parsed, 'users').find((one) => own(one, 'name') === name),
@@ -155,10 +146,7 @@ function impersonationIn(parsed: unknown, name: string): ConnectionAuth['headers
   return headers;
 }
 
-/**
- * Adds support for `tokenFile`, a field that the library ignores. Sets the auth provider of the library for token files instead, which
- * reads a file again every minute.
- */
+/** The library ignores `tokenFile`. Its auth provider for token files reads a file every minute. */
 function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): void {
   const users = (parsed as { users?: { name?: unknown; user?: { tokenFile?: unknown } }[] } | undefined)?.users ?? [];
   for (const [i, user] of config.users.entries()) {
@@ -172,7 +160,7 @@ function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): 
   }
 }
 
-/** The selected context and its cluster. @throws CodedError `KubeconfigContextNotFound` */
+/** @throws CodedError `KubeconfigContextNotFound` */
 function selectedContext(config: KubeConfig, context: string | undefined) {
   const contextName = context ?? config.currentContext ?? '';
   const entry = config.getContextObject(contextName);
@@ -211,7 +199,7 @@ function credentialsOf(config: KubeConfig, contextName: string | undefined): Cre
   };
 }
 
-/** @throws CodedError `KubeconfigInvalid` for another scheme than http and https, or a user or password that cannot be decoded. */
+/** @throws CodedError `KubeconfigInvalid`, also for a user or password that cannot be decoded. */
 function checkProxy(url: string, cluster: string): void {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (!parsed || !/^https?:$/.test(parsed.protocol)) {
@@ -266,7 +254,7 @@ function tlsOf({ ca, cert, key, servername, rejectUnauthorized }: RequestOptions
 
 const isText = (value: unknown): value is string | Buffer => typeof value === 'string' || Buffer.isBuffer(value);
 
-/** The paths that exist. Rejects with CodedError `KubeconfigMissing` if none exists. */
+/** Rejects with CodedError `KubeconfigMissing` if none exists. */
 async function existingPaths(paths: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const path of paths) if (await exists(path)) found.push(path);

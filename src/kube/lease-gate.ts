@@ -1,3 +1,11 @@
+// This process leads while it holds a Lease; compatible with the leader election of client-go.
+//
+//   acquire ── Lease free, expired, or of a replaced account ──> lead ── work ends ──> release
+//      ^                                                          │
+//      └──── another holder, or no proof of renewal in time ──────┘
+//
+// Time is this process's own monotonic clock; timestamps in the Lease are for people only.
+
 import { type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
 import { leases } from '../api/resources.ts';
 import type { LeaderGate } from '../engine/leader-gate.ts';
@@ -12,50 +20,44 @@ import { type KubeLog, silentLog } from './log.ts';
 import { replaces, type ServiceAccountId } from './service-account.ts';
 import type { Projected, StoreEvent } from './store.ts';
 
-/** The Lease, and the times of the leader election, as in client-go. */
+/** The times are those of client-go. */
 export interface LeaseGateOptions {
   readonly cluster: Pick<Cluster, 'client' | 'watch'>;
   readonly name: string;
   readonly namespace: string;
-  /** Name of this process, unique among the replicas. */
+  /** Unique among the replicas. */
   readonly identity: string;
   readonly clock: Clock;
   /**
-   * The ServiceAccount of this process, if it has one. If it replaced that of the holder, the holder is gone: this process does not wait until
-   * the Lease expires. Example: Helm deletes permissions before Pods stop, so an uninstalled server cannot release its Lease.
+   * The ServiceAccount of this process. If it replaced the holder's, the holder is gone: Helm, for
+   * example, deletes permissions before Pods, which then cannot release the Lease.
    */
   readonly account?: () => Promise<ServiceAccountId | undefined>;
-  /** Milliseconds without renewal after which another process may take over. Default 15 000. */
+  /** Without renewal; then another process may take over. Default 15 000. */
   readonly leaseDurationMs?: number;
-  /** Milliseconds without proof of renewal after which this process stops leading. Default 10 000. */
+  /** Without proof of renewal; then this process stops leading. Default 10 000. */
   readonly renewDeadlineMs?: number;
-  /** Milliseconds between two attempts, plus up to 20% jitter. Default 2 000. */
+  /** Between two attempts, plus up to 20% jitter. Default 2 000. */
   readonly retryPeriodMs?: number;
-  /** Default: no log. */
   readonly log?: KubeLog;
   /** Uniform in [0, 1), for jitter. Default Math.random. */
   readonly random?: () => number;
 }
 
-/** A LeaderGate behind a Lease: this process leads while it holds the Lease. */
 export interface LeaseGate extends LeaderGate {
   /**
-   * A client like `client`, but its writes reject with CodedError `NotLeading` while `leading` is false. The check runs before every
-   * attempt and compares the clock, without a timer: after a process was frozen, other callbacks may run before a timer. The check cannot
-   * stop a request that was passed to a connection before the freeze; resource versions and uids in that request protect against it.
+   * Its writes reject with CodedError `NotLeading`. Every attempt compares the clock: after a
+   * freeze, timers run late. What was sent before it has its resource version and uid.
    */
   requireLeader(client: Client): Client;
 }
 
-/**
- * A gate behind a coordination.k8s.io/v1 Lease, compatible with the leader election of client-go. Throws CodedError `InvalidLeaseTimes`
- * unless 1.2 × retry period < renew deadline < lease duration.
- */
+/** Throws CodedError `InvalidLeaseTimes` unless 1.2 × retry period < renew deadline < duration. */
 export function leaseGate(options: LeaseGateOptions): LeaseGate {
   return new LeaseCampaign(options);
 }
 
-/** A Lease, without the fields that a standby does not need. */
+/** Without the fields that a standby does not need. */
 interface LeaseView extends Projected {
   readonly lease: KubeObject;
 }
@@ -79,18 +81,18 @@ class LeaseCampaign implements LeaseGate {
   readonly #identity: string;
   readonly #clock: Clock;
   readonly #readAccount: () => Promise<ServiceAccountId | undefined>;
-  /** The ServiceAccount at the last attempt. */
+  /** At the last attempt. */
   #account: ServiceAccountId | undefined;
   readonly #durationMs: number;
   readonly #deadlineMs: number;
   readonly #retryMs: number;
   readonly #log: KubeLog;
   readonly #random: () => number;
-  /** The Lease as last read, seen, or written; undefined if it does not exist, or must be read again. */
+  /** As last read, seen, or written; not set if it does not exist or must be read again. */
   #lastRead: KubeObject | undefined;
-  /** When this process first saw the resourceVersion of `#lastRead`, milliseconds on its own monotonic clock. */
+  /** When this process first saw the version of `#lastRead`; monotonic. */
   #lastReadAtMs = 0;
-  /** Until when the last successful write of the Lease proves that no other process may lead, milliseconds on the monotonic clock. */
+  /** Until then, the last write proves that no other process may lead; monotonic. */
   #provedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: LeaseGateOptions) {
@@ -136,7 +138,7 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
-  /** Resolves to true once this process holds the Lease, and to false when `signal` aborts. */
+  /** True once this process holds the Lease, false when `signal` aborts. */
   async #acquire(signal: AbortSignal): Promise<boolean> {
     if (await this.#tryClaim(signal)) return true;
     let turn = new AbortController();
@@ -164,13 +166,13 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
-  /** The watch only shows when to try: each attempt of a standby reads the Lease first. So a dead watch cannot make two leaders. */
+  /** Only says when to try: each attempt reads first, so a dead watch makes no two leaders. */
   #onEvent(event: StoreEvent<LeaseView>): void {
     this.#lastRead = event.type === 'deleted' ? undefined : event.now.lease;
     this.#lastReadAtMs = this.#clock.monotonic();
   }
 
-  /** Waits until the Lease of another process expires; without such a Lease, for one retry period. Ends early when `turn` aborts. */
+  /** Until the Lease of another expires, or for one retry period. Ends early when `turn` aborts. */
   async #waitForTurn(turn: AbortSignal): Promise<void> {
     do {
       const delayMs = this.#heldByOther()
@@ -180,10 +182,7 @@ class LeaseCampaign implements LeaseGate {
     } while (!turn.aborted && this.#heldByOther());
   }
 
-  /**
-   * Runs `lead`, and renews the Lease until `lead` settles. Resolves to `done`; to `lost` if this process lost the Lease before `lead`
-   * settled. Rejects with the error of `lead`, unless the signal of `lead` aborted before.
-   */
+  /** Renews until `lead` settles. `lost`: the Lease was lost before that. */
   async #lead(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<'done' | 'lost'> {
     const leadership = new AbortController();
     const settled = new AbortController();
@@ -192,7 +191,7 @@ class LeaseCampaign implements LeaseGate {
     if (signal.aborted) onStop();
     const renewing = this.#renew(settled.signal, () => leadership.abort(notLeading(this.name)));
     try {
-      // The inner function also catches an error that `lead` throws synchronously.
+      // Also catches an error that `lead` throws synchronously.
       await (async () => lead(leadership.signal))();
     } catch (error) {
       if (!leadership.signal.aborted) throw error;
@@ -208,10 +207,7 @@ class LeaseCampaign implements LeaseGate {
     return (await renewing) === 'held' ? 'done' : 'lost';
   }
 
-  /**
-   * Renews the Lease until `settled` aborts, and resolves to `held`. If, before that, `#provedUntilMs` passes or another process holds the
-   * Lease, calls `onLost`, which must abort the work of the leader, and resolves to `lost`.
-   */
+  /** Renews until `settled` aborts (`held`). On a loss (`lost`), `onLost` must abort the work. */
   async #renew(settled: AbortSignal, onLost: () => void): Promise<'held' | 'lost'> {
     const stop = new AbortController();
     let outcome: 'held' | 'lost' = 'held';
@@ -245,8 +241,7 @@ class LeaseCampaign implements LeaseGate {
   }
 
   /**
-   * Tries once to acquire or renew the Lease. Resolves to whether this process now holds it. Never rejects. `#provedUntilMs` counts from
-   * before the request, so it passes before another process may lead.
+   * Never rejects. `#provedUntilMs` counts from before the request, to pass before others may lead.
    */
   async #tryClaim(signal: AbortSignal): Promise<boolean> {
     const attempt = this.#attempt(signal);
@@ -254,7 +249,7 @@ class LeaseCampaign implements LeaseGate {
       return await this.#claim(attempt.signal);
     } catch (error) {
       if (!signal.aborted) {
-        // The Lease has changed or was deleted, perhaps by an earlier request of this process. The next attempt reads the Lease first.
+        // Changed or deleted, perhaps by a late request of this process: read it first next time.
         if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) this.#lastRead = undefined;
         else
           this.#log.warn('a request to acquire or renew the Lease failed; this replica tries again', {
@@ -270,7 +265,7 @@ class LeaseCampaign implements LeaseGate {
 
   async #claim(signal: AbortSignal): Promise<boolean> {
     this.#account = await unlessAborted(this.#readAccount(), signal);
-    // A leader replaces the Lease as it wrote it last; a standby reads the Lease first.
+    // A leader replaces the Lease as it wrote it last; a standby reads it first.
     if (!this.leading || !this.#lastRead) await this.#read(signal);
     if (this.#heldByOther()) return false;
     const sentAtMs = this.#clock.monotonic();
@@ -303,7 +298,7 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
-  /** Whether another process holds the Lease as last read, and its time has not passed. */
+  /** As last read, and its time has not passed. */
   #heldByOther(): boolean {
     if (!this.#lastRead) return false;
     const { holder, account } = readLease(this.#lastRead);
@@ -344,10 +339,7 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
-  /**
-   * A signal for one attempt: a read and a write. It aborts with `signal`, or after half the renew deadline, so that a second attempt fits
-   * into the deadline. Call `end` after the attempt.
-   */
+  /** In half the renew deadline, so that a second attempt fits. Call `end` afterwards. */
   #attempt(signal: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
     const abort = new AbortController();
     const onAbort = (): void => abort.abort(signal?.reason);
@@ -365,7 +357,6 @@ class LeaseCampaign implements LeaseGate {
     };
   }
 
-  /** The retry period plus up to 20% jitter, milliseconds. */
   #jittered(): number {
     return this.#retryMs * (1 + 0.2 * this.#random());
   }

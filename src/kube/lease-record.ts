@@ -12,17 +12,17 @@ export const accountAnnotation = 'drawbridge.dev/holder-account';
 export interface LeaseRecord {
   /** Empty if no process holds the Lease. */
   readonly holder: string;
-  /** How long the Lease is valid after a renewal. */
+  /** Validity after a renewal. */
   readonly durationSeconds: number | undefined;
   readonly acquireTime: string | undefined;
   readonly renewTime: string | undefined;
   /** How often the holder has changed. */
   readonly transitions: number;
-  /** With which ServiceAccount the holder claimed the Lease; undefined if it had none. */
+  /** With which ServiceAccount the holder claimed the Lease, if any. */
   readonly account: ServiceAccountId | undefined;
 }
 
-/** Reads the spec of a Lease. A field of another type counts as absent; absent transitions count as 0. */
+/** A field of another type counts as absent; absent transitions count as 0. */
 export function readLease({ metadata, spec }: KubeObject): LeaseRecord {
   return {
     holder: text(spec, 'holderIdentity') ?? '',
@@ -34,7 +34,6 @@ export function readLease({ metadata, spec }: KubeObject): LeaseRecord {
   };
 }
 
-/** Input of `claimLease`. */
 export interface LeaseClaim {
   readonly name: ObjectName;
   readonly holder: string;
@@ -42,14 +41,11 @@ export interface LeaseClaim {
   readonly durationMs: number;
   /** Wall clock, for display only: no process decides by it. */
   readonly nowMs: number;
-  /** The Lease as last read or written; undefined if it does not exist. */
+  /** As last read or written, if it exists. */
   readonly before: KubeObject | undefined;
 }
 
-/**
- * The Lease as the holder writes it to acquire or renew it. It has the resourceVersion of `before`, so a write in between causes a
- * conflict.
- */
+/** To acquire or renew. The resourceVersion of `before` makes a write in between a conflict. */
 export function claimLease({ name, holder, account, durationMs, nowMs, before }: LeaseClaim): KubeObject {
   const previous = before && readLease(before);
   const now = formatMicroTime(nowMs);
@@ -67,7 +63,7 @@ export function claimLease({ name, holder, account, durationMs, nowMs, before }:
   return { ...lease, metadata: { ...lease.metadata, annotations } };
 }
 
-/** The Lease without a holder, so that the next holder need not wait until it expires. */
+/** Without a holder, so that the next one need not wait until the Lease expires. */
 export function releaseLease(name: ObjectName, before: KubeObject, nowMs: number): KubeObject {
   const now = formatMicroTime(nowMs);
   return leaseObject(name, before, {
@@ -84,7 +80,7 @@ function leaseObject({ name, namespace }: ObjectName, before: KubeObject | undef
   return { apiVersion: apiVersionOf(leases), kind: leases.kind, metadata, spec };
 }
 
-/** Whether no process has written the Lease between the two reads. False if `a` is undefined. */
+/** No process has written the Lease between the two reads. */
 export function sameVersion(a: KubeObject | undefined, b: KubeObject): boolean {
   const resourceVersion = own(a?.metadata, 'resourceVersion');
   return (

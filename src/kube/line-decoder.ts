@@ -2,15 +2,12 @@ const NEWLINE = 0x0a;
 /** etcd limits objects to 1.5 MiB, so a longer line means a broken stream. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
-/**
- * Splits a stream of chunks into lines. The newline byte never occurs inside a UTF-8 character, so the decoder splits bytes first and
- * then decodes them. It omits blank lines and never returns the bytes after the last newline.
- */
+/** Splits before it decodes: no newline is inside a UTF-8 character. Omits blank lines. */
 export class LineDecoder {
   #rest: Uint8Array[] = [];
   #restBytes = 0;
 
-  /** The lines that `chunk` completes. Throws RangeError if more than 16 MiB follow the last newline. */
+  /** The lines that `chunk` completes. Throws RangeError beyond 16 MiB without a newline. */
   push(chunk: Uint8Array): string[] {
     const lines: string[] = [];
     let start = 0;

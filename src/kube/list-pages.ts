@@ -6,21 +6,17 @@ import { isExpired, TransportError } from './errors.ts';
 import { text } from './fields.ts';
 import type { Transport } from './transport.ts';
 
-/** One page of a list. */
 export interface Page {
   readonly items: KubeObject[];
-  /** resourceVersion of the whole list. */
+  /** Of the whole list. */
   readonly resourceVersion: string;
-  /** Whether the list restarted with this page, which invalidates the earlier pages. */
+  /** The list restarted with this page, which invalidates the earlier pages. */
   readonly restarted: boolean;
 }
 
 const PAGE_SIZE = 500;
 
-/**
- * The pages of a list. If the list expires between two pages, restarts it once, with `restarted`. Throws as `Client.list` rejects. `retry`:
- * as in `CallSpec`.
- */
+/** A list that expires between pages restarts once (`restarted`). Throws as `Client.list`. */
 export async function* listPages(
   transport: Pick<Transport, 'request'>,
   resource: Resource,
@@ -83,7 +79,7 @@ function parsePage(answer: unknown, resource: Resource) {
   };
 }
 
-/** Whether the value has a name in its metadata, the only field that every API object must have. */
+/** A name in the metadata is the only field that every API object must have. */
 export function isKubeObject(value: unknown): value is KubeObject {
   return text(own(value, 'metadata'), 'name') !== undefined;
 }

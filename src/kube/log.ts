@@ -1,4 +1,4 @@
-/** The log of `src/kube/`, mostly of faults from which it recovers. Fields are plain values, never credentials or objects. */
+/** Mostly faults from which `src/kube/` recovers. Fields never have credentials or objects. */
 export interface KubeLog {
   debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
   info(message: string, fields?: Readonly<Record<string, unknown>>): void;
@@ -8,5 +8,4 @@ export interface KubeLog {
 
 const nothing = (): void => {};
 
-/** Drops every line. */
 export const silentLog: KubeLog = { debug: nothing, info: nothing, warn: nothing, error: nothing };

@@ -9,36 +9,32 @@ import { type OwnCalls, ownCalls } from './own-calls.ts';
 import { SharedStores, type WatchOptions } from './shared-stores.ts';
 import { Transport } from './transport.ts';
 
-/** Settings of the connections, the stores, and the watches of one cluster. */
 export interface OpenClusterOptions {
   readonly clock: Clock;
   /** Default: no log. */
   readonly log?: KubeLog;
   /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;
-  /** Maximum number of connections for quick calls, as in TransportOptions. Default 10. */
+  /** For quick calls, as in TransportOptions. Default 10. */
   readonly connections?: number;
-  /** Time limit of a call, milliseconds, as in TransportOptions. Default 30 000. */
+  /** Of a call, as in TransportOptions. Default 30 000. */
   readonly timeoutMs?: number;
-  /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`, except those to watches. */
+  /** As in TransportOptions. */
   readonly onServerTime?: (serverMs: number) => void;
-  /** Called for each warning of an answer, with its text; not for answers to watches. */
+  /** As in TransportOptions. */
   readonly onWarning?: (text: string) => void;
   readonly watches?: WatchOptions;
 }
 
 /** A cluster whose credentials can be replaced. */
 export interface OpenCluster extends Cluster {
-  /** Calls that a program makes as the user of these credentials. */
+  /** As the user of these credentials. */
   readonly own: OwnCalls;
-  /** Uses other credentials for the same server from now on. Throws CodedError `ServerChanged` if they name another server. */
+  /** For the same server; throws CodedError `ServerChanged` for another one. */
   update(credentials: Credentials): void;
 }
 
-/**
- * Returns the Cluster of the credentials. It opens no connection before the first call or watch. Throws TypeError if `credentials.server`
- * is not a URL.
- */
+/** Opens no connection yet. Throws TypeError if `credentials.server` is not a URL. */
 export function openCluster(credentials: Credentials, options: OpenClusterOptions): OpenCluster {
   const { clock, log = silentLog, random = Math.random, watches } = options;
   const transport = new Transport(credentials, options);

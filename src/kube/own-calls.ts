@@ -7,28 +7,24 @@ import { listPages, type Page } from './list-pages.ts';
 import { tokenUserOf } from './token-user.ts';
 import type { Transport } from './transport.ts';
 
-/**
- * Calls about the user of the credentials, for programs that act for a person: the user name, permissions, and lists page by page. They
- * reject as the calls of `Client` do.
- */
+/** About the user of the credentials. Rejects as `Client` does. */
 export interface OwnCalls {
-  /** The user as whom the API server authenticates the caller (SelfSubjectReview). */
+  /** SelfSubjectReview. */
   whoAmI(options?: CallOptions): Promise<TokenUser>;
-  /** Whether the caller is allowed the action (SelfSubjectAccessReview). */
+  /** SelfSubjectAccessReview. */
   isAllowed(question: OwnQuestion, options?: CallOptions): Promise<boolean>;
-  /** The pages of a list, in order. If the list expires between two pages, it restarts once, with `restarted`. */
+  /** In order. A list that expires between two pages restarts once, with `restarted`. */
   pages(resource: Resource, options?: ListOptions): AsyncIterable<Page>;
-  /** The body of a GET, while it arrives, until `signal` aborts. The head must arrive within 30 s. Never retries. */
+  /** As the body arrives, until `signal` aborts; the head within 30 s. Never retries. */
   stream(path: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
 }
 
-/** How long the server may take to send the head of a stream, milliseconds. */
+/** For the head of a stream. */
 const HEAD_MS = 30_000;
 
-/** The attributes of a SelfSubjectAccessReview. */
+/** Of a SelfSubjectAccessReview. */
 export type OwnQuestion = Omit<AccessQuestion, 'user' | 'groups' | 'uid' | 'extra'>;
 
-/** The OwnCalls of the user with whose credentials `transport` calls. */
 export function ownCalls(transport: Transport): OwnCalls {
   const review = (version: string, group: string, plural: string, kind: string, spec: object, options: CallOptions) =>
     transport.request({

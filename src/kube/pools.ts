@@ -3,24 +3,17 @@ import type { Clock } from '../kit/clock.ts';
 import type { ClusterTls } from './credentials.ts';
 import { openAgent } from './json-call.ts';
 
-/**
- * Which connections a call uses. `urgent`: for the calls of `Client.urgent`. `slow`: for calls that the API server delays. `quick`: for all
- * others.
- */
+/** `urgent`: `Client.urgent`. `slow`: calls that the API server delays. */
 export type PoolName = 'urgent' | 'quick' | 'slow';
 
-/**
- * Number of connections to create and update RBAC objects. The API server delays these writes by 50 to 200 ms, because it waits for a
- * current list of permissions before its escalation check. Concurrent writes cost the API server nothing; fewer connections would slow a
- * burst down.
- */
+/** The API server delays a write of RBAC objects by 50 to 200 ms; concurrent ones cost nothing. */
 const SLOW_CONNECTIONS = 32;
-/** Number of connections reserved for urgent calls, however many other calls hang. */
+/** Reserved, however many other calls hang. */
 const URGENT_CONNECTIONS = 10;
 
 /**
- * The connections of one cluster with one set of certificates. Watches and slow calls have separate connections, so that they do not use up
- * the connections of other calls. Urgent calls have reserved connections.
+ * The connections of one cluster with one set of certificates. Watches, slow, and urgent calls have
+ * their own, so that they never use up the others'.
  */
 export class Pools {
   readonly tls: ClusterTls;
@@ -39,7 +32,7 @@ export class Pools {
     this.#watches = openAgent(tls);
   }
 
-  /** Runs one call to its end, including the body. */
+  /** To its end, including the body. */
   async call<T>(pool: PoolName, work: (agent: Agent) => Promise<T>): Promise<T> {
     this.#running++;
     try {
@@ -49,12 +42,12 @@ export class Pools {
     }
   }
 
-  /** The connections of watches: one for each watch. */
+  /** One for each watch. */
   get watches(): Agent {
     return this.#watches;
   }
 
-  /** Ends watches at once, waits up to `graceMs` for calls, then closes every connection, which aborts the remaining calls. */
+  /** Ends watches at once, and calls after at most `graceMs`. */
   async retire(clock: Clock, graceMs: number): Promise<void> {
     const idle = new Promise<void>((resolve) => {
       const cancelTimeout = clock.schedule(graceMs, resolve);
@@ -70,7 +63,7 @@ export class Pools {
   }
 }
 
-/** Whether connections with `a` can also serve calls with `b`. */
+/** Connections with `a` can also serve calls with `b`. */
 export function sameTls(a: ClusterTls, b: ClusterTls): boolean {
   return (
     a === b ||

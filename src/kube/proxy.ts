@@ -5,11 +5,7 @@ import type { buildConnector } from 'undici';
 
 type Connector = ReturnType<typeof buildConnector>;
 
-/**
- * A connector that opens each connection through an HTTP or HTTPS proxy by CONNECT, within `timeoutMs` (milliseconds). If the URL of the
- * API server is https, TLS runs inside the tunnel, so the proxy sees only the host and the port. A user and password in the URL of the
- * proxy are sent as Proxy-Authorization.
- */
+/** By CONNECT; TLS to an https server runs inside. The proxy's user and password are sent to it. */
 export function throughProxy(proxy: string, connect: Connector, timeoutMs: number): Connector {
   return (options, callback) => {
     const { hostname, port, protocol } = options;
@@ -36,7 +32,7 @@ function openTunnel(proxy: URL, target: string, timeoutMs: number): Promise<Sock
       agent: false,
       headers: { host: target, ...(username === '' ? {} : { 'proxy-authorization': `Basic ${login}` }) },
     });
-    // Omit the URL of the proxy from errors, because it may have a password.
+    // Without the URL of the proxy, which may have a password.
     const fail = (why: string): void => reject(new Error(`proxy ${host}: ${why}`));
     call.once('connect', ({ statusCode }, socket) => {
       if (statusCode === 200) {

@@ -1,16 +1,12 @@
-/**
- * Negative if `a` is older than `b`, 0 if equal, positive if newer. Undefined if they differ and one is not a decimal number, because
- * such versions have no order.
- */
+/** Negative if `a` is older. Versions that are not decimal numbers have no order. */
 export function compareResourceVersions(a: string, b: string): number | undefined {
   if (a === b) return 0;
   if (!isDecimal(a) || !isDecimal(b)) return undefined;
-  // Without leading zeros, the longer number is the larger one. Versions may exceed the precision of a double.
+  // Without leading zeros, the longer number is larger. A double is not precise enough.
   if (a.length !== b.length) return a.length - b.length;
   return a < b ? -1 : 1;
 }
 
-/** Whether both are numbers and `a` is smaller. */
 export function isOlder(a: string, b: string): boolean {
   const order = compareResourceVersions(a, b);
   return order !== undefined && order < 0;

@@ -1,7 +1,7 @@
 import { own } from '../kit/json-value.ts';
 import type { Credentials } from './credentials.ts';
 
-/** The ServiceAccount of a token, as a Lease records its holder. */
+/** Of a token, as a Lease records its holder. */
 export interface ServiceAccountId {
   /** `namespace/name`. */
   readonly key: string;
@@ -10,10 +10,10 @@ export interface ServiceAccountId {
   readonly issuedAt: number;
 }
 
-/** The ServiceAccount whose token `credentials` send now; undefined if they send no such token. Rejects as `connectionAuth` does. */
+/** That of the token that `credentials` send now, if any. Rejects as `connectionAuth` does. */
 export async function serviceAccountOf({ connectionAuth }: Credentials): Promise<ServiceAccountId | undefined> {
   const { authorization } = (await connectionAuth()).headers;
-  // The claims are between the first two dots. This process trusts its own token, so it verifies no signature.
+  // The claims are between the first two dots. Own tokens are trusted: no signature is verified.
   const [, payload = ''] = (typeof authorization === 'string' ? authorization : '').split('.');
   let claims: unknown;
   try {
@@ -29,16 +29,14 @@ export async function serviceAccountOf({ connectionAuth }: Credentials): Promise
 /** The text that `readServiceAccount` reads. */
 export const formatServiceAccount = ({ key, uid, issuedAt }: ServiceAccountId): string => `${key} ${uid} ${issuedAt}`;
 
-/** Undefined for any other text. */
 export function readServiceAccount(text: unknown): ServiceAccountId | undefined {
   const [key, uid, issuedAt] = typeof text === 'string' ? text.split(' ') : [];
   return idOf(key, uid, Number(issuedAt));
 }
 
 /**
- * Whether `account` replaced `before`: it has the name, but another uid, so `before` was deleted.
- * The API server caches tokens, so those of `before` stay valid for about 10 s. The times break the
- * symmetry: the API server issued every token of `before` first.
+ * The same name with another uid: `before` was deleted. Its cached tokens stay valid for about 10
+ * s; the times break the symmetry, because all its tokens were issued first.
  */
 export const replaces = (account: ServiceAccountId, before: ServiceAccountId): boolean =>
   account.key === before.key && account.uid !== before.uid && account.issuedAt > before.issuedAt;

@@ -8,7 +8,6 @@ import type { Projected, StoreHandle, StoreSpec } from './store.ts';
 import type { Transport } from './transport.ts';
 import { WatchProbe } from './watch-probe.ts';
 
-/** Dependencies of the stores of one cluster. */
 export interface SharedStoresOptions {
   readonly transport: Transport;
   readonly clock: Clock;
@@ -18,29 +17,27 @@ export interface SharedStoresOptions {
   readonly watches?: WatchOptions | undefined;
 }
 
-/** How the stores of one cluster check their watches. */
 export interface WatchOptions {
-  /** Whether to ask the API server every few seconds whether it still answers and allows the watches (`WatchProbe`). Default false. */
+  /** Asks the API server every few seconds whether it still allows the watches (`WatchProbe`). */
   readonly probe?: boolean;
-  /** Called for each list or watch that the server answers with 401, 403, 429, or a 5xx. */
+  /** For each list or watch that the server answers with 401, 403, 429, or a 5xx. */
   readonly onRefusal?: (resource: Resource, code: number) => void;
 }
 
-/** A running store. */
 interface Entry {
   readonly store: InformerStore<Projected>;
-  /** Resolves when its watch has ended. */
+  /** Resolves when the watch has ended. */
   readonly ended: Promise<void>;
-  /** Number of handles that their readers have not released. */
+  /** Handles that their readers have not released. */
   references: number;
 }
 
-/** The running stores of one cluster. The docstring of `Cluster.watch` defines which readers share a store. */
+/** `Cluster.watch` says which readers share a store. */
 export class SharedStores {
   readonly #options: SharedStoresOptions;
   readonly #probe: WatchProbe | undefined;
   readonly #entries = new Map<string, Entry[]>();
-  /** A number for each projection, so that stores with different projections have different keys. */
+  /** Numbers, so that stores with different projections have different keys. */
   readonly #projections = new WeakMap<object, number>();
   #projectionCount = 0;
   #closed = false;
@@ -73,7 +70,6 @@ export class SharedStores {
     };
   }
 
-  /** Closes every store and resolves when their watches have ended. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#probe?.close();

@@ -6,18 +6,14 @@ import type { JsonAnswer } from './json-call.ts';
 
 const MAX_MESSAGE = 1000;
 
-/** The text of a 2xx response. Throws ApiError for any other response. */
+/** Throws ApiError for any response other than 2xx. */
 export function successText({ status, headers, body }: JsonAnswer): string {
   const text = body.toString('utf8');
   if (status < 200 || status > 299) throw toApiError(status, headers['retry-after'], text);
   return text;
 }
 
-/**
- * Converts a response other than 2xx to an ApiError. The message is `CODE: ` and at most 1,000 characters of `Status.message`, else of the
- * body, else `no message`. The reason is `Status.reason`, else empty. `retryAfterMs` comes from Retry-After, else from
- * `Status.details.retryAfterSeconds`.
- */
+/** The message is `CODE: ` and at most 1,000 characters of `Status.message` or the body. */
 export function toApiError(code: number, retryAfter: string | string[] | undefined, body: string): ApiError {
   const status = parseStatus(body);
   const message = text(status, 'message') ?? (body.trim() || 'no message');
@@ -29,7 +25,7 @@ export function toApiError(code: number, retryAfter: string | string[] | undefin
   );
 }
 
-/** Converts the Status object of an ERROR event in a watch stream to an ApiError. Code 500 if the Status has none. */
+/** From an ERROR event of a watch. Code 500 if the Status has none. */
 export function statusToApiError(status: unknown): ApiError {
   return toApiError(number(status, 'code') ?? 500, undefined, JSON.stringify(status) ?? '');
 }
@@ -42,10 +38,7 @@ function parseStatus(body: string): unknown {
   }
 }
 
-/**
- * Milliseconds of a Retry-After header: whole seconds, at most six digits; undefined if the header is absent or has another form. A date is
- * accepted only with `nowMs`, the wall clock, because it requires trust in the clock of the sender; API servers send no dates.
- */
+/** Whole seconds. A date needs `nowMs`, the wall clock, and trust in that of the sender. */
 export function retryAfterMs(header: string | string[] | undefined, nowMs?: number): number | undefined {
   if (typeof header !== 'string') return undefined;
   if (/^\d{1,6}$/.test(header)) return Number(header) * 1000;

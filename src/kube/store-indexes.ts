@@ -1,17 +1,17 @@
 type IndexFunction<T> = (object: T) => readonly string[];
 
-/** The named indexes of a store. Each maps a value to the objects with that value, by their keys. */
+/** Each index maps a value to the objects with that value, by their keys. */
 export class StoreIndexes<T extends { readonly key: string }> {
   readonly #functions = new Map<string, IndexFunction<T>>();
   /** By name of the index, then by value, then by key of the object. */
   readonly #entries = new Map<string, Map<string, Map<string, T>>>();
 
-  /** Whether `functions` can be added: each name is free or has the same function. */
+  /** Each name is free or has the same function. */
   accepts(functions: Readonly<Record<string, IndexFunction<T>>>): boolean {
     return Object.entries(functions).every(([name, valuesOf]) => (this.#functions.get(name) ?? valuesOf) === valuesOf);
   }
 
-  /** Adds the indexes whose names are free, and fills them with `objects`. */
+  /** Only those whose names are free, filled with `objects`. */
   add(functions: Readonly<Record<string, IndexFunction<T>>>, objects: readonly T[]): void {
     for (const [name, valuesOf] of Object.entries(functions)) {
       if (this.#functions.has(name)) continue;
@@ -22,10 +22,6 @@ export class StoreIndexes<T extends { readonly key: string }> {
     }
   }
 
-  /**
-   * Updates the indexes after a change of one object. `before`: undefined if the object did not exist. `now`: undefined if it no longer
-   * exists.
-   */
   replace(before: T | undefined, now: T | undefined): void {
     for (const [name, valuesOf] of this.#functions) {
       const values = this.#entries.get(name);
@@ -35,7 +31,7 @@ export class StoreIndexes<T extends { readonly key: string }> {
     }
   }
 
-  /** The objects with `value` in the index `name`. Throws RangeError if no index has the name. */
+  /** Throws RangeError if no index has the name. */
   get(name: string, value: string): readonly T[] {
     const values = this.#entries.get(name);
     if (!values)

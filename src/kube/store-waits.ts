@@ -5,9 +5,8 @@ import type { Projected, Store } from './store.ts';
 interface StoreWaitsDeps {
   readonly stores: readonly Pick<Store<Projected>, 'subscribe'>[];
   readonly clock: Clock;
-  /** How long one wait lasts at most, milliseconds. */
   readonly limitMs: number;
-  /** Maximum number of waits at once. Each may hold a connection, and a client can cause any number of waits. */
+  /** Each may hold a connection, and a client can cause any number of waits. */
   readonly maxWaiting: number;
 }
 
@@ -16,7 +15,7 @@ interface Wait {
   readonly resolve: () => void;
 }
 
-/** Waits for a limited time until stores show what the caller looks for. A watch may lag behind, or there may be no such object. */
+/** Waits for what stores may show soon: a watch may lag, or there is no such object. */
 export class StoreWaits {
   readonly #deps: StoreWaitsDeps;
   readonly #waits = new Set<Wait>();
@@ -27,10 +26,7 @@ export class StoreWaits {
     for (const store of deps.stores) store.subscribe(() => this.#check());
   }
 
-  /**
-   * Resolves once `isShown` returns true after a change of a store, or after the time limit. Resolves at once if it returns true already, or
-   * if too many calls wait. Rejects with the reason of `signal` if that aborts first.
-   */
+  /** Resolves at the time limit, too, and at once if too many wait. Rejects if `signal` aborts. */
   async until(isShown: () => boolean, signal: AbortSignal): Promise<void> {
     const { clock, limitMs, maxWaiting } = this.#deps;
     if (isShown() || this.#waits.size >= maxWaiting) return;

@@ -1,11 +1,11 @@
 import { isRecord, own, strings } from '../kit/json-value.ts';
 import type { TokenUser } from './client.ts';
 
-/** Reads the status of a TokenReview; undefined unless the token is authenticated for one of the requested audiences. */
+/** Nothing unless the TokenReview authenticates the token for a requested audience. */
 export function tokenUserOf(status: unknown, audiences: readonly string[] | undefined): TokenUser | undefined {
   const username = own(own(status, 'user'), 'username');
   if (own(status, 'authenticated') !== true || typeof username !== 'string' || username === '') return undefined;
-  // An authenticator that does not check audiences reports none; the token is then valid for the API server only.
+  // Without audiences from its authenticator, a token is valid for the API server only.
   if (audiences && !strings(own(status, 'audiences')).some((audience) => audiences.includes(audience)))
     return undefined;
   const user = own(status, 'user');

@@ -7,30 +7,25 @@ import { type PoolName, Pools, sameTls } from './pools.ts';
 import { retryDelayMs } from './retry.ts';
 import { successText, toApiError } from './status-error.ts';
 
-/** Query parameters by name; undefined ones are omitted. */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** One call of an API server, with its retries. */
 export interface CallSpec {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Path below the server URL, escaped, with a leading slash. */
+  /** Below the server URL, escaped, with a leading slash. */
   readonly path: string;
   readonly query?: Query;
-  /** Sent as JSON. */
   readonly body?: unknown;
   /** Default `application/json`. */
   readonly contentType?: string;
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for the whole call, including retries and waits. Default: `TransportOptions.timeoutMs`. */
+  /** For the whole call, with its retries. Default: `TransportOptions.timeoutMs`. */
   readonly timeoutMs?: number;
-  /**
-   * `idempotent`: GET and reviews. `write`: retried only if the server did not act. `never`: the caller retries. Default: `idempotent` for
-   * GET, otherwise `write`.
-   */
+  /** `write` (default, but for GET): only if the server did not act. `never`: the caller does. */
   readonly retry?: 'idempotent' | 'write' | 'never';
-  /** See `PoolName`. Default `quick`. */
+  /** Default `quick`. */
   readonly pool?: PoolName | undefined;
-  /** Called before every attempt, including retries; an error ends the call. */
+  /** An error ends the call. */
   readonly beforeTry?: (() => void) | undefined;
 }
 
@@ -39,40 +34,36 @@ export interface StreamSpec {
   readonly path: string;
   readonly query?: Query;
   readonly signal: AbortSignal;
-  /** Milliseconds until the head of the answer must arrive; the body has no limit. */
+  /** Until the head of the answer must arrive; the body has no limit. */
   readonly headTimeoutMs: number;
 }
 
-/** Clock, limits, and callbacks of the connections to one API server. */
 export interface TransportOptions {
   readonly clock: Clock;
-  /** Uniform in [0, 1), for the delays of retries. Default Math.random. */
+  /** Uniform in [0, 1), for retries. Default Math.random. */
   readonly random?: () => number;
-  /**
-   * Maximum number of connections for quick calls. Up to 32 for slow calls, 10 for urgent ones, and one for each watch are added. Default
-   * 10.
-   */
+  /** For quick calls; those for slow and urgent calls and watches come on top. Default 10. */
   readonly connections?: number;
-  /** Time limit of a call, milliseconds, unless the call has its own. Default 30 000. */
+  /** Of a call without its own. Default 30 000. */
   readonly timeoutMs?: number;
-  /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`, except those to watches. */
+  /** The server's wall clock (epoch ms, whole seconds), from each answer but those to watches. */
   readonly onServerTime?: (serverMs: number) => void;
-  /** Called for each warning (HTTP header `Warning: 299`) of an answer, with its text; not for answers to watches. */
+  /** The text of each `Warning: 299` header, but for answers to watches. */
   readonly onWarning?: (text: string) => void;
 }
 
 const CALL_TIMEOUT_MS = 30_000;
-/** Maximum size of an answer, bytes: it ends an endless answer of a broken or untrusted server. A usual page of a list is much smaller. */
+/** Ends an endless answer of a broken or untrusted server; a usual page is much smaller. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
-/** How long the transport uses certificates and headers before it reads the credentials again, milliseconds. */
+/** How long certificates and headers serve before the credentials are read again. */
 const AUTH_CACHE_MS = 10_000;
-/** How long calls in flight may continue after a change of credentials or `close`, milliseconds. Watches end at once. */
+/** For calls in flight after a change of credentials or `close`. Watches end at once. */
 const RETIRE_MS = 4_000;
 const USER_AGENT = 'drawbridge';
 
 /**
- * HTTP to one cluster over persistent connections. Rejects with ApiError, with TransportError, or with the reason of the caller's signal.
- * Uses new certificates and tokens within 10 s after the credentials return them, or in the next call after a 401.
+ * HTTP to one cluster. Rejects with ApiError, TransportError, or the reason of the caller's signal.
+ * New certificates and tokens count within 10 s, or in the next call after a 401.
  */
 export class Transport {
   readonly #clock: Clock;
@@ -86,9 +77,9 @@ export class Transport {
   /** Resolve when the connections of earlier credentials are closed. */
   readonly #retiring = new Set<Promise<void>>();
   #credentials: Credentials;
-  /** Undefined until the first call, and after new certificates or credentials. */
+  /** Opened by the first call, and after new certificates or credentials. */
   #pools: Pools | undefined;
-  /** The certificates and headers in use, and when they were read; undefined if the next call must read them. */
+  /** Not set if the next call must read the credentials. */
   #auth: { readonly value: Promise<ConnectionAuth>; readonly sinceMs: number } | undefined;
   #closed = false;
 
@@ -105,7 +96,7 @@ export class Transport {
     this.#onWarning = options.onWarning ?? (() => {});
   }
 
-  /** The parsed JSON of a 2xx answer; undefined if it had no body. */
+  /** The parsed JSON of a 2xx answer, if it had a body. */
   async request(spec: CallSpec): Promise<unknown> {
     const retry = spec.retry ?? (spec.method === 'GET' ? 'idempotent' : 'write');
     const deadlineMs = this.#clock.monotonic() + (spec.timeoutMs ?? this.#timeoutMs);
@@ -123,10 +114,7 @@ export class Transport {
     }
   }
 
-  /**
-   * The body of a 200 answer in chunks, over a connection for this stream alone. `signal`, `update`, `close`, and new certificates end the
-   * stream. Rejects with ApiError on any other answer. Never retries.
-   */
+  /** The body of a 200 answer. Rejects with ApiError on any other. Never retries. */
   async stream(spec: StreamSpec): Promise<AsyncIterable<Uint8Array>> {
     const limit = this.#limit(spec.signal, spec.headTimeoutMs);
     try {
@@ -149,10 +137,7 @@ export class Transport {
     }
   }
 
-  /**
-   * Uses other credentials for the same server from now on. Ends watches at once, and calls on the old connections after 4 s.
-   * Throws CodedError `ServerChanged` if the credentials name another server.
-   */
+  /** Ends watches at once, and calls after 4 s. Throws CodedError `ServerChanged`. */
   update(credentials: Credentials): void {
     if (credentials.server !== this.#credentials.server) {
       throw new CodedError(
@@ -165,7 +150,7 @@ export class Transport {
     this.#retire();
   }
 
-  /** Ends watches at once, waits up to 4 s for calls in flight, then aborts them. Rejects later calls. */
+  /** Ends watches at once, and calls in flight after 4 s. Rejects later calls. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#retire();
@@ -217,9 +202,9 @@ export class Transport {
     if (serverMs !== undefined) this.#onServerTime(serverMs);
   }
 
-  /** The error with which the call rejects. `what`: the call, such as `GET /version`. */
+  /** `what`: such as `GET /version`. */
   #rejection(error: unknown, what: string, signal: AbortSignal | undefined, limit: CallLimit): unknown {
-    // The next call reads the credentials again, because a token may have been replaced early.
+    // A token may have been replaced early, so the next call reads the credentials again.
     if (error instanceof ApiError && error.code === 401) this.#auth = undefined;
     const isTyped = error instanceof ApiError || error instanceof TransportError;
     if (isTyped && !(error instanceof CallError)) return error;
@@ -229,10 +214,7 @@ export class Transport {
     return new TransportError(`${what}: ${why}`, cause, notSent, why);
   }
 
-  /**
-   * The connections and headers of the current credentials. If the certificates have changed, retires the old connections and opens new
-   * ones.
-   */
+  /** New certificates retire the old connections. */
   async #poolsAndHeaders(limit: CallLimit): Promise<{ pools: Pools; headers: Record<string, string | string[]> }> {
     let credentials: Credentials;
     let connectionAuth: ConnectionAuth;
@@ -255,7 +237,7 @@ export class Transport {
       this.#auth = undefined;
       throw new TransportError(`no credentials for ${this.#origin}: ${describe(error)}`, error, true);
     });
-    // If reading the credentials fails after its callers were aborted, no caller handles the rejection, which would end the process.
+    // If all callers were aborted, an unhandled rejection would end the process.
     value.catch(() => undefined);
     this.#auth = { value, sinceMs: nowMs };
     return value;
@@ -284,9 +266,7 @@ export class Transport {
   }
 }
 
-/**
- * The texts of the warnings in the header, which the API server writes as `299 - "text"`, in UTF-8; the HTTP client reads it as Latin-1.
- */
+/** `299 - "text"` in UTF-8, which the HTTP client reads as Latin-1. */
 function warningsIn(header: string | string[] | undefined): string[] {
   const lines = Array.isArray(header) ? header.join(', ') : (header ?? '');
   const utf8 = Buffer.from(lines, 'latin1').toString('utf8');

@@ -5,13 +5,12 @@ import { text } from './fields.ts';
 import { isKubeObject } from './list-pages.ts';
 import { statusToApiError } from './status-error.ts';
 
-/** One event of a watch stream. */
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: KubeObject; readonly resourceVersion: string }
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }
   | { readonly type: 'ERROR'; readonly error: ApiError };
 
-/** Parses one line of a watch stream; undefined if it is not an event, which means that the stream is unreliable. */
+/** A line that is no event means that the stream is unreliable. */
 export function parseWatchEvent(line: string): WatchEvent | undefined {
   let event: unknown;
   try {

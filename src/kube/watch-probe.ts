@@ -4,25 +4,21 @@ import { isRecord, own, strings } from '../kit/json-value.ts';
 import { ApiError, isUnauthorized } from './errors.ts';
 import type { Transport } from './transport.ts';
 
-/**
- * Why a watch is checked. `connection`: its connection may be dead. `permission`: the server may no longer allow the watch; an API server
- * checks the permission only when a watch starts.
- */
+/** `permission`: lost perhaps, which an API server checks only when a watch starts. */
 type WatchDoubt = 'connection' | 'permission';
 
-/** An open watch that a `WatchProbe` checks. It is the same object for each connection of the watch. */
+/** The same object for each connection of the watch. */
 export interface ProbedWatch {
   readonly resource: Resource;
-  /** One namespace; absent: all namespaces. */
+  /** Absent: all namespaces. */
   readonly namespace?: string | undefined;
   readonly fieldSelector?: string | undefined;
-  /** Called when the API server has answered the review of the watch's namespace, but not with 401, 429, or a 5xx. */
+  /** The API server has answered a review of its namespace, other than with 401, 429, or a 5xx. */
   alive(): void;
   /** Opens the watch anew, to find out whether the doubt is justified. */
   check(doubt: WatchDoubt): void;
 }
 
-/** The connections and the clock of a probe. */
 export interface WatchProbeOptions {
   readonly transport: Pick<Transport, 'request'>;
   readonly clock: Clock;
@@ -30,75 +26,57 @@ export interface WatchProbeOptions {
   readonly random: () => number;
 }
 
-/**
- * Time between two reviews of a namespace if at most two are reviewed, milliseconds. A lost permission shows within 10 s, the review
- * included.
- */
+/** Between two reviews of a namespace, so that a lost permission shows within 10 s. */
 const PERIOD_MS = 8_000;
-/**
- * Number of reviews in one period. With more namespaces, the time between two reviews of one namespace grows, not the number of calls. With
- * at most this number, one review follows the other without a pause; with more, the reviews are spread over the period.
- */
+/** With more namespaces, each is reviewed less often, so that the number of calls stays. */
 const REVIEWS_A_PERIOD = 2;
-/**
- * Pause before the next review after a failed review, milliseconds. After a lost permission, also the pause before the reviews of all
- * namespaces: an administrator often withdraws several permissions at once.
- */
+/** After a failed review, and after a lost permission, which is rarely the only one. */
 const SHORT_PAUSE_MS = 250;
-/** Time limit of a review, milliseconds. With a period and SPREAD_MS, two of them take less than 20 s. */
+/** Two reviews with a period and SPREAD_MS take less than 20 s. */
 const ANSWER_MS = 4_000;
-/**
- * Time over which the probe distributes its checks of connections, milliseconds, so that the new connections do not reach the API server
- * together.
- */
+/** Spreads the checks of connections, so that the API server does not get them together. */
 const SPREAD_MS = 3_000;
-/**
- * The namespace that is reviewed for watches of all namespaces. A review of a namespace also shows the rules of its Roles, which do not
- * apply to such watches; `default` normally has none.
- */
+/** Reviewed for watches of all namespaces: it normally has no Roles, whose rules do not apply. */
 const CLUSTER_WIDE = 'default';
 const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
 
 /**
- * Asks one cluster every few seconds whether it still answers and still allows the watches, with one SelfSubjectRulesReview for all watches
- * of a namespace. Such a review is needed because an API server does not end an open watch when its permission is withdrawn. The answer
- * proves nothing: if a watch seems to have no permission, the probe calls its `check`, which opens the watch anew.
- *
- * A review fails if no usable answer arrives within 4 s, which puts the connections in doubt, or if the answer is 401, which puts the
- * permissions in doubt. After two failed reviews in a row, the probe checks every watch once, for the doubt of the second. It checks every
- * watch again if a later review fails with the other doubt, or if, after a review that succeeded, two reviews in a row fail.
+ * Asks one cluster every few seconds, with one SelfSubjectRulesReview for each namespace, whether
+ * it still answers and allows the watches: an API server does not end an open watch when its
+ * permission is withdrawn. An answer is only a hint, after which `check` opens the watch anew. Two
+ * failed reviews in a row (no answer within 4 s, or 401) check every watch once.
  */
 export class WatchProbe {
   readonly #options: WatchProbeOptions;
-  /** By reviewed namespace. The order is that of the reviews: the first is next. */
+  /** By namespace, in the order of their reviews. */
   readonly #watches = new Map<string, Set<ProbedWatch>>();
   /** Watches that the rules of an answer have allowed. */
   readonly #allowed = new WeakSet<ProbedWatch>();
-  /** Whether a review has failed since the last one that succeeded. */
+  /** Since the last review that succeeded. */
   #hasFailed = false;
-  /** What failed reviews put in doubt; undefined after a review that succeeded. */
+  /** What failed reviews put in doubt; reset by one that succeeds. */
   #doubt: WatchDoubt | undefined;
-  /** Watches that were checked because no rule allowed them; removed when a rule allows them again. */
+  /** Checked because no rule allowed them; removed when a rule does again. */
   readonly #checked = new WeakSet<ProbedWatch>();
   readonly #closed = new AbortController();
   #cancel: Cancel | undefined;
   #isReviewing = false;
-  /** Number of next reviews that begin without a pause. */
+  /** Next reviews without a pause. */
   #immediate = 0;
-  /** Number of next reviews that begin after SHORT_PAUSE_MS. */
+  /** Next reviews after SHORT_PAUSE_MS. */
   #shortPauses = 0;
 
   constructor(options: WatchProbeOptions) {
     this.#options = options;
   }
 
-  /** Checks an open watch until the returned function is called. */
+  /** Until the returned function is called. */
   add(watch: ProbedWatch): Cancel {
     const namespace = watch.namespace ?? CLUSTER_WIDE;
     const known = this.#watches.get(namespace);
     const joined = known ?? new Set();
     this.#watches.set(namespace, joined.add(watch));
-    // With this namespace, the pause becomes shorter, so schedule again.
+    // With this namespace, the pause becomes shorter.
     if (!known && this.#watches.size === REVIEWS_A_PERIOD + 1) this.#stop();
     this.#schedule();
     return () => {
@@ -108,7 +86,6 @@ export class WatchProbe {
     };
   }
 
-  /** Stops the reviews. */
   close(): void {
     this.#closed.abort(new Error('the cluster was closed'));
     this.#stop();
@@ -128,10 +105,7 @@ export class WatchProbe {
     });
   }
 
-  /**
-   * Milliseconds until the next review. Without `#immediate`, it begins at a multiple of the pause on the monotonic clock, so that the
-   * probes of all clusters review together: waking an idle process costs more processor time than a review.
-   */
+  /** Multiples of the pause: the probes of all clusters wake an idle process together. */
   #pauseMs(): number {
     if (this.#immediate > 0) return 0;
     const pauseMs = this.#isSpread() ? PERIOD_MS / REVIEWS_A_PERIOD : PERIOD_MS;
@@ -159,10 +133,7 @@ export class WatchProbe {
     if (this.#watches.size > 0) this.#schedule();
   }
 
-  /**
-   * Reviews a namespace. Resolves to the rules; if the review failed, to what that puts in doubt. Undefined after 429 or 5xx, which puts
-   * nothing in doubt.
-   */
+  /** The rules, or what a failed review puts in doubt; nothing after 429 or 5xx. */
   async #ask(namespace: string): Promise<RulesAnswer | WatchDoubt | undefined> {
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
@@ -175,7 +146,7 @@ export class WatchProbe {
     } catch (error) {
       if (!(error instanceof ApiError)) return 'connection';
       if (isUnauthorized(error)) return 'permission';
-      // The API server may not serve reviews, or deny them to this user. It answered, but its answer says nothing about the watches.
+      // Reviews may not be served, or denied to this user: that says nothing about the watches.
       return error.code >= 500 || error.code === 429 ? undefined : { rules: [], complete: false };
     }
   }
@@ -199,10 +170,7 @@ export class WatchProbe {
     }
   }
 
-  /**
-   * Handles a failed review. A single failure may be a slow answer, a connection that just closed, or a token that was just replaced, so
-   * the next review follows soon. After a second failure in a row, checks every watch.
-   */
+  /** One failure may be slowness or a replaced token; the second in a row checks every watch. */
   #onFailed(doubt: WatchDoubt): void {
     if (doubt === this.#doubt) return;
     if (!this.#hasFailed) {
@@ -223,7 +191,7 @@ export class WatchProbe {
     }
   }
 
-  /** Checks the watch, unless the probe has checked it since a rule last allowed it. Returns whether this call checked it. */
+  /** Once, until a rule allows the watch again. Returns whether this call checked it. */
   #checkPermission(watch: ProbedWatch): boolean {
     if (this.#checked.has(watch)) return false;
     this.#checked.add(watch);
@@ -232,7 +200,6 @@ export class WatchProbe {
   }
 }
 
-/** A rule that allows the user verbs on resources. */
 interface Rule {
   readonly verbs: readonly string[];
   readonly apiGroups: readonly string[];
@@ -240,12 +207,11 @@ interface Rule {
   readonly resourceNames: readonly string[];
 }
 
-/** The answer to a SelfSubjectRulesReview. */
 interface RulesAnswer {
   readonly rules: readonly Rule[];
   /**
-   * False if the answer may lack rules, for example because an authorizer of the API server, such as a webhook, cannot list its rules. Then
-   * the probe checks a watch only if the rules of an earlier answer allowed it.
+   * If false, an authorizer such as a webhook may hide rules: only losses against earlier rules
+   * count.
    */
   readonly complete: boolean;
 }

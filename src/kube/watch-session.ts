@@ -3,32 +3,28 @@ import type { Query, Transport } from './transport.ts';
 import type { WatchEvent } from './watch-event.ts';
 import { openWatchStream } from './watch-stream.ts';
 
-/** How long a watch may receive nothing, milliseconds. API servers send a bookmark about once a minute. */
+/** A watch that receives nothing for so long ends. A bookmark comes about once a minute. */
 export const SILENCE_MS = 75_000;
-/** How long the server may take to accept the watch, milliseconds. */
+/** For the server to accept the watch. */
 const HEAD_MS = 30_000;
 
-/** The watch to open, and its callbacks. */
 export interface WatchSessionOptions {
   readonly transport: Transport;
   readonly clock: Clock;
   readonly path: string;
   readonly query: Query;
-  /** Called when the server accepts the watch or sends data. */
+  /** The server accepts the watch or sends data. */
   readonly alive: () => void;
-  /**
-   * Called when the server has accepted the watch, with a function that ends it with an error. The session calls the returned function when
-   * the watch ends.
-   */
+  /** The server has accepted the watch. The returned function is called at its end. */
   readonly opened: (end: (error: Error) => void) => Cancel;
-  /** Called for every event but ERROR. An error that it throws ends the watch. */
+  /** Every event but ERROR. An error that it throws ends the watch. */
   readonly event: (event: Exclude<WatchEvent, { type: 'ERROR' }>) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * One watch. Resolves when the server closes it without an error. Rejects with the error that broke it, with the reason of `signal`, or
- * after 75 s of silence: TCP notices a lost peer within 20 s, but a proxy may answer for a server that is gone.
+ * One watch, until the server closes it. Rejects with the error that broke it, the reason of
+ * `signal`, or after 75 s of silence: a proxy may answer for a server that is gone.
  */
 export function runWatchSession(options: WatchSessionOptions): Promise<void> {
   const { transport, clock, path, query, signal } = options;

@@ -2,31 +2,30 @@ import { LineDecoder } from './line-decoder.ts';
 import type { Query, Transport } from './transport.ts';
 import { parseWatchEvent, type WatchEvent } from './watch-event.ts';
 
-/** Callbacks of one watch, in the order of the stream. */
+/** In the order of the stream. */
 export interface WatchStreamHandlers {
   /** The server has accepted the watch. */
   answered(): void;
   /** The server sent bytes, of any content. */
   alive(): void;
   event(event: WatchEvent): void;
-  /** The stream ended; no other callback follows. `error`: undefined if the server closed the stream without a fault. */
+  /** No other callback follows. `error`: absent if the server closed the stream without a fault. */
   ended(error?: unknown): void;
 }
 
-/** Which watch to open. */
 export interface WatchStreamSpec {
   readonly path: string;
   readonly query: Query;
-  /** Milliseconds until the server must accept the watch. */
+  /** For the server to accept the watch. */
   readonly headTimeoutMs: number;
 }
 
-/** A line of the stream is not an event. The watch must restart from the last valid event. */
+/** A line is no event. The watch must restart from the last valid event. */
 export class MalformedStreamError extends Error {
   override readonly name = 'MalformedStreamError';
 }
 
-/** Opens one watch. The returned function closes it; no handler is called after that. */
+/** The returned function closes the watch; no handler is called after that. */
 export function openWatchStream(
   transport: Transport,
   spec: WatchStreamSpec,
