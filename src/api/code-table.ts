@@ -1,6 +1,6 @@
-/** The texts of a code. docs/reference/codes.md is generated from them. */
+/** docs/reference/codes.md is generated from them. */
 export interface CodeText {
-  /** The person or program that can apply the remedy. */
+  /** Who can apply the remedy. */
   readonly audience: 'requester' | 'voter' | 'author' | 'operator' | 'component' | 'fleet administrator' | 'anyone';
   /** What was found; a sentence. */
   readonly meaning: string;
@@ -8,5 +8,4 @@ export interface CodeText {
   readonly remedy: string;
 }
 
-/** Texts by code. */
 export type CodeTable = Readonly<Record<string, CodeText>>;

@@ -5,7 +5,7 @@ import type { voteCodes } from './access/vote-codes.ts';
 import type { CodeTable } from './code-table.ts';
 import type { inventoryCodes } from './inventory/codes.ts';
 
-/** Denials of any webhook. */
+/** Of any webhook. */
 export const serverCodes = {
   InvalidSpec: {
     audience: 'anyone',
@@ -53,13 +53,10 @@ export const serverCodes = {
   },
 } as const satisfies CodeTable;
 
-/** Codes of the inventory: of denials by its webhooks, and of Events. */
+/** Of denials by the inventory's webhooks, and of Events. */
 export type InventoryCode = keyof typeof inventoryCodes;
 
-/**
- * Stable codes of the features access and inventory. Messages of denials begin with them. Many are also reasons of conditions; a few
- * denials of requests have another reason there, such as `NotFound`.
- */
+/** Stable. Messages of denials begin with them, and many are also reasons of conditions. */
 export type Code =
   | keyof typeof requestCodes
   | keyof typeof templateCodes

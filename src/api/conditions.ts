@@ -1,6 +1,6 @@
 import { formatTime } from '../kit/clock.ts';
 
-/** The fields of metav1.Condition and of kube-bind's condition. Only kube-bind has `severity`; only metav1 has `observedGeneration`. */
+/** Only kube-bind's conditions have `severity`; only metav1's have `observedGeneration`. */
 interface AnyCondition {
   type: string;
   status: 'True' | 'False' | 'Unknown';
@@ -11,30 +11,25 @@ interface AnyCondition {
   observedGeneration?: number;
 }
 
-/** The condition that a reconciler computed. `mergeConditions` adds `lastTransitionTime` and `observedGeneration`. */
+/** `mergeConditions` adds the two omitted fields. */
 export type ConditionUpdate<Condition extends AnyCondition> = Omit<
   Condition,
   'lastTransitionTime' | 'observedGeneration'
 >;
 
-/** How to merge conditions into a status. */
 export interface MergeOptions {
-  /** The metadata.generation of the observed object; becomes observedGeneration. Default: no observedGeneration. */
+  /** The metadata.generation of the observed object; becomes observedGeneration. */
   readonly generation?: number | undefined;
-  /**
-   * Which change sets lastTransitionTime. `statusChange`: a change of the status, as in metav1.Condition. `anyChange`: a change of any
-   * field, as in kube-bind. Default `statusChange`.
-   */
+  /** Default `statusChange`, as in metav1. `anyChange`, also of other fields, is kube-bind's. */
   readonly transitionOn?: 'statusChange' | 'anyChange';
 }
 
-/** Maximum length of a message, in characters. The schemas reject a longer one. */
+/** Characters. The schemas reject a longer message. */
 export const maxConditionMessage = 32_768;
 
 /**
- * Merges `updates` into the conditions of an object. If no condition changes, the result is `before` itself, and there is nothing to write.
- * New types are appended. If several updates have the same type, the last one counts. Other conditions stay unchanged. `nowMs` is epoch ms.
- * Truncates messages to 32,768 characters.
+ * Returns `before` itself if nothing changes, so that there is nothing to write. Appends new types,
+ * and keeps others. `nowMs`: epoch ms. Truncates messages to 32,768 characters.
  */
 export function mergeConditions<Condition extends AnyCondition>(
   before: readonly Condition[],
@@ -62,7 +57,7 @@ export function mergeConditions<Condition extends AnyCondition>(
   return isChanged ? [...byType.values()] : before;
 }
 
-/** Whether two lists are equal except for order and lastTransitionTime. */
+/** Except for order and lastTransitionTime. */
 export function sameConditions(a: readonly AnyCondition[], b: readonly AnyCondition[]): boolean {
   if (a.length !== b.length) return false;
   const byType = new Map(a.map((condition) => [condition.type, condition]));
@@ -72,7 +67,7 @@ export function sameConditions(a: readonly AnyCondition[], b: readonly AnyCondit
   });
 }
 
-/** Whether two conditions of the same type are equal except for lastTransitionTime. */
+/** Except for lastTransitionTime. */
 function sameExceptTime(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a): boolean {
   return (
     a.status === b.status &&
@@ -83,8 +78,5 @@ function sameExceptTime(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a
   );
 }
 
-/**
- * Truncates the message to what the schemas allow. Replaces lone surrogates as the API server does; otherwise, the message would differ
- * from the stored one at every reconcile.
- */
+/** Lone surrogates as the API server stores them: otherwise the message would always differ. */
 const storable = (message: string): string => Buffer.from(message.slice(0, maxConditionMessage)).toString();

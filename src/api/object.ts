@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 
 export type { Condition } from './schema/fields.ts';
 
-/** One served resource, as in `/apis/<group>/<version>/…/<plural>`. The core group is the empty string. */
+/** As in `/apis/<group>/<version>/…/<plural>`. The core group is the empty string. */
 export interface Resource {
   readonly group: string;
   readonly version: string;
@@ -13,10 +13,7 @@ export interface Resource {
 
 const text = (maxLength: number) => Type.Optional(Type.String({ maxLength }));
 
-/**
- * An optional map of strings. `maxLength`: of each value, characters. The API server limits the value of a label to 63 characters, and all
- * annotations together to 256 KiB.
- */
+/** `maxLength`: of each value. Labels have 63; annotations 256 KiB together. */
 const stringsUpTo = (maxLength: number) =>
   Type.Optional(Type.Record(Type.String(), Type.String({ maxLength }), { maxProperties: 10_000 }));
 
@@ -29,7 +26,7 @@ const ownerReference = Type.Object({
   blockOwnerDeletion: Type.Optional(Type.Boolean()),
 });
 
-/** The fields of metav1.ObjectMeta that the server reads. */
+/** Those of metav1.ObjectMeta that the server reads. */
 export const objectMeta = Type.Object({
   name: Type.String({ maxLength: 253, default: '' }),
   namespace: text(63),
@@ -50,10 +47,7 @@ export type OwnerReference = Static<typeof ownerReference>;
 
 export type ObjectMeta = Static<typeof objectMeta> & { managedFields?: unknown[] };
 
-/**
- * An object as the API server returns it. The kinds of drawbridge have types in `src/api/`. The code checks the fields of other kinds when
- * it reads them.
- */
+/** As the API server returns it. Fields of kinds other than drawbridge's are checked when read. */
 export interface KubeObject {
   apiVersion: string;
   kind: string;
@@ -63,24 +57,23 @@ export interface KubeObject {
   [field: string]: unknown;
 }
 
-/** Namespace and name of an object; `namespace` is absent for cluster-scoped kinds. */
+/** Without `namespace` for cluster-scoped kinds. */
 export interface ObjectName {
   readonly namespace?: string;
   readonly name: string;
 }
 
-/** The key of an object in stores and queues: `namespace/name`, or `name` alone for cluster-scoped objects. */
+/** Of stores and queues: `namespace/name`, or `name` for cluster-scoped objects. */
 export function keyOf(name: ObjectName): string {
   return name.namespace ? `${name.namespace}/${name.name}` : name.name;
 }
 
-/** The namespace and name in a key of `keyOf`. */
 export function nameOf(key: string): ObjectName {
   const slash = key.indexOf('/');
   return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
-/** metav1.LabelSelector. An empty selector matches everything, and an absent one matches nothing. */
+/** An empty selector matches everything, and an absent one nothing. */
 export interface LabelSelector {
   matchLabels?: Record<string, string>;
   matchExpressions?: { key: string; operator: string; values?: string[] }[];

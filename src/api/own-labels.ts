@@ -1,5 +1,2 @@
-/**
- * Labels of the Secrets and ConfigMaps that the server creates for its own use, and of the objects of the chart. The Leases of the server
- * do not have them.
- */
+/** On the server's own Secrets and ConfigMaps (not Leases), and the objects of the chart. */
 export const ownLabels = { 'app.kubernetes.io/name': 'drawbridge' } as const;

@@ -8,7 +8,7 @@ const resource = (group: string, version: string, plural: string, kind: string, 
   namespaced,
 });
 
-/** The resources of Kubernetes and related projects that the server uses. Those of our kinds are in `src/api/<feature>/`. */
+/** Of Kubernetes and related projects. Those of our kinds are in `src/api/<feature>/`. */
 export const pods = resource('', 'v1', 'pods', 'Pod');
 export const namespaces = resource('', 'v1', 'namespaces', 'Namespace', false);
 export const secrets = resource('', 'v1', 'secrets', 'Secret');

@@ -1,21 +1,18 @@
 import { type Static, type TSchemaOptions, Type } from 'typebox';
 import { listOf } from '../schema/fields.ts';
 
-/** CEL call on a string that matches Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
+/** CEL: Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
 export const matchesGoDuration = "matches('^(([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$')";
 
-/** What to write if a duration has a unit that Go does not have, or none. */
+/** For a duration without a unit, or with one that Go does not have. */
 export const durationUnits = 'write h, m, or s after each number';
 
-/** Maximum length of a reason in characters: of a request, an extension, a vote, or a revocation. */
+/** Characters: of a request, an extension, a vote, or a revocation. */
 export const maxReasonLength = 1024;
-/** Maximum number of extensions of one request. */
+/** Of one request. */
 export const maxExtensions = 10;
 
-/**
- * A Go duration from `least` to `most`, which are Go durations. `readBySchema` evaluates no CEL rules, so a value that the server reads may
- * lie outside of the bounds.
- */
+/** Go durations. `readBySchema` evaluates no CEL rules, so the server may read others. */
 export const boundedDuration = (description: string, least: string, most: string, options: TSchemaOptions = {}) =>
   Type.String({
     description: `${description} A Go duration, ${least} to ${most}.`,
@@ -29,7 +26,7 @@ export const boundedDuration = (description: string, least: string, most: string
     ...options,
   });
 
-/** A user as the API server authenticated them, in fields that only the admission webhook sets. */
+/** As the API server authenticated them, in fields that only the admission webhook sets. */
 export const attestedUser = {
   username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
   uid: Type.String({
@@ -52,7 +49,7 @@ const approvalEntry = Type.Object({
     pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
     maxLength: 63,
   }),
-  // Not a default of the schema: kubectl apply replaces the list on each call if the API server adds a field to its entries.
+  // Not a default of the schema: kubectl apply would replace the list on each call.
   count: Type.Optional(
     Type.Integer({
       description:
@@ -135,7 +132,7 @@ const reason = Type.Object(
   { description: 'Rules for spec.reason of each request.' },
 );
 
-/** Days of the week, as `Intl.DateTimeFormat` abbreviates them in English. */
+/** As `Intl.DateTimeFormat` abbreviates them in English. */
 export const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'] as const;
 type Weekday = (typeof weekdays)[number];
 
@@ -263,7 +260,7 @@ const session = Type.Object(
   },
 );
 
-/** The fields of `accessConfig` for approvals, reasons, start times, extensions, emergencies, and sessions. All are optional. */
+/** All are optional. */
 export const accessConfigFields = {
   approvals: Type.Optional(approvals),
   reason: Type.Optional(reason),
@@ -273,13 +270,10 @@ export const accessConfigFields = {
   session: Type.Optional(session),
 };
 
-/** One entry of `accessConfig.approvals.all`. */
+/** Of `accessConfig.approvals.all`. */
 export type ApprovalEntry = Static<typeof approvalEntry>;
-/** `accessConfig.reason`. */
 export type ReasonConfig = Static<typeof reason>;
-/** `accessConfig.start`. */
 export type StartConfig = Static<typeof start>;
-/** One weekly window of `accessConfig.start`. */
+/** Weekly, of `accessConfig.start`. */
 export type StartWindow = Static<typeof startWindow>;
-/** `accessConfig.extension`. */
 export type ExtensionConfig = Static<typeof extension>;

@@ -3,7 +3,7 @@ import type { Resource } from '../object.ts';
 import { objectName, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 
-/** The resource of AccessSessions: one object for each open session of the gateway, in the namespace of its Pod. */
+/** One object for each open session of the gateway, in the namespace of its Pod. */
 export const accessSessions = {
   group: 'access.drawbridge.dev',
   version: 'v1alpha1',
@@ -12,12 +12,12 @@ export const accessSessions = {
   namespaced: true,
 } as const satisfies Resource;
 
-/** Pattern of the name of a session, of its AccessSession, and of its recording: a random UUID (version 4). */
+/** Of a session, its AccessSession, and its recording: a random UUID (version 4). */
 export const sessionNamePattern = '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$';
 
-/** Maximum length of the name of a replica, so that the name of its Lease is valid. */
+/** So that the name of its Lease is valid. */
 export const maxReplicaName = 200;
-/** Maximum length of the name of a container in Kubernetes. */
+/** The limit of Kubernetes. */
 export const maxContainerName = 63;
 
 const oneOf = <const Value extends string>(description: string, ...values: Value[]) =>
@@ -28,7 +28,6 @@ const oneOf = <const Value extends string>(description: string, ...values: Value
     ),
   );
 
-/** The kind AccessSession: its schema, its rules, and its columns. */
 export const accessSessionKind = defineKind({
   resource: accessSessions,
   description:
@@ -117,5 +116,4 @@ export const accessSessionKind = defineKind({
   ],
 });
 
-/** An AccessSession with its metadata. */
 export type AccessSession = ObjectOf<typeof accessSessionKind>;

@@ -5,7 +5,7 @@ import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts'
 import { attestedUser, maxReasonLength } from './access-config.ts';
 import { type TemplateKind, templateKinds } from './names.ts';
 
-/** The resource of AccessVotes: one object for each vote, in the namespace of its request. */
+/** One object for each vote, in the namespace of its request. */
 export const accessVotes = {
   group: 'access.drawbridge.dev',
   version: 'v1alpha1',
@@ -14,10 +14,7 @@ export const accessVotes = {
   namespaced: true,
 } as const satisfies Resource;
 
-/**
- * Pattern of `spec.about`, which says what a vote decides: `Access`: whether access opens; `Extension-N`: the N-th extension, counted from
- * 1; `Review`: the review of emergency access.
- */
+/** What a vote decides: the access, its N-th extension (from 1), or the review of an emergency. */
 export const aboutPattern = '^(Access|Review|Extension-([1-9]|10))$';
 
 const voter = Type.Object(
@@ -35,7 +32,7 @@ const voter = Type.Object(
   { description: 'The user who voted. The admission webhook sets it, and overwrites any submitted value.' },
 );
 
-/** `spec.voter`: the user who voted, as the webhook recorded them. */
+/** Of `spec.voter`, as the webhook recorded them. */
 export type Voter = Static<typeof voter>;
 
 const votedTemplate = Type.Object(
@@ -78,7 +75,6 @@ const request = Type.Object(
   { description: 'The request that the vote is about.' },
 );
 
-/** The kind AccessVote: its schema, its rules, and its columns. */
 export const accessVoteKind = defineKind({
   resource: accessVotes,
   description:
@@ -143,14 +139,13 @@ export const accessVoteKind = defineKind({
   ],
 });
 
-/** The value that the webhook signs: the voter, the vote, and its time. */
+/** What the webhook signs: the voter, the vote, and its time. */
 export interface VoteAttestation {
   readonly namespace: string;
   readonly name: string;
-  /** The whole spec; the signature does not cover its field `voter`. */
+  /** Of it, the signature does not cover `voter`. */
   readonly spec: object;
   readonly voter: Pick<Voter, 'username' | 'uid' | 'groups' | 'time'>;
 }
 
-/** The spec of an AccessVote. */
 export type VoteSpec = ObjectOf<typeof accessVoteKind>['spec'];

@@ -15,7 +15,7 @@ export const requestCodes = {
       'The caller is anonymous, or the mutating webhook did not write the requester, the author, the voter, or `kubeconfigSetBy`.',
     remedy: 'Log in. An operator checks that the mutating webhook is registered.',
   },
-  // In the codes, a stamp is the signature in `spec.requester`, or in a vote or an extension. Codes keep their names.
+  // In the codes, a stamp is the signature in `spec.requester`, or in a vote or an extension.
   StampMissing: {
     audience: 'requester',
     meaning:

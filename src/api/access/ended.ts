@@ -4,7 +4,7 @@ import { time } from '../schema/fields.ts';
 import { readBySchema } from '../schema/read.ts';
 import { type CelRule, toStructural } from '../schema/structural-schema.ts';
 
-/** How a request ended. The server writes it once, with a message authentication code (MAC). */
+/** Written once, with a message authentication code (MAC). */
 export const ended = Type.Object(
   {
     at: time('When the request ended.'),
@@ -35,17 +35,17 @@ export const ended = Type.Object(
   { description: 'The end of the request. The server writes it once. An ended request never opens again.' },
 );
 
-/** `status.ended`: how and when a request ended. Callers must verify its `mac` (`Signer.isOurEnd`) before they trust it. */
+/** How and when a request ended. Verify its `mac` (`Signer.isOurEnd`) before you trust it. */
 export type Ended = Static<typeof ended>;
 
 const structural = toStructural(ended, 'ended');
 
-/** Stands for an end that the server cannot read. It has no MAC, so the server revokes the access and deletes the request. */
+/** For an end that cannot be read. Without a MAC, the server revokes the access. */
 const unreadable: Ended = { at: '', how: 'Revoked', reason: '', until: '' };
 
 /**
- * Reads only `status.ended`, so that a request with other invalid fields stays ended. Undefined if the field is absent. If the field
- * violates its schema, returns an end with `how: Revoked`, empty times, and no MAC, so `Signer.isOurEnd` is false. Never throws.
+ * Reads nothing else, so that a request with other invalid fields stays ended. An invalid end
+ * becomes `Revoked` without a MAC, so `Signer.isOurEnd` is false. Never throws.
  */
 export function readEnded(request: unknown): Ended | undefined {
   const value = own(own(request, 'status'), 'ended');
@@ -54,10 +54,7 @@ export function readEnded(request: unknown): Ended | undefined {
   return read.ok ? read.value : unreadable;
 }
 
-/**
- * CEL rule: once set, `status.ended` can be neither changed nor removed. It stands at the root of the schema, because a rule on the field
- * does not run when the field is removed.
- */
+/** Once set, it stays. At the root, because a rule on the field would not see its removal. */
 export const endIsFinal: CelRule = {
   rule: '!has(oldSelf.status) || !has(oldSelf.status.ended) || (has(self.status) && has(self.status.ended) && self.status.ended == oldSelf.status.ended)',
   message: 'status.ended is immutable once it is set; create another request',

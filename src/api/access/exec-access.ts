@@ -9,7 +9,6 @@ import { accessConfig, author, controllerTargetRef } from './template-spec.ts';
 
 const execAccessTemplates = accessResource('execaccesstemplates', 'ExecAccessTemplate');
 
-/** The kind ExecAccessTemplate: its schema and its columns. */
 export const execAccessTemplateKind = defineKind({
   resource: execAccessTemplates,
   description:
@@ -23,10 +22,9 @@ export const execAccessTemplateKind = defineKind({
   shortNames: ['eat'],
 });
 
-/** The spec of an ExecAccessTemplate. */
 export type ExecAccessTemplateSpec = ObjectOf<typeof execAccessTemplateKind>['spec'];
 
-/** The resource of ExecAccessRequests: requests for a shell in a running pod. */
+/** Requests for a shell in a running pod. */
 export const execAccessRequests = accessResource('execaccessrequests', 'ExecAccessRequest');
 
 const fields = {
@@ -38,7 +36,6 @@ const fields = {
   ),
 };
 
-/** The kind ExecAccessRequest: its schema, its rules, and its columns. */
 export const execAccessRequestKind = defineKind({
   resource: execAccessRequests,
   description:
@@ -54,7 +51,6 @@ export const execAccessRequestKind = defineKind({
   shortNames: ['ear'],
 });
 
-/** Access to a running pod of a workload. */
 export const execAccess = {
   request: execAccessRequestKind,
   template: execAccessTemplateKind,

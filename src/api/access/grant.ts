@@ -14,10 +14,10 @@ const rule = {
   verbs: nonEmptyList(8, 'The verbs, such as get or create.'),
 };
 
-/** A rule that a template adds to its grants. The server confines it to the granted pod. */
+/** In templates. The server confines it to the granted pod. */
 export const templateRule = Type.Object(rule, { description: 'Permissions on the pod, as in a rule of a Role.' });
 
-/** What the users may do on the pod of a grant: a rule of the Role or, with `session`, what the gateway forwards. */
+/** A rule of the Role or, with `session`, what the gateway forwards. */
 const grantedRule = Type.Object(
   {
     ...rule,
@@ -28,17 +28,14 @@ const grantedRule = Type.Object(
   { description: 'Permissions on the pod, as in a rule of a Role.' },
 );
 
-/** A rule of a template, without the name of a pod. */
+/** Without the name of a pod. */
 export type TemplateRule = Static<typeof templateRule>;
-/** A rule of a grant, for the granted pod only. */
+/** For the granted pod only. */
 export type GrantedRule = Static<typeof grantedRule>;
 
 const uid = (description: string) => Type.String({ description, minLength: 1, maxLength: 128 });
 
-/**
- * The grant of a request. The server writes it once, before it creates any object. Later edits of the template can only shorten or end the
- * access, and do not change the grant.
- */
+/** Written once, before any object. A later edit of the template only shortens or ends access. */
 export const grant = Type.Object(
   {
     template: Type.Object(
@@ -128,18 +125,16 @@ export const grant = Type.Object(
   { description: 'The granted access. The server writes it once. Access ends at expiresAt, unless it is extended.' },
 );
 
-/**
- * `status.grant`: what the server granted, to whom, and until when. Callers must verify its `mac` or its `signature` before they trust it.
- */
+/** Verify its `mac` or `signature` before you trust it. */
 export type Grant = Static<typeof grant>;
-/** How users reach the pod of a grant through the gateway. */
+/** How users reach the pod through the gateway. */
 export type GrantSession = NonNullable<Grant['session']>;
 /** A user or group that gets the access. */
 export type GrantSubject = Grant['subjects'][number];
 
 const structural = toStructural(grant, 'grant');
 
-/** Reads only `status.grant`, so that a request with other invalid fields still ends on time. An absent grant is an error. Never throws. */
+/** Only the grant, so that a request with other invalid fields ends on time. Never throws. */
 export function readGrant(request: unknown): Read<Grant> {
   return readBySchema(structural, own(own(request, 'status'), 'grant'), 'status.grant');
 }

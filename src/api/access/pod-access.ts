@@ -8,7 +8,6 @@ import { requestSpec, specIsFinal } from './request-spec.ts';
 import { grantIsFinal, requestColumns, requestStatus, templateColumns, templateStatus } from './status.ts';
 import { accessConfig, author, controllerTargetRef } from './template-spec.ts';
 
-/** The resource of PodAccessTemplates. */
 export const podAccessTemplates = accessResource('podaccesstemplates', 'PodAccessTemplate');
 
 const selectorReference = Type.Object({
@@ -18,10 +17,9 @@ const selectorReference = Type.Object({
   name: objectName('The name of the object.'),
 });
 
-/** An entry of `spec.allowedSelectors`: an object that may select the access pod by its labels. */
+/** An object that may select the access pod by its labels. */
 export type SelectorReference = Static<typeof selectorReference>;
 
-/** The kind PodAccessTemplate: its schema and its columns. */
 export const podAccessTemplateKind = defineKind({
   resource: podAccessTemplates,
   description:
@@ -80,13 +78,11 @@ export const podAccessTemplateKind = defineKind({
   shortNames: ['pat'],
 });
 
-/** The spec of a PodAccessTemplate. */
 export type PodAccessTemplateSpec = ObjectOf<typeof podAccessTemplateKind>['spec'];
 
-/** The resource of PodAccessRequests: requests for a dedicated pod. */
+/** Requests for a dedicated pod. */
 export const podAccessRequests = accessResource('podaccessrequests', 'PodAccessRequest');
 
-/** The kind PodAccessRequest: its schema, its rules, and its columns. */
 export const podAccessRequestKind = defineKind({
   resource: podAccessRequests,
   description:
@@ -102,7 +98,7 @@ export const podAccessRequestKind = defineKind({
   shortNames: ['par'],
 });
 
-/** Access to a dedicated pod, copied from a workload or defined in the template. */
+/** A dedicated pod, copied from a workload or defined in the template. */
 export const podAccess = {
   request: podAccessRequestKind,
   template: podAccessTemplateKind,

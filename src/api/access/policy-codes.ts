@@ -1,6 +1,6 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** Denials by the webhooks and admission policies that protect requests, templates, and the objects of grants. */
+/** By the webhooks and policies that protect requests, templates, and the objects of grants. */
 export const policyCodes = {
   FinalizerKept: {
     audience: 'operator',

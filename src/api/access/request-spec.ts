@@ -3,7 +3,7 @@ import { listOf, objectName, time } from '../schema/fields.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 import { attestedUser, maxExtensions, maxReasonLength } from './access-config.ts';
 
-/** The creator of the request, as the API server authenticated them. */
+/** As the API server authenticated the creator. */
 const requester = Type.Object(
   {
     ...attestedUser,
@@ -24,20 +24,20 @@ const requester = Type.Object(
   },
 );
 
-/** `spec.requester`: the creator of a request, as the webhook recorded them. */
+/** The creator of a request, as the webhook recorded them. */
 export type Requester = Static<typeof requester>;
 
-/** The value that the webhook signs: who created the request, when, and for what. */
+/** What the webhook signs: who created the request, when, and for what. */
 export interface RequesterAttestation {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
-  /** The whole spec; the signature does not cover `requester` and the mutable fields. */
+  /** Of it, the signature does not cover `requester` and the mutable fields. */
   readonly spec: object;
   readonly requester: Pick<Requester, 'username' | 'uid' | 'groups' | 'time'>;
 }
 
-/** The fields of `Requester` with which the webhook signs an attestation. */
+/** With these, the webhook signs an attestation. */
 export type RequesterSignature = Required<Pick<Requester, 'nonce' | 'signature'>>;
 
 const reason = (description: string) => Type.Optional(Type.String({ description, maxLength: maxReasonLength }));
@@ -49,37 +49,34 @@ const extension = Type.Object({
   signature: signature('Proves that the requester asked for this extension. The admission webhook sets it.'),
 });
 
-/** An entry of `spec.extensions`: how much longer the requester asks for, and why. */
+/** How much longer the requester asks for, and why. */
 export type RequestedExtension = Static<typeof extension>;
 
-/** The request that a change belongs to. */
 export interface ChangedRequest {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
 }
 
-/** A change of a request that the webhook signs if the requester makes it. `index` counts from 0. */
+/** The webhook signs it if the requester makes it. `index` counts from 0. */
 export type RequesterChange =
-  /** `time`: when the requester claimed the access, RFC 3339, by the clock of the webhook. */
+  /** When the requester claimed the access, RFC 3339, by the clock of the webhook. */
   | { readonly field: 'claimed'; readonly time: string }
   | ({ readonly field: 'extensions'; readonly index: number } & Pick<RequestedExtension, 'by' | 'reason'>);
 
-/**
- * `spec.claimSignature`: the time of the claim (RFC 3339) and its MAC. The claim counts from that time, however late the leader reads it.
- */
+/** The time of the claim (RFC 3339) counts, however late the leader reads it. */
 export const claimSignature = (time: string, mac: string): string => `${time} ${mac}`;
 
-/** Splits `spec.claimSignature`; undefined if it is absent or malformed. Does not verify the MAC. */
+/** Nothing if it is malformed. Does not verify the MAC. */
 export function readClaim(text: string | undefined): { readonly time: string; readonly mac: string } | undefined {
   const [time, mac] = text?.split(' ') ?? [];
   return time === undefined || mac === undefined ? undefined : { time, mac };
 }
 
-/** The fields of requests of every kind. */
+/** Of every kind. */
 export const requestSpec = {
   templateName: objectName('The name of the template, in the same namespace.'),
-  // No pattern here, because the webhook denies invalid durations with a code and a remedy.
+  // No pattern here: the webhook denies invalid durations with a code and a remedy.
   duration: Type.Optional(
     Type.String({
       description:
@@ -122,19 +119,18 @@ export const requestSpec = {
   revokedReason: reason('Why access was revoked. It may be set only together with revoked.'),
 };
 
-/** The fields of a spec that may change. Each has its own rules. */
+/** Each has its own rules. */
 export const mutableFields = ['claimed', 'claimSignature', 'extensions', 'revoked', 'revokedReason'] as const;
 
-/** Which fields may change, for messages about others. */
+/** For messages about other fields. */
 export const mutableText = 'only claimed, extensions, and revoked with its reason can change';
-/** How to extend open access, instead of a change of `spec.duration`. */
+/** Instead of a change of `spec.duration`. */
 export const extendText =
   'to extend open access, if the template allows extensions, add an entry to spec.extensions (drawbridge extend)';
 
 /**
- * Rules that forbid all changes of the spec except to revoke, claim, or extend access. They apply to the whole spec, so that they also
- * cover adding and removing optional fields. The API server evaluates them before it calls the validating webhooks, so their messages begin
- * with the code of the webhook's denial. `fields` are all fields of the spec.
+ * On the whole spec, to cover optional fields. The rules run before the webhooks, so the messages
+ * begin with the webhook's code.
  */
 export function specIsFinal(fields: Readonly<Record<string, unknown>>): CelRule[] {
   const mutable: readonly string[] = mutableFields;

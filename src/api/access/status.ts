@@ -31,7 +31,6 @@ const child = Type.Object({
   uid: Type.String({ description: 'The uid of the object.', minLength: 1, maxLength: 128 }),
 });
 
-/** The status of templates of every kind. */
 export const templateStatus = Type.Object(
   {
     ...common,
@@ -135,7 +134,6 @@ const extension = Type.Object({
   ),
 });
 
-/** The status of requests of every kind. */
 export const requestStatus = Type.Object(
   {
     ...common,
@@ -170,17 +168,14 @@ export const requestStatus = Type.Object(
 
 export type TemplateStatus = Static<typeof templateStatus>;
 export type RequestStatus = Static<typeof requestStatus>;
-/** An entry of `status.extensions`: what the server decided on one extension. */
+/** What the server decided on one extension. */
 export type ExtensionStatus = Static<typeof extension>;
-/** `status.approval`: what a request waits for, and who voted. */
+/** What a request waits for, and who voted. */
 export type RequestApproval = Static<typeof approval>;
-/** An entry of `status.children`: an object that the server created for a request. */
+/** An object that the server created for a request. */
 export type RequestChild = Static<typeof child>;
 
-/**
- * CEL rule: once set, `status.grant` can be neither changed nor removed. It stands at the root of the schema, because the API server does
- * not evaluate the rules of a status that an update removes.
- */
+/** Once set, it stays. At the root, because rules of a removed status are not evaluated. */
 export const grantIsFinal: CelRule = {
   rule: '!has(oldSelf.status) || !has(oldSelf.status.grant) || (has(self.status) && has(self.status.grant) && self.status.grant == oldSelf.status.grant)',
   message: 'status.grant is immutable once it is set; create another request',
@@ -199,7 +194,6 @@ const stateColumn = column(
 );
 const whyColumn = column('Why', summary('message'), 'The reason for the state, and what to do.', { priority: 1 });
 
-/** The columns of `kubectl get` for templates. */
 export const templateColumns = [
   readyColumn,
   stateColumn,
@@ -211,7 +205,6 @@ export const templateColumns = [
   whyColumn,
 ];
 
-/** The columns of `kubectl get` for requests. */
 export const requestColumns = [
   column('Template', '.spec.templateName', 'The template of the request.'),
   column('Pod', '.status.podName', 'The granted pod.'),

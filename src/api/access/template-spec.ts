@@ -9,10 +9,7 @@ import {
 } from './access-config.ts';
 import { templateRule } from './grant.ts';
 
-/**
- * A Go duration above zero. A CEL rule checks it and not a pattern, so that the server can still read older objects, and report their
- * invalid durations. The message names the minimum of the webhook.
- */
+/** Above zero. A CEL rule, not a pattern, so that the server can read older, invalid objects. */
 const duration = (options: TSchemaOptions & { default: string }) =>
   Type.String({
     maxLength: 64,
@@ -27,7 +24,6 @@ const duration = (options: TSchemaOptions & { default: string }) =>
 
 const shorten = 'lower defaultDuration, which is 1h if unset, or raise maxDuration';
 
-/** The groups that can request access through a template, the durations, and the access command. */
 export const accessConfig = Type.Object(
   {
     allowedGroups: listOf(Type.String({ minLength: 1, maxLength: 512 }), 256, {
@@ -105,10 +101,9 @@ export const accessConfig = Type.Object(
   },
 );
 
-/** `spec.accessConfig` of a template. */
 export type AccessConfig = Static<typeof accessConfig>;
 
-/** The workload, in the namespace of the template, whose pods the template gives access to. */
+/** In the namespace of the template, which gives access to its pods. */
 export const controllerTargetRef = Type.Object(
   {
     apiVersion: Type.Union([Type.Literal('apps/v1'), Type.Literal('argoproj.io/v1alpha1')], {
@@ -132,7 +127,7 @@ export const controllerTargetRef = Type.Object(
   },
 );
 
-/** The author of the current version of a template, as the API server authenticated them. */
+/** Of the current version of a template, as the API server authenticated them. */
 export const author = Type.Object(
   {
     ...attestedUser,
@@ -152,7 +147,7 @@ export const author = Type.Object(
 
 type Author = Static<typeof author>;
 
-/** The value that the webhook signs: the author of a version of a template. */
+/** What the webhook signs: the author of a version of a template. */
 export interface AuthorAttestation {
   readonly kind: string;
   readonly namespace: string;
@@ -162,7 +157,7 @@ export interface AuthorAttestation {
 }
 
 /**
- * The version of a template: its uid and generation, because every change of the spec increments the generation. A new template has no uid
- * at admission, so its spec without the author identifies its version.
+ * Every change of the spec increments the generation. A new template has no uid at admission, so
+ * its spec without the author stands for the version.
  */
 export type TemplateVersion = { readonly uid: string; readonly generation: number } | { readonly spec: object };

@@ -6,7 +6,6 @@ import { bindConditionList } from './condition.ts';
 import { apiServiceBindingBundles } from './names.ts';
 import { secretKeyRef } from './secret-key-ref.ts';
 
-/** kube-bind's kind APIServiceBindingBundle: its schema and its `kubectl get` columns. */
 export const apiServiceBindingBundleKind = defineKind({
   resource: apiServiceBindingBundles,
   description:
@@ -18,10 +17,8 @@ export const apiServiceBindingBundleKind = defineKind({
   categories: ['kube-bindings'],
 });
 
-/** A valid APIServiceBindingBundle. */
 export type ApiServiceBindingBundle = ObjectOf<typeof apiServiceBindingBundleKind>;
 
-/** Reads and validates an APIServiceBindingBundle. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readApiServiceBindingBundle(object: unknown): Read<ApiServiceBindingBundle> {
   return readObject(apiServiceBindingBundleKind, object);
 }

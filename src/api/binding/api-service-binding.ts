@@ -18,7 +18,7 @@ const v1alpha1Status = {
   conditions: Type.Optional(bindConditionList),
 };
 
-/** The `kubectl get` columns of bindings and bundles. `Provider` is empty for a bundle, because its status names no provider. */
+/** Of bindings and bundles. `Provider` is empty for a bundle, whose status names none. */
 export const bindingColumns = [
   column('Provider', '.status.providerPrettyName', 'The display name of the provider.'),
   column(
@@ -32,7 +32,6 @@ export const bindingColumns = [
   ageColumn,
 ];
 
-/** kube-bind's kind APIServiceBinding: its schema and its `kubectl get` columns. */
 export const apiServiceBindingKind = defineKind({
   resource: apiServiceBindings,
   description:
@@ -64,10 +63,8 @@ export const apiServiceBindingKind = defineKind({
   ],
 });
 
-/** A valid APIServiceBinding. */
 export type ApiServiceBinding = ObjectOf<typeof apiServiceBindingKind>;
 
-/** Reads and validates an APIServiceBinding. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readApiServiceBinding(object: unknown): Read<ApiServiceBinding> {
   return readObject(apiServiceBindingKind, object);
 }

@@ -7,7 +7,6 @@ import { exportedResources, immutable } from './group-resource.ts';
 import { apiServiceExportRequests } from './names.ts';
 import { immutablePermissionClaims } from './permission-claim.ts';
 
-/** kube-bind's kind APIServiceExportRequest: its schema and its `kubectl get` columns. */
 export const apiServiceExportRequestKind = defineKind({
   resource: apiServiceExportRequests,
   description: 'An APIServiceExportRequest asks a provider for an APIServiceExport of the same name.',
@@ -57,10 +56,8 @@ export const apiServiceExportRequestKind = defineKind({
   categories: ['kube-bindings'],
 });
 
-/** A valid APIServiceExportRequest. */
 export type ApiServiceExportRequest = ObjectOf<typeof apiServiceExportRequestKind>;
 
-/** Reads and validates an APIServiceExportRequest. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readApiServiceExportRequest(object: unknown): Read<ApiServiceExportRequest> {
   return readObject(apiServiceExportRequestKind, object);
 }

@@ -12,7 +12,6 @@ const isolation = (field: string, description: string) =>
     ...immutable(field),
   });
 
-/** kube-bind's kind APIServiceExport: its schema and its `kubectl get` columns. */
 export const apiServiceExportKind = defineKind({
   resource: apiServiceExports,
   description: 'An APIServiceExport offers resources of this cluster to the consumer whose namespace it is in.',
@@ -47,10 +46,8 @@ export const apiServiceExportKind = defineKind({
   categories: ['kube-bindings'],
 });
 
-/** A valid APIServiceExport. */
 export type ApiServiceExport = ObjectOf<typeof apiServiceExportKind>;
 
-/** Reads and validates an APIServiceExport. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readApiServiceExport(object: unknown): Read<ApiServiceExport> {
   return readObject(apiServiceExportKind, object);
 }

@@ -3,7 +3,6 @@ import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../sch
 import type { Read } from '../schema/read.ts';
 import { apiServiceNamespaces } from './names.ts';
 
-/** kube-bind's kind APIServiceNamespace: its schema and its `kubectl get` columns. */
 export const apiServiceNamespaceKind = defineKind({
   resource: apiServiceNamespaces,
   description:
@@ -28,10 +27,8 @@ export const apiServiceNamespaceKind = defineKind({
   categories: ['kube-bindings'],
 });
 
-/** A valid APIServiceNamespace. */
 export type ApiServiceNamespace = ObjectOf<typeof apiServiceNamespaceKind>;
 
-/** Reads and validates an APIServiceNamespace. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readApiServiceNamespace(object: unknown): Read<ApiServiceNamespace> {
   return readObject(apiServiceNamespaceKind, object);
 }

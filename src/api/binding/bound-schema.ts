@@ -8,7 +8,7 @@ import { boundSchemas } from './names.ts';
 const nameField = (description: string) => Type.String({ description, maxLength: 253 });
 const nameList = (description: string) => listOf(Type.String({ maxLength: 253 }), 64, { description });
 
-/** The names of a custom resource, as a CustomResourceDefinition has them. */
+/** As in a CustomResourceDefinition. */
 const crdNames = (description: string) =>
   Type.Object(
     {
@@ -42,7 +42,7 @@ const printerColumn = Type.Object({
   priority: Type.Optional(Type.Integer({ description: 'If above 0, only -o wide shows the column.', format: 'int32' })),
 });
 
-/** One version of a bound kind, as a CustomResourceDefinition has it. */
+/** As in a CustomResourceDefinition. */
 const boundSchemaVersion = Type.Object({
   name: Type.String({
     description: 'The name of the version, such as v1 or v1beta1. Other forms are not allowed.',
@@ -121,7 +121,6 @@ const conversion = Type.Object(
 
 const scopes = [Type.Literal('Cluster'), Type.Literal('Namespaced')] as const;
 
-/** kube-bind's kind BoundSchema: its schema and its `kubectl get` columns. */
 export const boundSchemaKind = defineKind({
   resource: boundSchemas,
   description:
@@ -167,13 +166,9 @@ export const boundSchemaKind = defineKind({
   categories: ['kube-bindings'],
 });
 
-/** A valid BoundSchema. */
 export type BoundSchema = ObjectOf<typeof boundSchemaKind>;
 
-/**
- * Reads and validates a BoundSchema, but not the content of `schema`, which stays untrusted. Never throws; the result of an invalid one
- * lists up to 30 errors.
- */
+/** The content of `schema` is not validated and stays untrusted. */
 export function readBoundSchema(object: unknown): Read<BoundSchema> {
   return readObject(boundSchemaKind, object);
 }

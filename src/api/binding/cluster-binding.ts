@@ -6,7 +6,6 @@ import { bindConditionList, readyColumn } from './condition.ts';
 import { clusterBindings } from './names.ts';
 import { localSecretKeyRef } from './secret-key-ref.ts';
 
-/** kube-bind's kind ClusterBinding: its schema, its validation rule, and its `kubectl get` columns. */
 export const clusterBindingKind = defineKind({
   resource: clusterBindings,
   description: 'A ClusterBinding represents the consumer cluster of its namespace. Its name is always cluster.',
@@ -54,10 +53,8 @@ export const clusterBindingKind = defineKind({
   categories: ['kube-bindings'],
 });
 
-/** A valid ClusterBinding. */
 export type ClusterBinding = ObjectOf<typeof clusterBindingKind>;
 
-/** Reads and validates a ClusterBinding. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readClusterBinding(object: unknown): Read<ClusterBinding> {
   return readObject(clusterBindingKind, object);
 }

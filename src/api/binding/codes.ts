@@ -1,6 +1,6 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** Denials by the admission policy of the binding feature. */
+/** By the admission policy of the binding feature. */
 export const bindingCodes = {
   Bundled: {
     audience: 'operator',

@@ -5,24 +5,20 @@ import { maxConditionMessage } from '../conditions.ts';
 import { time } from '../schema/fields.ts';
 import { column } from '../schema/kind.ts';
 
-/** The condition type of kube-bind, which differs from metav1.Condition. */
+/** kube-bind's condition, which differs from metav1.Condition. */
 export interface BindCondition {
   type: string;
   status: 'True' | 'False' | 'Unknown';
-  /** The server sets a severity only if the status is False. Conditions of other programs may have one with any status. */
+  /** The server sets it only if the status is False; other programs may always. */
   severity?: 'Error' | 'Warning' | 'Info';
-  /**
-   * RFC 3339. The server writes whole seconds in UTC, and updates the time when any field of the condition changes. Other programs may
-   * write other forms of RFC 3339. 1970-01-01T00:00:00Z if the stored time is missing or invalid.
-   */
+  /** RFC 3339 of the last change of any field; 1970 if the stored time is missing or invalid. */
   lastTransitionTime: string;
-  /** One word for programs. Absent if the condition has none or an empty one; the server sets none if the status is True. */
+  /** One word for programs. The server sets none if the status is True. */
   reason?: string;
-  /** The reason, for people. Absent under the same conditions as `reason`. */
+  /** The reason, for people. */
   message?: string;
 }
 
-/** Maximum number of conditions of one object. */
 const maxConditions = 64;
 
 const condition = Type.Object({
@@ -36,23 +32,20 @@ const condition = Type.Object({
   message: Type.Optional(Type.String({ description: 'The reason, for people.', maxLength: maxConditionMessage })),
 });
 
-/** `status.conditions`. The schema allows any text as status and severity, because several programs write conditions. */
+/** Any text as status and severity, because several programs write conditions. */
 export const bindConditionList = Type.Array(condition, {
   description: 'The conditions of this object, one per type, Ready first.',
   maxItems: maxConditions,
 });
 
-/** The column of `kubectl get` with the status of the condition Ready. It is empty without that condition. */
+/** The status of the condition Ready; empty without it. */
 export const readyColumn = column(
   'Ready',
   '.status.conditions[?(@.type=="Ready")].status',
   'The status of the condition Ready, which summarizes the other conditions.',
 );
 
-/**
- * Reads the first 64 entries of `status.conditions` leniently. Skips entries without a type or without a valid status. Of several valid
- * entries of one type, reads the first. Omits an invalid severity and an empty or invalid reason or message. Never throws.
- */
+/** Lenient: at most 64, one per type, without invalid entries or fields. Never throws. */
 export function readBindConditions(status: unknown): BindCondition[] {
   const byType = new Map<string, BindCondition>();
   for (const entry of listIn(status, 'conditions').slice(0, maxConditions)) {

@@ -2,12 +2,12 @@ import { type Static, Type } from 'typebox';
 import { listOf } from '../schema/fields.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 
-/** A validation rule that makes a field immutable. `field`: its name in the message. */
+/** `field`: its name in the message. */
 export const immutable = (field: string): { 'x-kubernetes-validations': CelRule[] } => ({
   'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} is immutable; create another object` }],
 });
 
-/** The fields that name a resource without its version. */
+/** Without its version. */
 export const groupResourceFields = {
   group: Type.String({
     description: 'The API group; empty for the core group.',
@@ -24,13 +24,13 @@ export const groupResourceFields = {
 
 const groupResource = Type.Object(groupResourceFields);
 
-/** A resource without its version. */
+/** Without its version. */
 export type GroupResource = Static<typeof groupResource>;
 
-/** The schema of a list of names of API versions. */
+/** Of API versions. */
 export const versionNames = (description: string) => listOf(Type.String({ maxLength: 63 }), 64, { description });
 
-/** The resources of an export or of an export request. */
+/** Of an export or of an export request. */
 export const exportedResources = Type.Array(
   Type.Object({
     ...groupResourceFields,
@@ -44,7 +44,7 @@ export const exportedResources = Type.Array(
   },
 );
 
-/** The name of the BoundSchema of a resource: `<resource>.<group>`, with `core` for the core group. */
+/** `<resource>.<group>`, with `core` for the core group. */
 export function boundSchemaName({ group, resource }: GroupResource): string {
   return `${resource}.${group || 'core'}`;
 }

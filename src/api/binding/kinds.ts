@@ -7,10 +7,10 @@ import { apiServiceNamespaceKind } from './api-service-namespace.ts';
 import { boundSchemaKind } from './bound-schema.ts';
 import { clusterBindingKind } from './cluster-binding.ts';
 
-/** The kinds whose CRDs the server installs in the consumer cluster. */
+/** The server installs their CRDs in the consumer cluster. */
 export const consumerKinds: readonly Kind[] = [apiServiceBindingKind, apiServiceBindingBundleKind];
 
-/** The kinds whose CRDs the provider's backend installs in the provider cluster. */
+/** The provider's backend installs their CRDs in the provider cluster. */
 export const providerKinds: readonly Kind[] = [
   apiServiceExportKind,
   apiServiceExportRequestKind,

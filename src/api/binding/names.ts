@@ -1,9 +1,6 @@
 import type { Resource } from '../object.ts';
 
-/**
- * API group of kube-bind. This file also has the resources, labels, annotations, and conditions of kube-bind's API. Only names that
- * begin with `binding.drawbridge.dev/` are additions of drawbridge.
- */
+/** The names of kube-bind's API. Those that begin with `binding.drawbridge.dev/` are our own. */
 export const bindGroup = 'kube-bind.io';
 export const bindVersion = 'v1alpha2';
 
@@ -15,78 +12,74 @@ const resource = (plural: string, kind: string, namespaced: boolean): Resource =
   namespaced,
 });
 
-/** The resources in the consumer cluster. */
+/** In the consumer cluster. */
 export const apiServiceBindings = resource('apiservicebindings', 'APIServiceBinding', false);
 export const apiServiceBindingBundles = resource('apiservicebindingbundles', 'APIServiceBindingBundle', false);
-/** The resources in the cluster namespace: the namespace of the provider cluster that the provider reserves for one consumer. */
+/** In the cluster namespace, which the provider reserves for one consumer. */
 export const apiServiceExports = resource('apiserviceexports', 'APIServiceExport', true);
 export const apiServiceExportRequests = resource('apiserviceexportrequests', 'APIServiceExportRequest', true);
 export const apiServiceNamespaces = resource('apiservicenamespaces', 'APIServiceNamespace', true);
 export const boundSchemas = resource('boundschemas', 'BoundSchema', true);
 export const clusterBindings = resource('clusterbindings', 'ClusterBinding', true);
 
-/** Name of the only ClusterBinding of a cluster namespace. */
+/** Of the only ClusterBinding of a cluster namespace. */
 export const clusterBindingName = 'cluster';
 
-/** Finalizer of bound objects that have a copy in the provider. Only here, kube-bind writes its domain without a dash. */
+/** Of bound objects with a copy in the provider. Only here, kube-bind's domain has no dash. */
 export const syncerFinalizer = 'kubebind.io/syncer';
-/** Field manager of copies, of claimed originals, and of the status of exports and BoundSchemas. */
+/** Of copies, of claimed originals, and of the status of exports and BoundSchemas. */
 export const bindFieldManager = 'kube-bind.io';
 
 /** On provider copies of bound objects: the cluster namespace of their consumer. */
 export const clusterNamespaceAnnotation = 'kube-bind.io/cluster-namespace';
-/** On provider copies: the namespace of the consumer object; empty if it is cluster-scoped. */
+/** On provider copies: the consumer object's namespace; empty if it is cluster-scoped. */
 export const consumerNamespaceAnnotation = 'kube-bind.io/consumer-namespace';
 /** On provider copies: the uid of the consumer object. */
 export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /**
- * On provider copies: the consumer object, as `<uid>/<namespace>/<name>`, or `<uid>/<name>` if it is cluster-scoped. The uid is that of the
- * APIServiceBinding or, for claimed objects, the uid of the consumer's `kube-system` Namespace. After the consumer object is deleted, this
- * annotation proves that the server may delete the copy. A copy from another cluster or from an earlier binding has another value or none.
+ * On provider copies: `<uid>/<namespace>/<name>` of the consumer object, or `<uid>/<name>`, with
+ * the uid of its binding (of claimed objects: of the consumer's `kube-system`). It proves that the
+ * server may delete the copy; copies of other clusters or bindings have another value.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
-/** On bound objects, and on copies of claimed objects that the provider owns: the namespace of the provider object; empty without one. */
+/** On bound objects, and copies of the provider's objects: the provider object's namespace. */
 export const providerNamespaceAnnotation = 'kube-bind.io/provider-namespace';
-/** On objects with `providerNamespaceAnnotation`: the uid of the provider object. */
+/** With `providerNamespaceAnnotation`: the uid of the provider object. */
 export const providerUidAnnotation = 'kube-bind.io/provider-uid';
-/** On consumer copies of claimed objects that the provider owns: the uid of the cluster namespace, which distinguishes providers. */
+/** On copies of the provider's claimed objects: the uid of the cluster namespace. */
 export const providerIdentityAnnotation = 'binding.drawbridge.dev/provider';
-/** On BoundSchemas, written by kube-bind's backend: a hash of the schema. Only tests use it. @testing */
+/** On BoundSchemas: a hash of the schema, by kube-bind's backend. Only tests use it. @testing */
 export const sourceSpecHashAnnotation = 'kube-bind.io/source-spec-hash';
 
-/** On claimed objects of both sides, APIServiceNamespaces, and Namespaces: the side that owns them. A copy has the label of its original. */
+/** On claimed objects, APIServiceNamespaces, and Namespaces: the owning side, also on copies. */
 export const ownerLabel = 'kube-bind.io/owner';
-/** The values of `ownerLabel`. */
 export type Owner = 'provider' | 'consumer';
-/** The consumer namespace in which kubectl bind creates kubeconfig Secrets. */
+/** Where kubectl bind creates kubeconfig Secrets, in the consumer. */
 export const kubeconfigNamespace = 'kube-bind';
-/** On Secrets in `kubeconfigNamespace`: with `"true"`, the server sends heartbeats even before a binding names the Secret. */
+/** `"true"` on such a Secret: heartbeats even before a binding names the Secret. */
 export const providerKubeconfigLabel = 'kube-bind.io/provider-kubeconfig';
-/** The key of the kubeconfig in a Secret with `providerKubeconfigLabel`. */
+/** In a Secret with `providerKubeconfigLabel`. */
 export const kubeconfigKey = 'kubeconfig';
 
-/** Finalizer of APIServiceBindings. The server removes it after it has unbound all objects of the binding. */
+/** Of APIServiceBindings, until all objects of the binding are unbound. */
 export const unbindFinalizer = 'binding.drawbridge.dev/unbind';
-/** On APIServiceBindings: `Orphan` keeps the provider's copies when the binding is deleted. Default `Delete`. */
+/** `Orphan` keeps the provider's copies when the binding is deleted. Default `Delete`. */
 export const unbindPolicyAnnotation = 'binding.drawbridge.dev/unbind-policy';
-/** On APIServiceBindings: when a user sets a new value, the server reconciles every object of the binding again. */
+/** With a new value, the server reconciles every object of the binding again. */
 export const resyncAnnotation = 'binding.drawbridge.dev/resync';
-/** On APIServiceBindings: when a user sets a new value, the server sends the deletes of copies that it holds back as too many at once. */
+/** With a new value, the server sends the deletes that it holds back as too many at once. */
 export const allowDeletesAnnotation = 'binding.drawbridge.dev/allow-deletes';
 /**
- * On APIServiceBindings, and on bundles for the bindings that they create: the resources whose claims the server accepts, as plural names
- * separated by commas. An empty value accepts none. Without the annotation, the server accepts all claimable resources.
+ * On bindings, and on bundles for theirs: the claims to accept, as plural names with commas. Empty:
+ * none. Absent: all claimable resources.
  */
 export const claimableAnnotation = 'binding.drawbridge.dev/claimable';
-/** On consumer kubeconfig Secrets: `"true"` disables updates of the kubeconfig from the provider. */
+/** On consumer kubeconfig Secrets: `"true"` keeps the provider from updating the kubeconfig. */
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
-/**
- * On the consumer CRDs that the server installs: the revision of their schemas, a decimal integer. If the revision is older, the server
- * replaces the schemas. If the CRD does not serve `bindVersion` with a status subresource, the server replaces only that version.
- */
+/** On the consumer CRDs: a decimal integer. The server replaces schemas of an older revision. */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
 
-/** Condition types of kube-bind's kinds. */
+/** Of kube-bind's kinds. */
 export const bindConditions = {
   ready: 'Ready',
   secretValid: 'SecretValid',

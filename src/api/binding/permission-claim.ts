@@ -59,7 +59,7 @@ const reference = Type.Object({
   ),
 });
 
-/** A claim of the provider on objects of one resource, in both clusters: every object that at least one part of the selector matches. */
+/** Of the provider, on objects in both clusters that at least one part of the selector matches. */
 const permissionClaim = Type.Object({
   ...groupResourceFields,
   selector: Type.Object(
@@ -79,22 +79,20 @@ const permissionClaim = Type.Object({
 const description =
   'The claims of the provider on objects besides those of the bound resources. The konnector copies the objects of an accepted claim in both directions.';
 
-/** The schema of a list of claims that may change. */
 export const permissionClaims = Type.Array(permissionClaim, { description, maxItems: 256 });
 
-/** The schema of a list of claims that is immutable. */
 export const immutablePermissionClaims = Type.Array(permissionClaim, {
   description,
   maxItems: 256,
   ...immutable('permissionClaims'),
 });
 
-/** One claim: a resource, and a selector of the claimed objects. */
+/** A resource, and a selector of the claimed objects. */
 export type PermissionClaim = Static<typeof permissionClaim>;
 
 const structural = toStructural(permissionClaim, 'permissionClaim');
 
-/** Reads a list of claims leniently: skips invalid entries. A value that is not a list has no claims. Never throws. */
+/** Skips invalid entries; a value that is not a list has none. Never throws. */
 export function readPermissionClaims(list: unknown): PermissionClaim[] {
   return (Array.isArray(list) ? list : []).flatMap((entry) => {
     const read = readBySchema<PermissionClaim>(structural, entry, 'permissionClaim');

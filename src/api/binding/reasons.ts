@@ -1,4 +1,4 @@
-/** Condition reasons with the names that kube-bind's konnector uses, because clients match on these names. */
+/** Condition reasons of kube-bind's konnector, because clients match on them. */
 export const kubeBindReasons = [
   'APIServiceBindingNotFound',
   'APIServiceExportFailed',
@@ -21,10 +21,10 @@ export const kubeBindReasons = [
   'Unknown',
 ] as const;
 
-/** Reasons of kube-bind that drawbridge never sets. @testing */
+/** Of kube-bind; drawbridge never sets them. @testing */
 export const unusedReasons = ['ListBindingsFailed', 'ProviderClientError'] as const;
 
-/** Condition reasons that drawbridge adds to those of kube-bind. */
+/** drawbridge adds these. */
 export const addedReasons = [
   'APIServiceBindingInvalid',
   'APIServiceExportInvalid',
@@ -42,5 +42,4 @@ export const addedReasons = [
   'Unbinding',
 ] as const;
 
-/** A reason that the server may set on a condition. */
 export type BindReason = (typeof kubeBindReasons)[number] | (typeof addedReasons)[number];

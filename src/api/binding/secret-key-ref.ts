@@ -10,17 +10,17 @@ const options = {
   ...immutable('kubeconfigSecretRef'),
 };
 
-/** `spec.kubeconfigSecretRef` of APIServiceBindings and bundles, which are cluster-scoped. */
+/** Of APIServiceBindings and bundles, which are cluster-scoped. */
 export const secretKeyRef = Type.Object({ name, key: Type.String(key), namespace }, options);
 
-/** A key of a Secret in any namespace. */
+/** In any namespace. */
 export type SecretKeyRef = Static<typeof secretKeyRef>;
 
-/** `spec.kubeconfigSecretRef` of v1alpha1 APIServiceBindings. `kubeconfig` is the only allowed key. */
+/** Of v1alpha1 APIServiceBindings. `kubeconfig` is the only allowed key. */
 export const v1alpha1SecretKeyRef = Type.Object(
   { name, key: Type.Union([Type.Literal('kubeconfig')], key), namespace },
   options,
 );
 
-/** `spec.kubeconfigSecretRef` of ClusterBindings. The Secret is in the namespace of the ClusterBinding. */
+/** Of ClusterBindings. The Secret is in their namespace. */
 export const localSecretKeyRef = Type.Object({ name, key: Type.String(key) }, options);

@@ -1,6 +1,6 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** Why the gateway ends a session. The code is in the line on the terminal, in the error of the client, and in the audit line. */
+/** Why the gateway ends a session: on the terminal, in the client's error, in the audit line. */
 export const sessionEndTexts = {
   Expired: 'the deadline of the grant has passed, or an edit of the template shortened access',
   Revoked:

@@ -33,7 +33,7 @@ const kubeconfigSetter = Type.Object(
   },
 );
 
-/** The user who set `spec.kubeconfigSecretRef`, as the webhook recorded them. */
+/** Of `spec.kubeconfigSecretRef`, as the webhook recorded them. */
 export type KubeconfigSetter = Static<typeof kubeconfigSetter>;
 
 const component = Type.Object(
@@ -93,12 +93,11 @@ const componentStatus = Type.Object({
   since: time('Time at which the component entered this state.'),
 });
 
-/** The state of one component of an entry. */
+/** Of one component of an entry. */
 export type ComponentState = Static<typeof state>;
 /** An item of `status.components`. */
 export type ComponentStatus = Static<typeof componentStatus>;
 
-/** The kind ClusterInventory: its schema and its columns. */
 export const clusterInventoryKind = defineKind({
   resource: clusterInventories,
   description:
@@ -207,13 +206,9 @@ export const clusterInventoryKind = defineKind({
   ],
 });
 
-/** A valid ClusterInventory. */
 export type ClusterInventory = ObjectOf<typeof clusterInventoryKind>;
 
-/**
- * Reads and validates a ClusterInventory. Never throws; the result of an invalid one lists up to 30 errors. The content below `config`,
- * `cluster`, and `outputs` is not validated and stays untrusted.
- */
+/** The content below `config`, `cluster`, and `outputs` is not validated and stays untrusted. */
 export function readClusterInventory(object: unknown): Read<ClusterInventory> {
   return readObject(clusterInventoryKind, object);
 }

@@ -1,9 +1,6 @@
 import type { CodeTable } from '../code-table.ts';
 
-/**
- * Codes of denied writes to entries, and of denied changes and deletions of registrations. The last five are no denials but codes of
- * Events; a line of the journal also has the code Abandoned.
- */
+/** Of denials for entries and registrations. The last five are codes of Events. */
 export const inventoryCodes = {
   NoSuchRun: {
     audience: 'component',

@@ -27,7 +27,7 @@ const entrySelector = Type.Object(
   { description: 'Selects the entries by label. If absent, the component runs for all entries in its modes.' },
 );
 
-/** CEL expression: the URL is plain HTTP on a loopback address. */
+/** CEL: plain HTTP on a loopback address. */
 const isLoopbackRule = "self.url.matches('^http://(127[.]0[.]0[.]1|localhost|[[]::1[]])(:[0-9]{1,5})?(/.*)?$')";
 
 const endpoint = Type.Object(
@@ -99,7 +99,6 @@ const remoteWatch = Type.Object({
 const seconds = (description: string, fallback: number, minimum: number, maximum: number) =>
   Type.Integer({ description: `${description} Seconds.`, default: fallback, minimum, maximum });
 
-/** The kind ComponentReconciler: its schema, its rules, and its columns. */
 export const componentReconcilerKind = defineKind({
   resource: componentReconcilers,
   description:
@@ -239,12 +238,10 @@ export const componentReconcilerKind = defineKind({
   ],
 });
 
-/** A valid ComponentReconciler. */
 export type ComponentReconciler = ObjectOf<typeof componentReconcilerKind>;
-/** An entry of `spec.remoteWatches`: a resource whose changes trigger runs. */
+/** Its changes trigger runs. */
 export type RemoteWatch = Static<typeof remoteWatch>;
 
-/** Reads and validates a ComponentReconciler. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readComponentReconciler(object: unknown): Read<ComponentReconciler> {
   return readObject(componentReconcilerKind, object);
 }

@@ -1,14 +1,13 @@
 import type { MissingInput } from './fields.ts';
 
-/** Reason of a NotReady whose missing inputs were as the component wants them, at the start and at the end of the run. */
+/** Of a NotReady whose missing inputs were as wanted, at the start and at the end of the run. */
 export const alreadySatisfied = 'MissingAlreadySatisfied';
 
-/** Begins the message of each component with the state Suspended, unless the entry is being deleted. */
+/** Begins the message of each Suspended component, unless the entry is being deleted. */
 export const suspendedText = 'suspended by spec.suspend: set it to false to resume';
 
 /** A component in `status.components`, or the outcome of a run. */
 interface Described {
-  /** Name of the state or of the outcome. */
   readonly state: string;
   readonly reason: string | undefined;
   readonly message: string | undefined;
@@ -16,9 +15,8 @@ interface Described {
 }
 
 /**
- * The state of a component, or the outcome of a run, in one line. If it waits for inputs: the inputs and the message. If it is running:
- * only the message. If it is suspended: the message without `suspendedText`, because the condition Ready of the entry has that text. In
- * other cases: the state, the reason, and the message.
+ * One line. Waiting: the inputs and the message. Running: the message. Suspended: the message
+ * without `suspendedText`, which Ready has. Otherwise: the state, the reason, and the message.
  */
 export function describeState(described: Described): string {
   const { state, reason, message } = described;
@@ -29,7 +27,7 @@ export function describeState(described: Described): string {
   return `${state}${reason && reason !== state ? ` (${reason})` : ''}${detail ? `: ${detail}` : ''}`;
 }
 
-/** Why a component has its state, without the name of the state; empty if neither a reason nor a message says why. */
+/** Without the name of the state; empty if neither a reason nor a message says why. */
 export function describeReason(described: Described): string {
   const { state, reason } = described;
   const sentence = sentenceOf(described);
@@ -37,7 +35,7 @@ export function describeReason(described: Described): string {
   return [reason === state ? undefined : reason, detailOf(described)].filter((text) => text).join(': ');
 }
 
-/** A sentence that needs no state and no reason before it; undefined if the component neither waits for inputs nor runs with a message. */
+/** Needs no state and no reason before it. */
 function sentenceOf({ reason, message, missing }: Described): string | undefined {
   if (reason === 'Running' && message) return message;
   if (missing.length === 0) return undefined;
@@ -52,7 +50,7 @@ function sentenceOf({ reason, message, missing }: Described): string | undefined
 const detailOf = ({ reason, message }: Described): string | undefined =>
   message || (reason === undefined ? undefined : reasonTexts[reason]);
 
-/** Explanations of the reasons that have no message. */
+/** For reasons without a message. */
 const reasonTexts: Readonly<Record<string, string>> = {
   Forced: 'force annotation changed; a run is due or in progress',
   InputsChanged: 'inputs or registration changed; a run is due or in progress',

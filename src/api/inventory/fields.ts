@@ -3,25 +3,21 @@ import { anyJson } from '../schema/fields.ts';
 
 const segment = '(/([^~/]|~[01])+)';
 
-/** JSON pointer to a field of an entry that a component may read. */
+/** A field of an entry that a component may read. */
 export const readPath = (description: string) =>
   Type.String({ description, maxLength: 253, pattern: `^/(spec|status/outputs)${segment}*$` });
 
-/** JSON pointer to a field of an entry that a component may own. */
+/** A field of an entry that a component may own. */
 export const writePath = (description: string) =>
   Type.String({ description, maxLength: 253, pattern: `^/status/outputs${segment}+$` });
 
-/** `managed`: components create the cluster. `byoc`: the cluster already exists. */
+/** `managed`: components create the cluster. `byoc`: it already exists. */
 export const mode = (options: TSchemaOptions = {}) =>
   Type.Union([Type.Literal('managed'), Type.Literal('byoc')], options);
 
-/** The mode of an entry. */
 export type Mode = Static<ReturnType<typeof mode>>;
 
-/**
- * What a component waits for in an entry. The server runs the component again once all missing inputs of its last outcome are as wanted, or
- * when another trigger starts a run.
- */
+/** Another run follows once all missing inputs are as wanted, or on another trigger. */
 export const missingInput = Type.Object(
   {
     path: readPath('The field, as a JSON pointer such as /status/outputs/network/vnetName.'),
@@ -40,8 +36,7 @@ export const missingInput = Type.Object(
 /** An input that a component waits for. */
 export type MissingInput = Static<typeof missingInput>;
 
-/** Maximum length that the server gives a text for a column of `kubectl get`, characters. */
+/** For a column of `kubectl get`, characters. */
 export const maxColumnText = 80;
 
-/** Maximum number of missing inputs of one run. */
 export const maxMissing = 16;

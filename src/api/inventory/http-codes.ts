@@ -1,6 +1,6 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** Codes of answers to the reports of components, at `callback`. */
+/** Of answers to the reports of components, at `callback`. */
 export const reportCodes = {
   Unauthorized: {
     audience: 'component',
@@ -64,10 +64,9 @@ export const reportCodes = {
   },
 } as const satisfies CodeTable;
 
-/** Codes of answers with which the server rejects a report. */
 export type ReportCode = keyof typeof reportCodes;
 
-/** Codes of answers with which `serveComponent` rejects a call. */
+/** Of answers with which `serveComponent` rejects a call. */
 export const callCodes = {
   Unauthorized: {
     audience: 'operator',
@@ -123,5 +122,4 @@ export const callCodes = {
   },
 } as const satisfies CodeTable;
 
-/** Codes of answers with which a component rejects a call. */
 export type CallCode = keyof typeof callCodes;

@@ -3,5 +3,5 @@ import { clusterInventoryKind } from './cluster-inventory.ts';
 import { componentReconcilerKind } from './component-reconciler.ts';
 import { reconcileRunKind } from './reconcile-run.ts';
 
-/** The kinds of the inventory feature. The CRDs of the chart are generated from them, one file for each. */
+/** The CRDs of the chart are generated from them, one file for each. */
 export const inventoryKinds: readonly Kind[] = [componentReconcilerKind, clusterInventoryKind, reconcileRunKind];

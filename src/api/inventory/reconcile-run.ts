@@ -5,12 +5,10 @@ import type { Read } from '../schema/read.ts';
 import { maxColumnText, maxMissing, missingInput } from './fields.ts';
 import { reconcileRuns } from './names.ts';
 
-/** Maximum number of past runs in a record, besides the last one. */
+/** Past runs in a record, besides the last one. */
 export const maxHistory = 10;
-/** Maximum number of reasons in a record. */
 export const maxReasons = 8;
 
-/** The schema of the name of an outcome. */
 const outcomeName = Type.Union(
   [
     Type.Literal('Done'),
@@ -52,7 +50,6 @@ const reasons = listOf(Type.String({ maxLength: 316 }), maxReasons, {
 const millis = Type.Integer({ description: 'Duration of the run, milliseconds.', minimum: 0, format: 'int64' });
 const credential = (description: string) => Type.String({ description, maxLength: 128 });
 
-/** The kind ReconcileRun: its schema and its columns. */
 export const reconcileRunKind = defineKind({
   resource: reconcileRuns,
   description:
@@ -194,14 +191,12 @@ export const reconcileRunKind = defineKind({
   ],
 });
 
-/** A valid ReconcileRun. */
 export type ReconcileRun = ObjectOf<typeof reconcileRunKind>;
-/** The outcome of a run, as its record states it. */
+/** As its record states it. */
 export type OutcomeName = Static<typeof outcomeName>;
-/** What the server asks of the component in a run: to reconcile, or to delete what it created. */
+/** To reconcile, or to delete what the component created. */
 export type Operation = Static<typeof operation>;
 
-/** Reads and validates a ReconcileRun. Never throws; the result of an invalid one lists up to 30 errors. */
 export function readReconcileRun(object: unknown): Read<ReconcileRun> {
   return readObject(reconcileRunKind, object);
 }

@@ -4,10 +4,7 @@ import { customResourceDefinitions } from '../resources.ts';
 import type { Kind } from './kind.ts';
 import { type StructuralSchema, toStructural } from './structural-schema.ts';
 
-/**
- * The CustomResourceDefinition of a kind. It stores the current version, and also serves the older versions. All versions have a status
- * subresource.
- */
+/** Stores the current version, and serves the older ones, too. All have a status subresource. */
 export function customResourceDefinition(kind: Kind): KubeObject {
   const { group, version, plural, kind: name, namespaced } = kind.resource;
   const { shortNames, categories, olderVersions = [] } = kind;
@@ -67,7 +64,7 @@ function rootSchema(kind: Kind, { spec, status }: Kind['structural']): Structura
   };
 }
 
-/** The schema with each default in the description of its field, because `kubectl explain` prints no defaults. */
+/** `kubectl explain` prints no defaults, so the descriptions name them. */
 function withDefaultsDescribed(schema: StructuralSchema): StructuralSchema {
   const { description, default: byDefault, properties, items, additionalProperties } = schema;
   return {
@@ -85,7 +82,7 @@ function withDefaultsDescribed(schema: StructuralSchema): StructuralSchema {
   };
 }
 
-/** The default as a user would write it, in quotes if it has spaces; `none` for an empty string, list, or object. */
+/** As a user would write it; `none` for an empty string, list, or object. */
 function defaultText(value: unknown): string {
   if (value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)) return 'none';
   return typeof value === 'string' && !value.includes(' ') ? value : JSON.stringify(value);

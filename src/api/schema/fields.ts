@@ -1,29 +1,29 @@
 import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox';
 import { maxConditionMessage } from '../conditions.ts';
 
-/** A list that server-side apply replaces as a whole. */
+/** Server-side apply replaces it as a whole. */
 export const listOf = <Item extends TSchema>(items: Item, maxItems: number, options: TSchemaOptions = {}) =>
   Type.Array(items, { maxItems, 'x-kubernetes-list-type': 'atomic', ...options });
 
-/** A map of at most 128 strings, such as labels. */
+/** At most 128, such as labels. */
 export const stringMap = (description: string, valueMaxLength: number) =>
   Type.Record(Type.String(), Type.String({ maxLength: valueMaxLength }), { description, maxProperties: 128 });
 
-/** The name of an object, 1 to 253 characters. The schema does not check the syntax, so an object with this name may be impossible. */
+/** 1 to 253 characters; the syntax is not checked. */
 export const objectName = (description: string) => Type.String({ description, minLength: 1, maxLength: 253 });
 
-/** An instant as RFC 3339 text, for example `2026-11-21T09:30:00Z`. */
+/** RFC 3339, for example `2026-11-21T09:30:00Z`. */
 export const time = (description: string) => Type.String({ description, format: 'date-time' });
 
-/** An object of any shape, preserved unchanged. */
+/** Of any shape, preserved unchanged. */
 export const opaqueObject = (description: string) =>
   Type.Unsafe<Record<string, unknown>>({ type: 'object', description, 'x-kubernetes-preserve-unknown-fields': true });
 
-/** Any JSON value, null included. */
+/** Null included. */
 export const anyJson = (description: string) =>
   Type.Unsafe<unknown>({ description, nullable: true, 'x-kubernetes-preserve-unknown-fields': true });
 
-/** A quantity such as `500m`, `2`, or `1Gi`. The schema rejects negative strings, but not negative integers. */
+/** Such as `500m` or `1Gi`. Rejects negative strings, but not negative integers. */
 export const quantity = (description: string) =>
   Type.Unsafe<number | string>({
     description,
@@ -50,10 +50,9 @@ const condition = Type.Object({
   ),
 });
 
-/** metav1.Condition. */
 export type Condition = Static<typeof condition>;
 
-/** status.conditions: a list of metav1.Condition with one entry per type. */
+/** One entry per type. */
 export const conditions = Type.Array(condition, {
   description: 'The conditions of this object, one per type.',
   maxItems: 32,

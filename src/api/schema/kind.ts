@@ -6,10 +6,7 @@ import { type CelRule, type StructuralSchema, toStructural } from './structural-
 
 const structuralMeta = toStructural(objectMeta);
 
-/**
- * Reads the metadata of an untrusted object, without managedFields.
- * `name` is empty in an admission review for a CREATE with generateName.
- */
+/** Untrusted. `name` is empty in an admission review for a CREATE with generateName. */
 function readObjectMeta(metadata: unknown): Read<ObjectMeta> {
   return readBySchema(structuralMeta, metadata, 'metadata');
 }
@@ -20,11 +17,11 @@ interface PrinterColumn {
   readonly type: 'string' | 'boolean' | 'date' | 'integer';
   readonly jsonPath: string;
   readonly description: string;
-  /** If above 0, only `-o wide` shows the column. Default 0. */
+  /** Above 0, only `-o wide` shows the column. Default 0. */
   readonly priority?: number;
 }
 
-/** Defines a printer column, of type `string` by default. */
+/** Of type `string` by default. */
 export const column = (
   name: string,
   jsonPath: string,
@@ -34,30 +31,30 @@ export const column = (
 
 export const ageColumn = column('Age', '.metadata.creationTimestamp', 'The creation time.', { type: 'date' });
 
-/** An older version that the API server still serves. To convert an object, the API server changes only its apiVersion. */
+/** Still served. To convert an object, the API server changes only its apiVersion. */
 interface OlderVersion {
   readonly name: string;
   readonly spec: TObject;
   readonly status: TObject;
 }
 
-/** The definition of a kind of drawbridge, from which its type, its CRD, and its reader are derived. */
+/** A kind of drawbridge: its type, its CRD, and its reader derive from this. */
 interface KindDefinition<Spec extends TObject, Status extends TObject, Named extends Resource = Resource> {
   readonly resource: Named;
   readonly description: string;
   readonly spec: Spec;
   readonly status: Status;
-  /** CEL rules over the whole object. Rules over the spec are in its schema. */
+  /** Over the whole object. Rules over the spec are in its schema. */
   readonly rules?: readonly CelRule[];
   readonly printerColumns: readonly PrinterColumn[];
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
-  /** Whether objects may lack a spec. If true, `readObject` returns an empty spec for such an object. Default false. */
+  /** Objects may lack a spec, which `readObject` then reads as empty. */
   readonly specOptional?: boolean;
   readonly olderVersions?: readonly OlderVersion[];
 }
 
-/** A kind with its structural schemas. */
+/** With its structural schemas. */
 export interface Kind<
   Spec extends TObject = TObject,
   Status extends TObject = TObject,
@@ -66,7 +63,7 @@ export interface Kind<
   readonly structural: { readonly spec: StructuralSchema; readonly status: StructuralSchema };
 }
 
-/** An object of a kind after reading: with defaults, and without managedFields. */
+/** After reading: with defaults, and without managedFields. */
 export type ObjectOf<K extends Kind> = {
   apiVersion: string;
   kind: string;
@@ -75,7 +72,7 @@ export type ObjectOf<K extends Kind> = {
   status?: Static<K['status']>;
 };
 
-/** Defines a kind. Throws if a schema is not structural. */
+/** Throws if a schema is not structural. */
 export function defineKind<Spec extends TObject, Status extends TObject, Named extends Resource>(
   definition: KindDefinition<Spec, Status, Named>,
 ): Kind<Spec, Status, Named> {
@@ -89,11 +86,7 @@ export function defineKind<Spec extends TObject, Status extends TObject, Named e
   };
 }
 
-/**
- * Reads an untrusted object of this kind, from a watch, an admission review, or a file. The object must name the kind and its current
- * version; an object of an older version is an error. The API server omits both from the items of a list; the client adds them. Never
- * throws.
- */
+/** The object is untrusted, and must have the kind's current version. Never throws. */
 export function readObject<K extends Kind>(kind: K, object: unknown): Read<ObjectOf<K>> {
   const apiVersion = apiVersionOf(kind.resource);
   const errors: FieldError[] = [

@@ -2,29 +2,28 @@ import { parseTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { StructuralSchema } from './structural-schema.ts';
 
-/** One error of an object: the JSON path of the field, and a message with what is allowed and, where it helps, what was found. */
+/** The JSON path of the field, and what is allowed and, where it helps, what was found. */
 export interface FieldError {
   readonly field: string;
   readonly message: string;
 }
 
-/** The value, or the errors: 1 to 10 from `readBySchema`, and 1 to 30 from `readObject`, which reads three parts. */
+/** 1 to 10 errors from `readBySchema`; 1 to 30 from `readObject`, which reads three parts. */
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly errors: FieldError[] };
 
-/** Maximum number of errors of one `readBySchema`. */
+/** Of one `readBySchema`. */
 const MAX_ERRORS = 10;
-/** Maximum length of quoted input in a message, in UTF-16 units. */
+/** UTF-16 units of quoted input in a message. */
 const MAX_QUOTE = 64;
 
-/** The result if a field is absent or an error was recorded. */
+/** For an absent field, or after an error. */
 const nothing = Symbol('nothing');
 
 /**
- * Reads untrusted input by a structural schema, as the API server does: it drops unknown fields, treats null as absent unless the field is
- * nullable, and applies defaults. It reads own properties only. It evaluates no CEL rules, and does not check that the entries of a list of
- * type `map` or `set` are unique. Unlike the API server, it also drops unknown fields of an object that has `properties` and
- * `x-kubernetes-preserve-unknown-fields`. The result is a new value. It contains parts of the input itself only where a schema has no type,
- * or is an object schema without `properties` and `additionalProperties`. Never throws. The caller must ensure that the schema describes T.
+ * Reads untrusted input as the API server does: drops unknown fields, treats null as absent,
+ * applies defaults. Own properties only, no CEL rules, no uniqueness in lists; it also drops
+ * unknown fields of objects with `properties` that preserve them. Parts of the input remain only
+ * where a schema has no shape. Never throws. The caller must ensure that the schema describes T.
  */
 export function readBySchema<T>(schema: StructuralSchema, input: unknown, field: string): Read<T> {
   const reader = new Reader();
@@ -33,7 +32,6 @@ export function readBySchema<T>(schema: StructuralSchema, input: unknown, field:
   return reader.errors.length > 0 ? { ok: false, errors: reader.errors } : { ok: true, value: value as T };
 }
 
-/** Reads one value by a schema, and collects the errors. */
 class Reader {
   readonly errors: FieldError[] = [];
 
@@ -119,7 +117,7 @@ class Reader {
     const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
     if (input.length < minLength)
       return this.refuse(field, minLength === 1 ? 'may not be empty' : `must have at least ${minLength} characters`);
-    // The API server counts code points. Count them only if the number of UTF-16 units does not decide.
+    // The API server counts code points. Count them only if UTF-16 units do not decide.
     if (input.length > maxLength && (input.length > 2 * maxLength || [...input].length > maxLength)) {
       return this.refuse(field, `is longer than ${maxLength} characters`);
     }

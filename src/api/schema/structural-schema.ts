@@ -1,18 +1,18 @@
 import type { TSchema } from 'typebox';
 
-/** A CEL rule that the API server evaluates on every write. A rule with `oldSelf` applies to updates only. */
+/** The API server evaluates it on every write; a rule with `oldSelf` only on updates. */
 export interface CelRule {
   readonly rule: string;
   /** What is wrong and what to do, for the author of the rejected write. */
   readonly message: string;
-  /** CEL for a message with values of the object. `message` is for the reference, and for an expression that fails. */
+  /** CEL for a message with values of the object; `message` stands in if it fails. */
   readonly messageExpression?: string;
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired';
-  /** The invalid field, relative to the schema with the rule, for example `.maxDuration`. */
+  /** Relative to the schema with the rule, for example `.maxDuration`. */
   readonly fieldPath?: string;
 }
 
-/** The subset of the structural schemas of CustomResourceDefinitions that the kinds of drawbridge use. */
+/** The subset of CustomResourceDefinition schemas that drawbridge uses. */
 export interface StructuralSchema {
   readonly type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   readonly description?: string;
@@ -44,7 +44,7 @@ export interface StructuralSchema {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Keywords that mean the same in JSON Schema and in a structural schema. */
+/** The same in JSON Schema and in a structural schema. */
 const copiedKeywords: ReadonlySet<string> = new Set([
   'description',
   'default',
@@ -66,7 +66,7 @@ const copiedKeywords: ReadonlySet<string> = new Set([
   'x-kubernetes-validations',
 ]);
 
-/** Keywords that a structural schema writes in another way; the functions below convert them. */
+/** Structural schemas write these in another way; the functions below convert them. */
 const rewrittenKeywords: ReadonlySet<string> = new Set([
   'type',
   'anyOf',
@@ -81,9 +81,8 @@ const rewrittenKeywords: ReadonlySet<string> = new Set([
 const types: ReadonlySet<unknown> = new Set(['object', 'array', 'string', 'integer', 'number', 'boolean']);
 
 /**
- * Converts a TypeBox schema to an equivalent structural schema. `required` omits properties with a default, because the API server applies
- * the default. Throws with the field's path if a CRD cannot express the schema, and on unbounded strings, lists, and maps: the API server
- * rejects CEL rules whose cost it cannot bound.
+ * `required` omits properties with a default. Throws with the field's path on what a CRD cannot
+ * express, and on unbounded strings, lists, and maps: the API server must bound the cost of CEL.
  */
 export function toStructural(schema: TSchema, path = 'schema'): StructuralSchema {
   const source = schema as Json;
@@ -132,7 +131,7 @@ function objectOf(source: Json, path: string): Partial<StructuralSchema> {
   return required.length > 0 ? { properties, required } : { properties };
 }
 
-/** TypeBox writes a Record as patternProperties; a CRD has only additionalProperties, so it cannot constrain keys. */
+/** A CRD has only additionalProperties, so it cannot constrain keys. */
 function mapOf(source: Json, path: string): Partial<StructuralSchema> {
   const patterns = Object.entries(source['patternProperties'] as Record<string, TSchema>);
   const [pattern] = patterns;
@@ -141,10 +140,7 @@ function mapOf(source: Json, path: string): Partial<StructuralSchema> {
   return { additionalProperties: toStructural(pattern[1], `${path}.*`) };
 }
 
-/**
- * In JSON Schema, `exclusiveMinimum` is the bound. In OpenAPI v3, `exclusiveMinimum` is a boolean, and `minimum` is the bound. The same
- * holds for the maximum.
- */
+/** A number in JSON Schema; a boolean beside `minimum` or `maximum` in OpenAPI v3. */
 function exclusive(source: Json, bound: 'minimum' | 'maximum'): Partial<StructuralSchema> {
   const keyword = bound === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
   const value = source[keyword];

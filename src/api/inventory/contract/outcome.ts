@@ -9,56 +9,41 @@ import type { Operation, OutcomeName } from '../reconcile-run.ts';
 
 /** Result of a run. */
 export type Outcome =
-  /** The component reconciled the inputs of this run. */
+  /** The inputs of this run are reconciled. */
   | ({ readonly outcome: 'Done' } & WithMessage & WithOutputs)
   /**
-   * Inputs are missing, which is not a failure. The server runs the component again once each missing input is as its `want` requires, or
-   * when the inputs of the component change. If all of them already were as required at the start and at the end of the run, the server
-   * would repeat the run forever. So it runs the component for them only after it has observed that one of them was not as required. Without
-   * a trigger, the server runs the component again after the interval of its registration or 10 minutes, whichever is shorter, with 20 %
-   * jitter.
+   * No failure. Runs again once the missing inputs are as wanted, an input changes, or its
+   * interval (at most 10 minutes) is over. Inputs that were so all along do not count: no loop.
    */
   | ({ readonly outcome: 'NotReady'; readonly missing: readonly [MissingInput, ...MissingInput[]] } & WithMessage)
-  /**
-   * An external operation is in progress, which is not a failure. The server runs the component again after `requeueAfterSeconds`, at least
-   * 1 s and at most 3,600 s. `readOutcome` sets 15 s if the component names no time, and rejects more than 86,400 s.
-   */
+  /** No failure: something external is in progress. Runs again after 1 to 3,600 s; default 15 s. */
   | ({ readonly outcome: 'Progressing'; readonly requeueAfterSeconds: number } & WithMessage & WithOutputs)
   /** A transient failure. The server retries with backoff. */
   | ({ readonly outcome: 'Retry' } & WithMessage)
-  /**
-   * A permanent failure with these inputs. The server runs the component again when these inputs change, when a user forces a run, and
-   * about once an hour.
-   */
+  /** A permanent failure with these inputs. Runs again on a change, by force, and about hourly. */
   | ({ readonly outcome: 'Failed' } & WithMessage)
-  /** The component deleted everything that it created. Valid only for the operation `delete`. */
+  /** Everything that the component created is deleted. Only for the operation `delete`. */
   | ({ readonly outcome: 'Deleted' } & WithMessage);
 
 interface WithMessage {
-  /** For people; undefined if the component gave no message or an empty one. */
+  /** For people. */
   readonly message?: string;
 }
 
 interface WithOutputs {
   /**
-   * A merge patch of the entry's `status.outputs`. Its first level names components. If it changes a path that the component does not own,
-   * the run ends as Failed. Untrusted.
+   * Untrusted merge patch of `status.outputs`. A path that is not the component's fails the run.
    */
   readonly outputs?: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Maximum length of a stored message, in characters. A longer message is truncated; a message of more than 65,536 characters makes the
- * outcome invalid.
- */
+/** Characters stored; a longer message is truncated, and one over 65,536 is invalid. */
 export const maxMessage = 1024;
 
-/** Delay after the outcome Progressing if the component names no time, in seconds. */
+/** After Progressing, if the component names no time. */
 export const defaultRequeueSeconds = 15;
 
-/**
- * Maximum length of a value for `equals`, in characters of its JSON. The limit exists because the status of the entry contains the value.
- */
+/** Characters of JSON in `equals`: the status of the entry contains the value. */
 const maxValue = 1024;
 
 const outcomeBody = Type.Object({
@@ -80,16 +65,12 @@ type OutcomeBody = Static<typeof outcomeBody> & { readonly outcome: OutcomeName 
 
 const structuralSchema = toStructural(outcomeBody, 'outcome');
 
-/** The run that the outcome must belong to. */
 export interface ExpectedRun {
   readonly id: string;
   readonly operation: Operation;
 }
 
-/**
- * Reads an outcome from the parsed body of an answer or a report. The body is untrusted. If it contains `run`, that must be the ID of the
- * expected run. The outcome must be valid for the operation. Never throws.
- */
+/** The body is untrusted; a `run` in it must be the expected one's ID. Never throws. */
 export function readOutcome(body: unknown, expected: ExpectedRun): Read<Outcome> {
   const read = readBySchema<OutcomeBody>(structuralSchema, body, '');
   if (!read.ok) return read;

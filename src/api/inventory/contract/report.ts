@@ -4,22 +4,16 @@ import { type Read, readBySchema } from '../../schema/read.ts';
 import { toStructural } from '../../schema/structural-schema.ts';
 import { type ExpectedRun, type Outcome, readOutcome } from './outcome.ts';
 
-/**
- * A report of an asynchronous run to its callback: a heartbeat or the outcome. `leaseSeconds` is the time until the next report is due;
- * undefined: the default of the registration.
- */
+/** `leaseSeconds`: until the next report is due; default: that of the registration. */
 type Report =
   | { readonly kind: 'heartbeat'; readonly leaseSeconds: number | undefined }
   | { readonly kind: 'outcome'; readonly outcome: Outcome };
 
 /** The answer to a heartbeat. */
 export interface RunExtension {
-  /** Time for which the run may continue without another report, in seconds, from 1. */
+  /** How long the run may continue without another report, from 1. */
   readonly leaseSeconds: number;
-  /**
-   * A new token that replaces the current one, which is about to expire; undefined if the component keeps its token. `expires` has the
-   * format of RFC 3339.
-   */
+  /** Replaces a token that is about to expire. `expires`: RFC 3339. */
   readonly auth?: { readonly token: string; readonly expires: string };
 }
 
@@ -32,10 +26,7 @@ const structuralSchemas = {
   accepted: toStructural(accepted, 'accepted'),
 };
 
-/**
- * Reads the parsed body of a report: `{run, heartbeat: {leaseSeconds}}`, or an outcome with its `run`. `run` must be the ID of the expected
- * run. The body is untrusted. Never throws.
- */
+/** `run` must be the expected one's ID. The body is untrusted. Never throws. */
 export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
   if (own(body, 'run') !== expected.id) {
     return { ok: false, errors: [{ field: 'run', message: `is not the ID of this run; send ${expected.id}` }] };
@@ -59,10 +50,7 @@ export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
   return read.ok ? { ok: true, value: { kind: 'heartbeat', leaseSeconds: read.value.heartbeat.leaseSeconds } } : read;
 }
 
-/**
- * Reads the parsed body of a 202. `leaseSeconds` is undefined if the component uses the default of its registration. Rejects an outcome, which
- * otherwise would have no effect.
- */
+/** The body of a 202. Rejects an outcome, which would otherwise have no effect. */
 export function readAccepted(body: unknown): Read<Static<typeof accepted>> {
   // As in the schemas, null counts as absent.
   if ((own(body, 'outcome') ?? undefined) !== undefined) {
