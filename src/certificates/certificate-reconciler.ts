@@ -14,7 +14,6 @@ import { newSegment, type PathSegment, segmentData, splitPath, upgradeDelayMs } 
 import { nextStep, propagationMs, withNext } from './rotation.ts';
 import { type CertificateStores, type ConfigurationView, madeByServerLabel, type SecretView } from './stores.ts';
 
-/** What the CertificateReconciler reads and writes, and for which names it issues the certificate. */
 export interface CertificateReconcilerOptions {
   /** Writes only while this process leads. */
   readonly client: Client;
@@ -28,19 +27,15 @@ export interface CertificateReconcilerOptions {
 }
 
 /**
- * Each reconcile does the first step that is due: fill the Secret, update the webhook configurations and the APIService, or advance a
- * rotation. So every configuration trusts the certificate before a rotation changes the Secret again. The work queue has one key, the
- * Secret's `namespace/name`. A reconcile rejects with CodedError `ForeignSecret` if the server did not create the Secret. If a write fails,
- * also with a conflict, it rejects as the client does.
+ * Does the first step that is due: fill the Secret, update the configurations, or advance a
+ * rotation, so that every configuration trusts the certificate before the Secret changes again. Its
+ * one key is the Secret's. Rejects with CodedError `ForeignSecret`, or as the client does.
  */
 export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;
-  /**
-   * The certificate and bundle that all configurations trust. `sinceMs`: monotonic time, milliseconds, since which all have trusted them
-   * without interruption.
-   */
+  /** The certificate and bundle that all configurations trust, without interruption since then. */
   #trusted: { readonly content: string; readonly sinceMs: number } | undefined;
-  /** The segment in the Secret. `sinceMs`: monotonic time, milliseconds, at which this replica first saw it. */
+  /** The segment in the Secret, and when this replica first saw it. */
   #knownSegment: { readonly segment: string; readonly sinceMs: number } | undefined;
 
   constructor(options: CertificateReconcilerOptions) {
@@ -73,16 +68,15 @@ export class CertificateReconciler implements Reconciler {
     if (outdated.length > 0) {
       if (outdated.some(({ hasBundle }) => !hasBundle)) this.#trusted = undefined;
       await Promise.all(outdated.map((configuration) => this.#writeConfiguration(configuration, wanted, signal)));
-      // The watch of the configurations enqueues the key again. The next step may rely only on what that watch reported.
+      // The next step may rely only on what the watch of the configurations reports.
       return done;
     }
     return this.#advance(stored, material, segment, signal);
   }
 
   /**
-   * After a change from certificates in files to `--certificates=own`, old replicas may still serve a certificate from files. As long as no
-   * configuration has our authority or a path segment, this is the authority that the configurations have, so that it stays trusted.
-   * Undefined after that, if they have none, or if the Secret contains it already.
+   * What replicas with certificates in files may still serve, after a change to
+   * `--certificates=own`. It stays trusted until a configuration has our authority or a segment.
    */
   #earlierAuthority({ authority, previousAuthority }: Material): string | undefined {
     const endpoints = this.#endpoints();
@@ -104,9 +98,8 @@ export class CertificateReconciler implements Reconciler {
   }
 
   /**
-   * The material for a missing or unusable Secret. If the certificate in use came from the Secret, other replicas serve it too. Then it
-   * stays until all configurations trust a successor, so an administrator can delete the Secret to replace the certificate. Otherwise, as
-   * at the first start, the material is the certificate that this replica created.
+   * A shared certificate stays until all trust a successor, so an administrator can delete the
+   * Secret.
    */
   #replacementMaterial(): Material {
     const { certificate, clock, names } = this.#options;
@@ -158,20 +151,17 @@ export class CertificateReconciler implements Reconciler {
     );
   }
 
-  /** The random segment of each path; empty if a path has none. */
+  /** Of each path; empty without one. */
   #segments(): string[] {
     return this.#endpoints().flatMap(({ path }) => (path === undefined ? [] : splitPath(path).segment));
   }
 
-  /** Whether no path has a segment. Then replicas of a version that answers only paths without a segment may still run. */
+  /** Then replicas that answer only paths without a segment may still run. */
   #areUnsegmented(): boolean {
     return this.#segments().every((segment) => segment === '');
   }
 
-  /**
-   * Milliseconds until the leader appends the segment to the paths. If they have another segment, the leader waits until 10 s after it has
-   * seen the new one; by then, the watches of the other replicas have normally reported it.
-   */
+  /** A segment that replaces another one waits 10 s, for the watches of the other replicas. */
   #segmentDelayMs(segment: PathSegment): number {
     const { clock } = this.#options;
     const nowMs = clock.monotonic();
@@ -224,18 +214,17 @@ export class CertificateReconciler implements Reconciler {
   }
 }
 
-/** The desired state of every webhook and APIService. */
 interface Wanted {
   /** Every trusted authority, PEM. */
   readonly bundle: string;
-  /** The desired path of a webhook whose path is `path`. An empty path, such as that of a webhook with a `url`, stays empty. */
+  /** An empty path, such as that of a webhook with a `url`, stays empty. */
   readonly pathOf: (path: string | undefined) => string | undefined;
 }
 
-/** A webhook configuration or APIService whose caBundle or paths are not current. */
+/** Its caBundle or paths are not current. */
 interface OutdatedConfiguration {
   readonly store: Store<ConfigurationView>;
   readonly view: ConfigurationView;
-  /** Whether each caBundle already equals the bundle, so that only paths change. */
+  /** Only paths change. */
   readonly hasBundle: boolean;
 }

@@ -5,20 +5,14 @@ import { interval } from '../engine/sources/interval.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { CertificateReconciler, type CertificateReconcilerOptions } from './certificate-reconciler.ts';
 
-/** Options of the reconciler, and the metrics of its controller. */
 export interface CertificateDeps extends CertificateReconcilerOptions {
   readonly metrics: Metrics;
 }
 
-/**
- * Time between two reconciles without an event, milliseconds, for changes of the wall clock, which neither watches nor deadlines report.
- */
+/** For changes of the wall clock, which neither watches nor deadlines report. */
 const resyncMs = 6 * 3600_000;
 
-/**
- * The controller that creates and renews the serving certificate, and writes its authorities and paths into the webhook configurations and
- * the APIService.
- */
+/** Renews the serving certificate; keeps webhook configurations and APIService current. */
 export function certificateControllers(deps: CertificateDeps): Controller[] {
   const { clock, log, metrics, stores } = deps;
   const name = 'certificate';

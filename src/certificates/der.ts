@@ -1,8 +1,8 @@
 import { formatTime } from '../kit/clock.ts';
 
-// DER encoding of the ASN.1 types that X.509 certificates use. Every content has at most 65,535 bytes; more throws a RangeError.
+// DER of the ASN.1 types in X.509 certificates. A content over 65,535 bytes throws a RangeError.
 
-/** A value: tag, length, and content. */
+/** Tag, length, and content. */
 function tagged(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([Buffer.from([tag]), encodedLength(content.length), content]);
@@ -17,15 +17,15 @@ function encodedLength(value: number): Buffer {
 }
 
 export const sequence = (...parts: readonly Buffer[]): Buffer => tagged(0x30, ...parts);
-/** A SET OF with one element, or with sorted elements. */
+/** With one element, or with sorted elements. */
 export const setOf = (...parts: readonly Buffer[]): Buffer => tagged(0x31, ...parts);
-/** `bytes`: big-endian two's complement, minimal. A positive value whose first bit is set needs a leading 0. */
+/** Minimal big-endian two's complement. A positive value with a first bit set needs a leading 0. */
 export const integer = (bytes: readonly number[] | Buffer): Buffer => tagged(0x02, Buffer.from(bytes));
 export const booleanTrue = tagged(0x01, Buffer.from([0xff]));
 export const utf8String = (text: string): Buffer => tagged(0x0c, Buffer.from(text, 'utf8'));
 export const octetString = (bytes: Buffer): Buffer => tagged(0x04, bytes);
 
-/** `unused` is the number of bits at the end that do not count. */
+/** `unused`: bits at the end that do not count. */
 export const bitString = (bytes: Buffer, unused = 0): Buffer => tagged(0x03, Buffer.from([unused]), bytes);
 
 /** Wraps whole values in a context-specific tag from 0 to 30. */
@@ -33,7 +33,7 @@ export const explicit = (tag: number, ...parts: readonly Buffer[]): Buffer => ta
 /** Replaces the tag of a primitive value by a context-specific tag from 0 to 30. */
 export const implicit = (tag: number, bytes: Buffer): Buffer => tagged(0x80 | tag, bytes);
 
-/** Encodes an instant from 1950 on, in whole seconds, as RFC 5280 requires: as UTCTime until 2049, as GeneralizedTime from 2050 on. */
+/** From 1950 on, in whole seconds: UTCTime until 2049, then GeneralizedTime (RFC 5280). */
 export function time(epochMs: number): Buffer {
   const digits = formatTime(epochMs).replace(/[-:TZ]/g, '');
   const year = Number(digits.slice(0, 4));
@@ -42,7 +42,7 @@ export function time(epochMs: number): Buffer {
 
 const ascii = (text: string): Buffer => Buffer.from(text, 'ascii');
 
-/** Encodes a dotted object identifier, such as `2.5.4.3`. Its first two arcs must fit one byte: up to 2.47. Arcs are below 2^31. */
+/** Such as `2.5.4.3`. The first two arcs must fit one byte (up to 2.47); arcs are below 2^31. */
 export function oid(dotted: string): Buffer {
   const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
   return tagged(0x06, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]));

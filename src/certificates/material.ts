@@ -4,26 +4,26 @@ import { own } from '../kit/json-value.ts';
 import { type KeyPair, readKeyPair } from '../kit/key-pair.ts';
 import { createAuthority, issue } from './x509.ts';
 
-/** A serving pair and the authority (PEM) that signed it. The server does not keep the key of the authority. */
+/** With the authority (PEM) that signed the pair. The authority's key is not kept. */
 interface SignedPair {
   readonly pair: KeyPair;
   readonly authority: string;
 }
 
-/** The pair that all replicas serve, and the state of a rotation, as the Secret stores them. */
+/** What the Secret stores: the pair that all replicas serve, and the state of a rotation. */
 export interface Material extends SignedPair {
-  /** The successor, which the replicas serve once every configuration trusts its authority. */
+  /** Served once every configuration trusts its authority. */
   readonly next?: SignedPair;
-  /** Authority of the previous pair; a replica may still serve that pair. */
+  /** A replica may still serve the pair of this authority. */
   readonly previousAuthority?: string;
 }
 
 const DAY_MS = 24 * 3600 * 1000;
 const LIFETIME_MS = 90 * DAY_MS;
-/** How far a certificate starts in the past, milliseconds, to tolerate clocks that are behind. */
+/** Start in the past, for clocks that are behind. */
 const BACKDATED_MS = 3600 * 1000;
 
-/** A new pair that serves `names`, for 90 days from `nowMs`. */
+/** For 90 days from `nowMs`. */
 export function newSignedPair(names: readonly string[], nowMs: number): SignedPair {
   const validity = { fromMs: nowMs - BACKDATED_MS, untilMs: nowMs + LIFETIME_MS };
   // The random name keeps verifiers from confusing two authorities.
@@ -32,18 +32,17 @@ export function newSignedPair(names: readonly string[], nowMs: number): SignedPa
   return { pair: readKeyPair(Buffer.from(certificate), Buffer.from(key)), authority: authority.certificate };
 }
 
-/** Whether the certificate is valid for all `names`. */
 export function serves({ pair }: SignedPair, names: readonly string[]): boolean {
   const certificate = new X509Certificate(pair.cert);
   return names.every((name) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined);
 }
 
-/** The content of `caBundle` (PEM): every authority that may have signed a pair that a replica serves, newest first. */
+/** `caBundle` (PEM): the authorities of all pairs that a replica may serve, newest first. */
 export function trustBundle({ authority, next, previousAuthority = '' }: Material): string {
   return `${next?.authority ?? ''}${authority}${previousAuthority}`;
 }
 
-/** The keys of the Secret's `data`. */
+/** Of the Secret's `data`. */
 const keys = {
   cert: 'tls.crt',
   key: 'tls.key',
@@ -54,7 +53,7 @@ const keys = {
   previousAuthority: 'previous-ca.crt',
 } as const;
 
-/** A merge patch of the Secret's `data`, in base64; null removes a key. */
+/** Of the Secret's `data`, in base64; null removes a key. */
 export function toData({ pair, authority, next, previousAuthority }: Material): Record<string, string | null> {
   const base64 = (text: Buffer | string | undefined): string | null =>
     text === undefined ? null : Buffer.from(text).toString('base64');
@@ -69,10 +68,7 @@ export function toData({ pair, authority, next, previousAuthority }: Material): 
   };
 }
 
-/**
- * Reads the Secret's `data`. Unusable state of a rotation counts as absent.
- * @throws Error whose message says why the serving pair or its authority is unusable.
- */
+/** Unusable state of a rotation counts as absent. @throws Error that says what is unusable. */
 export function fromData(data: unknown): Material {
   const bytes = (key: string): Buffer => {
     const text = own(data, key);
@@ -96,10 +92,10 @@ function readSignedPair(cert: Buffer, key: Buffer, pem: Buffer): SignedPair {
   return { pair, authority };
 }
 
-/** The first authority of a bundle; undefined if the bundle is empty, or its first certificate is unreadable. */
+/** The first authority of a bundle, if it is readable. */
 export const authorityIn = (bundle: string): string | undefined => unlessUnusable(() => readAuthority(bundle));
 
-/** Encodes the first certificate of `pem` again, so that a bundle contains nothing else. */
+/** The first certificate of `pem` and nothing else, encoded again. */
 const readAuthority = (pem: Buffer | string): string => new X509Certificate(pem).toString();
 
 function unlessUnusable<T>(read: () => T): T | undefined {

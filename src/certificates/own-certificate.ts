@@ -12,24 +12,24 @@ interface OwnCertificateOptions {
   readonly secret: ObjectName;
   /** DNS names and IPv4 addresses of a certificate that the server creates. */
   readonly names: readonly string[];
-  /** Whether this replica leads now. Only the leader writes the webhook configurations. */
+  /** Only the leader writes the webhook configurations. */
   readonly leads: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called with the first pair that is read from the Secret, and with each other pair that follows. */
+  /** With each new pair from the Secret. */
   readonly onServing?: (pair: KeyPair) => void;
 }
 
 /**
- * The serving certificate that the replicas share through a Secret. The leader writes the Secret; every replica watches it. Until a replica
- * has read a pair from the Secret, it serves one that no client trusts yet, and is not ready.
+ * The serving certificate that the replicas share through a Secret: the leader writes it, every
+ * replica watches it. Before that, a replica serves an untrusted pair and is not ready.
  */
 export class OwnCertificate {
   readonly #options: OwnCertificateOptions;
   readonly #unsubscribe: () => void;
   #material: Material;
   #shared = false;
-  /** Whether this replica was ready before. If so, one configuration without its authority must not stop the other webhooks. */
+  /** If so, one configuration without its authority must not stop the other webhooks. */
   #wasReady = false;
   #secretProblem = 'it does not exist yet; see the log of the leader';
   #listener: (pair: KeyPair) => void = () => {};
@@ -40,25 +40,21 @@ export class OwnCertificate {
     this.#unsubscribe = options.stores.secret.subscribe((event) => this.#onSecretEvent(event));
   }
 
-  /** The pair to serve. */
   get current(): KeyPair {
     return this.#material.pair;
   }
 
-  /** The material last read from the Secret; before that, material that the leader may write into it. */
+  /** From the Secret; before that, what the leader may write into it. */
   get material(): Material {
     return this.#material;
   }
 
-  /** Whether the material comes from the Secret, so that other replicas serve it too. */
+  /** The material comes from the Secret, so other replicas serve it too. */
   get shared(): boolean {
     return this.#shared;
   }
 
-  /**
-   * Calls back with the current pair, which may be newer than the value read from `current`, and with each new pair until `close`. If the
-   * listener throws on a new pair, the server logs that and keeps the previous pair.
-   */
+  /** First the current pair, then each new one; if the listener throws, the previous one stays. */
   start(listener: (pair: KeyPair) => void): void {
     this.#listener = listener;
     listener(this.current);
@@ -70,10 +66,8 @@ export class OwnCertificate {
   }
 
   /**
-   * A readiness check: why the API server could not call this replica, in one line. Until it was ready once, the leader is ready only if
-   * every configuration trusts its certificate. After that, and for other replicas, one such configuration suffices: during an upgrade, a
-   * leader of the earlier version does not write the configurations that are new, and the rollout keeps that leader until a new replica is
-   * ready.
+   * A readiness check. Until first ready, the leader needs the trust of every configuration.
+   * Otherwise one suffices: in an upgrade, an earlier version's leader does not write new ones.
    */
   readonly problem = (): string | undefined => {
     const { clock, secret, stores } = this.#options;
@@ -146,5 +140,5 @@ export class OwnCertificate {
   }
 }
 
-/** Why the server does not use a Secret that it did not create. */
+/** For a Secret that the server did not create. */
 export const foreignSecretProblem = `the server did not create it (label ${madeByServerLabel} is missing); if no other program uses it, delete it, and the server creates a new one; otherwise, choose another name with --certificate-secret`;

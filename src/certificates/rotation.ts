@@ -1,32 +1,31 @@
+// One rotation, each step a write of the Secret once all configurations trust its authorities:
+//
+//   served ── two thirds of its life, or other names ──> served + next
+//     ^                                                       │ trusted for 10 s
+//     └── previous authority dropped <── trusted for 5 min ── next is served
+
 import { type Material, newSignedPair, serves } from './material.ts';
 
 /** What to do with a material once every configuration trusts its authorities. */
 type Step =
-  /** Write it to the Secret; `why` is for the log. */
+  /** `why` is for the log. */
   | { readonly kind: 'store'; readonly material: Material; readonly why: string }
   | { readonly kind: 'wait'; readonly delayMs: number };
 
-/** What the next step of a rotation depends on, besides the material. */
 interface RotationState {
   /** Names that the certificate must have. */
   readonly names: readonly string[];
-  /** Epoch milliseconds. */
   readonly nowMs: number;
-  /** For how long every webhook configuration has trusted the authorities, milliseconds, as the watch of this replica shows. */
+  /** How long every configuration has trusted the authorities, as this replica's watch shows. */
   readonly trustedForMs: number;
 }
 
-/**
- * Milliseconds after which every API server and every other replica is expected to know a change that the watch of this replica showed.
- */
+/** After that, every API server and replica is expected to know a change. */
 export const propagationMs = 10_000;
-/**
- * Milliseconds after which every ready replica is expected to serve a new pair in the Secret. A replica replaces a silent watch within
- * 90 s. A replica without data of the API server for 90 s is not ready.
- */
+/** After that, every ready replica should serve a new pair, which it sees within 90 s. */
 export const loadMs = 5 * 60_000;
 
-/** The next step for the stored material. The leader stores the result in the Secret, so that the next leader continues from there. */
+/** In the Secret, so that the next leader continues from there. */
 export function nextStep(material: Material, { names, nowMs, trustedForMs }: RotationState): Step {
   const { next, previousAuthority, ...served } = material;
   if (next) {
@@ -42,7 +41,7 @@ export function nextStep(material: Material, { names, nowMs, trustedForMs }: Rot
   return { kind: 'store', material: served, why: 'every replica has had 5 minutes to load the new certificate' };
 }
 
-/** The material with a successor: the first step of every rotation. */
+/** The first step of every rotation. */
 export const withNext = (material: Material, names: readonly string[], nowMs: number): Material => ({
   ...material,
   next: newSignedPair(names, nowMs),

@@ -12,56 +12,52 @@ import type { Projected, Store } from '../kube/store.ts';
 import { fromData, type Material } from './material.ts';
 import { type PathSegment, readSegment } from './path-segment.ts';
 
-/** Label of the Secret: the server created it and may write it. */
+/** On the Secret: the server created it and may write it. */
 export const madeByServerLabel = 'certificates.drawbridge.dev/made-by-server';
 
-/** The certificate Secret, as the server reads it. */
 export interface SecretView extends Projected {
-  /** Whether the server created it. */
+  /** The server created it. */
   readonly ours: boolean;
   /** Absent if the data of the Secret is unusable. */
   readonly material?: Material;
   /** Why `material` is absent, as a clause. */
   readonly problem?: string;
-  /** The random segment that the leader appends to webhook paths. Absent if the Secret has none, or an invalid one. */
+  /** Absent if the Secret has none, or an invalid one. */
   readonly segment?: PathSegment;
 }
 
-/** An object by which the API server calls the server: a webhook configuration of either kind, or an APIService. */
+/** Through these the API server calls the server: webhook configurations, or an APIService. */
 export interface ConfigurationView extends Projected {
   readonly name: string;
-  /** Its webhooks, in the order of the object; an APIService has one endpoint. */
+  /** The webhooks in the order of the object; an APIService has one. */
   readonly endpoints: readonly EndpointView[];
 }
 
-/** One webhook of a configuration, or an APIService: where the API server finds the server, and which authorities it trusts. */
+/** Where the API server finds the server, and which authorities it trusts. */
 interface EndpointView {
-  /** JSON pointer to the part of the object that has `caBundle`. */
+  /** To the part of the object that has `caBundle`. */
   readonly pointer: string;
-  /** JSON pointer to `name`. */
   readonly namePointer: string;
   readonly name: string;
   /** PEM; empty if absent. */
   readonly caBundle: string;
-  /** Empty if absent, as for webhooks with a `url`. Undefined for an APIService, whose paths the API server chooses. */
+  /** Empty for webhooks with a `url`. None for an APIService: the API server chooses its paths. */
   readonly path: string | undefined;
 }
 
-/** Names of the objects whose `caBundle` the server writes. */
+/** The server writes their `caBundle`. */
 export interface ConfigurationNames {
-  /** Webhook configurations of both kinds. */
   readonly webhooks: readonly string[];
   readonly apiServices: readonly string[];
 }
 
-/** Watches of the objects that the certificate controller writes. */
 export interface CertificateStores {
   /** Holds at most one Secret. */
   readonly secret: Store<SecretView>;
   readonly configurations: readonly Store<ConfigurationView>[];
 }
 
-/** Watches the Secret, the named APIServices, and the named webhook configurations that have the label of drawbridge. */
+/** Of webhook configurations, only the named ones with the label of drawbridge. */
 export function openCertificateStores(
   cluster: Cluster,
   secret: ObjectName & { readonly namespace: string },

@@ -4,23 +4,20 @@ import { propagationMs } from './rotation.ts';
 import type { CertificateStores, ConfigurationView } from './stores.ts';
 
 /**
- * Decides which paths a replica answers. It accepts paths with the random segment in the Secret (`PathSegment`). It also accepts segments
- * that webhook configurations have, or had in the last 10 s, so that no call fails while a segment is replaced. It accepts paths without a
- * segment on two conditions. The configurations have such paths, or had them in the last 10 s; and the Secret has no segment, or
- * `unsegmentedUntilMs` has not passed. It also accepts them while a webhook has a `url`, to which the server appends no segment.
+ * Which paths a replica answers: those with the segment in the Secret, or one that a configuration
+ * has or had in the last 10 s. Without a segment, if a configuration has or had such a path and the
+ * Secret has no segment or `unsegmentedUntilMs` has not passed; and always while a webhook has a
+ * `url`, to which the server appends none.
  */
 export class WebhookPaths {
   readonly #clock: Clock;
   readonly #stores: CertificateStores;
   readonly #unsubscribe: readonly (() => void)[];
-  /** The segment last read. Deleting the Secret does not clear it. */
+  /** Deleting the Secret does not clear it. */
   #segment: PathSegment | undefined;
-  /** Whether the server's Secret has no segment, because a version without segments wrote it. */
+  /** A version without segments wrote the Secret. */
   #secretLacksSegment = false;
-  /**
-   * By segment of a configuration: until when it counts as configured, milliseconds on the monotonic clock; Infinity while a configuration
-   * has it. '' stands for a path without a segment.
-   */
+  /** By segment ('': none): until when it counts as configured, monotonic; Infinity while it is. */
   readonly #configuredUntil = new Map<string, number>();
 
   constructor(stores: CertificateStores, clock: Clock) {
@@ -40,7 +37,7 @@ export class WebhookPaths {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
   }
 
-  /** `path` without its segment; undefined if the segment, or its absence, is not accepted. Does not check that a webhook has the path. */
+  /** `path` without its segment, if that is accepted; no webhook need have the path. */
   readonly routeOf = (path: string): string | undefined => {
     const { route, segment } = splitPath(path);
     const accepted = segment === '' ? this.#answersUnsegmented() : matchesAny(segment, this.#segments());
@@ -58,7 +55,7 @@ export class WebhookPaths {
     return this.#secretLacksSegment || this.#clock.now() < (this.#segment?.unsegmentedUntilMs ?? 0);
   }
 
-  /** Whether a configuration has the segment, or had it in the last 10 s. */
+  /** Or had it in the last 10 s. */
   #isConfigured(segment: string): boolean {
     return this.#clock.monotonic() < (this.#configuredUntil.get(segment) ?? 0);
   }

@@ -22,32 +22,32 @@ import {
   utf8String,
 } from './der.ts';
 
-/** A certificate and its private key, both PEM. */
+/** Both PEM. */
 export interface Identity {
   readonly certificate: string;
   readonly key: string;
 }
 
-/** A certificate authority, with its key. */
+/** With its key. */
 export interface Authority extends Identity {
   readonly commonName: string;
 }
 
-/** Subject of a leaf certificate: its user, groups (O), and the names that it serves. */
+/** Its user, groups (O), and the names that it serves. */
 export interface Subject {
   readonly commonName: string;
   readonly groups?: readonly string[];
-  /** DNS names, IPv4 addresses, and `::1`. With any of them it is a server certificate, otherwise a client certificate. */
+  /** DNS names, IPv4 addresses, and `::1`. With any, it is a server certificate. */
   readonly serves?: readonly string[];
 }
 
-/** When a certificate is valid, epoch milliseconds, cut to whole seconds. */
+/** Epoch ms, cut to whole seconds. */
 export interface Validity {
   readonly fromMs: number;
   readonly untilMs: number;
 }
 
-/** Object identifiers of RFC 5280, X.520, and RFC 5758. */
+/** Of RFC 5280, X.520, and RFC 5758. */
 const oids = {
   commonName: '2.5.4.3',
   organization: '2.5.4.10',
@@ -64,7 +64,7 @@ const oids = {
 
 const ecdsaWithSha256 = sequence(oid(oids.ecdsaWithSha256));
 
-/** Creates a self-signed authority (EC P-256) that may sign only leaf certificates. `keys` default: new ones. */
+/** Self-signed (EC P-256); may sign only leaf certificates. */
 export function createAuthority(commonName: string, validity: Validity, keys = keyPair()): Authority {
   const { publicKey, privateKey } = keys;
   const extensions = [
@@ -77,7 +77,7 @@ export function createAuthority(commonName: string, validity: Validity, keys = k
   return { commonName, certificate, key: pemKey(privateKey) };
 }
 
-/** Creates a key pair (EC P-256) and its certificate for `subject`: a server certificate if it serves names, else a client certificate. */
+/** EC P-256. A server certificate if the subject serves names, else a client certificate. */
 export function issue(authority: Authority, subject: Subject, validity: Validity): Identity {
   const { publicKey, privateKey } = keyPair();
   const serves = subject.serves ?? [];
@@ -93,7 +93,6 @@ export function issue(authority: Authority, subject: Subject, validity: Validity
   return { certificate, key: pemKey(privateKey) };
 }
 
-/** The content of a certificate, and who signs it. */
 interface ToBeSigned {
   readonly subject: Subject;
   readonly key: KeyObject;
@@ -106,7 +105,7 @@ function certify({ subject, key, issuer, validity, extensions }: ToBeSigned): st
   const body = sequence(
     // Version 3.
     explicit(0, integer([2])),
-    // The serial number: 0x40 keeps it positive, without a leading zero byte.
+    // 0x40 keeps the serial number positive, without a leading zero byte.
     integer([0x40, ...randomBytes(15)]),
     ecdsaWithSha256,
     name(issuer.commonName),
@@ -129,7 +128,7 @@ function spki(key: KeyObject): Buffer {
   return key.export({ type: 'spki', format: 'der' });
 }
 
-// Verifiers compare the identifier of an issuer in its own certificate with that in the certificates that it signed; the value is arbitrary.
+// Verifiers compare it in the authority and what it signed; the value is arbitrary.
 function keyIdentifier(key: KeyObject): Buffer {
   return createHash('sha256').update(spki(key)).digest().subarray(0, 20);
 }
