@@ -3,17 +3,13 @@ import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { clockSkewMetric } from './process-metrics.ts';
 
-/**
- * Tolerated skew, milliseconds. Beyond it, users notice that grants end early or late. A measured skew includes the latency of the call and the
- * fraction of a second that `Date` omits.
- */
+/** Beyond this, users see grants end early or late. Includes the latency of the call. */
 const TOLERATED_MS = 5000;
 const MIN_WARN_INTERVAL_MS = 5 * 60_000;
 
 /**
- * Returns a function to call with the `Date` header of each answer of the API server (epoch ms, whole seconds). It sets the gauge
- * `drawbridge_clock_skew_seconds` to the clock of the process minus that of the API server, and logs a warning if they differ by more than
- * 5 s, at most every 5 minutes. Grants end by the clock of the process.
+ * For the `Date` of each answer (epoch ms). Sets `drawbridge_clock_skew_seconds` and warns at most
+ * every 5 minutes, because grants end by the clock of this process.
  */
 export function watchClockSkew({
   clock,

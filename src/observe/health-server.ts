@@ -13,36 +13,29 @@ interface HealthServerOptions extends Address {
   readonly program: URL;
 }
 
-/** The server that answers probes. */
 export interface HealthServer extends Listening {
   /** Aborts with CodedError `HealthThreadEnded` if the thread ends before `close`. */
   readonly failed: AbortSignal;
 }
 
-/** What the thread needs to start. */
 export interface ThreadData extends Address {
-  /** The report at the start, which the thread uses until the main thread sends another one. */
+  /** Used until the main thread sends another one. */
   readonly report: HealthReport;
-  /**
-   * One number: when the main thread last set it, by `threadsMonotonic`, milliseconds. In shared memory, so that setting it wakes no thread.
-   */
+  /** By `threadsMonotonic`. In shared memory, so that setting it wakes no thread. */
   readonly aliveAtMs: Float64Array<SharedArrayBuffer>;
 }
 
-/** The first message of the thread. Each later one, of any content, asks for a report. */
+/** The first message. Each later one, of any content, asks for a report. */
 export type ThreadStarted = { readonly port: number } | { readonly problem: string };
 
-/**
- * Interval at which the main thread sets `aliveAtMs`, milliseconds, to show that its event loop is not blocked. Each time wakes an idle
- * process, so shorter intervals would cost more processor time than all its other work.
- */
+/** Each time wakes an idle process, which costs more processor time than all its other work. */
 const ALIVE_INTERVAL_MS = 1_000;
-/** Limits of the thread's memory. Probes need about 5 MB; a thread that reaches a limit is broken. */
+/** Probes need about 5 MB; a thread that reaches a limit is broken. */
 const LIMITS = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
 
 /**
- * Answers probes as `startProbeServer` does, in a separate thread. So connections at this port wait for no other work of the process,
- * and `/livez` can report that the event loop of the process is blocked. Rejects with `PortUnavailable` if it cannot listen on the port.
+ * Answers probes in a thread of its own, so that connections wait for no other work, and `/livez`
+ * can report a blocked event loop. Rejects with `PortUnavailable`.
  */
 export async function startHealthServer(options: HealthServerOptions): Promise<HealthServer> {
   const { host, port, health, clock, program } = options;

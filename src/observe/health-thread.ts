@@ -1,4 +1,4 @@
-// Entry of the thread that answers probes, built as dist/health-thread.mjs. `health-server.ts` starts it.
+// The thread that answers probes (dist/health-thread.mjs). `health-server.ts` starts it.
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock, threadsMonotonic } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
@@ -7,19 +7,16 @@ import { type HealthReport, livenessAt, readinessAt } from './health.ts';
 import type { ThreadData, ThreadStarted } from './health-server.ts';
 import { startProbeServer } from './http.ts';
 
-/** `/readyz` asks the main thread for a new report if the last one is older than this, milliseconds. */
+/** `/readyz` asks the main thread for a new report if the last one is older. */
 const FRESH_MS = 400;
-/**
- * How long `/readyz` waits for the report that it asked for, milliseconds; then it answers from the last one. By default, a kubelet waits 1 s
- * for the answer.
- */
+/** Then `/readyz` answers from the last report: by default, a kubelet waits 1 s. */
 const REPORT_WAIT_MS = 600;
 
 const { host, port, report, aliveAtMs } = workerData as ThreadData;
 let last = report;
-/** When `last` arrived, by `threadsMonotonic`, milliseconds. */
+/** When `last` arrived, by `threadsMonotonic`. */
 let lastAtMs = threadsMonotonic();
-/** Settles when the report that the thread asked for arrives; undefined while it awaits none. */
+/** Set while the thread awaits a report. */
 let awaited: Deferred<void> | undefined;
 parentPort?.on('message', (next: HealthReport) => {
   last = next;
@@ -27,7 +24,7 @@ parentPort?.on('message', (next: HealthReport) => {
   awaited?.resolve();
   awaited = undefined;
 });
-/** Milliseconds since the event loop of the main thread last set `aliveAtMs`, which it does each second. */
+/** The main thread sets `aliveAtMs` each second. */
 const ageMs = (): number => threadsMonotonic() - (aliveAtMs[0] ?? 0);
 
 async function readiness(): Promise<HealthReport> {

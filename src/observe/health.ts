@@ -1,14 +1,13 @@
 import { describe } from '../kit/errors.ts';
 
-/** Returns a problem in one line, or a warning; undefined if there is neither. */
+/** A problem in one line, or a warning. */
 export type HealthCheck = () => string | HealthWarning | undefined;
 
-/** A problem that `/readyz` shows, but that does not fail it. */
+/** `/readyz` shows it, but does not fail. */
 export interface HealthWarning {
   readonly warning: string;
 }
 
-/** The result of all checks. */
 export interface HealthReport {
   readonly healthy: boolean;
   readonly checks: readonly { readonly name: string; readonly problem?: string; readonly warning?: string }[];
@@ -18,7 +17,7 @@ export interface HealthReport {
 export class Health {
   readonly #checks = new Map<string, HealthCheck>();
 
-  /** Registers or replaces a check; returns a function that removes it. */
+  /** Or replaces the check; returns a function that removes it. */
   addCheck(name: string, check: HealthCheck): () => void {
     this.#checks.set(name, check);
     return () => {
@@ -26,28 +25,27 @@ export class Health {
     };
   }
 
-  /** Runs all checks. A check that throws counts as a problem. */
+  /** A check that throws counts as a problem. */
   readiness(): HealthReport {
     return reportOf([...this.#checks].map(([name, check]) => ({ name, ...resultOf(check) })));
   }
 }
 
-/** Age of `aliveAtMs` (`ThreadData`) above which `/readyz` fails, milliseconds. By default, a kubelet waits as long for an answer. */
+/** Then `/readyz` fails. By default, a kubelet waits as long for an answer. */
 const MAX_READY_AGE_MS = 1_000;
-/** Age of `aliveAtMs` above which `/livez` fails, milliseconds. The chart's liveness probe waits as long for an answer. */
+/** Then `/livez` fails. The chart's liveness probe waits as long for an answer. */
 const MAX_LIVE_AGE_MS = 5_000;
 
-/** The answer of `/readyz`, from the last report of the main thread, and the age of `aliveAtMs` in milliseconds. */
+/** Of `/readyz`, from the main thread's last report, and the age of `aliveAtMs`. */
 export function readinessAt(ageMs: number, { checks }: HealthReport): HealthReport {
   return reportOf([eventLoopCheck(ageMs, MAX_READY_AGE_MS), ...checks]);
 }
 
-/** The answer of `/livez` (would a restart help?), from the age of `aliveAtMs` in milliseconds. */
+/** Of `/livez` (would a restart help?), from the age of `aliveAtMs`. */
 export function livenessAt(ageMs: number): HealthReport {
   return reportOf([eventLoopCheck(ageMs, MAX_LIVE_AGE_MS)]);
 }
 
-/** The result of one check. */
 interface Checked {
   readonly name: string;
   readonly problem?: string | undefined;

@@ -7,22 +7,20 @@ import { type Listening, listenHttp } from '../kit/listen.ts';
 import type { HealthReport } from './health.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Where a server listens. */
 export interface Address {
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
 }
 
-/** The functions that compute the answers to probes. */
 interface Probes {
   readonly readiness: () => HealthReport | Promise<HealthReport>;
   readonly liveness: () => HealthReport;
 }
 
 /**
- * Serves `/healthz` and `/livez` (would a restart help?) and `/readyz` (may this process get traffic?): 200 or 503, one line for each
- * check, then `ok` or `not ok`. Rejects with `PortUnavailable` if it cannot listen on the port.
+ * `/healthz`, `/livez` (would a restart help?), `/readyz` (may this process get traffic?): 200 or
+ * 503, and one line for each check. Rejects with `PortUnavailable`.
  */
 export function startProbeServer(options: Address & Probes): Promise<Listening> {
   return start(options, async (path, response) => {
@@ -32,7 +30,7 @@ export function startProbeServer(options: Address & Probes): Promise<Listening> 
   });
 }
 
-/** Serves `/metrics` in the Prometheus text format. Rejects with `PortUnavailable` if it cannot listen on the port. */
+/** In the Prometheus text format. Rejects with `PortUnavailable`. */
 export function startMetricsServer(
   options: Address & { readonly metrics: Metrics; readonly clock: Clock },
 ): Promise<Listening> {
@@ -47,10 +45,9 @@ export function startMetricsServer(
   });
 }
 
-/** Pause between two expositions, milliseconds. */
 const PAUSE_MS = 100;
 
-/** Renders one exposition at a time, with a pause after each. Scrapes that arrive meanwhile share the next one. */
+/** One at a time, with a pause after each. Scrapes that arrive meanwhile share the next one. */
 function sharedExposition(metrics: Metrics, clock: Clock): () => Promise<Buffer> {
   let running: Promise<unknown> = Promise.resolve();
   let pausedUntilMs = 0;
@@ -88,15 +85,14 @@ function send(response: ServerResponse, status: number, type: string, body: stri
   response.end(body);
 }
 
-/** Maximum number of open connections, in total, and from one address. */
+/** In total, and from one address. */
 const MAX_CONNECTIONS = 128;
 const MAX_PER_ADDRESS = 64;
 const CALL_TIMEOUT_MS = 5_000;
 
 /**
- * Starts a server whose connections carry one call each. If MAX_CONNECTIONS are open, a connection from an address with few connections
- * replaces one of the address with the most: the oldest without a call or, if all have one, the oldest. So clients that only keep
- * connections open cannot lock out a probe.
+ * One call for each connection. When full, the address with most connections loses its oldest idle
+ * one, or its oldest: clients that keep connections open cannot lock out a probe.
  */
 async function start(
   { host, port }: Address,
@@ -120,13 +116,13 @@ async function start(
     },
     listener,
   );
-  // The socket timeout also closes the connection of a client that does not read its answer.
+  // Also closes the connection of a client that does not read its answer.
   server.timeout = CALL_TIMEOUT_MS;
   const connections = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_PER_ADDRESS });
   server.on('connection', (socket) => {
     const isIdle = (): boolean => !served.has(socket);
     const address = socket.remoteAddress;
-    // Without an address, the client has closed the connection already. It must not replace another one.
+    // Without an address, the client has left already, and must not replace another one.
     const release = address === undefined ? undefined : connections.acquire(address, 1, () => socket.destroy(), isIdle);
     if (release) socket.once('close', release);
     else socket.destroy();

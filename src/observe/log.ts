@@ -4,42 +4,36 @@ import { type Clock, formatMicroTime } from '../kit/clock.ts';
 import { stderrWriter } from './stderr-writer.ts';
 
 /**
- * Operational log. Callers choose each field and log no object as a whole, because it might contain a Secret.
- * The log escapes control characters, so each call writes one line. It truncates the message and each text of a field after 4,096
- * characters, and adds the original length.
+ * Callers choose each field and log no object as a whole, because it might contain a Secret. Each
+ * call writes one line: control characters are escaped, and texts truncated after 4,096 characters.
  */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** A log that adds `fields` to every line. */
+  /** Adds `fields` to every line. */
   child(fields: LogFields): Log;
 }
 
-/**
- * Fields of a line. The log omits undefined values, appends `_` to the names `time`, `level`, and `message`, and keeps the first 64 items
- * of a list.
- */
+/** Omits undefined values, appends `_` to `time`, `level`, and `message`, keeps 64 items a list. */
 export type LogFields = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
-/** Levels, the least detailed first. */
+/** The least detailed first. */
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 
-/** Which lines a log writes, in which format, and where. */
 export interface LogOptions {
   /** Default `info`. */
   readonly level?: LogLevel;
-  /** `json` for log collectors, `text` (time, level, message, key=value) for people. Default `json`. */
+  /** `text` (time, level, message, key=value) is for people. Default `json`. */
   readonly format?: 'json' | 'text';
   readonly clock: Clock;
-  /** Writes one line, which ends with a newline; must not throw. Default: writes to stderr before it returns. */
+  /** One line with its newline; must not throw. Default: to stderr, before it returns. */
   readonly write?: (line: string) => void;
 }
 
 type LineFormat = (level: string, message: string, fields: LogFields) => string;
 
-/** Creates the log of a process. */
 export function createLog({ level = 'info', format = 'json', clock, write = stderrWriter(clock) }: LogOptions): Log {
   const formatLine = format === 'json' ? jsonFormat(clock) : textFormat(clock);
   const logger = winston.createLogger({
@@ -50,7 +44,6 @@ export function createLog({ level = 'info', format = 'json', clock, write = stde
   return logOf(logger, {});
 }
 
-/** A log that drops every line. */
 export const noLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => noLog };
 
 function logOf(logger: winston.Logger, base: LogFields): Log {
@@ -68,7 +61,7 @@ function logOf(logger: winston.Logger, base: LogFields): Log {
   };
 }
 
-/** Writes the line before `log` returns. winston's Console transport loses lines when the process exits. */
+/** Writes before `log` returns: winston's Console transport loses lines at the exit. */
 class LineTransport extends Transport {
   readonly #format: LineFormat;
   readonly #write: (line: string) => void;
@@ -86,9 +79,7 @@ class LineTransport extends Transport {
 }
 
 const RESERVED = new Set(['time', 'level', 'message']);
-/** Maximum length of a text, in characters. */
 const MAX_TEXT_LENGTH = 4096;
-/** Maximum number of items of a list. */
 const MAX_ITEMS = 64;
 
 /** Omits undefined values, appends `_` to reserved names, and truncates values. */
@@ -131,15 +122,14 @@ function literal(value: unknown): string {
   return escapeControls(JSON.stringify(value) ?? 'null');
 }
 
-/** Quotes the value, unless it has only characters that cannot end or split it. */
+/** Unless the value has only characters that cannot end or split it. */
 function textValue(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return /^[\w./:@+,[\]-]+$/.test(text) ? text : literal(value);
 }
 
 /**
- * Characters that terminals and viewers interpret: C0 and C1 controls, DEL, line separators, and directional formatting. JSON.stringify
- * escapes only C0, and the text format writes the message without it.
+ * What terminals and viewers interpret. JSON.stringify escapes only C0; the text format, nothing.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;

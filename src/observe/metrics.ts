@@ -1,23 +1,22 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ControllerMetrics } from './controller-metrics.ts';
 
-/** A metric that only grows. Pass a value for each of its labels. */
+/** Only grows. Pass a value for each label. */
 export interface CounterMetric {
   /** `by`: default 1. */
   inc(labels?: Record<string, string>, by?: number): void;
 }
 
-/** A metric that is set. Pass a value for each of its labels. */
+/** Pass a value for each label. */
 export interface GaugeMetric {
   set(labels: Record<string, string>, value: number): void;
 }
 
-/** A distribution. Pass a value for each of its labels, and the observation in the unit of its name. */
+/** Pass a value for each label, and the observation in the unit of the name. */
 export interface HistogramMetric {
   observe(labels: Record<string, string>, value: number): void;
 }
 
-/** Name, help text, and labels of a metric. */
 export interface MetricOptions {
   /** Snake case with the unit as suffix: `…_seconds`, `…_bytes`, `…_total` for counters. */
   readonly name: string;
@@ -25,23 +24,19 @@ export interface MetricOptions {
   readonly labels?: readonly string[];
 }
 
-/**
- * Registers metrics, each of at most 1,000 series. Counters and histograms count further series as one, with every label `other`; gauges
- * drop them.
- */
+/** At most 1,000 series each. Further ones are counted as `other`; those of gauges are dropped. */
 export interface MetricFactory {
   counter(options: MetricOptions): CounterMetric;
   gauge(options: MetricOptions): GaugeMetric;
-  /** A gauge that is computed for each scrape: `collect` sets every series; earlier series are dropped. */
+  /** Computed for each scrape: `collect` sets every series; earlier ones are dropped. */
   collected(options: MetricOptions, collect: (set: GaugeMetric['set']) => void): void;
   histogram(options: MetricOptions & { readonly buckets: readonly number[] }): HistogramMetric;
 }
 
-/** All metrics of the process. Those of controllers have the names and labels of controller-runtime, so that its dashboards work. */
+/** Those of controllers are named as controller-runtime's, so that its dashboards work. */
 export interface Metrics extends MetricFactory {
-  /** The metrics of the controller `name`. */
   controller(name: string): ControllerMetrics;
-  /** The Prometheus exposition text and its content type. */
+  /** Of the Prometheus exposition. */
   readonly contentType: string;
   expose(): Promise<string>;
 }
@@ -50,19 +45,18 @@ const RECONCILE_BUCKETS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75, 2,
   2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
 ];
-/** Without controller-runtime's buckets below 1 ms, because timers in Node resolve to a millisecond. */
+/** Without controller-runtime's buckets below 1 ms: timers in Node resolve to a millisecond. */
 const QUEUE_BUCKETS = [0.001, 0.01, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1000];
 
-/** Creates the metrics of a process, with the default ones of prom-client. Call it once: their observers of the event loop never end. */
+/** With the default ones of prom-client. Call it once: their observers never end. */
 export function createProcessMetrics(): Metrics {
   const register = new Registry();
-  // The default of 10 ms would wake the process a hundred times a second, which costs more than all other work at rest. The gauges
-  // nodejs_eventloop_lag_*_seconds include this interval.
+  // The default of 10 ms wakes the process too often. The lag gauges include this interval.
   collectDefaultMetrics({ register, eventLoopMonitoringPrecision: 250 });
   return createMetrics(register);
 }
 
-/** Creates metrics in `registry`, by default a new one. Registering a name twice throws. */
+/** Registering a name twice throws. */
 export function createMetrics(registry = new Registry()): Metrics {
   const registers = [registry];
   const named = ({ name, help, labels = [] }: MetricOptions) => ({ name, help, labelNames: labels, registers });
@@ -108,14 +102,12 @@ export function createMetrics(registry = new Registry()): Metrics {
   };
 }
 
-/** Maximum number of series of one metric. */
 const MAX_SERIES = 1000;
 
-/** The series of one metric. */
 class Series {
   readonly #labels: readonly string[];
   readonly #known = new Set<string>();
-  /** The labels of the series that counts everything beyond the limit. */
+  /** Of the series that counts everything beyond the limit. */
   readonly other: Record<string, string>;
 
   constructor({ labels = [] }: MetricOptions) {
@@ -123,7 +115,7 @@ class Series {
     this.other = Object.fromEntries(labels.map((label) => [label, 'other']));
   }
 
-  /** Returns the labels if their series exists or fits within the limit, else undefined. */
+  /** The labels, if their series exists or fits within the limit. */
   of(labels: Record<string, string>): Record<string, string> | undefined {
     if (this.#labels.length === 0) return labels;
     const key = JSON.stringify(this.#labels.map((label) => labels[label]));
@@ -136,7 +128,6 @@ class Series {
 
 type Loops = ReturnType<typeof loopMetrics>;
 
-/** The metrics of reconcile loops and their queues. */
 export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | 'histogram'>) {
   const ofController = ['controller'];
   const ofQueue = ['name', 'controller'];
@@ -151,7 +142,7 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
       help: 'Reconciles that failed and are retried.',
       labels: ofController,
     }),
-    // Dashboards of controller-runtime query it. Conditions report the errors that a retry cannot fix.
+    // Dashboards of controller-runtime query it. Conditions report what a retry cannot fix.
     terminal: metrics.counter({
       name: 'controller_runtime_terminal_reconcile_errors_total',
       help: 'Reconciles that failed and are not retried; always 0.',
@@ -187,7 +178,7 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
 function controllerMetrics(loops: Loops, controller: string): ControllerMetrics {
   const labels = { controller };
   const queue = { name: controller, controller };
-  // Create each series with 0: rates and alerts miss the first event of a series that does not exist before it.
+  // With 0: rates and alerts miss the first event of a series that did not exist before.
   for (const result of ['success', 'requeue_after', 'error']) loops.reconciles.inc({ controller, result }, 0);
   for (const counter of [loops.errors, loops.terminal]) counter.inc(labels, 0);
   return {

@@ -3,11 +3,11 @@ import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 
 const STDERR = 2;
-/** How long a line may block the process if its reader does not read the pipe, milliseconds; after that, the rest of the line is lost. */
+/** A line may block the process for so long if its reader stalls; then its rest is lost. */
 const MAX_BLOCK_MS = 50;
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
-/** Writes each line to stderr before it returns. Never throws: drops a line if the reader has stalled or closed the pipe. */
+/** Writes a line before it returns. Never throws: drops it if the reader has stalled or left. */
 export function stderrWriter(clock: Clock): (line: string) => void {
   return (line) => {
     const bytes = Buffer.from(line, 'utf8');
