@@ -22,16 +22,14 @@ import { findObject } from '../kube/client.ts';
 import { ambientCredentials } from '../kube/kubeconfig.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 
-/** Input and output of `drawbridge audit`. */
 interface AuditIo {
   readonly stdin: AsyncIterable<Uint8Array>;
   readonly print: (text: string) => void;
   readonly printError: (text: string) => void;
-  /** The value of $KUBECONFIG. */
+  /** $KUBECONFIG. */
   readonly kubeconfigPaths?: string;
 }
 
-/** The ConfigMaps of heads, for messages. */
 const headsNames = new Intl.ListFormat('en', { type: 'disjunction' }).format(
   Object.values(headNames).map(({ heads }) => heads),
 );
@@ -62,7 +60,7 @@ no signed head covers any of them, or, without --partial, a recording has no lin
 const exitCodes = { intact: 0, changed: 1, unsigned: 3 } as const satisfies Record<VerifyReport['verdict'], number>;
 const CANNOT_CHECK = 2;
 
-/** `drawbridge audit …`. Resolves to the exit code in `usage`. Prints errors to `io.printError`; never rejects. */
+/** Resolves to the exit code in `usage`. Prints errors to `io.printError`; never rejects. */
 export async function auditCommand(args: readonly string[], io: AuditIo): Promise<number> {
   try {
     const [command, ...rest] = args;
@@ -82,13 +80,13 @@ export async function auditCommand(args: readonly string[], io: AuditIo): Promis
   }
 }
 
-/** The command line of `drawbridge audit verify`; its usage describes each flag. */
+/** Of `drawbridge audit verify`; its usage describes each flag. */
 interface AuditArgs {
   readonly files: readonly string[];
   readonly heads: readonly string[];
   readonly keys: readonly string[] | undefined;
   readonly partial: boolean;
-  /** The folder of recordings; undefined: they are not checked. */
+  /** A folder; without it, recordings are not checked. */
   readonly recordings: string | undefined;
   readonly json: boolean;
   readonly kubeconfig: string | undefined;
@@ -114,7 +112,7 @@ function readArgs(args: readonly string[]): AuditArgs {
   };
 }
 
-/** The key in base64, as heads have it. The ConfigMaps of public keys have it in base64url. */
+/** In base64, as heads have it; the ConfigMaps of public keys have base64url. */
 function readKey(text: string): string {
   const bytes = Buffer.from(text, 'base64');
   if (bytes.length === publicKeyBytes && /^[\w+/-]+=?$/.test(text)) return bytes.toString('base64');
@@ -143,7 +141,7 @@ function parseFlags(args: readonly string[]) {
       },
     });
   } catch (error) {
-    // Omits the hint of Node about arguments that begin with a dash.
+    // Without Node's hint about arguments that begin with a dash.
     throw usageError((describe(error).split('\n')[0] ?? '').replace(/\. To specify.*$/, ''));
   }
 }
@@ -202,7 +200,7 @@ async function readLines(
   verifier.endOfFile();
 }
 
-/** The ConfigMaps with heads: those of --heads, else those of the cluster. Rejects if there are none, or if they cannot be read. */
+/** Those of --heads, else of the cluster. Rejects if there are none. */
 async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: AuditIo): Promise<unknown[]> {
   if (heads.length > 0) return Promise.all(heads.map(readHeadsFile));
   const { kubeconfigPaths: paths } = io;
@@ -242,7 +240,7 @@ async function readHeadsFile(file: string): Promise<unknown> {
 const unreadable = (what: string, cause: unknown, remedy: string): CodedError =>
   new CodedError('FileUnreadable', `cannot read ${what}: ${describe(cause)}; ${remedy}`);
 
-/** The report as text. The last line is the verdict. */
+/** The last line is the verdict. */
 function reportText(report: VerifyReport): string {
   const { findings, more, chains, stumps, keys, recordings, verdict } = report;
   return [

@@ -8,28 +8,23 @@ import { own } from '../kit/json-value.ts';
 import type { Client } from '../kube/client.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 
-/** The cluster, the timeout, and the output of `revokeAll`. */
 export interface RevokeAllOptions {
   readonly client: Client;
   readonly clock: Clock;
-  /** Milliseconds. `revokeAll` rejects at the end of the first pass that finishes after this time without success. */
+  /** `revokeAll` rejects after the first pass that finishes later without success. */
   readonly timeoutMs: number;
-  /** Takes one line of progress, without its newline. */
+  /** One line of progress, without its newline. */
   readonly printLine: (line: string) => void;
   readonly signal: AbortSignal;
 }
 
-/** Pause between two passes, milliseconds. */
 const POLL_MS = 500;
-/**
- * How long nothing must be open before `revokeAll` resolves, milliseconds. At uninstallation, a ValidatingAdmissionPolicy denies new access
- * requests first, and an API server needs about 1 s to enforce it.
- */
+/** Nothing open for so long: an API server enforces the denial of new requests after about 1 s. */
 const QUIET_MS = 3000;
-/** Time after which an unchanged line of progress is printed again, milliseconds. */
+/** Then an unchanged line of progress is printed again. */
 const REPEAT_MS = 10_000;
 const CONCURRENT_DELETES = 20;
-/** Maximum number of objects that a line of progress names. */
+/** Of the objects in a line of progress. */
 const MAX_NAMED = 5;
 const LIST_SERVERS = 'kubectl get pods -A -l app.kubernetes.io/name=drawbridge,app.kubernetes.io/component=server';
 
@@ -38,22 +33,21 @@ interface FoundObject {
   readonly object: KubeObject;
 }
 
-/** The objects that still exist, each as `<kind> <namespace>/<name>`. */
+/** Each as `<kind> <namespace>/<name>`. */
 interface Remaining {
-  /** Requests without a recorded end. */
+  /** Without a recorded end. */
   readonly requests: readonly string[];
-  /** Requests that the server keeps after their end, so that people can read how they ended. */
+  /** The server keeps them after their end, so that people can read how they ended. */
   readonly ended: readonly string[];
-  /** Objects of grants that are in effect. */
+  /** Of grants in effect. */
   readonly grantObjects: readonly string[];
 }
 
 /**
- * Deletes every request in every namespace, open ones first, until no request and no object of a grant has existed for 3 s. Does not wait
- * for objects of grants that are being deleted, except RoleBindings with subjects. A server must be running, because it revokes the access
- * and then removes its finalizer from the request. If a call fails, reports the error and tries again.
- * Rejects with `StillOpen` after `timeoutMs`; the message says what is unfinished, with up to 5 objects that remain, or the last error. If
- * `signal` aborts, rejects with its reason.
+ * Deletes every request everywhere, until no request and no object of a grant in effect has existed
+ * for 3 s. A server must run: it revokes the access, and then removes its finalizer. Tries again
+ * after errors. Rejects with `StillOpen` after `timeoutMs`, naming what is left or the last error,
+ * or with the reason of `signal`.
  */
 export async function revokeAll({ client, clock, timeoutMs, printLine, signal }: RevokeAllOptions): Promise<void> {
   const deadlineMs = clock.monotonic() + timeoutMs;
@@ -85,7 +79,7 @@ export async function revokeAll({ client, clock, timeoutMs, printLine, signal }:
   }
 }
 
-/** Deletes every request that is not being deleted. Resolves to all requests that it found, and to the objects of grants in effect. */
+/** Resolves to all requests that it found, and to the objects of grants in effect. */
 async function deleteRequests(client: Client, signal: AbortSignal): Promise<Remaining> {
   const found: FoundObject[] = [];
   for (const { resource } of accesses.map(({ request }) => request)) {
@@ -110,7 +104,7 @@ async function deleteRequests(client: Client, signal: AbortSignal): Promise<Rema
   return { requests: open.map(describeObject), ended: ended.map(describeObject), grantObjects };
 }
 
-/** The objects of the resource; none if its kind is not installed. */
+/** None if the kind is not installed. */
 async function listInstalled(
   client: Client,
   resource: Resource,
@@ -130,21 +124,18 @@ async function deleteOne(client: Client, resource: Resource, object: KubeObject,
   try {
     await client.delete(resource, key, { signal, ...(uid === undefined ? {} : { uid }) });
   } catch (error) {
-    // A conflict means that another object has the same name now; the next pass finds it.
+    // Another object has the name now; the next pass finds it.
     if (!isConflict(error)) throw error;
   }
 }
 
-/**
- * Whether an object of a grant may give access. One that is being deleted waits for its node or a finalizer, and gives none, unless it is a
- * RoleBinding with subjects.
- */
+/** One that is being deleted gives no access, unless it is a RoleBinding with subjects. */
 const isInEffect = ({ metadata, ...object }: KubeObject): boolean => {
   const subjects = own(object, 'subjects');
   return metadata.deletionTimestamp === undefined || (Array.isArray(subjects) && subjects.length > 0);
 };
 
-/** Whether the status has an end. Its signature is not verified, because it decides only the order of deletion and the printed counts. */
+/** Unverified, because it decides only the order of deletion and the printed counts. */
 const isEnded = ({ status }: KubeObject): boolean => own(status, 'ended') !== undefined;
 
 const describeObject = ({ resource: { kind }, object: { metadata } }: FoundObject): string =>
@@ -164,7 +155,7 @@ function describeRemaining({ requests, ended, grantObjects }: Remaining): string
 const namesOf = (all: readonly string[]): string =>
   all.slice(0, MAX_NAMED).join(', ') + (all.length > MAX_NAMED ? ', …' : '');
 
-/** Returns a function that prints a line if it differs from the last printed one, or if that was printed at least 10 s ago. */
+/** Prints a line that differs from the last one, or comes at least 10 s later. */
 function printChanges(clock: Clock, printLine: (line: string) => void): (line: string) => void {
   let last = '';
   let printedAtMs = 0;
