@@ -205,7 +205,7 @@ export class PodStream {
     try {
       boundary = this.#fromPod.read(chunk);
     } catch {
-      // Nobody knows now where a message ends, so the reason cannot be inserted.
+      // The reader has lost the boundaries of messages, so the reason cannot be inserted.
       this.#end ??= { code: 'BadFrame', atMs: clock.now() };
       client.destroy();
       return;

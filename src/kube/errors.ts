@@ -40,7 +40,7 @@ export const isAlreadyExists = (error: unknown): boolean =>
 /** The resourceVersion or uid that the write names is no longer the object's. */
 export const isConflict = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'Conflict';
-/** A merge patch names the uid of an earlier object; an old version, too, gives `isConflict`. */
+/** A merge patch names the uid of an earlier object. With an old version, too: `isConflict`. */
 export const isReplaced = (error: unknown): boolean =>
   error instanceof ApiError &&
   error.code === 422 &&
