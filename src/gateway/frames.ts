@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 
 export const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 
-/** Of the payload of a frame, bytes. */
+/** Bytes of the payload of a frame. */
 export const MAX_PAYLOAD = 16 * 1024 * 1024;
 
 /** The message says how a frame breaks the protocol, such as `a frame is not masked`. */

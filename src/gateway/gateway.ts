@@ -75,7 +75,7 @@ export class Gateway {
     this.#deps = deps;
   }
 
-  /** Without an upgrade. Never rejects. */
+  /** For calls without an upgrade. Never rejects. */
   async onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let outcome: Outcome | undefined;
     try {
@@ -236,7 +236,7 @@ const proxyCallOf = (
 const documentOutcome = (document: ReturnType<typeof apiDocument>): Outcome =>
   document ? { kind: 'document', ...document } : { kind: 'refusal', refusal: unknownPath };
 
-/** For the log. */
+/** Fields for the log. */
 function objectOf(outcome: Outcome | undefined): Readonly<Record<string, string>> {
   if (outcome?.kind === 'view') return { ...outcome.view.name };
   return outcome?.kind === 'forward' ? { namespace: outcome.grant.namespace, grant: outcome.grant.name } : {};

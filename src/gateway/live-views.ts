@@ -7,7 +7,7 @@ import type { RecordingName } from './recording/sink.ts';
 import type { SessionRecord } from './session-audit.ts';
 
 const MAX_PER_SESSION = 8;
-/** Of this replica. */
+/** Viewers of this replica. */
 const MAX_VIEWERS = 64;
 /** Bytes that wait for one viewer. */
 const MAX_WAITING = 1024 * 1024;
@@ -22,7 +22,6 @@ export class LiveSession {
   readonly name: RecordingName;
   /** Absent if the stream has no output for a terminal. */
   readonly cast: SessionCast | undefined;
-  /** The audit line of the session. */
   readonly record: SessionRecord;
   readonly viewers = new Set<Viewer>();
   reserved = 0;

@@ -3,7 +3,6 @@ import { uncovered } from '../rbac/rule-cover.ts';
 import type { Refusal } from './answers.ts';
 import type { Caller } from './caller.ts';
 
-/** What a grant lets its subjects do. */
 export interface Granted {
   readonly namespace: string;
   /** Also the name of its Role. */
@@ -28,7 +27,6 @@ export type StreamKind = 'exec' | 'attach' | 'portforward';
 export type Decision =
   /** Forwards a read. `follows`: the answer can go on without end, as that of a watch. */
   | { readonly kind: 'read'; readonly target: string; readonly follows: boolean }
-  /** Forwards an upgrade. */
   | { readonly kind: 'stream'; readonly target: string; readonly stream: StreamKind; readonly options: StreamOptions }
   | { readonly kind: 'document' }
   | { readonly kind: 'refusal'; readonly refusal: Refusal };
@@ -202,7 +200,7 @@ const isTrue = (query: URLSearchParams, name: string): boolean => {
 
 const withQuery = (path: string, query: URLSearchParams): string => (query.size === 0 ? path : `${path}?${query}`);
 
-/** As a clause for a refusal. */
+/** A clause for a refusal. */
 function allowedText({ namespace, pod, rules }: Granted): string {
   const what = rules.flatMap(({ resources, verbs }) =>
     resources.map((resource) => `${verbs.join(', ')} on ${resource}`),

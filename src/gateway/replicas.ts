@@ -19,7 +19,7 @@ const replicaLabel = 'gateway.drawbridge.dev/replica';
 const addressAnnotation = 'gateway.drawbridge.dev/address';
 const leasePrefix = 'drawbridge-gateway-';
 
-/** While the replica has sessions. */
+/** How often a replica with sessions renews its Lease. */
 const RENEW_MS = 30_000;
 /**
  * Longer than the 90 s (STALE_MS) after which a replica without the API server ends its sessions:

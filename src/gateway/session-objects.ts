@@ -34,7 +34,6 @@ interface HeldObject {
   mayBeDeleted: boolean;
   /** When the recording was lost, epoch ms. */
   lostAtMs: number | undefined;
-  /** The status of the object shows the loss. */
   isLossStored: boolean;
 }
 
@@ -55,7 +54,6 @@ const CREATE_MS = 5_000;
 const CHECK_MS = 30_000;
 /** Limit for deletions at the end of the process. Other replicas delete what remains. */
 const CLOSE_MS = 5_000;
-/** Refused sessions that this replica remembers. */
 const MAX_REFUSED = 1024;
 
 /**

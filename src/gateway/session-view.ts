@@ -14,7 +14,6 @@ import type { StreamDecision } from './pod-call.ts';
 import type { AuditedCall, SessionRecord } from './session-audit.ts';
 import type { Session } from './sessions.ts';
 
-/** An AccessSession, as the watch reports it. */
 export interface SessionView extends Projected {
   readonly namespace: string;
   /** The UUID of the session. */

@@ -29,9 +29,8 @@ export interface Session {
   close(): void;
 }
 
-/** Open sessions of one replica. */
 const MAX_SESSIONS = 1000;
-/** Open sessions of one grant in a replica. */
+/** In one replica. */
 const MAX_PER_GRANT = 64;
 /** Streams of a grant that may begin at once. Each costs at least two writes to the API server. */
 const MAX_AT_ONCE = 200;
@@ -47,7 +46,7 @@ export const tooManySessions: Refusal = {
     'the grant has 64 open sessions in this replica, or this replica has 1,000, or the grant began more sessions than allowed (200 at once, then 10 a second); close some, or try again later',
 };
 
-/** Before the end, for users at a terminal. */
+/** Users at a terminal are warned so long before the end. */
 const WARNINGS_MS = [10 * 60_000, 2 * 60_000];
 /** Revocations could stop reaching this replica, and the wall clock could jump. */
 const CHECK_MS = 5_000;
@@ -66,7 +65,7 @@ interface GrantSessions {
   readonly name: string;
   readonly streams: Map<string, SessionState>;
   endMs: number;
-  /** Of the next warning, or of the end. */
+  /** Of the timer for the next warning, or the end. */
   cancel: Cancel;
 }
 

@@ -4,7 +4,7 @@ import { formatTime } from '../kit/clock.ts';
 /** Why the gateway ends a stream. The audit line has the code; clients show it where they can. */
 export interface StreamEnd {
   readonly code: EndCode;
-  /** Of the access or the stream, epoch ms. */
+  /** When the access or the stream ended, epoch ms. */
   readonly atMs: number;
 }
 
@@ -44,7 +44,6 @@ export function endText({ code, atMs }: StreamEnd): string {
   return `${what} ended at ${timeOfDay(atMs)}: ${code}${remedy === undefined ? '' : `; ${remedy}`}`;
 }
 
-/** For the viewers of a session. */
 export function sessionEndText({
   end,
   exitCode,

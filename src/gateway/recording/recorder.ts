@@ -23,7 +23,6 @@ const PAUSE_FROM = 256 * 1024;
 const PAUSE_FROM_IN_ALL = MAX_WAITING_IN_ALL / 2;
 /** Bytes of one recording, so that one session cannot fill the storage that all share. */
 const MAX_RECORDING = 1024 * 1024 * 1024;
-/** Limit of one call of the sink. */
 const SINK_MS = 5000;
 
 interface RecorderDeps {
@@ -87,7 +86,7 @@ export class Recording implements CastReader {
   readonly ended: Promise<void>;
   readonly #session: RecordedSession;
   readonly #deps: RecorderDeps;
-  /** Of all sessions. */
+  /** Bytes of all sessions. */
   readonly #allWaiting: { bytes: number };
   #waiting: Buffer[] = [];
   #waitingBytes = 0;

@@ -5,7 +5,7 @@ import type { Log } from '../../observe/log.ts';
 import type { RecordingArchive, RecordingName } from './sink.ts';
 
 const CHECK_MS = 60 * 60_000;
-/** Of one check; the next one continues. */
+/** Limit of one check; the next one continues. */
 const MAX_DELETIONS = 1000;
 
 interface RetentionDeps {

@@ -28,7 +28,7 @@ export interface StoredObject {
   readonly writtenMs: number;
 }
 
-/** With retries. */
+/** Limit of a call with its retries. */
 const CALL_MS = 5000;
 /** Short, so that a second attempt fits into the limit of the call. */
 const CONNECT_MS = 2000;

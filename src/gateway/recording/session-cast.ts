@@ -53,12 +53,11 @@ export class SessionCast implements StreamListener {
     return this.#size;
   }
 
-  /** The text of the last `note`. */
   get lastNote(): string {
     return this.#lastNote;
   }
 
-  /** That of a reader that must catch up. */
+  /** Set while a reader must catch up. */
   get drained(): Promise<void> | undefined {
     for (const { drained } of this.#readers) if (drained !== undefined) return drained;
     return undefined;

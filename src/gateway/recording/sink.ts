@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { quote } from '../../kit/errors.ts';
 
 export interface RecordingName {
-  /** Namespace of the grant. */
+  /** The grant's. */
   readonly namespace: string;
   /** A UUID. */
   readonly session: string;
