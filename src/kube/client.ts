@@ -75,7 +75,7 @@ export interface TokenUser {
 
 export interface ObjectList {
   readonly items: KubeObject[];
-  /** Of the collection; a watch can start there. */
+  /** The collection's; a watch can start there. */
   readonly resourceVersion: string;
 }
 
@@ -89,7 +89,7 @@ export interface ObjectList {
  * each page): reads after 429, 5xx, or no answer; writes only if the server certainly did not act.
  */
 export interface Client {
-  /** Or a subresource. */
+  /** Also gets a subresource. */
   get(resource: Resource, name: ObjectName, options?: CallOptions & { subresource?: string }): Promise<KubeObject>;
   /** All pages, in order. A list that expires between two pages restarts once. */
   list(resource: Resource, options?: ListOptions): Promise<ObjectList>;

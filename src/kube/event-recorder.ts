@@ -36,7 +36,7 @@ const MAX_SERIES = 1_000;
 const MAX_PENDING = 200;
 /** New series about one object with one action: 25 at once, then one every five minutes. */
 const seriesBudget: Budget = { burst: 25, refillMs: 5 * 60_000 };
-/** For one action: 300 at once, then 5 a second. A user can make many objects fail. */
+/** Writes with one action: 300 at once, then 5 a second. A user can make many objects fail. */
 const writeBudget: Budget = { burst: 300, refillMs: 200 };
 const CLOSE_MS = 2_000;
 
@@ -46,7 +46,6 @@ export function eventRecorder(options: EventRecorderOptions): EventRecorder {
 }
 
 interface Budget {
-  /** Tokens of a full bucket. */
   readonly burst: number;
   readonly refillMs: number;
 }
@@ -70,7 +69,6 @@ interface Series {
   lastAtMs: number;
   /** As `lastAtMs`; monotonic. */
   lastMs: number;
-  /** Of the timer that writes the count. */
   cancelTimer: Cancel | undefined;
 }
 
@@ -84,7 +82,7 @@ class Recorder implements EventRecorder {
   readonly #stop = new AbortController();
   /** Resolves when the writes so far have ended. */
   #writes: Promise<void> = Promise.resolve();
-  /** Writes that wait or run. */
+  /** Number of writes that wait or run. */
   #pending = 0;
   #closed = false;
 

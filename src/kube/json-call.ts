@@ -83,7 +83,6 @@ export interface JsonCall {
   readonly maxAnswerBytes: number;
 }
 
-/** With any status. */
 export interface JsonAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -240,7 +239,7 @@ export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: 
 
 export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path' | 'maxAnswerBytes'> {
   readonly url: URL;
-  /** For the whole call. Default 10 000. */
+  /** Default 10 000. */
   readonly timeoutMs?: number;
   /** Default 3 MiB, twice the largest object that the API server stores. */
   readonly maxAnswerBytes?: number;

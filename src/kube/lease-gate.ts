@@ -81,7 +81,7 @@ class LeaseCampaign implements LeaseGate {
   readonly #identity: string;
   readonly #clock: Clock;
   readonly #readAccount: () => Promise<ServiceAccountId | undefined>;
-  /** At the last attempt. */
+  /** Read at the last attempt. */
   #account: ServiceAccountId | undefined;
   readonly #durationMs: number;
   readonly #deadlineMs: number;
@@ -298,7 +298,7 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
-  /** As last read, and its time has not passed. */
+  /** By the Lease as last read, whose time has not passed. */
   #heldByOther(): boolean {
     if (!this.#lastRead) return false;
     const { holder, account } = readLease(this.#lastRead);

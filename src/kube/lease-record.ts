@@ -12,7 +12,6 @@ export const accountAnnotation = 'drawbridge.dev/holder-account';
 export interface LeaseRecord {
   /** Empty if no process holds the Lease. */
   readonly holder: string;
-  /** Validity after a renewal. */
   readonly durationSeconds: number | undefined;
   readonly acquireTime: string | undefined;
   readonly renewTime: string | undefined;

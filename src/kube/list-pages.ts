@@ -8,7 +8,7 @@ import type { Transport } from './transport.ts';
 
 export interface Page {
   readonly items: KubeObject[];
-  /** Of the whole list. */
+  /** The whole list's. */
   readonly resourceVersion: string;
   /** The list restarted with this page, which invalidates the earlier pages. */
   readonly restarted: boolean;

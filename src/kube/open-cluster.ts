@@ -11,7 +11,6 @@ import { Transport } from './transport.ts';
 
 export interface OpenClusterOptions {
   readonly clock: Clock;
-  /** Default: no log. */
   readonly log?: KubeLog;
   /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;

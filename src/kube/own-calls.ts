@@ -19,10 +19,9 @@ export interface OwnCalls {
   stream(path: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
 }
 
-/** For the head of a stream. */
+/** Limit of a stream's head. */
 const HEAD_MS = 30_000;
 
-/** Of a SelfSubjectAccessReview. */
 export type OwnQuestion = Omit<AccessQuestion, 'user' | 'groups' | 'uid' | 'extra'>;
 
 export function ownCalls(transport: Transport): OwnCalls {

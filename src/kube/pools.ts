@@ -32,7 +32,7 @@ export class Pools {
     this.#watches = openAgent(tls);
   }
 
-  /** To its end, including the body. */
+  /** Runs a call to its end, including the body. */
   async call<T>(pool: PoolName, work: (agent: Agent) => Promise<T>): Promise<T> {
     this.#running++;
     try {
@@ -42,7 +42,7 @@ export class Pools {
     }
   }
 
-  /** One for each watch. */
+  /** One connection for each watch. */
   get watches(): Agent {
     return this.#watches;
   }

@@ -2,7 +2,6 @@ import { backoffMs, retryAfterMsOf } from '../kit/backoff.ts';
 import { ApiError, isUnreachable, TransportError } from './errors.ts';
 
 const MAX_TRIES = 4;
-/** Backoff between two tries. */
 const BASE_MS = 250;
 const CAP_MS = 5_000;
 

@@ -64,7 +64,7 @@ export interface Store<T extends Projected> {
 }
 
 export interface StoreFailure {
-  /** Of the last failed list or watch. */
+  /** The error of the last failed list or watch. */
   readonly reason: string;
   /** Since the first failure in a row. */
   readonly forMs: number;

@@ -44,7 +44,7 @@ export interface TransportOptions {
   readonly random?: () => number;
   /** For quick calls; those for slow and urgent calls and watches come on top. Default 10. */
   readonly connections?: number;
-  /** Of a call without its own. Default 30 000. */
+  /** For calls without their own. Default 30 000. */
   readonly timeoutMs?: number;
   /** The server's wall clock (epoch ms, whole seconds), from each answer but those to watches. */
   readonly onServerTime?: (serverMs: number) => void;
@@ -202,7 +202,6 @@ export class Transport {
     if (serverMs !== undefined) this.#onServerTime(serverMs);
   }
 
-  /** `what`: such as `GET /version`. */
   #rejection(error: unknown, what: string, signal: AbortSignal | undefined, limit: CallLimit): unknown {
     // A token may have been replaced early, so the next call reads the credentials again.
     if (error instanceof ApiError && error.code === 401) this.#auth = undefined;

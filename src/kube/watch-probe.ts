@@ -52,7 +52,7 @@ export class WatchProbe {
   readonly #watches = new Map<string, Set<ProbedWatch>>();
   /** Watches that the rules of an answer have allowed. */
   readonly #allowed = new WeakSet<ProbedWatch>();
-  /** Since the last review that succeeded. */
+  /** A review has failed since the last one that succeeded. */
   #hasFailed = false;
   /** What failed reviews put in doubt; reset by one that succeeds. */
   #doubt: WatchDoubt | undefined;
@@ -61,16 +61,16 @@ export class WatchProbe {
   readonly #closed = new AbortController();
   #cancel: Cancel | undefined;
   #isReviewing = false;
-  /** Next reviews without a pause. */
+  /** Number of next reviews without a pause. */
   #immediate = 0;
-  /** Next reviews after SHORT_PAUSE_MS. */
+  /** Number of next reviews after SHORT_PAUSE_MS. */
   #shortPauses = 0;
 
   constructor(options: WatchProbeOptions) {
     this.#options = options;
   }
 
-  /** Until the returned function is called. */
+  /** Checks the watch until the returned function is called. */
   add(watch: ProbedWatch): Cancel {
     const namespace = watch.namespace ?? CLUSTER_WIDE;
     const known = this.#watches.get(namespace);

@@ -5,7 +5,7 @@ import { openWatchStream } from './watch-stream.ts';
 
 /** A watch that receives nothing for so long ends. A bookmark comes about once a minute. */
 export const SILENCE_MS = 75_000;
-/** For the server to accept the watch. */
+/** Limit for the server to accept the watch. */
 const HEAD_MS = 30_000;
 
 export interface WatchSessionOptions {
@@ -13,7 +13,7 @@ export interface WatchSessionOptions {
   readonly clock: Clock;
   readonly path: string;
   readonly query: Query;
-  /** The server accepts the watch or sends data. */
+  /** The server has accepted the watch or sent data. */
   readonly alive: () => void;
   /** The server has accepted the watch. The returned function is called at its end. */
   readonly opened: (end: (error: Error) => void) => Cancel;

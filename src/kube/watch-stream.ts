@@ -2,7 +2,7 @@ import { LineDecoder } from './line-decoder.ts';
 import type { Query, Transport } from './transport.ts';
 import { parseWatchEvent, type WatchEvent } from './watch-event.ts';
 
-/** In the order of the stream. */
+/** Called in the order of the stream. */
 export interface WatchStreamHandlers {
   /** The server has accepted the watch. */
   answered(): void;
@@ -16,7 +16,7 @@ export interface WatchStreamHandlers {
 export interface WatchStreamSpec {
   readonly path: string;
   readonly query: Query;
-  /** For the server to accept the watch. */
+  /** Limit for the server to accept the watch. */
   readonly headTimeoutMs: number;
 }
 

@@ -8,7 +8,6 @@ interface Versioned {
 }
 
 export interface WriteThroughCacheOptions<T extends Versioned> {
-  /** As the watch last showed the object. */
   readonly watched: (key: string) => T | undefined;
   readonly uidOf: (object: T) => string;
   /** How long `get` returns an answer that the watch does not show. Default `answerTrustMs`. */
