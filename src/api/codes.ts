@@ -5,7 +5,7 @@ import type { voteCodes } from './access/vote-codes.ts';
 import type { CodeTable } from './code-table.ts';
 import type { inventoryCodes } from './inventory/codes.ts';
 
-/** Of any webhook. */
+/** Denials of any webhook. */
 export const serverCodes = {
   InvalidSpec: {
     audience: 'anyone',
@@ -53,7 +53,7 @@ export const serverCodes = {
   },
 } as const satisfies CodeTable;
 
-/** Of denials by the inventory's webhooks, and of Events. */
+/** Denials by the inventory's webhooks, and Events. */
 export type InventoryCode = keyof typeof inventoryCodes;
 
 /** Stable. Messages of denials begin with them, and many are also reasons of conditions. */

@@ -9,7 +9,6 @@ export const durationUnits = 'write h, m, or s after each number';
 
 /** Characters: of a request, an extension, a vote, or a revocation. */
 export const maxReasonLength = 1024;
-/** Of one request. */
 export const maxExtensions = 10;
 
 /** Go durations. `readBySchema` evaluates no CEL rules, so the server may read others. */
@@ -260,7 +259,6 @@ const session = Type.Object(
   },
 );
 
-/** All are optional. */
 export const accessConfigFields = {
   approvals: Type.Optional(approvals),
   reason: Type.Optional(reason),
@@ -274,6 +272,6 @@ export const accessConfigFields = {
 export type ApprovalEntry = Static<typeof approvalEntry>;
 export type ReasonConfig = Static<typeof reason>;
 export type StartConfig = Static<typeof start>;
-/** Weekly, of `accessConfig.start`. */
+/** A weekly window of `accessConfig.start`. */
 export type StartWindow = Static<typeof startWindow>;
 export type ExtensionConfig = Static<typeof extension>;

@@ -143,7 +143,7 @@ export const accessVoteKind = defineKind({
 export interface VoteAttestation {
   readonly namespace: string;
   readonly name: string;
-  /** Of it, the signature does not cover `voter`. */
+  /** The signature does not cover `voter`. */
   readonly spec: object;
   readonly voter: Pick<Voter, 'username' | 'uid' | 'groups' | 'time'>;
 }

@@ -127,7 +127,6 @@ export const grant = Type.Object(
 
 /** Verify its `mac` or `signature` before you trust it. */
 export type Grant = Static<typeof grant>;
-/** How users reach the pod through the gateway. */
 export type GrantSession = NonNullable<Grant['session']>;
 /** A user or group that gets the access. */
 export type GrantSubject = Grant['subjects'][number];

@@ -16,7 +16,7 @@ export const childNameSuffix = '-access';
 /** On every child: the MAC that proves that the server created it. */
 export const macAnnotation = 'access.drawbridge.dev/mac';
 
-/** Of requests; `status.ready` requires all of them. */
+/** Condition types of requests; `status.ready` requires all of them. */
 export const requestConditions = {
   targetTemplateExists: 'TargetTemplateExists',
   accessDurationsValid: 'AccessDurationsValid',
@@ -26,7 +26,7 @@ export const requestConditions = {
   accessMessage: 'AccessMessage',
 } as const;
 
-/** Of templates; `status.ready` requires all of them. */
+/** Condition types of templates; `status.ready` requires all of them. */
 export const templateConditions = {
   templateDurationsValid: 'TemplateDurationsValid',
   targetRefExists: 'TargetRefExists',

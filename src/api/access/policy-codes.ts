@@ -1,6 +1,6 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** By the webhooks and policies that protect requests, templates, and the objects of grants. */
+/** Denials by what protects requests, templates, and the objects of grants. */
 export const policyCodes = {
   FinalizerKept: {
     audience: 'operator',

@@ -32,7 +32,7 @@ export interface RequesterAttestation {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
-  /** Of it, the signature does not cover `requester` and the mutable fields. */
+  /** The signature does not cover `requester` and the mutable fields. */
   readonly spec: object;
   readonly requester: Pick<Requester, 'username' | 'uid' | 'groups' | 'time'>;
 }
@@ -73,7 +73,7 @@ export function readClaim(text: string | undefined): { readonly time: string; re
   return time === undefined || mac === undefined ? undefined : { time, mac };
 }
 
-/** Of every kind. */
+/** For requests of every kind. */
 export const requestSpec = {
   templateName: objectName('The name of the template, in the same namespace.'),
   // No pattern here: the webhook denies invalid durations with a code and a remedy.

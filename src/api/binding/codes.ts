@@ -1,6 +1,6 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** By the admission policy of the binding feature. */
+/** Denials by the admission policy of the binding feature. */
 export const bindingCodes = {
   Bundled: {
     audience: 'operator',

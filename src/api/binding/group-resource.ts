@@ -27,10 +27,8 @@ const groupResource = Type.Object(groupResourceFields);
 /** Without its version. */
 export type GroupResource = Static<typeof groupResource>;
 
-/** Of API versions. */
 export const versionNames = (description: string) => listOf(Type.String({ maxLength: 63 }), 64, { description });
 
-/** Of an export or of an export request. */
 export const exportedResources = Type.Array(
   Type.Object({
     ...groupResourceFields,

@@ -79,7 +79,7 @@ export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig'
 /** On the consumer CRDs: a decimal integer. The server replaces schemas of an older revision. */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
 
-/** Of kube-bind's kinds. */
+/** Condition types of kube-bind's kinds. */
 export const bindConditions = {
   ready: 'Ready',
   secretValid: 'SecretValid',

@@ -93,9 +93,7 @@ const componentStatus = Type.Object({
   since: time('Time at which the component entered this state.'),
 });
 
-/** Of one component of an entry. */
 export type ComponentState = Static<typeof state>;
-/** An item of `status.components`. */
 export type ComponentStatus = Static<typeof componentStatus>;
 
 export const clusterInventoryKind = defineKind({

@@ -1,6 +1,6 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** Of denials for entries and registrations. The last five are codes of Events. */
+/** Denials for entries and registrations. The last five are codes of Events. */
 export const inventoryCodes = {
   NoSuchRun: {
     audience: 'component',

@@ -1,6 +1,6 @@
 import type { CodeTable } from '../code-table.ts';
 
-/** Of answers to the reports of components, at `callback`. */
+/** Answers to the reports of components, at `callback`. */
 export const reportCodes = {
   Unauthorized: {
     audience: 'component',
@@ -66,7 +66,7 @@ export const reportCodes = {
 
 export type ReportCode = keyof typeof reportCodes;
 
-/** Of answers with which `serveComponent` rejects a call. */
+/** Answers with which `serveComponent` rejects a call. */
 export const callCodes = {
   Unauthorized: {
     audience: 'operator',

@@ -49,7 +49,6 @@ export const builtInComponents = ['byoc', 'cluster', 'connectivity-proxy', 'kube
 
 /** Where a component that produces a kubeconfig publishes the reference to its Secret. */
 export const kubeconfigOutput: JsonPointer = '/status/outputs/kubeconfig';
-/** Of the kubeconfig in its Secret. */
 export const kubeconfigKey = 'config';
 /** In the entry's namespace. The server creates the Secret; the producing component fills it. */
 export const kubeconfigSecretName = (entryUid: string): string => `kc-${entryUid}`;
@@ -57,7 +56,7 @@ export const kubeconfigSecretName = (entryUid: string): string => `kc-${entryUid
 /** The default of `writes` of a registration. */
 export const outputsOf = (component: string): JsonPointer => pointerOf('status', 'outputs', component);
 
-/** Of an object, characters. */
+/** The API server's limit. */
 const maxNameLength = 253;
 
 /** `ENTRY.COMPONENT`, or `UID.COMPONENT` if that would be too long. */
@@ -76,13 +75,12 @@ export const accountPrefix = 'inventory-';
 
 /** In the namespace of the server's Lease; its tokens authenticate calls to components. */
 export const managerAccount = 'drawbridge-inventory';
-/** Of the token for a call to the component. */
 export const callAudience = (component: string): string => `drawbridge/${component}`;
 
 /** In bytes of JSON, as `entryBytes` counts: without managedFields and the server's own status. */
 export const maxEntryBytes = 65_536;
 
-/** Of entries. */
+/** Condition types of entries. */
 export const entryConditions = {
   /**
    * At least one component applies, and all that apply are Done with the current inputs. False
@@ -98,7 +96,7 @@ export const entryConditions = {
   livelock: 'Livelock',
 } as const;
 
-/** Of registrations. */
+/** Condition types of registrations. */
 export const registrationConditions = {
   /** False if the server cannot use the registration. It then runs the component for no entry. */
   accepted: 'Accepted',

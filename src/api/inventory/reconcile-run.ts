@@ -192,7 +192,6 @@ export const reconcileRunKind = defineKind({
 });
 
 export type ReconcileRun = ObjectOf<typeof reconcileRunKind>;
-/** As its record states it. */
 export type OutcomeName = Static<typeof outcomeName>;
 /** To reconcile, or to delete what the component created. */
 export type Operation = Static<typeof operation>;

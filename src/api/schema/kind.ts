@@ -54,7 +54,6 @@ interface KindDefinition<Spec extends TObject, Status extends TObject, Named ext
   readonly olderVersions?: readonly OlderVersion[];
 }
 
-/** With its structural schemas. */
 export interface Kind<
   Spec extends TObject = TObject,
   Status extends TObject = TObject,

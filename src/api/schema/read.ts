@@ -11,7 +11,6 @@ export interface FieldError {
 /** 1 to 10 errors from `readBySchema`; 1 to 30 from `readObject`, which reads three parts. */
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly errors: FieldError[] };
 
-/** Of one `readBySchema`. */
 const MAX_ERRORS = 10;
 /** UTF-16 units of quoted input in a message. */
 const MAX_QUOTE = 64;

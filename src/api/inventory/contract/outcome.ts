@@ -7,7 +7,6 @@ import { toStructural } from '../../schema/structural-schema.ts';
 import { type MissingInput, maxMissing, missingInput } from '../fields.ts';
 import type { Operation, OutcomeName } from '../reconcile-run.ts';
 
-/** Result of a run. */
 export type Outcome =
   /** The inputs of this run are reconciled. */
   | ({ readonly outcome: 'Done' } & WithMessage & WithOutputs)

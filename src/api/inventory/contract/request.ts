@@ -27,10 +27,9 @@ const reconcileRequest = Type.Object({
     reasons: listOf(Type.String({ maxLength: 316 }), maxReasons),
   }),
   operation: Type.Union([Type.Literal('reconcile'), Type.Literal('delete')]),
-  /** As in its registration. */
   component: text(63),
   entry: Type.Object({
-    /** At the API server. */
+    /** Of the entry, at the API server. */
     url,
     /** UID of the entry. */
     id: text(128),
@@ -43,7 +42,6 @@ const reconcileRequest = Type.Object({
      * for its producer writes the kubeconfig Secret, until it expires.
      */
     token: text(16_384),
-    /** Of the token. */
     expires: time(''),
     /** PEM of the API server's CA. If absent, the component uses the public CAs. */
     ca: Type.Optional(Type.String({ maxLength: 131_072 })),
