@@ -151,7 +151,7 @@ export class CertificateReconciler implements Reconciler {
     );
   }
 
-  /** Of each path; empty without one. */
+  /** One for each path; empty without one. */
   #segments(): string[] {
     return this.#endpoints().flatMap(({ path }) => (path === undefined ? [] : splitPath(path).segment));
   }
@@ -225,6 +225,6 @@ interface Wanted {
 interface OutdatedConfiguration {
   readonly store: Store<ConfigurationView>;
   readonly view: ConfigurationView;
-  /** Only paths change. */
+  /** Then only paths change. */
   readonly hasBundle: boolean;
 }

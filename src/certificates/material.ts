@@ -20,7 +20,7 @@ export interface Material extends SignedPair {
 
 const DAY_MS = 24 * 3600 * 1000;
 const LIFETIME_MS = 90 * DAY_MS;
-/** Start in the past, for clocks that are behind. */
+/** Certificates start in the past, for clocks that are behind. */
 const BACKDATED_MS = 3600 * 1000;
 
 /** For 90 days from `nowMs`. */

@@ -16,7 +16,7 @@ interface OwnCertificateOptions {
   readonly leads: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
-  /** With each new pair from the Secret. */
+  /** Called with each new pair from the Secret. */
   readonly onServing?: (pair: KeyPair) => void;
 }
 
