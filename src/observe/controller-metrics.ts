@@ -11,7 +11,7 @@ export interface ControllerMetrics {
   waited(seconds: number): void;
   /** A key was requeued with backoff. */
   retried(): void;
-  /** Busy workers. */
+  /** The number of busy workers. */
   active(workers: number): void;
   /** Not called for an aborted reconcile. */
   reconciled(outcome: ReconcileOutcome, seconds: number): void;

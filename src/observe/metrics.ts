@@ -36,7 +36,6 @@ export interface MetricFactory {
 /** Those of controllers are named as controller-runtime's, so that its dashboards work. */
 export interface Metrics extends MetricFactory {
   controller(name: string): ControllerMetrics;
-  /** Of the Prometheus exposition. */
   readonly contentType: string;
   expose(): Promise<string>;
 }
