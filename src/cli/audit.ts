@@ -122,7 +122,7 @@ function readKey(text: string): string {
   );
 }
 
-/** Of an Ed25519 public key. */
+/** The length of an Ed25519 public key. */
 const publicKeyBytes = 32;
 
 function parseFlags(args: readonly string[]) {

@@ -24,7 +24,7 @@ const QUIET_MS = 3000;
 /** Then an unchanged line of progress is printed again. */
 const REPEAT_MS = 10_000;
 const CONCURRENT_DELETES = 20;
-/** Of the objects in a line of progress. */
+/** Objects that a line of progress names. */
 const MAX_NAMED = 5;
 const LIST_SERVERS = 'kubectl get pods -A -l app.kubernetes.io/name=drawbridge,app.kubernetes.io/component=server';
 
@@ -39,7 +39,7 @@ interface Remaining {
   readonly requests: readonly string[];
   /** The server keeps them after their end, so that people can read how they ended. */
   readonly ended: readonly string[];
-  /** Of grants in effect. */
+  /** Only of grants in effect. */
   readonly grantObjects: readonly string[];
 }
 
