@@ -5,6 +5,7 @@ import type { Journal } from '../../audit/journal.ts';
 import { describe } from '../../kit/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
+import { isOlder } from '../../kube/resource-version.ts';
 import type { Log } from '../../observe/log.ts';
 import { abandonmentOf, abandonmentText, type Entry, isAbandoned } from '../entry.ts';
 
@@ -16,11 +17,17 @@ interface AbandonmentReporterDeps {
   readonly account: string;
 }
 
+/** The last report: its text, and the version of the entry that it was about. */
+interface Reported {
+  readonly text: string;
+  readonly resourceVersion: string;
+}
+
 /** Records in the log, an Event, and the journal who abandoned a component, and why. */
 export class AbandonmentReporter {
   readonly #deps: AbandonmentReporterDeps;
-  /** Text of the last report, by entry UID and component. */
-  readonly #reported = new Map<string, Map<string, string>>();
+  /** By entry UID and component. */
+  readonly #reported = new Map<string, Map<string, Reported>>();
 
   constructor(deps: AbandonmentReporterDeps) {
     this.#deps = deps;
@@ -34,7 +41,7 @@ export class AbandonmentReporter {
   ): void {
     for (const { name, reason, message } of components) {
       const old = before.components.find((status) => status.name === name);
-      if (!isAbandoned(before, name)) this.#reported.get(before.ref.uid)?.delete(name);
+      if (!isAbandoned(before, name)) this.#undone(before, name);
       else if (reason === 'Abandoned' && (old?.reason !== reason || old.message !== message))
         this.#report(before, name, isRecorded(name));
     }
@@ -45,14 +52,21 @@ export class AbandonmentReporter {
     this.#report(entry, component, true);
   }
 
+  /** A status write may end after a report about a later version of the entry. */
+  #undone({ ref, resourceVersion }: Entry, component: string): void {
+    const reported = this.#reported.get(ref.uid);
+    const last = reported?.get(component);
+    if (last && isOlder(last.resourceVersion, resourceVersion)) reported?.delete(component);
+  }
+
   #report(entry: Entry, component: string, isRecorded: boolean): void {
     const { journal, log, events, account } = this.#deps;
     const { ref } = entry;
     const { user = account, reason } = abandonmentOf(entry, component);
     const text = abandonmentText(entry, component);
-    const reported = this.#reported.get(ref.uid) ?? new Map<string, string>();
-    if (reported.get(component) === text) return;
-    this.#reported.set(ref.uid, reported.set(component, text));
+    const reported = this.#reported.get(ref.uid) ?? new Map<string, Reported>();
+    if (reported.get(component)?.text === text) return;
+    this.#reported.set(ref.uid, reported.set(component, { text, resourceVersion: entry.resourceVersion }));
     const consequence = isRecorded
       ? 'the resources that it created were not torn down'
       : 'the server has no run of it for this entry, so it tears down nothing';

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
+import type { ComponentStatus } from '../../../../src/api/inventory/cluster-inventory.ts';
+import type { Journal } from '../../../../src/audit/journal.ts';
+import type { Entry } from '../../../../src/inventory/entry.ts';
+import { AbandonmentReporter } from '../../../../src/inventory/manager/abandonments.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
+import { noLog } from '../../../../src/observe/log.ts';
 import { answer, done, InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
@@ -95,6 +100,33 @@ describe('an abandonment', () => {
     await clock.advance(3000);
     assert.deepEqual([notes(next), next.audited], [[], []]);
     await next.stop();
+  });
+});
+
+describe('an abandonment', () => {
+  it('is recorded once if a status write that began before it ends after it was recorded', () => {
+    const lines: string[] = [];
+    const reporter = new AbandonmentReporter({
+      journal: { append: async ({ message = '' }) => void lines.push(message) } as Partial<Journal> as Journal,
+      events: { record: () => {}, close: async () => {} },
+      log: noLog,
+      account: 'drawbridge-inventory',
+    });
+    const entryAt = (resourceVersion: string, annotations: Readonly<Record<string, string>>): Entry => {
+      const ref = { namespace: 'fleet', name: 'one', uid: 'e-1' };
+      return { ref, resourceVersion, annotations, deleting: true, components: [] as ComponentStatus[] } as Entry;
+    };
+    const [before, after] = [entryAt('9', {}), entryAt('10', byAlice)];
+    const statusOf = (message?: string) => [
+      { name: 'network', ...(message === undefined ? {} : { reason: 'Abandoned', message }) } as ComponentStatus,
+    ];
+    reporter.report(after, 'network');
+    reporter.statusWritten(before, statusOf(), () => true);
+    reporter.statusWritten(after, statusOf('abandoned by alice: lost'), () => true);
+    assert.equal(lines.length, 1);
+    reporter.statusWritten(entryAt('11', {}), statusOf(), () => true);
+    reporter.statusWritten(entryAt('12', byAlice), statusOf('abandoned by alice: lost'), () => true);
+    assert.equal(lines.length, 2);
   });
 });
 
