@@ -111,10 +111,10 @@ describe('an AccessSession', () => {
     await stage.plane.kubectl([...kill, name, '--cascade=foreground', '-n', stage.namespace]);
     assert.equal(await terminal.exit(), 1);
     assert.match(terminal.text, /Killed/);
-    // No garbage collector runs here.
+    // The garbage collector learns of new kinds every 30 s, so it may have done this already.
     const collector = '--as=system:serviceaccount:kube-system:generic-garbage-collector';
     const release = ['patch', 'asess', name, '--type=merge', '-p', '{"metadata":{"finalizers":null}}', collector];
-    await stage.plane.kubectl([...release, '-n', stage.namespace]);
+    await stage.plane.kubectl([...release, '-n', stage.namespace], { reject: false });
     await gone(grant);
   });
 
