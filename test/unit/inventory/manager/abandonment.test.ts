@@ -114,7 +114,7 @@ describe('an abandonment', () => {
     });
     const entryAt = (resourceVersion: string, annotations: Readonly<Record<string, string>>): Entry => {
       const ref = { namespace: 'fleet', name: 'one', uid: 'e-1' };
-      return { ref, resourceVersion, annotations, deleting: true, components: [] as ComponentStatus[] } as Entry;
+      return { ref, resourceVersion, annotations, deleting: true, components: [] } as unknown as Entry;
     };
     const [before, after] = [entryAt('9', {}), entryAt('10', byAlice)];
     const statusOf = (message?: string) => [
