@@ -69,7 +69,8 @@ integration: dist/drawbridge.js sandbox-binaries shells ## the integration tests
 
 .PHONY: shells
 shells: ## installs zsh and fish for the tests of completion, and rsyslog for that of its example (on Debian, as root)
-	@{ command -v zsh && command -v fish && command -v rsyslogd; } >/dev/null || apt-get install --yes --no-install-recommends zsh fish rsyslog
+	@{ command -v zsh && command -v fish && command -v rsyslogd; } >/dev/null || \
+	  { apt-get update --quiet=2 && apt-get install --yes --no-install-recommends zsh fish rsyslog; }
 
 .PHONY: faults
 faults: dist/drawbridge.js sandbox-binaries ## long tests: crashes, outages, and changes of the leader (FILE=... for one file)
@@ -131,11 +132,18 @@ manifests: node_modules ## writes the generated files: CRDs, webhook configurati
 	@$(tsx) docs/generate/main.ts
 
 generated = charts/drawbridge/files/*/* webhooks/*.yaml webhooks/*/*.yaml lint/layers.json docs/reference/*
-.PHONY: verify
-verify: node_modules ## fails when a generated file is out of date
+.PHONY: verify workflows
+verify: node_modules workflows ## fails when a generated file is out of date, or a workflow of .github has a fault
 	@before=$$(cat $(generated) | sha256sum); $(MAKE) manifests >/dev/null; \
 	  after=$$(cat $(generated) | sha256sum); \
 	  [ "$$before" = "$$after" ] || { echo 'generated files were out of date; make manifests has written them, commit them' >&2; exit 1; }
+# zizmor comes with pip. A machine without pip leaves it to the checks on GitHub.
+zizmor := $(if $(shell command -v pip3),dist/zizmor/bin/zizmor)
+workflows: $(zizmor)
+	@cd lint && CGO_ENABLED=0 go tool actionlint
+	@$(if $(zizmor),$(zizmor) --offline --quiet --persona=auditor .github,echo 'zizmor was left out: it needs pip3')
+dist/zizmor/bin/zizmor: lint/requirements.txt
+	@PIP_ROOT_USER_ACTION=ignore pip3 install --quiet --upgrade --target dist/zizmor --requirement $<
 
 .PHONY: build
 build: dist/drawbridge.js ## the programs, which run with plain node: the server dist/drawbridge.js with its thread dist/health-thread.mjs and dist/s3-sink.mjs for recordings in a bucket, and the client dist/client.cjs
