@@ -18,7 +18,7 @@ const filesIn = (folder: string, end: string): string[] =>
 
 const documents = [
   ...readdirSync(root).filter((name) => name.endsWith('.md')),
-  ...['docs', 'examples', 'certs'].flatMap((folder) => filesIn(folder, '.md')),
+  ...['.github', 'docs', 'examples', 'certs'].flatMap((folder) => filesIn(folder, '.md')),
 ].sort();
 /** The changelog and the decision records keep their original words. */
 const isRecord = (document: string): boolean => document === 'CHANGELOG.md' || document.startsWith('docs/adr/');
@@ -30,7 +30,10 @@ describe('documents', () => {
 
     it(`${document} names files that exist`, () => {
       const named = code.flatMap((span) =>
-        all(span, /(?:^|[\s(])((?:src|sandbox|test|charts|webhooks|certs|examples|docs|\.ci)\/[\w./-]*\w\/?)/g),
+        all(
+          span,
+          /(?:^|[\s(])((?:src|sandbox|test|charts|webhooks|certs|examples|docs|lint|\.ci|\.devcontainer|\.github)\/[\w./-]*\w\/?)/g,
+        ),
       );
       assert.deepEqual(
         named.filter((path) => !existsSync(join(root, path))),
