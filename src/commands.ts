@@ -39,7 +39,7 @@ const commands: ReadonlyMap<string, Command> = new Map([
 ]);
 
 async function revokeAllOfCluster(
-  { kubeconfig, timeoutMs }: Config,
+  { kubeconfig, timeout: timeoutMs }: Config,
   signal: AbortSignal,
   { print }: CommandOutput,
 ): Promise<void> {

@@ -7,9 +7,11 @@ import {
   names,
   oneOf,
   optional,
+  peerAddress,
   port,
   text,
   trueOrFalse,
+  url,
   verbosity,
 } from './flag-types.ts';
 
@@ -17,11 +19,11 @@ import {
 export interface Flag {
   readonly type: FlagType<unknown>;
   /**
-   * Environment variable. Default: `DRAWBRIDGE_` and the name in upper case, with `_` for `-`. `false`: none; the flag exists only for
-   * compatibility with kube-bind's konnector.
+   * Default: `DRAWBRIDGE_` and the name in upper case, with `_` for `-`. `false`: the flag has no
+   * variable, and exists only for compatibility with kube-bind's konnector.
    */
   readonly env?: string | false;
-  /** The text that counts if neither the flag nor the variable is given. Absent: `Flags.value` is then undefined. */
+  /** Counts if neither the flag nor the variable is given. Without it, the value is undefined. */
   readonly fallback?: string;
   /** The default in words, if it is not a single text, or depends on other flags. */
   readonly defaultInWords?: string;
@@ -39,7 +41,7 @@ const general = {
     help: 'Features to run: access, binding, inventory, gateway, or several separated by commas.',
   },
   kubeconfig: {
-    type: text('FILE'),
+    type: optional(text('FILE')),
     env: 'KUBECONFIG',
     defaultInWords: 'in-cluster credentials, then ~/.kube/config',
     help: 'Kubeconfig of the cluster. The variable may list several files, as for kubectl.',
@@ -56,13 +58,11 @@ const general = {
   },
   'health-port': {
     type: port,
-    fallback: '8081',
     defaultInWords: '8081; 8090 if only binding runs',
     help: 'Port of /healthz, /livez, and /readyz, HTTP. 0 takes a free port.',
   },
   'metrics-port': {
     type: port,
-    fallback: '8080',
     defaultInWords: '8080; a free port if only binding runs',
     help: 'Port of /metrics, HTTP. 0 takes a free port.',
   },
@@ -82,10 +82,10 @@ const general = {
   },
   'log-level': {
     type: oneOf('error', 'warn', 'info', 'debug'),
-    fallback: 'info',
+    defaultInWords: 'info',
     help: 'Lowest level that the log shows. The log goes to standard error.',
   },
-  'log-format': { type: oneOf('json', 'text'), fallback: 'json', help: 'Format of the log.' },
+  'log-format': { type: oneOf('json', 'text'), defaultInWords: 'json', help: 'Format of the log.' },
   'logging-format': {
     type: oneOf('json', 'text'),
     env: false,
@@ -107,8 +107,7 @@ const leaderElection = {
     help: 'Elect a leader for each feature except the gateway. Set false only for a single replica.',
   },
   'lease-namespace': {
-    type: text('NAME'),
-    fallback: 'drawbridge-system',
+    type: optional(text('NAME')),
     defaultInWords: 'drawbridge-system; $POD_NAMESPACE, then kube-system, if only binding runs',
     help: 'Namespace of the Secrets, ConfigMaps, and Leases of the server itself. --binding-lease-namespace may name another one for the Lease of binding.',
   },
@@ -232,7 +231,7 @@ const gateway = {
     help: 'Port of the aggregated API of the gateway, HTTPS. 0 takes a free port.',
   },
   'peer-address': {
-    type: optional(text('ADDRESS')),
+    type: optional(peerAddress),
     defaultInWords: '--bind-address, if it is an IP address other than 0.0.0.0 and ::',
     help: 'IP address at which other replicas of the gateway reach this one. The chart passes that of the Pod.',
   },
@@ -262,7 +261,7 @@ const gateway = {
 
 const inventory = {
   'callback-url': {
-    type: optional(text('URL')),
+    type: optional(url('http or https')),
     defaultInWords: 'https://drawbridge-callbacks.NAMESPACE.svc, in --lease-namespace',
     help: 'URL that components report to. Configure each component with the same URL; otherwise, it rejects the calls of the server.',
   },
@@ -272,7 +271,7 @@ const inventory = {
     help: 'Port of the callbacks, HTTPS, or HTTP if --callback-url is http. 0 takes a free port.',
   },
   'component-api-url': {
-    type: optional(text('URL')),
+    type: optional(url('https')),
     defaultInWords: 'the URL that this process uses',
     help: 'URL of the API server that components get with each call.',
   },

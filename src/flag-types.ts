@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { parseGoDuration } from './kit/go-duration.ts';
 
 /** A wrong command, flag, or value. The process prints the message and exits with code 2. */
@@ -47,6 +48,26 @@ const matching = <T>(
 export const port = matching('PORT', /^\d{1,5}$/, 'a port number from 0 to 65535', (value) =>
   Number(value) > 65535 ? undefined : Number(value),
 );
+
+/** An IP address that others can connect to, so not one that means every interface. */
+export const isPeerAddress = (value: string): boolean => isIP(value) !== 0 && value !== '0.0.0.0' && value !== '::';
+
+/** An address for peers. An admission policy allows no other text in the Lease of a replica. */
+export const peerAddress = matching('ADDRESS', /^/, 'an IP address of this replica, such as 10.0.0.7', (value) =>
+  isPeerAddress(value) ? value : undefined,
+);
+
+/** An absolute URL that has only one of the schemes, a host, port, and path. */
+export const url = (schemes: 'https' | 'http or https') =>
+  matching(
+    'URL',
+    /^[^?#@]+$/,
+    `an ${schemes} URL without user, query, and fragment, such as https://drawbridge.example.org`,
+    (value) => {
+      const protocol = URL.canParse(value) ? new URL(value).protocol : '';
+      return protocol === 'https:' || (protocol === 'http:' && schemes === 'http or https') ? value : undefined;
+    },
+  );
 
 /** A limit from 0 to 999,999; 0 means no limit. */
 export const count = matching('NUMBER', /^\d{1,6}$/, 'a number from 0 to 999999, where 0 is no limit', Number);

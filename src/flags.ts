@@ -7,7 +7,7 @@ export type FlagName = keyof typeof flags;
 const flagNames = Object.keys(flags) as FlagName[];
 
 /** The type of the flag's value. It includes undefined if the flag has no `fallback`. */
-export type FlagValue<Name extends FlagName> = (typeof flags)[Name] extends {
+type FlagValue<Name extends FlagName> = (typeof flags)[Name] extends {
   readonly type: FlagType<infer T>;
   readonly fallback: string;
 }
@@ -16,19 +16,15 @@ export type FlagValue<Name extends FlagName> = (typeof flags)[Name] extends {
     ? T | undefined
     : never;
 
-/** A flag as `--help` and docs/reference/flags.md show it. */
-export interface FlagRow {
-  readonly name: string;
-  readonly placeholder: string;
-  /** Undefined if the flag cannot be set by a variable. */
-  readonly variable: string | undefined;
-  /** The default as text or in words; undefined if there is none. */
-  readonly byDefault: string | undefined;
-  readonly help: string;
-}
+type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : Name;
 
-/** The flags of one section of `flagSections`. */
-export const flagRows = (section: FlagTable): FlagRow[] =>
+/** Values by the flag's name in camel case: `leaderElect`. Durations are in milliseconds. */
+export type FlagValues = { readonly [Name in FlagName as CamelCase<Name>]: FlagValue<Name> };
+
+/** The flags of a section, as `--help` and docs/reference/flags.md show them. */
+export const flagRows = (section: FlagTable) =>
   Object.entries(section).map(([name, { type, env, fallback, defaultInWords, help }]) => ({
     name,
     placeholder: type.placeholder,
@@ -74,15 +70,15 @@ const wrapped = (help: string): string => help.replace(/(.{1,102})(?: |$)/g, '  
 
 /** Flags and environment as they were given. */
 export interface Flags {
-  /** The given value, else the default. @throws UsageError if the given text is not allowed. */
-  value<Name extends FlagName>(name: Name): FlagValue<Name>;
+  /** The given values, else the defaults. */
+  readonly values: FlagValues;
   /** The text that was given, by flag or environment; the flag wins. */
   given(name: FlagName): { readonly text: string; readonly by: 'flag' | 'environment' } | undefined;
-  /** What gave the value, for messages: the flag with its dashes, or the variable with `$`. The flag if neither was given. */
+  /** For messages: the flag with its dashes, or the variable with `$` if that gave the value. */
   origin(name: FlagName): string;
 }
 
-/** Reads flags and environment. `value` parses the text of a flag. @throws UsageError for an unknown flag, or one without its value. */
+/** @throws UsageError for an unknown flag, a missing value, or one that is not allowed. */
 export function readFlags(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Flags {
   const typed = parseFlags(args);
   const variable = (name: FlagName): string => variableOf(name, (flags[name] as Flag).env) ?? '';
@@ -96,18 +92,18 @@ export function readFlags(args: readonly string[], env: Readonly<Record<string, 
     if (given(name)?.by === 'environment') return `$${variable(name)}`;
     return name === 'v' ? '-v' : `--${name}`;
   };
-  return {
-    given,
-    origin,
-    value<Name extends FlagName>(name: Name) {
-      const { type, fallback }: Flag = flags[name];
-      const found = given(name)?.text ?? fallback;
-      return (found === undefined ? undefined : type.parse(found, origin(name))) as FlagValue<Name>;
-    },
+  const parsed = (name: FlagName): unknown => {
+    const { type, fallback }: Flag = flags[name];
+    const found = given(name)?.text ?? fallback;
+    return found === undefined ? undefined : type.parse(found, origin(name));
   };
+  const values = Object.fromEntries(flagNames.map((name) => [camelCase(name), parsed(name)])) as FlagValues;
+  return { values, given, origin };
 }
 
-/** `--leader-elect` and `--dry-run` without a value mean true, and `-v=4` means `-v 4`, as in the programs of Kubernetes. */
+const camelCase = (name: string): string => name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+/** As in Kubernetes, `--leader-elect` and `--dry-run` mean true, and `-v=4` means `-v 4`. */
 function parseFlags(args: readonly string[]): Partial<Record<FlagName, string>> {
   const options = Object.fromEntries(
     flagNames.map((name) => [name, { type: 'string' as const, ...(name === 'v' ? { short: 'v' } : {}) }]),

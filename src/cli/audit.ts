@@ -80,20 +80,10 @@ export async function auditCommand(args: readonly string[], io: AuditIo): Promis
   }
 }
 
-/** Of `drawbridge audit verify`; its usage describes each flag. */
-interface AuditArgs {
-  readonly files: readonly string[];
-  readonly heads: readonly string[];
-  readonly keys: readonly string[] | undefined;
-  readonly partial: boolean;
-  /** A folder; without it, recordings are not checked. */
-  readonly recordings: string | undefined;
-  readonly json: boolean;
-  readonly kubeconfig: string | undefined;
-  readonly namespace: string;
-}
+/** The usage describes each flag. */
+type AuditArgs = ReturnType<typeof readArgs>;
 
-function readArgs(args: readonly string[]): AuditArgs {
+function readArgs(args: readonly string[]) {
   const { values, positionals } = parseFlags(args);
   const { output = 'text' } = values;
   if (positionals.length === 0) throw usageError('no file is given; name the files to verify, or - for standard input');

@@ -31,7 +31,8 @@ export const binding: Feature = {
 
 function open(host: Host): OpenFeature {
   const { config, cluster, metrics, watchRefusals, log, manager } = host;
-  const { gate, leaderOnly } = leadership(host, config.bindingLease);
+  const { leaseName: name, leaseNamespace, bindingLeaseNamespace: namespace } = config;
+  const { gate, leaderOnly } = leadership(host, { namespace, name });
   const writeClient = config.dryRun ? (real: Client): Client => dryRunClient(real, log) : leaderOnly;
   const client = writeClient(cluster.client);
   const opened = openConsumerStores(cluster, log);
@@ -42,7 +43,7 @@ function open(host: Host): OpenFeature {
       consumer: cluster,
       client,
       stores: opened.stores,
-      ownNamespaces: new Set([config.leaseNamespace, config.bindingLease.namespace, kubeconfigNamespace]),
+      ownNamespaces: new Set([leaseNamespace, namespace, kubeconfigNamespace]),
       events,
       clock,
       log,
@@ -61,7 +62,7 @@ function open(host: Host): OpenFeature {
       writeClient,
       dryRun: config.dryRun,
       version: pkg.version,
-      pollingMs: config.pollingMs,
+      pollingMs: config.providerPollingInterval,
       bindable: config.bindable,
       bindableNamespaces: config.bindableNamespaces,
     }),

@@ -81,7 +81,7 @@ async function open(host: Host): Promise<OpenFeature> {
       ? undefined
       : new RecordingRetention({
           recordings: sink,
-          retentionMs: config.recordingRetentionMs,
+          retentionMs: config.recordingRetention,
           isOpen: (name) => recorder.isOpen(name.session) || objects.holderOf(name) !== undefined,
           journal,
           clock,

@@ -36,7 +36,7 @@ export const inventory: Feature = {
 async function open(host: Host): Promise<OpenFeature> {
   const { config, cluster, credentials, metrics, log } = host;
   const { journal, certificate } = host.serving();
-  const { callbackUrl, apiUrl, allowLoopbackHttp } = config.inventory;
+  const { callbackUrl, componentApiUrl, allowLoopbackHttp } = config;
   const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, ...lease });
   const client = leaderOnly(cluster.client);
   const events = recorder(host, 'inventory', client);
@@ -51,7 +51,7 @@ async function open(host: Host): Promise<OpenFeature> {
     metrics,
     connect: (managed) => openCluster(managed, { clock, log, connections: managedConnections }),
     clientWith: (token) => openCluster(withToken(credentials, token), { clock, log }),
-    apiUrl: apiUrl ?? credentials.server,
+    apiUrl: componentApiUrl ?? credentials.server,
     apiTls: withoutClientCertificate((await credentials.connectionAuth()).tls),
     callbackUrl,
     homeNamespace: config.leaseNamespace,
@@ -92,12 +92,11 @@ export function openInventoryWebhooks({
  * `--allow-loopback-http` and an http callback URL on a loopback address.
  */
 async function serveCallbacks(
-  { inventory, bindAddress: host }: Config,
+  { callbackUrl, callbackPort: port, allowLoopbackHttp, bindAddress: host }: Config,
   app: RequestListener,
   certificate: Serving['certificate'],
   log: Log,
 ): Promise<Listening> {
-  const { callbackUrl, callbackPort: port, allowLoopbackHttp } = inventory;
   if (!allowLoopbackHttp || !isLoopbackHttp(callbackUrl)) {
     return startAdmissionServer({ app, certificate: certificate(), host, port, clock, log });
   }

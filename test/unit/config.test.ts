@@ -48,21 +48,20 @@ describe('configuration', () => {
       auditLog: '-',
       leaderElect: true,
       leaseNamespace: 'drawbridge-system',
-      bindingLease: { namespace: 'drawbridge-system', name: 'kube-bind' },
-      inventory: {
-        callbackUrl: 'https://drawbridge-callbacks.drawbridge-system.svc',
-        callbackPort: 9444,
-        apiUrl: undefined,
-        allowLoopbackHttp: false,
-      },
+      bindingLeaseNamespace: 'drawbridge-system',
+      leaseName: 'kube-bind',
+      callbackUrl: 'https://drawbridge-callbacks.drawbridge-system.svc',
+      callbackPort: 9444,
+      componentApiUrl: undefined,
+      allowLoopbackHttp: false,
       peerAddress: undefined,
-      pollingMs: 15_000,
+      providerPollingInterval: 15_000,
       bindable: undefined,
       dryRun: false,
       bindableNamespaces: undefined,
       gatewayPort: 9445,
       recordings: undefined,
-      recordingRetentionMs: 720 * 3_600_000,
+      recordingRetention: 720 * 3_600_000,
       grantable: undefined,
       accessPods: 'confined',
       trustExistingTemplates: false,
@@ -73,7 +72,7 @@ describe('configuration', () => {
       breakGlassGroup: undefined,
       logLevel: 'info',
       logFormat: 'json',
-      timeoutMs: 240_000,
+      timeout: 240_000,
     });
   });
 
@@ -157,8 +156,8 @@ describe('configuration', () => {
     const pod = { POD_NAME: 'konnector-x', POD_NAMESPACE: 'kube-bind' };
     const flags = ['--features=binding'];
     const pick = (args: string[], env: Record<string, string>) => {
-      const { health, metricsPort, bindingLease, identity } = readConfig([...flags, ...args], env);
-      return [`${health.host}:${health.port}`, metricsPort, `${bindingLease.namespace}/${bindingLease.name}`, identity];
+      const { health, metricsPort, bindingLeaseNamespace, leaseName, identity } = readConfig([...flags, ...args], env);
+      return [`${health.host}:${health.port}`, metricsPort, `${bindingLeaseNamespace}/${leaseName}`, identity];
     };
     assert.deepEqual(pick([], pod), ['0.0.0.0:8090', 0, 'kube-bind/kube-bind', 'konnector-x']);
     assert.deepEqual(pick([], {}), ['0.0.0.0:8090', 0, 'kube-system/kube-bind', `drawbridge-${process.pid}`]);
@@ -180,8 +179,8 @@ describe('configuration', () => {
 
   it("keeps the Lease of binding where kube-bind's konnectors expect it, and everything else in its own namespace", () => {
     const args = ['--features=access,binding', '--lease-namespace=home', '--binding-lease-namespace=kube-bind'];
-    const { leaseNamespace, bindingLease } = readConfig(args, {});
-    assert.deepEqual([leaseNamespace, bindingLease], ['home', { namespace: 'kube-bind', name: 'kube-bind' }]);
+    const { leaseNamespace, bindingLeaseNamespace } = readConfig(args, {});
+    assert.deepEqual([leaseNamespace, bindingLeaseNamespace], ['home', 'kube-bind']);
   });
 
   const addresses: [string, string, number][] = [
@@ -237,6 +236,12 @@ describe('configuration', () => {
   for (const [args, expected] of leaderElection) {
     it(`reads ${args.join(' ')} as ${expected}`, () => assert.equal(readConfig(args, {}).leaderElect, expected));
   }
+
+  it('treats an empty namespace of the lease as unset', () => {
+    assert.equal(readConfig(['--lease-namespace='], {}).leaseNamespace, 'drawbridge-system');
+    const env = { DRAWBRIDGE_LEASE_NAMESPACE: '', POD_NAMESPACE: 'kube-bind' };
+    assert.equal(readConfig(['--features=binding'], env).leaseNamespace, 'kube-bind');
+  });
 
   it('treats an empty kubeconfig as unset', () => assert.deepEqual(readConfig([], { KUBECONFIG: '' }).kubeconfig, {}));
 
