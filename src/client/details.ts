@@ -8,14 +8,12 @@ import { quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
 import { requesterOf, typeOf } from './access-requests.ts';
-import { claimTimes } from './claim-text.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { durationText } from './duration-text.ts';
 import { type ExtensionVote, extensionLines } from './extension-text.ts';
 import { fields } from './output.ts';
 import {
   cannotOpen,
-  codeOf,
   conditionsOf,
   remedyOf,
   type State,
@@ -53,8 +51,9 @@ export function detailsOf(
     const ms = parseTime(text ?? '');
     return ms === undefined ? (text ?? '') : timeFrom(ms, nowMs);
   };
+  const conditionText = (type: string): string =>
+    conditionsOf(request).find((condition) => condition.type === type && condition.status !== 'False')?.message ?? '';
   const isDenied = state === 'Denied';
-  const times = claimTimes(request, template);
   return fields([
     ['Name', `${typeOf(request)}/${request.metadata.name}`],
     ['Namespace', request.metadata.namespace ?? ''],
@@ -68,31 +67,17 @@ export function detailsOf(
     ['Not before', timeText(spec.startAt)],
     ['Asked pod', askedPod],
     ['State', stateText(request)],
-    [
-      isDenied ? 'Denied' : 'Note',
-      isDenied && code !== ''
-        ? `${codeOf(code)}: ${why}`
-        : times === undefined
-          ? why || (state === 'Ready' ? commandNote(request) : '')
-          : '',
-    ],
-    ['To do', isDenied ? remedyOf(code) : nextStep(request, state, times, { program, flags })],
+    [isDenied ? 'Denied' : 'Note', why || (state === 'Ready' ? commandNote(request) : '')],
+    ['To do', isDenied ? remedyOf(code) : nextStep(request, state, { program, flags })],
     // The votes about extensions are on their lines.
     status.approval?.state.startsWith('Review')
       ? ['Review', reviewLines(request, timeText)]
       : [spec.extensions?.length ? 'Approvals of access' : 'Approvals', approvalLines(request)],
-    [
-      'Begins',
-      state === 'Scheduled' && times === undefined ? `${timeText(status.approval?.until)}, at the earliest` : '',
-    ],
+    ['Begins', state === 'Scheduled' ? `${timeText(status.approval?.until)}, at the earliest` : ''],
     [state === 'Ended' ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
-    [
-      'Shortened',
-      conditionsOf(request).find(({ type, status: value }) => type === shortenedCondition && value !== 'False')
-        ?.message ?? '',
-    ],
-    ['Limited', conditionsOf(request).find(({ type }) => type === limitedCondition)?.message ?? ''],
-    ['Recording', conditionsOf(request).find(({ type }) => type === recordingLostCondition)?.message ?? ''],
+    ['Shortened', conditionText(shortenedCondition)],
+    ['Limited', conditionText(limitedCondition)],
+    ['Recording', conditionText(recordingLostCondition)],
     ['Extensions', extensionLines(request, votes)],
     ['Pod', pod],
     ['Use', state === 'Ready' ? useText(request).split('\n') : ''],
@@ -115,19 +100,18 @@ export async function askedPodText({ cluster }: ClusterConnection, request: Kube
   return `${name}, which ${found}; access opens only in a running pod of the workload`;
 }
 
-/** What the requester must do to begin access. `times`: from `claimTimes`. */
+/** What the requester must do to begin access. */
 function nextStep(
   request: KubeObject,
   state: State,
-  times: string | undefined,
   { program, flags }: Required<Pick<DetailsOptions, 'program' | 'flags'>>,
 ): string {
-  if (state !== 'Claimable' && times === undefined) return '';
+  if (state !== 'Claimable') return '';
   const { name, namespace } = request.metadata;
   const target = [`${typeOf(request)}/${name}`, ...(namespace === undefined ? [] : ['-n', namespace]), ...flags].join(
     ' ',
   );
-  return `begin access${times === undefined ? '' : ` ${times}`} with: ${program} start ${target}`;
+  return `begin access with: ${program} start ${target}`;
 }
 
 const joined = (parts: readonly string[], separator: string): string =>

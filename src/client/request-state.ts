@@ -1,13 +1,7 @@
 import { ignoredFieldsText } from '../access/policy/refusal-text.ts';
 import { requestCodes } from '../api/access/codes.ts';
 import type { RequestSpec } from '../api/access/kinds.ts';
-import {
-  approvalCondition,
-  requestConditions,
-  shortenedCondition,
-  summaryConditions,
-  templateConditions,
-} from '../api/access/names.ts';
+import { requestConditions, summaryConditions, templateConditions } from '../api/access/names.ts';
 import type { RequestStatus } from '../api/access/status.ts';
 import { templateCodes } from '../api/access/template-codes.ts';
 import type { CodeTable } from '../api/code-table.ts';
@@ -27,9 +21,9 @@ export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 
 /** All texts are from the object and may contain control characters. */
 export interface RequestState {
   readonly state: State;
-  /** What it waits for, why it was denied or ended, or that its command is missing. */
+  /** What it waits for, why it ended, the code of its denial and why, or that its command is missing. */
   readonly why: string;
-  /** Of the denial in `status.ended`, or the reason of the condition behind `why`; see `codeOf`. */
+  /** Of the denial in `status.ended`, or the reason of the condition Ready. */
   readonly code: string;
   /** When access ends or ended, epoch ms; undefined before the grant. */
   readonly endsMs: number | undefined;
@@ -79,77 +73,40 @@ export function commandDoubtIn(template: KubeObject): string {
   return command?.message.startsWith('spec.') ? command.message : '';
 }
 
-/** Can be False without a denial or an end. Any other condition that is False is final. */
-const temporary: readonly string[] = [
-  requestConditions.accessResourcesReady,
-  requestConditions.accessMessage,
-  shortenedCondition,
-  ...Object.values(summaryConditions),
-];
-const endReasons: readonly string[] = ['Revoked', 'Expired'];
-const deniedReasons: readonly string[] = ['Denied'];
+const waitingStates = ['Pending', 'Scheduled', 'Claimable'] as const;
 
-/** By its conditions, its status, and `spec.revoked`. */
+/** By the condition Ready, its status, and `spec.revoked`. */
 export function stateOf(request: KubeObject): RequestState {
   const [spec, status] = [specOf(request), statusOf(request)];
+  const { approval, ended, grant } = status;
   const conditions = conditionsOf(request);
-  const common = {
-    endsMs: parseTime(text(status.expiresAt ?? status.grant?.expiresAt)),
+  const { reason = '', message = '' } = conditions.find(({ type }) => type === summaryConditions.ready) ?? {};
+  const stateWith = (state: State, code = reason, why = message): RequestState => ({
+    endsMs: parseTime(text(status.expiresAt ?? grant?.expiresAt)),
     pod: text(status.podName),
-  };
-  const stateWith = (state: State, condition?: Pick<ReadCondition, 'reason' | 'message'>): RequestState => ({
-    ...common,
     state,
-    why: condition?.message ?? '',
-    code: condition?.reason ?? '',
+    why,
+    code,
   });
-  const ready = conditions.find(({ type }) => type === summaryConditions.ready);
-  const failed = conditions.find(
-    (condition) => condition.status === 'False' && !temporary.includes(condition.type) && !repeatsDenial(condition),
-  );
-  if (ready?.status === 'False' && deniedReasons.includes(ready.reason)) {
-    const denial = failed ?? ready;
-    return stateWith('Denied', { reason: status.ended?.reason ?? denial.reason, message: denial.message });
-  }
-  if (ready?.status === 'False' && endReasons.includes(ready.reason)) return stateWith('Ended', ready);
-  if (own(status, 'ended') !== undefined) return stateWith('Ended', failed ?? ready);
-  if (failed) return stateWith(isEnd(failed, status) ? 'Ended' : 'Denied', failed);
+  if (ended) return ended.how === 'Denied' ? stateWith('Denied', ended.reason) : stateWith('Ended', ended.how);
   // Until the server writes that it closed the access, the grant may be open.
-  const closingState: State = status.grant ? 'Ending' : 'Ended';
-  if (spec.revoked)
-    return stateWith(closingState, { reason: 'Revoked', message: spec.revokedReason ?? 'given back or revoked' });
-  if (request.metadata.deletionTimestamp !== undefined)
-    return stateWith(closingState, { reason: 'Deleted', message: 'deleted' });
-  if (status.ready) return stateWith('Ready');
-  const unusable = status.grant && missingCommand(conditions);
-  if (unusable) return stateWith('Ready', unusable);
-  const opening = conditions.find(
-    ({ type, status }) => status === 'False' && temporary.includes(type) && type.startsWith('Access'),
+  const closingState: State = grant ? 'Ending' : 'Ended';
+  if (spec.revoked) return stateWith(closingState, 'Revoked', spec.revokedReason ?? 'given back or revoked');
+  if (request.metadata.deletionTimestamp !== undefined) return stateWith(closingState, 'Deleted', 'deleted');
+  if (status.ready) return stateWith('Ready', '', '');
+  // The pod is ready, but the command of the template does not fit it.
+  const isPodReady = conditions.some(
+    ({ type, status }) => type === requestConditions.accessResourcesReady && status === 'True',
   );
-  if (status.grant) return stateWith('Opening', opening);
-  const approval = conditions.find(({ type }) => type === approvalCondition);
-  const approvalState = status.approval?.state;
-  if (approvalState === 'Pending' || approvalState === 'Scheduled' || approvalState === 'Claimable')
-    return stateWith(approvalState, approval);
-  return stateWith('New', opening);
+  if (grant && isPodReady)
+    return stateWith(
+      'Ready',
+      reason,
+      `the server could not write the command that uses the access: ${reason}: ${message}. Ask the author of the template to correct it`,
+    );
+  if (grant) return stateWith('Opening');
+  return stateWith(waitingStates.find((one) => one === approval?.state) ?? 'New');
 }
-
-/** The pod is ready, but the command of the template does not fit it. Addresses the requester. */
-function missingCommand(conditions: readonly ReadCondition[]): Pick<ReadCondition, 'reason' | 'message'> | undefined {
-  const { accessResourcesReady, accessMessage } = requestConditions;
-  const failed = conditions.find(({ type, status }) => type === accessMessage && status === 'False');
-  const isPodReady = conditions.some(({ type, status }) => type === accessResourcesReady && status === 'True');
-  if (!failed || !isPodReady) return undefined;
-  const { reason, message } = failed;
-  return {
-    reason,
-    message: `the server could not write the command that uses the access: ${reason}: ${message}. Ask the author of the template to correct it`,
-  };
-}
-
-/** Access was denied while it opened; another condition has the code. */
-const repeatsDenial = ({ type, reason }: ReadCondition): boolean =>
-  type === requestConditions.accessStillValid && deniedReasons.includes(reason);
 
 /** For people: `Expired`, but not `Revoked`, because the requester may have given access back. */
 export function stateText(request: KubeObject): string {
@@ -157,32 +114,15 @@ export function stateText(request: KubeObject): string {
   return state === 'Ended' && code === 'Expired' ? code : state;
 }
 
-/** The end of granted access, and not a denial. */
-const isEnd = ({ type }: ReadCondition, { grant }: RequestStatus): boolean =>
-  grant !== undefined && type === requestConditions.accessStillValid;
-
 /** Denied or ended: the server has closed its access. */
 export const isFinal = (state: State): boolean => state === 'Denied' || state === 'Ended';
 /** Access that is open may last until the server closes it. */
 export const cannotOpen = (state: State): boolean => isFinal(state) || state === 'Ending';
 
 const remedies: CodeTable = { ...requestCodes, ...serverCodes };
-/** By the reason of the condition. For all other denials, the reason is the code. */
-const codeOfReason: Readonly<Record<string, string>> = {
-  Denied: 'VoteDenied',
-  TimedOut: 'NotApproved',
-  NotFound: 'TemplateNotFound',
-  NotAcceptable: 'InvalidDuration',
-  Timeout: 'TooLate',
-};
-
-/** As the reference lists it. */
-export const codeOf = (reason: string): string =>
-  (Object.hasOwn(codeOfReason, reason) ? codeOfReason[reason] : undefined) ?? reason;
 
 /** What to do about a denial. Empty if unknown, or if `message` already tells the requester. */
-export function remedyOf(reason: string, message = ''): string {
-  const code = codeOf(reason);
+export function remedyOf(code: string, message = ''): string {
   const entry = Object.hasOwn(remedies, code) ? remedies[code] : undefined;
   if (code === 'AuthorLacksRights' || code === 'AuthorUnknown')
     return 'Ask a user who holds the permissions to update the template, then create a new request.';

@@ -2,7 +2,7 @@ import type { KubeObject } from '../api/object.ts';
 import { formatTime, parseTime } from '../kit/clock.ts';
 import { fullName, requesterOf, typeOf } from './access-requests.ts';
 import type { Column, Presentation } from './output.ts';
-import { codeOf, specOf, stateOf, stateText } from './request-state.ts';
+import { specOf, stateOf, stateText } from './request-state.ts';
 import { span } from './times.ts';
 
 export interface TableOptions {
@@ -29,15 +29,9 @@ export function requestTable({ who, namespaces, now }: TableOptions): Presentati
       text: ({ metadata }) => span(now() - (parseTime(metadata.creationTimestamp ?? '') ?? now())),
     },
     { title: 'REASON', wide: true, text: (request) => specOf(request).reason ?? '' },
-    { title: 'WHY', wide: true, long: true, text: whyText },
+    { title: 'WHY', wide: true, long: true, text: (request) => stateOf(request).why },
   ];
   return { columns: columns.filter((one) => one !== false), object: (request) => request, name: fullName };
-}
-
-/** For a denial, it begins with the code. */
-function whyText(request: KubeObject): string {
-  const { state, why, code } = stateOf(request);
-  return state === 'Denied' && code !== '' ? `${codeOf(code)}: ${why}` : why;
 }
 
 function leftOf(request: KubeObject, nowMs: number): string {

@@ -1,15 +1,13 @@
 import type { KubeObject } from '../api/object.ts';
 import { nameIn, requestResource, requestWithFlags, type TypedObject, type TypeName } from './access-requests.ts';
-import { claimTimes } from './claim-text.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
 import { follow } from './follow.ts';
 import { Problem } from './problem.ts';
 import { Progress } from './progress.ts';
-import { cannotOpen, codeOf, remedyOf, specOf, stateOf, statusOf } from './request-state.ts';
+import { cannotOpen, remedyOf, specOf, stateOf } from './request-state.ts';
 import { timeFrom } from './times.ts';
-import { templateOf } from './voted-template.ts';
 
 /** `WaitOptions.done` for a wait until access is open. */
 export const ifReady = (request: KubeObject): KubeObject | undefined =>
@@ -41,16 +39,8 @@ export async function waitFor(
   const deadlineMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
   let latest = object;
   const startCommand = `${io.program} start ${requestWithFlags(connection, type, name.name)}`;
-  // Only the progress depends on the template, and only for access that begins later.
-  const template =
-    specOf(object).startAt === undefined
-      ? undefined
-      : await templateOf(connection, { type, object }).catch(() => undefined);
   const progressText = (request: KubeObject): string => {
-    const { state, why } = stateOf(request);
-    const text = options.extensionText
-      ? options.extensionText(request)
-      : (claimText(request, template, startCommand) ?? waitingText(state, why));
+    const text = options.extensionText ? options.extensionText(request) : waitingText(request, startCommand);
     return text || 'waiting for the server';
   };
   let shown = progressText(object);
@@ -99,19 +89,11 @@ export function nextCommands({ io }: Context, connection: ClusterConnection, typ
 const stillWaitsText = (shown: string): string =>
   shown.startsWith('waiting ') ? `still waits ${shown.slice('waiting '.length)}` : `still waits; ${shown}`;
 
-/** What a request waits for that its requester must start now or later, if so. */
-function claimText(request: KubeObject, template: KubeObject | undefined, start: string): string | undefined {
-  const times = claimTimes(request, template);
-  if (times !== undefined) return `${times}, the requester can begin access with: ${start}`;
-  if (stateOf(request).state !== 'Claimable') return undefined;
-  if (specOf(request).claimed) return 'access is being opened';
-  const { until } = statusOf(request).approval ?? {};
-  return `waiting ${until === undefined ? '' : `until ${until} `}for the requester to run: ${start}`;
-}
-
-function waitingText(state: string, why: string): string {
-  if (why !== '') return why;
-  return state === 'New' ? 'waiting for the server' : 'access is being opened';
+/** What a request waits for, and the command if its requester must start it. */
+function waitingText(request: KubeObject, startCommand: string): string {
+  const { state, why } = stateOf(request);
+  if (state !== 'Claimable') return why;
+  return specOf(request).claimed ? 'access is being opened' : `${why}. To begin access: ${startCommand}`;
 }
 
 /** For a request that was denied, has ended, or is ending. */
@@ -122,7 +104,7 @@ export function endedProblem(request: KubeObject): Problem {
     return new Problem(exits.ended, `${name} ends: ${why}; the server has not closed the access yet`);
   if (state === 'Ended') return new Problem(exits.ended, `${name} has ended: ${why}`);
   const remedy = remedyOf(code, why);
-  return new Problem(exits.denied, `${name} was denied: ${codeOf(code)}: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
+  return new Problem(exits.denied, `${name} was denied: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
 }
 
 /** To use the name of an ended request again, before the server deletes it. */

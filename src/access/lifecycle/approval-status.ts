@@ -104,7 +104,7 @@ function waitingMessage(opening: Waiting, entries: readonly ApprovalEntry[], isL
     case 'scheduled':
       return opening.claimUntilMs === undefined
         ? `access begins at ${formatTime(opening.atMs)}${isLimited ? ', if the limits on open grants allow it then; otherwise the request is denied' : ''}`
-        : `the requester can claim the access from ${formatTime(opening.atMs)} until ${formatTime(opening.claimUntilMs)}; it does not begin before that claim`;
+        : `the requester can claim the access (spec.claimed: true, or drawbridge start) from ${formatTime(opening.atMs)} until ${formatTime(opening.claimUntilMs)}; it does not begin before that claim`;
     case 'claimable':
       return `waiting until ${formatTime(opening.untilMs)} for the requester to claim the access (spec.claimed: true, or drawbridge start); it does not begin before that`;
     case 'unready':

@@ -70,7 +70,7 @@ const accessCanBeClaimed: Check<ChangeInput> = (input) => {
   if (template.spec.accessConfig.approvals?.claimWithin === undefined) {
     return refuse(
       'NotClaimable',
-      `template ${showName(spec.templateName)} has no approvals.claimWithin, so access opens without a claim; omit spec.claimed`,
+      `template ${showName(spec.templateName)} has no approvals.claimWithin, so access opens without a claim; wait until it opens`,
       'spec.claimed',
       422,
     );
@@ -79,7 +79,7 @@ const accessCanBeClaimed: Check<ChangeInput> = (input) => {
   // An earlier claim could start the access while its requester is away.
   return refuse(
     'NotClaimable',
-    `status.approval.state is ${approvalState ?? 'not set yet'}; access can be claimed only while the state is Claimable; ` +
+    `the state of the approval is ${approvalState ?? 'not set yet'}; access can be claimed only while the state is Claimable; ` +
       claimRemedy(approvalState),
     'spec.claimed',
     403,
@@ -90,7 +90,7 @@ function claimRemedy(approvalState: string | undefined): string {
   if (approvalState === undefined) return 'wait for that state, or create a new request if this one has ended';
   if (approvalState === 'Pending' || approvalState === 'Scheduled') return 'wait for that state';
   const isDenied = approvalState === 'Denied' || approvalState === 'TimedOut';
-  return isDenied ? 'create a new request' : 'omit spec.claimed, because this request needs no claim';
+  return isDenied ? 'create a new request' : 'this request needs no claim';
 }
 
 const accessIsOpen: Check<ChangeInput> = (input) => {

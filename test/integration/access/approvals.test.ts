@@ -370,7 +370,7 @@ describe('access that others approve', () => {
     );
     assert.equal(
       conditionOf(scheduled, 'Ready')?.message,
-      `the requester can claim the access from ${timeAt(startMs)} until ${timeAt(startMs + 3_600_000)}; it does not begin before that claim`,
+      `the requester can claim the access (spec.claimed: true, or drawbridge start) from ${timeAt(startMs)} until ${timeAt(startMs + 3_600_000)}; it does not begin before that claim`,
     );
   });
 

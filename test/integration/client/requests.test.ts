@@ -207,7 +207,7 @@ describe('a person who uses drawbridge to get access', () => {
     assert.equal(notClaimable, 3, why);
     assert.match(
       why,
-      /^drawbridge: denied: NotClaimable: the access of longer has begun already, without start; to see it: /,
+      /^drawbridge: denied: NotClaimable: template .* has no approvals\.claimWithin, so access opens without a claim; wait until it opens\. The request is Ready; to see it: /,
     );
     const short = await client.run(stage.alice, 'extend', 'longer', '--by', '1ms');
     assert.equal(short.code, 3, short.stderr);

@@ -133,7 +133,7 @@ describe('claims and extensions', () => {
       [undefined, 'wait for that state, or create a new request if this one has ended'],
       ['Pending', 'wait for that state'],
       ['Scheduled', 'wait for that state'],
-      ['Approved', 'omit spec.claimed, because this request needs no claim'],
+      ['Approved', 'this request needs no claim'],
       ['Denied', 'create a new request'],
       ['TimedOut', 'create a new request'],
     ] as const) {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { summarized } from '../../support/summarized.ts';
 
 const request = (name: string, status: object = {}, spec: object = {}) => ({
   apiVersion: 'crds.wizardofoz.co/v1alpha1',
   kind: 'PodAccessRequest',
   metadata: { name, namespace: 'payments', uid: `uid-${name}`, resourceVersion: '1' },
   spec: { templateName: 'shell', requester: { username: 'alice' }, ...spec },
-  status,
+  status: summarized(status),
 });
 const grant = { rules: [], expiresAt: '2099-01-01T00:00:00Z' };
 
@@ -87,7 +88,7 @@ describe('the client says what happened:', () => {
   });
 
   it('who has access by which request, and how requests ended', async () => {
-    const expired = { conditions: [{ type: 'Ready', status: 'False', reason: 'Expired', message: 'x' }] };
+    const expired = { ended: { how: 'Expired', reason: 'Expired' } };
     await open({ podaccessrequests: [request('a', { ready: true, podName: 'p', grant }), request('b', expired)] });
     const { stdout } = await cluster.run(['who', '--all']);
     assert.match(stdout, /^WHO +STATE +REQUEST +POD /);
@@ -171,17 +172,13 @@ describe('the client says what happened:', () => {
     { name: 'owner', groups: ['leads'] },
     { name: 'security', groups: ['secops'] },
   ];
+  const message = 'the request was given back or revoked: incident closed';
   const ended = {
-    status: 'False',
-    reason: 'Revoked',
-    message: 'the request was given back or revoked: incident closed',
+    conditions: [{ type: 'AccessStillValid', status: 'False', reason: 'Revoked', message }],
+    ended: { how: 'Revoked', reason: 'Revoked' },
   };
   const endings: readonly (readonly [what: string, later: object | undefined, note: string])[] = [
-    [
-      'stays',
-      request('a', { conditions: [{ type: 'Ready', ...ended }] }),
-      'has ended: the request was given back or revoked: incident closed',
-    ],
+    ['stays', request('a', ended), `has ended: ${message}`],
     [
       'is revoked, and its access not closed yet',
       {
@@ -351,43 +348,31 @@ describe('the client says what happened:', () => {
 
   it('that the requester must begin access that was approved, and how', async () => {
     const approval = { state: 'Claimable', until: '2099-01-01T00:00:00Z' };
-    await open({ podaccessrequests: [request('a', { approval })] });
+    const message = `waiting until ${approval.until} for the requester to claim the access`;
+    const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Claimable', message }];
+    await open({ podaccessrequests: [request('a', { approval, conditions })] });
     const { stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
     assert.match(
       stderr,
-      /the request still waits until 2099-01-01T00:00:00Z for the requester to run: drawbridge start pod\/a -n payments\. To go on: /,
+      /the request still waits until 2099-01-01T00:00:00Z for the requester to claim the access\. To begin access: drawbridge start pod\/a -n payments\. To go on: /,
     );
-    await open({ podaccessrequests: [request('a', { approval }, { claimed: true })] });
+    await open({ podaccessrequests: [request('a', { approval, conditions }, { claimed: true })] });
     const claimed = await cluster.run(['start', 'a', '--timeout', '1ms']);
     assert.match(claimed.stderr, /the request still waits; access is being opened\. To go on: /);
   });
 
-  it('that the requester must begin scheduled access, when and how', async () => {
+  it('when the requester can begin scheduled access', async () => {
     const [from, until] = ['2099-01-01T00:00:00Z', '2099-01-01T00:01:00Z'];
-    const message = `access begins at ${from}`;
+    const message = `the requester can claim the access from ${from} until ${until}`;
     const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Scheduled', message }];
-    const found = request('a', { approval: { state: 'Scheduled', until: from }, conditions }, { startAt: from });
-    const template = (approvals: object) => ({
-      kind: 'PodAccessTemplate',
-      metadata: { name: 'shell', namespace: 'payments' },
-      spec: { accessConfig: { approvals } },
-    });
-    await open({ podaccessrequests: [found], podaccesstemplates: [template({ all: [], claimWithin: '1m' })] });
-    const [start, times] = ['drawbridge start pod/a -n payments', `from ${from} until ${until}`];
+    const approval = { state: 'Scheduled', until: from };
+    await open({ podaccessrequests: [request('a', { approval, conditions }, { startAt: from })] });
     const { stdout } = await cluster.run(['get', 'a']);
-    assert.match(stdout, new RegExp(`^State: +Scheduled\nTo do: +begin access ${times} with: ${start}\n$`, 'm'));
-    assert.ok(!stdout.includes('Begins'), stdout);
-    assert.match(stdout, new RegExp(`^Not before: +${from} \\(in `, 'm'));
-    const { stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
-    assert.ok(
-      stderr.includes(`still waits; ${times}, the requester can begin access with: ${start}. To go on`),
-      stderr,
-    );
-    await open({ podaccessrequests: [found], podaccesstemplates: [template({ all: [] })] });
     assert.match(
-      (await cluster.run(['get', 'a'])).stdout,
-      new RegExp(`^Note: +${message}\nBegins: +${from} \\(in .*\\), at the earliest$`, 'm'),
+      stdout,
+      new RegExp(`^State: +Scheduled\nNote: +${message}\nBegins: +${from} \\(in .*\\), at the earliest$`, 'm'),
     );
+    assert.match(stdout, new RegExp(`^Not before: +${from} \\(in `, 'm'));
     assert.ok(
       (await cluster.run(['watch', 'a', '--timeout', '1ms'])).stderr.includes(`still waits; ${message}. To go`),
     );
@@ -404,8 +389,8 @@ describe('the client says what happened:', () => {
       'start is not needed, if the template wants none',
       { approval: { state: 'Pending' } },
       ['start'],
-      'NotClaimable: template "shell" has no approvals.claimWithin, so access opens without a claim; omit spec.claimed',
-      /^drawbridge: denied: NotClaimable: access through template shell begins by itself, without start; to wait for access: drawbridge watch pod\/a -n payments$/m,
+      'NotClaimable: spec.claimed: template "shell" has no approvals.claimWithin, so access opens without a claim; wait until it opens',
+      /^drawbridge: denied: NotClaimable: template "shell" has .*; wait until it opens\. The request is Pending; to see it: drawbridge get pod\/a -n payments$/m,
     ],
     [
       'start is too early',
@@ -421,15 +406,15 @@ describe('the client says what happened:', () => {
         ],
       },
       ['start'],
-      'NotClaimable: spec.claimed: status.approval.state is Pending; access can be claimed only while the state is Claimable; wait for that state',
-      /: a cannot start yet: its state is Pending: waiting for approvals: peer 0 of 1; to wait for access: drawbridge watch pod\/a -n payments$/m,
+      'NotClaimable: spec.claimed: the state of the approval is Pending; access can be claimed only while the state is Claimable; wait for that state',
+      /; wait for that state\. The request is Pending: waiting for approvals: peer 0 of 1; to see it: drawbridge get pod\/a -n payments$/m,
     ],
     [
       'start is too late',
       { ready: true, grant },
       ['start'],
-      'NotClaimable: template "shell" has no approvals.claimWithin, so access opens without a claim; omit spec.claimed',
-      /: the access of a has begun already, without start; to see it: drawbridge get pod\/a -n payments$/m,
+      'NotClaimable: spec.claimed: template "shell" has no approvals.claimWithin, so access opens without a claim; wait until it opens',
+      /\. The request is Ready; to see it: drawbridge get pod\/a -n payments$/m,
     ],
     [
       'an extension is too short',
@@ -500,7 +485,8 @@ describe('the client says what happened:', () => {
     const conditions = [
       { type: 'AccessApproved', status: 'False', reason: 'Denied', message: 'carol denied the request' },
     ];
-    await open({ podaccessrequests: [request('a', { conditions })] });
+    const ended = { how: 'Denied', reason: 'VoteDenied' };
+    await open({ podaccessrequests: [request('a', { conditions, ended })] });
     assert.match((await cluster.run(['get', 'a'])).stdout, /^Denied: +VoteDenied: carol denied the request$/m);
     const { code, stderr } = await cluster.run(['exec', 'a']);
     assert.equal(code, 3);
@@ -576,8 +562,6 @@ describe('the client says what happened:', () => {
       const conditions = [
         { type: 'AccessResourcesReady', status: 'True', reason: 'Success', message: '' },
         { type: 'AccessMessage', status: 'False', reason: 'InvalidAccessCommand', message },
-        { type: 'Ready', status: 'False', reason: 'InvalidAccessCommand', message },
-        { type: 'Stalled', status: 'True', reason: 'InvalidAccessCommand', message },
       ];
       const confined = rules.map((rule) => ({ ...rule, resourceNames: ['p'] }));
       const given = { ...grant, rules: confined };
@@ -614,7 +598,8 @@ describe('the client says what happened:', () => {
   it('whom to ask, if the template must change', async () => {
     const message = 'Service payments selects the access pod; change podLabels';
     const conditions = [{ type: 'AccessResourcesCreated', status: 'False', reason: 'PodIsSelected', message }];
-    await open({ podaccessrequests: [request('a', { conditions })] });
+    const ended = { how: 'Denied', reason: 'PodIsSelected' };
+    await open({ podaccessrequests: [request('a', { conditions, ended })] });
     const remedy = 'Ask the author of the template to correct it, then create a new request.';
     assert.match((await cluster.run(['get', 'a'])).stdout, new RegExp(`^To do: +${remedy}$`, 'm'));
     const { code, stderr } = await cluster.run(['watch', 'a']);

@@ -289,7 +289,11 @@ describe('the client', () => {
   it('says that the request of another user that drop names has ended', async () => {
     const ofBob = { requester: { username: 'bob' } };
     const message = 'access ended at 2026-11-26T20:03:01Z';
-    const ended = { grant, conditions: [{ type: 'Ready', status: 'False', reason: 'Expired', message }] };
+    const ended = {
+      grant,
+      conditions: [{ type: 'Ready', status: 'False', reason: 'Expired', message }],
+      ended: { how: 'Expired', reason: 'Expired' },
+    };
     await open(undefined, {
       podaccessrequests: [request('open', { ready: true, grant }, ofBob), request('e', ended, ofBob)],
     });

@@ -3,13 +3,14 @@ import type { KubeObject } from '../../../src/api/object.ts';
 import { awaitedDecision } from '../../../src/client/choices.ts';
 import { detailsOf } from '../../../src/client/details.ts';
 import { remedyOf, type State, stateOf } from '../../../src/client/request-state.ts';
+import { summarized } from '../../support/summarized.ts';
 
 const object = (status?: object, spec: object = {}, metadata: object = {}): KubeObject => ({
   apiVersion: 'crds.wizardofoz.co/v1alpha1',
   kind: 'PodAccessRequest',
   metadata: { name: 'debug', namespace: 'payments', ...metadata },
   spec: { templateName: 'shell', ...spec },
-  ...(status === undefined ? {} : { status }),
+  ...(status === undefined ? {} : { status: summarized(status) }),
 });
 const condition = (type: string, status: string, reason: string, message = 'because') => ({
   type,
@@ -52,8 +53,8 @@ const cases: readonly Case[] = [
       conditions: [
         condition('AccessStillValid', 'False', 'Denied'),
         condition('AccessResourcesCreated', 'False', 'PlanChanged'),
-        condition('Ready', 'False', 'Denied'),
       ],
+      ended: { how: 'Denied', reason: 'PlanChanged' },
     }),
     state: 'Denied',
     code: 'PlanChanged',
@@ -65,8 +66,6 @@ const cases: readonly Case[] = [
       conditions: [
         condition('AccessResourcesReady', 'True', 'Success'),
         condition('AccessMessage', 'False', 'InvalidAccessCommand'),
-        condition('Ready', 'False', 'InvalidAccessCommand'),
-        condition('Stalled', 'True', 'InvalidAccessCommand'),
       ],
     }),
     state: 'Ready',
@@ -82,49 +81,56 @@ const cases: readonly Case[] = [
       ],
     }),
     state: 'Opening',
-    code: 'NotYetReady',
+    code: 'InvalidAccessCommand',
   },
   { what: 'with open access', request: object({ grant, ready: true }), state: 'Ready' },
   {
     what: 'that a person denied',
-    request: object({ conditions: [condition('AccessApproved', 'False', 'Denied')] }),
+    request: object({
+      conditions: [condition('AccessApproved', 'False', 'Denied')],
+      ended: { how: 'Denied', reason: 'VoteDenied' },
+    }),
     state: 'Denied',
-    code: 'Denied',
+    code: 'VoteDenied',
   },
   {
     what: 'that a rule denied',
-    request: object({ conditions: [condition('AccessResourcesCreated', 'False', 'LimitReached')] }),
+    request: object({
+      conditions: [condition('AccessResourcesCreated', 'False', 'LimitReached')],
+      ended: { how: 'Denied', reason: 'LimitReached' },
+    }),
     state: 'Denied',
     code: 'LimitReached',
   },
   {
-    what: 'whose Ready condition says Denied',
-    request: object({ conditions: [condition('Ready', 'False', 'Denied')], ended: {} }),
-    state: 'Denied',
-    code: 'Denied',
-  },
-  {
     what: 'that was approved, but not claimed in time',
     request: object({
-      conditions: [condition('AccessApproved', 'False', 'TimedOut'), condition('Ready', 'False', 'Denied')],
+      conditions: [condition('AccessApproved', 'False', 'NotClaimed')],
       ended: { how: 'Denied', reason: 'NotClaimed' },
     }),
     state: 'Denied',
     code: 'NotClaimed',
   },
   {
-    what: 'whose Ready condition says Expired',
-    request: object({ grant, conditions: [condition('Ready', 'False', 'Expired')] }),
+    what: 'that expired',
+    request: object({
+      grant,
+      conditions: [condition('AccessStillValid', 'False', 'Shortened')],
+      ended: { how: 'Expired', reason: 'Shortened' },
+    }),
     state: 'Ended',
     code: 'Expired',
   },
   {
     what: 'that is kept after its end',
-    request: object({ grant, conditions: [condition('AccessStillValid', 'False', 'Revoked')] }),
+    request: object({
+      grant,
+      conditions: [condition('AccessStillValid', 'False', 'TargetPodGone')],
+      ended: { how: 'Revoked', reason: 'TargetPodGone' },
+    }),
     state: 'Ended',
     code: 'Revoked',
   },
-  { what: 'with status.ended', request: object({ grant, ended: { at: 'x' } }), state: 'Ended' },
   {
     what: 'that was revoked',
     request: object({ grant, ready: true }, { revoked: true }),
@@ -134,8 +140,9 @@ const cases: readonly Case[] = [
   { what: 'that was revoked before a grant', request: object({}, { revoked: true }), state: 'Ended', code: 'Revoked' },
   {
     what: 'that was revoked and closed',
-    request: object({ grant, ended: { at: 'x' } }, { revoked: true }),
+    request: object({ grant, ended: { how: 'Revoked', reason: 'Revoked' } }, { revoked: true }),
     state: 'Ended',
+    code: 'Revoked',
   },
   {
     what: 'that is being deleted',
@@ -155,9 +162,8 @@ describe('the state of a request', () => {
     });
   }
 
-  it('tells what to do about a denial, by its code or its reason', () => {
+  it('tells what to do about a denial, by its code', () => {
     assert.match(remedyOf('LimitReached'), /^Revoke a grant, or wait/);
-    assert.equal(remedyOf('TimedOut'), remedyOf('NotApproved'));
     assert.equal(remedyOf('constructor'), '');
     assert.equal(remedyOf('ResourceRefused', 'a quota; ask an administrator'), '');
     assert.match(remedyOf('InvalidPatch', 'a path; correct it'), /^Ask the author of the template/);
@@ -171,10 +177,7 @@ describe('the state of a request', () => {
   });
 
   it('tells the requester, and no approver, what to do about access that was not claimed', () => {
-    const conditions = [
-      condition('AccessApproved', 'False', 'TimedOut', 'the requester did not claim the access'),
-      condition('Ready', 'False', 'Denied'),
-    ];
+    const conditions = [condition('AccessApproved', 'False', 'NotClaimed', 'the requester did not claim the access')];
     const request = object({ conditions, ended: { how: 'Denied', reason: 'NotClaimed' } });
     const details = detailsOf(request, 0);
     assert.match(

@@ -76,7 +76,7 @@ describe('access that its requester claims', () => {
       assert.equal(state(), 'Scheduled');
       assert.equal(
         approved(),
-        `the requester can claim the access from ${from} until ${until}; it does not begin before that claim`,
+        `the requester can claim the access (spec.claimed: true, or drawbridge start) from ${from} until ${until}; it does not begin before that claim`,
       );
       await stage.pass(41 * minute);
       assert.equal(state(), 'Claimable');
