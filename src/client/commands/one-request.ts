@@ -27,13 +27,7 @@ import { lessThanAsked, timeFrom } from '../times.ts';
 import { templateOf } from '../voted-template.ts';
 import { deleteText, endedProblem, ifReady, openText, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
-import { printAccess } from './request.ts';
-
-const timeout = {
-  name: 'timeout',
-  value: 'DURATION',
-  help: 'Stop waiting after this time, with exit code 4. Default: no limit.',
-} as const;
+import { printAccess, timeoutFlag } from './request.ts';
 
 export const get: Command = {
   name: 'get',
@@ -64,7 +58,7 @@ export const watch: Command = {
   details:
     'With a name, waits until access is open, and prints the command that uses it, as request does. Without one, prints your requests, and then each change until Ctrl-C.',
   args: [{ ...requestArgument, optional: true }],
-  flags: [timeout],
+  flags: [timeoutFlag],
   examples: ['watch payments-shell-x7k2p --timeout 10m', 'watch -A'],
   async run(context) {
     const { args } = context;
@@ -86,7 +80,7 @@ export const exec: Command = {
   args: [requestArgument],
   rest: 'COMMAND',
   flags: [
-    timeout,
+    timeoutFlag,
     { name: 'container', short: 'c', value: 'NAME', help: 'The container. Default: the one that kubectl chooses.' },
   ],
   examples: ['exec payments-shell-x7k2p', 'exec payments-shell-x7k2p -- ls /tmp'],
@@ -175,7 +169,7 @@ export const start: Command = {
   summary: 'Begin access that was approved and waits for you',
   details: 'Only for templates with claimWithin. The duration of access counts from its opening.',
   args: [requestArgument],
-  flags: [timeout],
+  flags: [timeoutFlag],
   examples: ['start payments-shell-x7k2p'],
   async run(context) {
     const { args } = context;
@@ -202,7 +196,7 @@ export const extend: Command = {
     { name: 'by', value: 'DURATION', help: 'How much longer, such as 30m. Required.' },
     { name: 'reason', value: 'TEXT', help: 'Why, for the approvers and the audit.' },
     { name: 'no-wait', help: 'Do not wait for the decision.' },
-    timeout,
+    timeoutFlag,
   ],
   examples: ["extend payments-shell-x7k2p --by 30m --reason 'still reading logs'"],
   async run(context) {

@@ -40,6 +40,12 @@ export const podFlag: FlagSpec = {
   help: 'The running pod. Default: the server chooses one.',
 };
 
+export const timeoutFlag: FlagSpec = {
+  name: 'timeout',
+  value: 'DURATION',
+  help: 'Stop waiting after this time, with exit code 4. Default: no limit.',
+};
+
 const waitFlags: readonly FlagSpec[] = [
   {
     name: 'name',
@@ -47,11 +53,7 @@ const waitFlags: readonly FlagSpec[] = [
     help: 'The name of the request. Default: the name of the template and a random suffix.',
   },
   { name: 'no-wait', help: 'Only create the request.' },
-  {
-    name: 'timeout',
-    value: 'DURATION',
-    help: 'Stop waiting after this time, with exit code 4. Default: no limit.',
-  },
+  timeoutFlag,
   { name: 'exec', help: 'Open a shell when access is open, or run COMMAND.' },
   {
     name: 'container',
