@@ -1,5 +1,5 @@
-/** Literal in every POSIX shell and in fish. */
-export const isPlainWord = (text: string): boolean => /^[A-Za-z0-9_@%+=:./-]+$/.test(text);
+/** Literal in every POSIX shell and in fish. At the beginning, zsh expands =, and fish %self. */
+export const isPlainWord = (text: string): boolean => /^(?![=%])[A-Za-z0-9_@%+=:./-]+$/.test(text);
 
 /** One word or a part of one. In single quotes, fish reads `\'` and `\\` as escapes. */
 export function shellWord(text: string): string {

@@ -4,7 +4,26 @@ import fc from 'fast-check';
 import { shellWord } from '../../../src/kit/shell-word.ts';
 
 describe('a shell word', () => {
-  const piece = fc.constantFrom('a', ' ', '"', "'", '\\', '$', '`', '(', ')', ';', '*', '!', '~', '{', '#', 'é');
+  const piece = fc.constantFrom(
+    'a',
+    ' ',
+    '"',
+    "'",
+    '\\',
+    '$',
+    '`',
+    '(',
+    ')',
+    ';',
+    '*',
+    '!',
+    '~',
+    '{',
+    '#',
+    'é',
+    '=ls',
+    '%self',
+  );
   const texts = fc.sample(
     fc.array(piece, { maxLength: 8 }).map((parts) => parts.join('')),
     { seed: 5, numRuns: 2000 },
