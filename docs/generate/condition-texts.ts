@@ -11,7 +11,7 @@ export const templateConditionTexts: Readonly<Record<TemplateCondition, string>>
   TargetRefExists:
     '`NotFound`: create the workload, or correct `controllerTargetRef`. The template becomes ready when the workload exists.',
   AccessCommandValid:
-    '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this error. If it is True, its message says for whom, or for which Pod, the command may fail.',
+    '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this error.',
   AuthorHoldsRights:
     '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md). `InvalidRules`, `TooManyRights`: see [codes](codes.md).',
   GatewayAvailable:
@@ -39,7 +39,7 @@ export const requestConditionTexts: Readonly<Record<RequestCondition, string>> =
   RecordingLost:
     'Only for grants with `session.record`, and it does not count for `ready`. True once the gateway could not record a session, or all of it; the message names the first one. It stays.',
   AccessMessage:
-    '`InvalidAccessCommand`: the Pod is Ready, but the server cannot render the command of the template for it. Access is open: `drawbridge watch NAME` prints a command that works. `AccessEnded`: access has ended. If it is True, its message has the command, and what can make it fail.',
+    '`InvalidAccessCommand`: the Pod is Ready, but the server cannot render the command of the template for it. Access is open: `drawbridge watch NAME` prints a command that works. `AccessEnded`: access has ended. If it is True, its message is the command.',
 };
 
 export const summaryConditionTexts: Readonly<Record<ValueOf<typeof summaryConditions>, string>> = {

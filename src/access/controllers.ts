@@ -175,7 +175,7 @@ function templateController(
   judge: TemplateJudge,
   deps: AccessDeps,
 ): Controller {
-  const { client, clock, stores, signer, grantable } = deps;
+  const { client, clock, stores, signer } = deps;
   const { templates } = kind;
   return controller(kind.templateKind, deps, {
     sources: [
@@ -205,7 +205,6 @@ function templateController(
       planValidMessage: kind.createsPod
         ? 'the server can build the access pod, and no object of the namespace forbids it'
         : 'the workload exists, and its selector is valid',
-      grantable,
       signer,
       client,
       clock,

@@ -41,8 +41,6 @@ export interface PodConnectEvent {
 export interface PresentPlan {
   /** `notPlanned` as in `ownViolations`. */
   readonly denial?: Violation | typeof notPlanned | undefined;
-  /** Names of the access command that the pod may lack, one sentence each. */
-  readonly commandNotes?: readonly string[];
   /** Entries of `spec.allowedSelectors` that do not exist, one sentence each. */
   readonly selectorNotes?: readonly string[];
 }

@@ -23,7 +23,7 @@ import {
   statusOf,
 } from './request-state.ts';
 import { timeFrom } from './times.ts';
-import { commandNote, useText } from './use-text.ts';
+import { useText } from './use-text.ts';
 import { unlessForbidden } from './voted-template.ts';
 
 interface DetailsOptions {
@@ -67,7 +67,7 @@ export function detailsOf(
     ['Not before', timeText(spec.startAt)],
     ['Asked pod', askedPod],
     ['State', stateText(request)],
-    [isDenied ? 'Denied' : 'Note', why || (state === 'Ready' ? commandNote(request) : '')],
+    [isDenied ? 'Denied' : 'Note', why],
     ['To do', isDenied ? remedyOf(code) : nextStep(request, state, { program, flags })],
     // The votes about extensions are on their lines.
     status.approval?.state.startsWith('Review')

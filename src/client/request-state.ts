@@ -65,14 +65,6 @@ export function unreadinessOf(template: KubeObject): { readonly code: string; re
   return ready?.status === 'False' ? { code: ready.reason, message: ready.message } : undefined;
 }
 
-/** What can make the access command of the template fail, as the leader found. */
-export function commandDoubtIn(template: KubeObject): string {
-  const { accessCommandValid } = templateConditions;
-  const command = conditionsOf(template).find(({ type, status }) => type === accessCommandValid && status === 'True');
-  // If the command is only doubtful, the message begins with its field.
-  return command?.message.startsWith('spec.') ? command.message : '';
-}
-
 const waitingStates = ['Pending', 'Scheduled', 'Claimable'] as const;
 
 /** By the condition Ready, its status, and `spec.revoked`. */

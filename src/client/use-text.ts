@@ -1,27 +1,28 @@
-import { grantExample, renderAccessMessage } from '../access/policy/kubectl-command.ts';
-import { requestConditions } from '../api/access/names.ts';
+import { renderAccessCommand } from '../access/policy/access-command.ts';
 import type { KubeObject } from '../api/object.ts';
-import { conditionsOf, stateOf, statusOf } from './request-state.ts';
+import { uncovered } from '../rbac/rule-cover.ts';
+import { stateOf, statusOf } from './request-state.ts';
+
+const target = '-n {{ .Metadata.Namespace }} {{ .Metadata.Name }}';
+/** The right that a command needs, and the command. */
+const examples = [
+  ['pods/exec', 'create', `kubectl exec -ti ${target} -- /bin/sh`],
+  ['pods/attach', 'create', `kubectl attach -ti ${target}`],
+  ['pods/log', 'get', `kubectl logs -f ${target}`],
+  ['pods/portforward', 'create', `kubectl port-forward ${target} 8080:8080`],
+] as const;
 
 /** The command of the template or, if the server could not write it, one that the grant permits. */
 export function useText(request: KubeObject): string {
   const { accessMessage = '', grant } = statusOf(request);
   const { pod } = stateOf(request);
   if (accessMessage !== '' || !grant || pod === '') return accessMessage.trimEnd();
-  // The grant confines its rules to the pod, and an example is for any pod.
-  const rules = grant.rules.map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, verbs }));
-  const accessCommand = grantExample(rules) ?? '';
+  const [, , example = ''] =
+    examples.find(([resource, verb]) => {
+      const right = { apiGroups: [''], resources: [resource], verbs: [verb], resourceNames: [pod] };
+      return uncovered(grant.rules, [right]).length === 0;
+    }) ?? [];
   const { namespace = '' } = request.metadata;
-  const rendered = renderAccessMessage({ accessCommand }, { name: pod, namespace, labels: {}, annotations: {} });
+  const rendered = renderAccessCommand(example, { name: pod, namespace, labels: {}, annotations: {} });
   return 'text' in rendered ? rendered.text : '';
-}
-
-/** Why the command may fail, for the requester, if the server found a reason. */
-export function commandNote(request: KubeObject): string {
-  const { accessMessage = '' } = statusOf(request);
-  const { message = '' } = conditionsOf(request).find(({ type }) => type === requestConditions.accessMessage) ?? {};
-  const quoted = `\`${accessMessage}\``;
-  return accessMessage !== '' && message.startsWith(`${quoted} may fail: `)
-    ? `the command${message.slice(quoted.length)}`
-    : '';
 }

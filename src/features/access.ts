@@ -142,7 +142,7 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
       const plan = await plans.planInNamespace(template, signal);
       const selectorNotes = plans.selectorNotes(template);
       if (plan === notPlanned) return { denial: notPlanned, selectorNotes };
-      if (!('violation' in plan)) return { commandNotes: plan.commandNotes, selectorNotes };
+      if (!('violation' in plan)) return { selectorNotes };
       return { denial: isTooLarge(plan.violation) ? notPlanned : plan.violation, selectorNotes };
     },
     gatewayViolation: () => gatewayViolation(stores.gateway),

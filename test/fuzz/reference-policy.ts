@@ -160,13 +160,13 @@ const writingTemplate: Rule = ({ operation, object, oldObject }, world, resource
   const longest = secondsOf(get(config, 'maxDuration') ?? '24h');
   if (!(standard > 0.999 && longest > 0.999 && longest < 3.2e8)) return 'durations';
   if (standard > longest * 1.000001) return 'default above maximum';
-  const command = get(config, 'accessCommand') ?? 'kubectl exec -- sh';
+  const command = get(config, 'accessCommand') ?? 'kubectl exec {{ .Metadata.Name }}';
   if (typeof command !== 'string' || command.trim() === '') return 'command';
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a command must not contain these
   if (command.replace(placeholders, '').includes('{{') || /[\u0000-\u001f]/.test(command.trim())) return 'command';
   if (!/^\s*(kubectl|oc) /.test(`${command} `)) return 'command of something else';
   if (/[;&|<>$`]/.test(command.replace(/'[^']*'/g, ''))) return 'command for the shell of the requester';
-  if (!/ -- \S/.test(command)) return 'no command for the pod';
+  if (!/\{\{ *\.Metadata\.Name *\}\}/.test(command)) return 'command without the pod';
   const pod = resource.startsWith('pod');
   if (!get(spec, 'controllerTargetRef') && !(pod && get(spec, 'podSpec'))) return 'no target';
   const handsOut = ['get pods', 'list pods', 'watch pods', 'get pods/exec', 'create pods/exec'];

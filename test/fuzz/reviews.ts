@@ -102,7 +102,7 @@ const command = fc.oneof(
       ...['{{ .Spec }}', 'a\nb', ' ', '{{ index .Metadata.Labels "a" }}{{'],
       ...[
         'kubectl exec {{ .Metadata.Name }} -- sh; id',
-        'kubectl exec {{ .Metadata.Name }} sh',
+        'kubectl exec deploy/payments -- sh',
         'curl {{ .Metadata.Name }}',
         "kubectl exec {{ .Metadata.Name }} -- 'a' | sh",
       ],

@@ -42,7 +42,6 @@ export const podView = (over: Partial<PodView> = {}): PodView => ({
   ready: true,
   deleting: false,
   nothingToRevoke: false,
-  names: { containers: [], ports: [] },
   notReadyReason: '',
   ...over,
 });

@@ -8,8 +8,8 @@ import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { isRecord, type JsonObject, listIn, own, stringMap, strings } from '../../kit/json-value.ts';
 import { findObject } from '../../kube/client.ts';
 import { deletionGraceS } from '../../rbac/applier.ts';
+import { renderAccessCommand } from '../policy/access-command.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
-import { renderAccessMessage } from '../policy/kubectl-command.ts';
 import { isObjectName } from '../policy/names.ts';
 import { isDeadline } from '../policy/pod-deadline.ts';
 import type { Violation } from '../policy/policy.ts';
@@ -308,7 +308,7 @@ function checkAccessCommand(templateSpec: PodAccessTemplateSpec, pod: KubeObject
   const { accessConfig, controllerTargetRef } = templateSpec;
   if (accessConfig.accessCommand === undefined) return undefined;
   const { name, namespace = '', labels = {}, annotations = {} } = pod.metadata;
-  const rendered = renderAccessMessage(accessConfig, {
+  const rendered = renderAccessCommand(accessConfig.accessCommand, {
     title: 'the access pod',
     metadataFrom: controllerTargetRef && 'mutationConfig',
     name,

@@ -7,8 +7,8 @@ import type { Store } from '../../kube/store.ts';
 import type { Applier, Created } from '../../rbac/applier.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { Plan } from '../builders/plan.ts';
+import { renderAccessCommand } from '../policy/access-command.ts';
 import { decidingGroupsOf } from '../policy/emergency-policy.ts';
-import { commandDoubts, renderAccessMessage } from '../policy/kubectl-command.ts';
 import type { Violation } from '../policy/policy.ts';
 import { refusalText } from '../policy/refusal-text.ts';
 import { gatewayCommand } from '../policy/session-policy.ts';
@@ -201,10 +201,7 @@ export class Granter {
     const { createsPod } = this.#deps.kind;
     const metadataFrom =
       ref && (createsPod ? 'mutationConfig' : (`the Pod template of ${ref.kind} ${ref.name}` as const));
-    const rendered = renderAccessMessage(accessConfig, { ...pod, metadataFrom });
-    return 'violation' in rendered
-      ? rendered
-      : { ...rendered, doubts: commandDoubts(accessConfig, pod.names, `Pod ${pod.name}`) };
+    return renderAccessCommand(accessConfig.accessCommand, { ...pod, metadataFrom });
   }
 }
 

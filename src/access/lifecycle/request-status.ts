@@ -139,13 +139,7 @@ export const lostRecordingStatus = (
     },
   ]);
 
-export type AccessMessage =
-  | {
-      readonly text: string;
-      /** What can make the command fail: ends of sentences that begin with the command. */
-      readonly doubts?: readonly string[];
-    }
-  | { readonly violation: Violation };
+export type AccessMessage = { readonly text: string } | { readonly violation: Violation };
 
 export interface Progress {
   readonly children: readonly RequestChild[];
@@ -181,10 +175,8 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
     );
     return { children, expiresAt, ...withConditions(request, nowMs, updates) };
   }
-  const { text, doubts = [] } = progress.accessMessage;
-  // `commandNote` of the client finds the doubts by this text.
-  const note = `may fail: it ${doubts.join('; it ')}. Ask the author of the template to correct it`;
-  updates.push(success('AccessMessage', doubts.length === 0 ? text : `\`${text}\` ${note}`));
+  const { text } = progress.accessMessage;
+  updates.push(success('AccessMessage', text));
   return {
     children,
     expiresAt,

@@ -1,3 +1,11 @@
+// The command that requesters paste into their shells, once access is open:
+//
+//   source ── parse ──► literals and placeholders ── render, with the values of a pod ──► text
+//
+// A literal means the same to every POSIX shell and to fish, and every value is quoted for them. So
+// the text is one call of kubectl or oc, whatever the name, labels, and annotations of the pod are.
+import type { AccessConfig } from '../../api/access/template-spec.ts';
+import { quote } from '../../kit/errors.ts';
 import { isPlainWord, shellWord } from '../../kit/shell-word.ts';
 import type { Violation } from './policy.ts';
 
@@ -12,178 +20,157 @@ export interface CommandSubject {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-export type Placeholder =
-  | { readonly kind: 'name' }
-  | { readonly kind: 'namespace' }
-  | { readonly kind: 'label' | 'annotation'; readonly key: string };
+interface Placeholder {
+  readonly kind: 'name' | 'namespace' | 'label' | 'annotation';
+  /** Of the label or annotation. */
+  readonly key: string;
+  /** Between quotes of the command. */
+  readonly isQuoted: boolean;
+}
 
-type Segment =
-  | { readonly kind: 'literal'; readonly text: string }
-  | { readonly kind: 'value'; readonly placeholder: Placeholder; readonly isQuoted: boolean };
-
-export type AccessCommand = readonly Segment[];
-
-const ALLOWED_PLACEHOLDERS = [
-  '{{ .Metadata.Name }}',
-  '{{ .Metadata.Namespace }}',
-  '{{ index .Metadata.Labels "key" }}',
-  '{{ index .Metadata.Annotations "key" }}',
-] as const;
+/** Strings are literals. */
+type Command = readonly (string | Placeholder)[];
+type Refused = { readonly violation: Violation };
 
 /** UTF-16 units before and after rendering, so that it fits in the message of a condition. */
 const MAX_LENGTH = 4096;
 const FIELD = 'spec.accessConfig.accessCommand';
 const PLACEHOLDER =
-  /\{\{ *(?:\.Metadata\.(Name|Namespace)|index +\.Metadata\.(Labels|Annotations) +"([^"\\{}]{1,317})") *\}\}/y;
+  /(?<!\{)\{\{ *(?:\.Metadata\.(Name|Namespace)|index +\.Metadata\.(Labels|Annotations) +"([^"\\{}]{1,317})") *\}\}/g;
+const ALLOWED_PLACEHOLDERS =
+  '{{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }}, {{ index .Metadata.Annotations "key" }}';
 /** What alters a terminal: control and format characters, line separators, lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
+/** Mean the same to POSIX shells, zsh (which expands `=ls`), and fish (`%self`, and `\'` in quotes). */
+const SHELL_WORDS = /^(?:[\w@+:,./ -]|(?<=[\w@%+=:,./-])[=%]|"[^"$`\\!]*"|'(?:[^'\\]|\\[^'])*')*/;
 
-/** After `{{`, only ALLOWED_PLACEHOLDERS are valid. Code `InvalidAccessCommand`. */
-export function parseAccessCommand(
-  source: string,
-): { readonly command: AccessCommand } | { readonly violation: Violation } {
+/** Code `InvalidAccessCommand`, also for kubectl exec, the default, in a template without exec. */
+export function accessCommandViolation({
+  accessCommand,
+  exec,
+}: Pick<AccessConfig, 'accessCommand' | 'exec'>): Violation | undefined {
+  const parsed = parse(accessCommand);
+  if ('violation' in parsed) return parsed.violation;
+  if (exec !== false || !/^\s*\S+ +exec /.test(accessCommand)) return undefined;
+  return refuse(
+    'is kubectl exec, the default, and exec is false; write what the rules allow, such as kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}',
+  ).violation;
+}
+
+/** For one pod. Code `InvalidAccessCommand` also if the command does not fit the pod. */
+export function renderAccessCommand(source: string, pod: CommandSubject): { readonly text: string } | Refused {
+  const parsed = parse(source);
+  if ('violation' in parsed) return parsed;
+  const title = pod.title ?? `pod ${pod.name}`;
+  let text = '';
+  for (const part of parsed.command) {
+    if (typeof part === 'string') {
+      text += part;
+      continue;
+    }
+    const value = valueFor(part, pod);
+    const problem = problemOf(value, part, pod, title);
+    if (problem !== undefined) return refuse(`names ${describe(part)}${problem}`);
+    text += shellWord(value ?? '');
+    if (text.length > MAX_LENGTH) break;
+  }
+  return text.length > MAX_LENGTH
+    ? refuse(`is longer than ${MAX_LENGTH} characters when rendered for ${title}; shorten it`)
+    : { text };
+}
+
+function parse(source: string): { readonly command: Command } | Refused {
   const text = source.trim();
   if (text === '') return refuse('is empty; write a command, or omit the field to get the default, kubectl exec');
   if (text.length > MAX_LENGTH)
     return refuse(`has ${text.length} characters; at most ${MAX_LENGTH} are allowed: shorten it`);
   if (UNPRINTABLE.test(text)) {
-    return refuse(
-      `contains ${nameOfCharacter(text)}; line breaks, control characters, and invisible characters are not allowed: remove it`,
-    );
+    const problem = 'line breaks, control characters, and invisible characters are not allowed: remove it';
+    return refuse(`contains ${nameOfCharacter(text)}; ${problem}`);
   }
-  const segments: Segment[] = [];
-  let openQuote: OpenQuote;
-  let position = 0;
-  while (position < text.length) {
-    const opening = text.indexOf('{{', position);
-    const literal = text.slice(position, opening < 0 ? text.length : opening);
-    if (literal !== '') {
-      segments.push({ kind: 'literal', text: literal });
-      openQuote = openQuoteAfter(literal, openQuote);
-    }
-    if (opening < 0) break;
-    PLACEHOLDER.lastIndex = opening;
-    const match = PLACEHOLDER.exec(text);
-    if (!match) return refuse(`contains ${JSON.stringify(excerpt(text, opening))}; ${allowed()}`);
-    segments.push({ kind: 'value', placeholder: placeholderOf(match), isQuoted: openQuote !== undefined });
-    position = PLACEHOLDER.lastIndex;
+  const command: (string | Placeholder)[] = [];
+  /** With a plain character for each placeholder. */
+  let literals = '';
+  let end = 0;
+  for (const match of text.matchAll(PLACEHOLDER)) {
+    const literal = text.slice(end, match.index);
+    literals += literal;
+    command.push(literal, placeholderOf(match, wordsLength(literals) < literals.length));
+    literals += 'x';
+    end = match.index + match[0].length;
   }
-  return { command: segments };
+  command.push(text.slice(end));
+  const problem = literalProblem(literals + text.slice(end));
+  if (problem !== undefined) return refuse(problem);
+  const hasPod = command.some((part) => typeof part !== 'string' && part.kind === 'name');
+  return hasPod ? { command } : refuse('does not name the granted pod; write {{ .Metadata.Name }}');
 }
 
-/**
- * Quotes values for POSIX shells and fish; none may be missing or change the command. `wordsOf`
- * must accept the command first: a backslash, `$`, or backquote could cancel the quoting.
- */
-export function renderAccessCommand(
-  command: AccessCommand,
-  pod: CommandSubject,
-): { readonly text: string } | { readonly violation: Violation } {
-  const title = pod.title ?? `pod ${pod.name}`;
-  let text = '';
-  for (const segment of command) {
-    if (segment.kind === 'literal') {
-      text += segment.text;
-      continue;
-    }
-    const description = describe(segment.placeholder);
-    const value = valueFor(segment.placeholder, pod);
-    if (value === undefined) {
-      return refuse(
-        `names ${description}, which ${title} does not have; ${remedyFor(segment.placeholder, pod, 'add')}`,
-      );
-    }
-    if (value === '') {
-      return refuse(`names ${description}, which is empty on ${title}; ${remedyFor(segment.placeholder, pod, 'set')}`);
-    }
-    if (UNPRINTABLE.test(value)) {
-      return refuse(
-        `names ${description}, whose value on ${title} contains ${nameOfCharacter(value)}; remove the placeholder`,
-      );
-    }
-    if (value.startsWith('-')) {
-      return refuse(
-        `names ${description}, whose value on ${title} begins with "-", as an option does; remove the placeholder`,
-      );
-    }
-    const quoted = quoteForShell(value, segment.isQuoted);
-    if (quoted === undefined) {
-      return refuse(
-        `names ${description} inside quotes, where a shell can interpret its value on ${title}; write the placeholder as a word of its own`,
-      );
-    }
-    text += quoted;
-    if (text.length > MAX_LENGTH) break;
+/** How much of `text` is whole words. A quote that does not close, for example, ends them. */
+const wordsLength = (text: string): number => SHELL_WORDS.exec(text)?.[0].length ?? 0;
+
+/** Completes a sentence that begins with `accessCommand`, as `problemOf` does. */
+function literalProblem(text: string): string | undefined {
+  const [unknown] = /\{\{.*?\}\}|\{\{.*/.exec(text) ?? [];
+  if (unknown !== undefined) {
+    const excerpt = unknown.length > 60 ? `${unknown.slice(0, 57)}...` : unknown;
+    return `contains ${JSON.stringify(excerpt)}; only these placeholders are allowed: ${ALLOWED_PLACEHOLDERS}`;
   }
-  if (text.length > MAX_LENGTH)
-    return refuse(`is longer than ${MAX_LENGTH} characters when rendered for ${title}; shorten it`);
-  return { text };
+  const code = text.codePointAt(wordsLength(text));
+  if (code !== undefined) return characterProblem(String.fromCodePoint(code));
+  const [program = ''] = text.split(' ');
+  return program === 'kubectl' || program === 'oc' ? undefined : `begins with ${quote(program)}; write kubectl or oc`;
 }
 
-function remedyFor({ kind }: Placeholder, { metadataFrom }: CommandSubject, verb: 'add' | 'set'): string {
+function characterProblem(character: string): string {
+  if (character === '"') {
+    return 'has a double quote that does not close, or $, `, \\, or ! after it; close it, or write single quotes';
+  }
+  if (character === "'") {
+    return 'has a single quote that does not close, or \\ directly before it closes; close it, or write the \\ twice';
+  }
+  return `has ${quote(character)} outside of quotes, which the shell of the requester may interpret; remove it, or put the text for the program in the pod between single quotes`;
+}
+
+function problemOf(
+  value: string | undefined,
+  { kind, isQuoted }: Placeholder,
+  { metadataFrom }: CommandSubject,
+  title: string,
+): string | undefined {
   const remove = 'remove the placeholder';
-  if (metadataFrom === undefined) return remove;
   const field = kind === 'label' ? 'podLabels' : 'podAnnotations';
   const where = metadataFrom === 'mutationConfig' ? field : metadataFrom;
-  return `${verb} the ${kind} ${verb === 'add' ? 'to' : 'in'} ${where}, or ${remove}`;
+  const remedy = (verb: string): string => (where === undefined ? remove : `${verb} ${where}, or ${remove}`);
+  if (value === undefined) return `, which ${title} does not have; ${remedy(`add the ${kind} to`)}`;
+  if (value === '') return `, which is empty on ${title}; ${remedy(`set the ${kind} in`)}`;
+  if (UNPRINTABLE.test(value)) return `, whose value on ${title} contains ${nameOfCharacter(value)}; ${remove}`;
+  if (value.startsWith('-')) return `, whose value on ${title} begins with "-", as an option does; ${remove}`;
+  if (!isQuoted || isPlainWord(value)) return undefined;
+  return ` inside quotes, where a shell can interpret its value on ${title}; write the placeholder as a word of its own`;
 }
 
-function placeholderOf(match: RegExpExecArray): Placeholder {
-  if (match[1] !== undefined) return { kind: match[1] === 'Name' ? 'name' : 'namespace' };
-  return { kind: match[2] === 'Labels' ? 'label' : 'annotation', key: match[3] ?? '' };
+function placeholderOf([, own, map, key = '']: RegExpExecArray, isQuoted: boolean): Placeholder {
+  if (own !== undefined) return { kind: own === 'Name' ? 'name' : 'namespace', key, isQuoted };
+  return { kind: map === 'Labels' ? 'label' : 'annotation', key, isQuoted };
 }
 
-function valueFor(placeholder: Placeholder, pod: CommandSubject): string | undefined {
-  if (placeholder.kind === 'name') return pod.name;
-  if (placeholder.kind === 'namespace') return pod.namespace;
-  const map = placeholder.kind === 'label' ? pod.labels : pod.annotations;
-  const value: unknown = Object.hasOwn(map, placeholder.key) ? map[placeholder.key] : undefined;
+function valueFor({ kind, key }: Placeholder, pod: CommandSubject): string | undefined {
+  if (kind === 'name' || kind === 'namespace') return pod[kind];
+  const map = kind === 'label' ? pod.labels : pod.annotations;
+  const value: unknown = Object.hasOwn(map, key) ? map[key] : undefined;
   return typeof value === 'string' ? value : undefined;
 }
 
-function describe(placeholder: Placeholder): string {
-  if (placeholder.kind === 'name' || placeholder.kind === 'namespace') return `the ${placeholder.kind}`;
-  return `${placeholder.kind} ${JSON.stringify(placeholder.key)}`;
-}
-
-const allowed = (): string => `only these placeholders are allowed: ${ALLOWED_PLACEHOLDERS.join(', ')}`;
-
-/** Up to its closing braces, at most 60 characters. */
-function excerpt(text: string, opening: number): string {
-  const closing = text.indexOf('}}', opening);
-  const end = closing < 0 ? text.length : closing + 2;
-  return end - opening > 60 ? `${text.slice(opening, opening + 57)}...` : text.slice(opening, end);
-}
+const describe = ({ kind, key }: Placeholder): string =>
+  kind === 'name' || kind === 'namespace' ? `the ${kind}` : `${kind} ${JSON.stringify(key)}`;
 
 function nameOfCharacter(text: string): string {
   const code = UNPRINTABLE.exec(text)?.[0].codePointAt(0) ?? 0;
   return `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** `why` completes a sentence that begins with `accessCommand`; `key` as in Violation. */
-export const refuse = (why: string, key?: string): { readonly violation: Violation } => ({
-  violation: {
-    code: 'InvalidAccessCommand',
-    message: `accessCommand ${why}`,
-    field: FIELD,
-    status: 422,
-    ...(key === undefined ? {} : { key }),
-  },
+/** `why` completes a sentence that begins with `accessCommand`. */
+const refuse = (why: string): Refused => ({
+  violation: { code: 'InvalidAccessCommand', message: `accessCommand ${why}`, field: FIELD, status: 422 },
 });
-
-type OpenQuote = "'" | '"' | undefined;
-
-/** If `open` is open before `text`. */
-function openQuoteAfter(text: string, open: OpenQuote): OpenQuote {
-  let quote = open;
-  for (const character of text) {
-    if (character === quote) quote = undefined;
-    else if (quote === undefined && (character === "'" || character === '"')) quote = character;
-  }
-  return quote;
-}
-
-/** Undefined if the value needs quotes and is already between quotes. */
-function quoteForShell(value: string, isQuoted: boolean): string | undefined {
-  return isQuoted && !isPlainWord(value) ? undefined : shellWord(value);
-}

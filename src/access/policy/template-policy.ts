@@ -6,6 +6,7 @@ import { durationText, parseGoDuration } from '../../kit/go-duration.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import type { RbacRule } from '../../rbac/rule-cover.ts';
+import { accessCommandViolation } from './access-command.ts';
 import { longestAccessMs, verifyDurations } from './duration-choice.ts';
 import {
   grantableRemedy,
@@ -16,7 +17,6 @@ import {
   withoutExecViolations,
 } from './granted-rules.ts';
 import { groupNamesViolations, templateGroupsViolations } from './group-policy.ts';
-import { accessCommandNotes, accessCommandRemedy, accessCommandViolation } from './kubectl-command.ts';
 import { isObjectName } from './names.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import { grantToViolations } from './people-policy.ts';
@@ -69,8 +69,8 @@ const reasonPatternIsValid: Check<TemplateInput> = ({ spec }) => reasonConfigVio
 
 const windowsAreValid: CheckAll = ({ spec }) => windowsViolations(spec.accessConfig.start?.windows ?? []);
 
-const accessCommandIsValid: Check<TemplateInput> = ({ spec: { accessConfig }, namespace, grantable }) =>
-  accessConfig.accessCommand === undefined ? undefined : accessCommandViolation(accessConfig, namespace, grantable);
+const accessCommandIsValid: Check<TemplateInput> = ({ spec: { accessConfig } }) =>
+  accessConfig.accessCommand === undefined ? undefined : accessCommandViolation(accessConfig);
 
 const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
   const ref = own(spec, 'controllerTargetRef');
@@ -237,17 +237,15 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     },
     applies: (input) => !hasInvalidRules(input) || rulesAreGrantable(input).length > 0,
   },
-  // After the two rules above: a command that does not fit invalid rules is a symptom.
-  'access-command': {
-    requirement: 'the access command is kubectl or oc to the granted pod, with known placeholders, and fits the rules',
-    check: accessCommandIsValid,
-    remedy: ({ spec, namespace, grantable }) => accessCommandRemedy(spec.accessConfig, namespace, grantable),
-  },
-  // After the command, whose violation names the rule that is missing.
   'without-exec': {
     requirement: 'if exec is false, there is a rule, and none for pods/exec',
     check: rulesReplaceExec,
     remedy: () => 'if exec is false, write a rule, and none for pods/exec',
+  },
+  'access-command': {
+    requirement: 'the access command is one call of kubectl or oc, with the granted pod and known placeholders',
+    check: accessCommandIsValid,
+    remedy: (input) => `correct the command: ${accessCommandIsValid(input)?.message ?? 'accessCommand'}`,
   },
   'session-rules': {
     requirement: 'the gateway, if sessions pass through it, passes the calls that the rules allow',
@@ -259,16 +257,13 @@ export const templatePolicy: RuleBook<TemplateInput> = {
 };
 
 /** What is allowed but probably unintended, one sentence each, for the author. */
-export function templateWarnings({ kind, namespace, spec, grantable }: TemplateInput): string[] {
+export function templateWarnings({ kind, namespace, spec }: TemplateInput): string[] {
   const warnings = limitWarnings(spec);
   const { grantTo, maxDuration, extension } = spec.accessConfig;
   if (grantTo === 'AllowedGroups') {
     warnings.push(
       'spec.accessConfig.grantTo is AllowedGroups: one request gives access to every member of the allowed groups, not only to the requester',
     );
-  }
-  if (spec.accessConfig.accessCommand !== undefined) {
-    warnings.push(...accessCommandNotes(spec.accessConfig, grantable));
   }
   if (extension && isShorter(extension.total, maxDuration)) {
     warnings.push(

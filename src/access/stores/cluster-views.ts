@@ -13,7 +13,6 @@ import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import { printable } from '../../kit/printable.ts';
 import { shorten } from '../../kit/shorten.ts';
 import { deletionGraceS } from '../../rbac/applier.ts';
-import { type PodNames, podNamesOf } from '../policy/kubectl-command.ts';
 import { type ViewMetadata, viewMetadata } from './access-views.ts';
 
 export interface RequestRef {
@@ -75,7 +74,6 @@ export interface PodView extends ViewMetadata {
   readonly requestRef?: RequestRef;
   /** Such as a ReplicaSet or a Job. */
   readonly controller?: { readonly kind: string; readonly name: string; readonly uid: string };
-  readonly names: PodNames;
   /** One line for conditions; empty if the Pod is ready. */
   readonly notReadyReason: string;
 }
@@ -110,7 +108,6 @@ export function viewPod(object: KubeObject): PodView | undefined {
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
     ...(requestRef ? { requestRef } : {}),
     ...(controller ? { controller: ownerView(controller) } : {}),
-    names: podNamesOf(object.spec),
     notReadyReason: ready ? '' : notReadyReasonOf(object, ended),
   };
 }

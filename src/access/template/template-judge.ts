@@ -9,9 +9,9 @@ import { notPlanned, templatePolicy } from '../policy/template-policy.ts';
 import { type AccessStores, byNamespace, byTarget } from '../stores/access-stores.ts';
 import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
-import type { GrantDryRuns } from './grant-dry-runs.ts';
+import type { GrantDryRuns, GrantObjects } from './grant-dry-runs.ts';
 import type { JudgementQueue } from './judgement-queue.ts';
-import type { GrantPlan, PlanRunner, TemplatePlan, TemplatePlans } from './template-plans.ts';
+import type { PlanRunner, TemplatePlan, TemplatePlans } from './template-plans.ts';
 
 /** Before the judgements that a change causes, because several objects often change at once. */
 const settleMs = 1000;
@@ -40,8 +40,6 @@ export interface Judgement {
    */
   readonly violation?: Violation;
   readonly unknownFields?: readonly string[];
-  /** Names of the access command that the pod may lack, one sentence each. */
-  readonly commandNotes?: readonly string[];
   /** The API server did not answer: an earlier answer about the version stays the best one. */
   readonly isUnanswered?: boolean;
 }
@@ -122,7 +120,7 @@ export class TemplateJudge implements Source {
         ? { judgement: planned, again: false }
         : mayAsk
           ? await this.#ask(planned, signal)
-          : { judgement: { commandNotes: planned.commandNotes }, again: false };
+          : { judgement: {}, again: false };
     const againMs = again ? this.#deps.clock.monotonic() + this.#intervalMs(template) : undefined;
     if (invalidations === this.#invalidations)
       this.#verdicts.set(key, { uid, generation, hasTarget, isAsked: mayAsk, againMs, judgement });
@@ -156,22 +154,19 @@ export class TemplateJudge implements Source {
   }
 
   /** `again`: ask again even if nothing that the server watches changes. */
-  async #ask(
-    { commandNotes, ...objects }: GrantPlan,
-    signal: AbortSignal,
-  ): Promise<{ judgement: Judgement; again: boolean }> {
+  async #ask(objects: GrantObjects, signal: AbortSignal): Promise<{ judgement: Judgement; again: boolean }> {
     const answer = await this.#deps.dryRuns.ask(objects, signal);
     if (answer.kind === 'accepted') {
-      return { judgement: { commandNotes, unknownFields: answer.unknownFields }, again: false };
+      return { judgement: { unknownFields: answer.unknownFields }, again: false };
     }
     if (answer.kind === 'unanswered') {
-      return { judgement: { commandNotes, isUnanswered: true }, again: answer.mayAnswerLater };
+      return { judgement: { isUnanswered: true }, again: answer.mayAnswerLater };
     }
     const { cause, remedy, endsWithoutEdit: again } = answer.text;
     const what = answer.object === 'pod' ? 'the access pod' : 'the Role of a grant';
     const message = `the API server rejects ${what}: ${cause}; ${remedy}${again ? `; ${checksAgain}` : ''}`;
     const violation: Violation = { code: 'ResourceRefused', message, status: again ? 403 : 422 };
-    return { judgement: { commandNotes, violation }, again };
+    return { judgement: { violation }, again };
   }
 
   /** So that the templates of a namespace are checked at most about once a second. */

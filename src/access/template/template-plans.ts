@@ -10,9 +10,8 @@ import { applyJsonPatch } from '../builders/json-patch.ts';
 import { type AccessPodMode, type BuilderDeps, type Planned, planChildren, targetNotFound } from '../builders/plan.ts';
 import { withinBudget } from '../builders/plan-budget.ts';
 import { type PodAccessInput, planPodAccess } from '../builders/pod-access.ts';
-import type { CommandSubject } from '../policy/access-command.ts';
+import { type CommandSubject, renderAccessCommand } from '../policy/access-command.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
-import { podCommandNotes, renderAccessMessage } from '../policy/kubectl-command.ts';
 import { listNames } from '../policy/names.ts';
 import type { Violation } from '../policy/policy.ts';
 import { sessionOf } from '../policy/session-policy.ts';
@@ -75,11 +74,7 @@ export class TemplatePlans {
       const planned = this.#plan(template, spec, { workload, workloads, selectors: stores.selectorsIn(namespace) });
       if ('violation' in planned) return { violation: planned.violation };
       const { pod, role } = planned.plan;
-      return {
-        ...(pod ? { pod } : {}),
-        role,
-        commandNotes: podCommandNotes(template.spec.accessConfig, pod?.spec, 'the access pod'),
-      };
+      return { ...(pod ? { pod } : {}), role };
     }, signal);
   }
 
@@ -150,7 +145,9 @@ function planExec(
   const session = sessionOf(accessConfig);
   const violation =
     (workload && violationIn(selectorOf(workload))) ??
-    (workload && !session ? violationIn(renderAccessMessage(accessConfig, subjectOf(workload))) : undefined);
+    (workload && !session
+      ? violationIn(renderAccessCommand(accessConfig.accessCommand, subjectOf(workload)))
+      : undefined);
   if (violation) return { violation };
   const target = { name: placeholder.name };
   const rules = confinedTo(target.name, rulesOf(accessConfig));
@@ -162,10 +159,7 @@ function planExec(
     rules,
     session,
   });
-  const commandNotes = workload
-    ? podCommandNotes(accessConfig, own(workload.podTemplate, 'spec'), titleOf(workload))
-    : [];
-  return { role, commandNotes };
+  return { role };
 }
 
 /** Itself, or through the ReplicaSet whose name has the hash of the Pod. */
@@ -199,12 +193,7 @@ const subjectOf = ({ kind, name, namespace, podTemplate: { metadata } }: Workloa
   annotations: stringMap(own(metadata, 'annotations')),
 });
 
-export interface GrantPlan extends GrantObjects {
-  /** Names of the access command that the pod may lack, one sentence each. */
-  readonly commandNotes: readonly string[];
-}
-
-export type TemplatePlan = GrantPlan | { readonly violation: Violation };
+export type TemplatePlan = GrantObjects | { readonly violation: Violation };
 
 /** Returns `notPlanned` if there is no processor time. May drop a plan after an abort. */
 export interface PlanRunner {

@@ -6,10 +6,9 @@ import type { Clock } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
-import type { RbacRule } from '../../rbac/rule-cover.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
+import { accessCommandViolation } from '../policy/access-command.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
-import { accessCommandNotes, accessCommandViolation } from '../policy/kubectl-command.ts';
 import { ignoredFieldsNote, ignoredFieldsText } from '../policy/refusal-text.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import { notPlanned } from '../policy/template-policy.ts';
@@ -63,7 +62,7 @@ export class TemplateReconciler implements Reconciler {
       // Before the target: the summary shows the code of denied requests.
       plan,
       this.#targetCondition(template),
-      this.#commandCondition(template, judged),
+      this.#commandCondition(template),
       author,
       ...this.#gatewayConditions(template),
     ];
@@ -145,20 +144,12 @@ export class TemplateReconciler implements Reconciler {
         );
   }
 
-  #commandCondition(template: TemplateView, judged: Judgement | typeof notPlanned): TemplateConditionUpdate {
-    const { accessConfig } = template.spec;
+  #commandCondition({ spec }: TemplateView) {
     const { accessCommandValid } = templateConditions;
-    const violation = accessCommandViolation(accessConfig, template.namespace, this.#deps.grantable);
-    if (violation) return failure(accessCommandValid, violation.code, violation.message);
-    const stored = storedCondition(template, accessCommandValid);
-    if (judged === notPlanned && stored?.status === 'True') return stored;
-    const { commandNotes = [], violation: ofPlan = undefined } = judged === notPlanned ? {} : judged;
-    const misfit =
-      ofPlan?.code === 'InvalidAccessCommand'
-        ? ['the access command is a valid call, but does not fit the pod; see AccessPlanValid']
-        : [];
-    const notes = [...misfit, ...commandNotes, ...accessCommandNotes(accessConfig, this.#deps.grantable)].join('. ');
-    return success(accessCommandValid, notes || 'the access command is a valid call to the granted pod');
+    const violation = accessCommandViolation(spec.accessConfig);
+    return violation
+      ? failure(accessCommandValid, violation.code, violation.message)
+      : success(accessCommandValid, 'the access command is one call of kubectl or oc, with the granted pod');
   }
 
   /** Empty if users of the template need no gateway. */
@@ -196,8 +187,6 @@ interface TemplateReconcilerDeps {
   readonly judge: Pick<TemplateJudge, 'judge' | 'forget'>;
   /** Of AccessPlanValid if it is True. */
   readonly planValidMessage: string;
-  /** As in TemplateInput. */
-  readonly grantable: readonly RbacRule[];
   readonly signer: Signer;
   readonly client: Client;
   readonly clock: Clock;

@@ -94,9 +94,9 @@ export function validateTemplate(
       const plan: CheckResults['plan'] = planProblem ?? (keptViolation ? undefined : (present.denial ?? passed));
       const gateway: CheckResults['gateway'] =
         sessionOf(read.value.accessConfig) && (ports.gatewayViolation() ?? passed);
-      const { selectorNotes = [], commandNotes = [] } = present;
+      const { selectorNotes = [] } = present;
       const ignored = isUnchanged ? ignoredFieldsWarnings(object) : [];
-      const warnings = [...ignored, ...templateWarnings(input), ...selectorNotes, ...commandNotes];
+      const warnings = [...ignored, ...templateWarnings(input), ...selectorNotes];
       if (dryRun) {
         return { details, warnings: [...warnings, ...dryRunLines(input, { author, plan, gateway }, isUnchanged)] };
       }

@@ -94,9 +94,9 @@ export const templateCodes = {
   InvalidAccessCommand: {
     audience: 'author',
     meaning:
-      '`accessCommand` is not a `kubectl` or `oc` command to the granted pod, is one that kubectl never accepts, names another namespace, or uses a label or annotation that the pod does not have. Or `exec` is `false`, and the rules do not allow the command.',
+      '`accessCommand` is not one call of `kubectl` or `oc` with `{{ .Metadata.Name }}`, or uses a label or annotation that the pod does not have. Or it is `kubectl exec`, the default, and `exec` is `false`.',
     remedy:
-      'Write exec, attach, logs, or port-forward to `{{ .Metadata.Name }}`, with the options and placeholders that the message lists. Put what a shell in the pod must interpret after `sh -c`, between single quotes.',
+      'Write a command with the placeholders that the message lists. Put what a shell in the pod must interpret after `sh -c`, between single quotes.',
   },
   InvalidPodSpec: {
     audience: 'author',

@@ -47,7 +47,7 @@ export const accessConfig = Type.Object(
     ),
     accessCommand: Type.String({
       description:
-        'The command that requesters see once access is open: kubectl or oc (exec, attach, logs, port-forward) to {{ .Metadata.Name }}. The placeholders refer to the pod. Only these are allowed: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }}, and {{ index .Metadata.Annotations "key" }}.',
+        'The command that requesters see once access is open: one call of kubectl or oc, with {{ .Metadata.Name }}. The placeholders refer to the pod. Only these are allowed: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }}, and {{ index .Metadata.Annotations "key" }}.',
       default: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
       maxLength: 4096,
     }),

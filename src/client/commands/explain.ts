@@ -9,7 +9,7 @@ import { exits } from '../command-spec.ts';
 import { earliestText, optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
-import { commandDoubtIn, ignoredFieldsIn, specOf } from '../request-state.ts';
+import { ignoredFieldsIn, specOf } from '../request-state.ts';
 import {
   choosesRunningPod,
   podFlag,
@@ -89,10 +89,6 @@ function notesOn(
   const ignored = ignoredFieldsIn(object);
   if (ignored !== '')
     notes.push(note('note', 'ignored-fields', `${ignored}. Ask the author of the template to correct or remove them`));
-  const doubt = commandDoubtIn(object);
-  // It can end with a command, so nothing may follow it.
-  if (doubt !== '')
-    notes.push(note('note', 'access-command', `ask the author of the template to correct this: ${doubt}`));
   const approvals = args.has('emergency') ? '' : approversText(object);
   if (approvals !== '') {
     const who = [`${io.program} approvers`, `${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags];

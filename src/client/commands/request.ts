@@ -16,7 +16,7 @@ import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { isFinal, stateOf } from '../request-state.ts';
-import { commandNote, useText } from '../use-text.ts';
+import { useText } from '../use-text.ts';
 import { unlessForbidden } from '../voted-template.ts';
 import { deleteText, ifReady, nextCommands, openText, waitFor } from '../wait.ts';
 
@@ -228,7 +228,7 @@ async function createProblem(
 
 /**
  * The end of access to standard error, its command or object to standard output, and why the
- * command is missing or may fail.
+ * command is missing.
  */
 export function printAccess(
   { io, clock }: Context,
@@ -237,7 +237,7 @@ export function printAccess(
   ready: KubeObject,
 ): void {
   io.printError(`${openText(ready, clock.now())}\n`);
-  const why = stateOf(ready).why || commandNote(ready);
+  const { why } = stateOf(ready);
   if (why !== '') io.printError(`note: ${why}\n`);
   if (printObject(io, form, ready)) return;
   const command = useText(ready);

@@ -11,7 +11,7 @@ import { exits } from '../command-spec.ts';
 import { optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { commandDoubtIn, conditionsOf, ignoredFieldsIn, statusOf } from '../request-state.ts';
+import { conditionsOf, ignoredFieldsIn, statusOf } from '../request-state.ts';
 
 export const templates: Command = {
   name: 'templates',
@@ -71,8 +71,7 @@ function templateTable(namespaces: boolean): Presentation<KubeObject> {
 function problemIn(template: KubeObject): string {
   if (!statusOf(template).ready)
     return conditionsOf(template).find(({ type }) => type === summaryConditions.ready)?.message ?? '';
-  // The doubt about the command comes last, because it can end with a command.
-  const problems = [ignoredFieldsIn(template), ...limitWarnings(templateSpecOf(template)), commandDoubtIn(template)];
+  const problems = [ignoredFieldsIn(template), ...limitWarnings(templateSpecOf(template))];
   return problems.filter((text) => text !== '').join('. ');
 }
 

@@ -148,7 +148,7 @@ describe('rules that a template adds', () => {
     const base = { allowedGroups: ['devs'], exec: false };
     assert.match(
       await apply({ ...base, rules: [logs] }),
-      /InvalidAccessCommand: .*accessCommand is kubectl exec, which needs create pods\/exec/,
+      /InvalidAccessCommand: .*accessCommand is kubectl exec, the default, and exec is false; write what the rules allow/,
     );
     const both = { ...base, rules: [logs, { ...forward, resources: ['pods/exec'] }] };
     const accessCommand = 'kubectl logs {{ .Metadata.Name }}';

@@ -274,14 +274,6 @@ describe('validation of templates', () => {
     assert.equal(response.warnings?.[0]?.length, 1024);
   });
 
-  it('warns about what the access command names that the planned pod may lack', async () => {
-    world.presentPlan = { commandNotes: ['names the container "app"'] };
-    const response = await create(good);
-    world.presentPlan = {};
-    assert.equal(response.allowed, true);
-    assert.ok(response.warnings?.includes('names the container "app"'), String(response.warnings));
-  });
-
   it('warns about objects in allowedSelectors that do not exist, also if the plan fails', async () => {
     const denial = { code: 'PodIsSelected', message: 'Service web selects it; list it', status: 403 } as const;
     world.presentPlan = { denial, selectorNotes: ['spec.allowedSelectors[0] names Service "wbe"'] };

@@ -579,22 +579,6 @@ describe('the client says what happened:', () => {
     });
   }
 
-  it('that the command of the template may fail, and why', async () => {
-    const accessMessage = 'kubectl exec -n payments -c nope p -- sh';
-    const why = 'may fail: it names the container "nope", which Pod p does not have. Ask the author of the template';
-    const status = { ready: true, grant, podName: 'p', accessMessage };
-    const conditionWith = (message: string) => [{ type: 'AccessMessage', status: 'True', reason: 'Success', message }];
-    const answers = async (message: string): Promise<string[]> => {
-      await open({ podaccessrequests: [request('a', { ...status, conditions: conditionWith(message) })] });
-      const { stdout, stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
-      assert.equal(stdout, `${accessMessage}\n`);
-      return [stderr, (await cluster.run(['get', 'a'])).stdout];
-    };
-    for (const answer of await answers(`\`${accessMessage}\` ${why}`))
-      assert.ok(answer.includes(`the command ${why}`), answer);
-    for (const answer of await answers(accessMessage)) assert.doesNotMatch(answer, /note:|Note/);
-  });
-
   it('whom to ask, if the template must change', async () => {
     const message = 'Service payments selects the access pod; change podLabels';
     const conditions = [{ type: 'AccessResourcesCreated', status: 'False', reason: 'PodIsSelected', message }];

@@ -179,26 +179,8 @@ describe('drawbridge explain', () => {
     }
   });
 
-  it('names what the access command has and the pod lacks', async () => {
-    const message =
-      'spec.accessConfig.accessCommand names the container "nope", which the access pod does not have; unless a webhook adds it, write one of [web, envoy]';
-    const conditions = [{ type: 'AccessCommandValid', status: 'True', reason: 'Success', message }];
-    const { code, stdout } = await run(['18 rules passed'], 'PodAccessTemplate', {}, { conditions });
-    assert.equal(code, 0);
-    assert.equal(rowOf(stdout, 'access-command'), `note: ask the author of the template to correct this: ${message}`);
-  });
-
-  it('says nothing of an access command that fits the pod', async () => {
-    const message = 'the access command is a valid call to the granted pod';
-    const conditions = [{ type: 'AccessCommandValid', status: 'True', reason: 'Success', message }];
-    const { stdout } = await run(['18 rules passed'], 'PodAccessTemplate', {}, { conditions });
-    assert.doesNotMatch(stdout, /access-command/);
-  });
-
   it('leaves to the list of templates what apply warned about', async () => {
-    const command = 'spec.accessConfig.accessCommand does not name the namespace';
-    const conditions = [{ type: 'AccessCommandValid', status: 'True', reason: 'Success', message: command }];
-    const status = { ready: true, conditions };
+    const status = { ready: true };
     const problem = async (accessConfig: object, podSpec: object): Promise<string> => {
       const metadata = { name: 'shell', namespace: 'payments' };
       const apiVersion = 'crds.wizardofoz.co/v1alpha1';
@@ -212,13 +194,12 @@ describe('drawbridge explain', () => {
       shown,
       / {2}spec\.accessConfig\.allowedGroups is empty: only users .*\. spec\.podSpec sets activeDeadl/,
     );
-    assert.match(shown, new RegExp(`or remove it\\. ${command}$`, 'm'));
     await cluster?.close();
     const fitting = await problem(
       { allowedGroups: ['devs'], maxDuration: '1m', defaultDuration: '1m' },
       { activeDeadlineSeconds: 60 },
     );
-    assert.match(fitting, new RegExp(`  ${command}$`, 'm'));
+    assert.doesNotMatch(fitting, /spec\./);
   });
 
   it('names the fields that the API server ignores', async () => {

@@ -28,7 +28,6 @@ const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   ready: true,
   deleting: false,
   nothingToRevoke: false,
-  names: { containers: [], ports: [] },
   notReadyReason: '',
   controller: replicaSet('rs'),
   ...over,

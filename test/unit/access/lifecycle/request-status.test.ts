@@ -92,18 +92,6 @@ describe('the status of a request', () => {
     ]);
   });
 
-  it('says after the access message what can make it fail', () => {
-    const doubts = ['has no -n', 'names the container "nope", which Pod p does not have'];
-    const accessMessage = { text: 'kubectl exec …', doubts };
-    const status = progressStatus(granted, progress({ accessMessage }), createdAtMs);
-    assert.equal(status.ready, true);
-    assert.equal(status.accessMessage, 'kubectl exec …');
-    assert.equal(
-      status.conditions.find(({ type }) => type === 'AccessMessage')?.message,
-      '`kubectl exec …` may fail: it has no -n; it names the container "nope", which Pod p does not have. Ask the author of the template to correct it',
-    );
-  });
-
   const notReady: { what: string; pod: Progress['pod']; message: string }[] = [
     { what: 'has not been seen', pod: undefined, message: 'the API server has not reported the Pod yet' },
     {

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import {
+  accessCommandViolation,
   type CommandSubject,
-  parseAccessCommand,
   renderAccessCommand,
 } from '../../../../src/access/policy/access-command.ts';
-import { wordsOf } from '../../../../src/access/policy/shell-words.ts';
+import { callsIn, sampledCommands } from '../../../support/access-commands.ts';
 import { runs } from '../../../support/runs.ts';
 
 const pod: CommandSubject = {
@@ -17,17 +16,21 @@ const pod: CommandSubject = {
     note: 'it\'s $(id); `id` "x" \\',
     plain: 'a.b-c',
     option: '--as=root',
+    empty: '',
+    zsh: '=ls',
+    fish: '%self',
     escape: 'a\u001b[2Jb',
     rtl: 'a\u202eb',
   },
 };
 
 function render(source: string, subject: CommandSubject = pod): string {
-  const parsed = parseAccessCommand(source);
-  if ('violation' in parsed) return `refused: ${parsed.violation.code} ${parsed.violation.message}`;
-  const rendered = renderAccessCommand(parsed.command, subject);
-  return 'violation' in rendered ? `refused: ${rendered.violation.message}` : rendered.text;
+  const rendered = renderAccessCommand(source, subject);
+  return 'text' in rendered ? rendered.text : `refused: ${rendered.violation.code} ${rendered.violation.message}`;
 }
+
+const exec = 'kubectl exec -ti {{ .Metadata.Name }} --';
+const annotation = (key: string): string => `{{ index .Metadata.Annotations "${key}" }}`;
 
 describe('access command', () => {
   for (const [source, text] of [
@@ -35,11 +38,22 @@ describe('access command', () => {
       'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
       'kubectl exec -ti -n payments web-1 -- /bin/sh',
     ],
-    ['{{.Metadata.Name}}{{  .Metadata.Namespace }}', 'web-1payments'],
-    ['x {{ index .Metadata.Labels "team.example.com/name" }}', 'x money'],
-    ['x {{index  .Metadata.Annotations  "note"}} y', `x 'it'\\''s $(id); \`id\` "x" '\\\\ y`],
-    ['x "{{ index .Metadata.Annotations "plain" }}"', 'x "a.b-c"'],
-    ['  plain text }}\n', 'plain text }}'],
+    ['oc rsh -n {{.Metadata.Namespace}} pod/{{  .Metadata.Name }}', 'oc rsh -n payments pod/web-1'],
+    [`${exec} {{ index .Metadata.Labels "team.example.com/name" }}`, 'kubectl exec -ti web-1 -- money'],
+    [
+      `${exec} {{index  .Metadata.Annotations  "note"}} y`,
+      `kubectl exec -ti web-1 -- 'it'\\''s $(id); \`id\` "x" '\\\\ y`,
+    ],
+    [`${exec} "user=${annotation('plain')}"`, 'kubectl exec -ti web-1 -- "user=a.b-c"'],
+    [`${exec} ${annotation('zsh')} ${annotation('fish')}`, "kubectl exec -ti web-1 -- '=ls' '%self'"],
+    [`  ${exec} sh\n`, 'kubectl exec -ti web-1 -- sh'],
+    [
+      `${exec} sh -c 'tail -f /var/log/*.log | grep -v "GET /" && echo $HOME; exit'`,
+      `kubectl exec -ti web-1 -- sh -c 'tail -f /var/log/*.log | grep -v "GET /" && echo $HOME; exit'`,
+    ],
+    [`${exec} grep '\\.js\\\\' '\\${annotation('plain')}'`, "kubectl exec -ti web-1 -- grep '\\.js\\\\' '\\a.b-c'"],
+    ['kubectl port-forward {{ .Metadata.Name }} 8443:https', 'kubectl port-forward web-1 8443:https'],
+    ['kubectl logs --tail=-1 {{ .Metadata.Name }}', 'kubectl logs --tail=-1 web-1'],
   ] as const) {
     it(`renders ${JSON.stringify(source)}`, () => assert.equal(render(source), text));
   }
@@ -59,76 +73,119 @@ describe('access command', () => {
     '{{ .Metadata.Name',
     'x {{',
     '{{{ .Metadata.Name }}',
+    `'{{{ .Metadata.Name }}'`,
   ]) {
     it(`rejects ${JSON.stringify(source)} and lists the allowed placeholders`, () => {
-      const text = render(source);
-      assert.match(
-        text,
-        /^refused: InvalidAccessCommand .*only these placeholders are allowed: \{\{ \.Metadata\.Name \}\}, /,
-      );
+      const message =
+        /^refused: InvalidAccessCommand .*only these placeholders are allowed: \{\{ \.Metadata\.Name \}\}, /;
+      assert.match(render(source), message);
+      assert.match(render(`${exec} ${source}`), message);
     });
   }
 
   for (const [title, source, expected] of [
     ['an empty command', ' ', /is empty/],
-    ['a line break', 'a\nb', /U\+000A/],
-    ['an escape character', 'a\u001b[31m', /U\+001B/],
-    ['a bidi override', 'a\u202e', /U\+202E/],
+    ['a line break', `${exec} a\nb`, /U\+000A/],
+    ['an escape character', `${exec} a\u001b[31m`, /U\+001B/],
+    ['a bidi override', `${exec} a\u202e`, /U\+202E/],
     ['a command that is too long', 'x'.repeat(4097), /4097 characters/],
+    ['another program', 'curl {{ .Metadata.Name }}', /begins with "curl"; write kubectl or oc/],
+    ['a program at a path', '/tmp/kubectl exec {{ .Metadata.Name }}', /begins with "\/tmp\/kubectl"/],
+    ['a variable for kubectl', `PATH=/tmp ${exec} sh`, /begins with "PATH=\/tmp"/],
+    ['a program with a longer name', 'kubectl-x {{ .Metadata.Name }}', /begins with "kubectl-x"/],
+    ['a program in a placeholder', '{{ .Metadata.Name }}', /begins with/],
+    ['no pod', 'kubectl exec deploy/web -- sh', /does not name the granted pod; write \{\{ \.Metadata\.Name \}\}/],
     [
       'a label that the pod lacks',
-      '{{ index .Metadata.Labels "nope" }}',
+      `${exec} {{ index .Metadata.Labels "nope" }}`,
       /label "nope", which pod web-1 does not have/,
     ],
-    ['an inherited property', '{{ index .Metadata.Labels "constructor" }}', /does not have/],
-    ['a value that would be an option', '{{ index .Metadata.Annotations "option" }}', /begins with "-"/],
-    ['control characters in a value', '{{ index .Metadata.Annotations "escape" }}', /U\+001B/],
-    ['bidi overrides in a value', '{{ index .Metadata.Annotations "rtl" }}', /U\+202E/],
+    ['an inherited property', `${exec} {{ index .Metadata.Labels "constructor" }}`, /does not have/],
+    ['an empty value', `${exec} ${annotation('empty')}`, /annotation "empty", which is empty on pod web-1/],
+    ['a value that would be an option', `${exec} ${annotation('option')}`, /begins with "-"/],
+    ['control characters in a value', `${exec} ${annotation('escape')}`, /U\+001B/],
+    ['bidi overrides in a value', `${exec} ${annotation('rtl')}`, /U\+202E/],
   ] as const) {
     it(`rejects ${title}`, () => assert.match(render(source), new RegExp(`^refused: .*${expected.source}`)));
   }
 
-  for (const before of ['"', "'", 'a "b" "', `'a' "b'`, `'\\" `]) {
-    it(`rejects a value that needs quotes after ${before}`, () => {
+  for (const [end, found] of [
+    ['sh; curl https://example.org/x | sh', '";" outside of quotes'],
+    ['sh | sh', '"|" outside of quotes'],
+    ['sh && id', '"&" outside of quotes'],
+    ['sh > x', '">" outside of quotes'],
+    ['$(id)', '"$" outside of quotes'],
+    ['`id`', '"`" outside of quotes'],
+    ['sh # and then', '"#" outside of quotes'],
+    ['a{b,c}', '"{" outside of quotes'],
+    ['~/x', '"~" outside of quotes'],
+    ['*', '"*" outside of quotes'],
+    ['!!', '"!" outside of quotes'],
+    ['\\; id', '"\\\\" outside of quotes'],
+    ['=ls', '"=" outside of quotes'],
+    ["''=ls", '"=" outside of quotes'],
+    ['%self', '"%" outside of quotes'],
+    ['‘quoted’', '"‘" outside of quotes'],
+    ['"$(id)"', 'a double quote'],
+    ['"`id`"', 'a double quote'],
+    ['"\\"; id; \\""', 'a double quote'],
+    ['"open', 'a double quote'],
+    ["'open", 'a single quote'],
+    ["'a\\' b ' ; touch /tmp/pwned #'", 'a single quote'],
+    ["'a\\\\\\' b", 'a single quote'],
+  ] as const) {
+    it(`rejects ${end} because of ${found}`, () => {
+      assert.ok(render(`${exec} ${end}`).startsWith(`refused: InvalidAccessCommand accessCommand has ${found}`));
+    });
+  }
+
+  for (const [before, after] of [
+    ['"', '"'],
+    ["'", "'"],
+    ['a "b" "', '"'],
+    [`'a' "b'`, '"'],
+  ] as const) {
+    it(`rejects a value that needs quotes between ${before} and ${after}`, () => {
       assert.match(
-        render(`x ${before}{{ index .Metadata.Annotations "note" }}`),
+        render(`${exec} ${before}${annotation('note')}${after}`),
         /write the placeholder as a word of its own/,
       );
     });
   }
 
-  it('rejects a command that becomes too long', () => {
-    const long = { ...pod, annotations: { note: 'x'.repeat(5000) } };
-    assert.match(
-      render('{{ index .Metadata.Annotations "note" }}', long),
-      /is longer than 4096 characters when rendered/,
-    );
-  });
-
   it('renders a command of exactly 4096 characters, and rejects one more character anywhere', () => {
-    const note = '{{ index .Metadata.Annotations "note" }}';
-    const filled = (length: number): CommandSubject => ({ ...pod, annotations: { note: 'x'.repeat(length) } });
-    assert.equal(render('x'.repeat(4096)), 'x'.repeat(4096));
-    assert.equal(render(note, filled(4096)), 'x'.repeat(4096));
-    assert.equal(render(`${note} y`, filled(4094)), `${'x'.repeat(4094)} y`);
+    const filled = (length: number): CommandSubject => ({ ...pod, name: 'x'.repeat(length) });
+    const before = 'kubectl logs ';
+    const name = '{{ .Metadata.Name }}';
+    assert.equal(render(`${before}${name}`, filled(4083)), `${before}${'x'.repeat(4083)}`);
+    assert.equal(render(`${before}${name} y`, filled(4081)), `${before}${'x'.repeat(4081)} y`);
     for (const [source, length] of [
-      [note, 4097],
-      [`${note}y`, 4096],
-      [`${note}${note}`, 4096],
-      [`y${note}`, 4096],
+      [name, 4084],
+      [`${name}y`, 4083],
+      [`${name}${name}`, 4083],
+      [`y${name}`, 4083],
     ] as const) {
       assert.match(
-        render(source, filled(length)),
+        render(`${before}${source}`, filled(length)),
         /is longer than 4096 characters when rendered/,
         `${source.slice(-3)} ${length}`,
       );
     }
   });
 
+  it('rejects kubectl exec, the default, if exec is false, and nothing else', () => {
+    const logs = 'kubectl logs {{ .Metadata.Name }}';
+    const violation = accessCommandViolation({ accessCommand: `${exec} sh`, exec: false });
+    assert.match(violation?.message ?? '', /is kubectl exec, the default, and exec is false; write/);
+    assert.equal(accessCommandViolation({ accessCommand: `${exec} sh`, exec: true }), undefined);
+    assert.equal(accessCommandViolation({ accessCommand: `${exec} sh` }), undefined);
+    assert.equal(accessCommandViolation({ accessCommand: logs, exec: false }), undefined);
+  });
+
   it('accepts any text without throwing', () => {
     const piece = fc.oneof(
       fc.string(),
-      fc.constantFrom('{{', '}}', '.Metadata.Name', 'index', '"', "'", '$', '`', '\\', ' '),
+      fc.constantFrom('{{', '}}', '.Metadata.Name', 'index', '"', "'", '$', '`', '\\', ' ', 'kubectl '),
     );
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => void render(pieces.join(''))),
@@ -136,62 +193,16 @@ describe('access command', () => {
     );
   });
 
-  it('behaves in a real shell as with a harmless value', () => {
-    const literal = fc
-      .array(fc.constantFrom('a', ' ', '"', "'", `'"'`, `"'"`, "'\\$`() '", '"(#) {}"', '\\', '$', '`'), {
-        maxLength: 4,
-      })
-      .map((parts) => parts.join(''));
-    const hostile = ['a', ' ', '"', "'", '\\', '$', '`', '(', ')', '*', ';', '&', '|', '!', '~', 'é', '$(echo pwned)'];
-    const value = fc.array(fc.constantFrom(...hostile), { minLength: 1, maxLength: 6 }).map((parts) => parts.join(''));
-    const samples = fc
-      .sample(fc.tuple(literal, value, literal), { seed: 11, numRuns: runs(6000, 600) })
-      .flatMap(([before, note, after]) => {
-        const source = `printf '%s\\0' ${before}{{ index .Metadata.Annotations "note" }}${after}`;
-        const parsed = parseAccessCommand(source);
-        if ('violation' in parsed || 'problem' in wordsOf(parsed.command)) return [];
-        const command = render(source, { ...pod, annotations: { note } });
-        // Excludes $$, because each shell has another process id.
-        if (command.startsWith('refused: ') || command.includes('$$')) return [];
-        const marker = isQuoted(note) ? QUOTED_MARKER : MARKER;
-        return [{ note, marker, command, harmless: render(source, { ...pod, annotations: { note: marker } }) }];
-      });
-    assert.ok(samples.length > 100, `${samples.length} commands to run`);
-    const outputs = runAll(samples.flatMap(({ command, harmless }) => [command, harmless]));
-    let seen = 0;
-    for (const [index, { note, marker, command }] of samples.entries()) {
-      const [actual = '', reference = ''] = outputs.slice(2 * index);
-      assert.equal(
-        actual,
-        reference.replaceAll(marker, () => note),
-        command,
+  // test/integration/client/shell-words.test.ts does the same in zsh and fish.
+  it('is one call of kubectl in real shells, with each value of the pod as it is', () => {
+    const samples = sampledCommands(runs(30_000, 3000));
+    assert.ok(samples.length > 200, `${samples.length} commands to run`);
+    for (const shell of ['sh', 'bash']) {
+      const calls = callsIn(
+        shell,
+        samples.map(({ text }) => text),
       );
-      if (reference.includes(marker)) seen += 1;
+      for (const [index, { args, text }] of samples.entries()) assert.deepEqual(calls[index], args, text);
     }
-    assert.ok(seen > 50, `${seen} values printed`);
   }).timeout(120_000);
 });
-
-const MARKER = 'MARKER';
-/** A value that is rendered in quotes. After `$a`, a plain value extends the variable's name, and a quoted one does not. */
-const QUOTED_MARKER = 'MAR KER';
-const isQuoted = (note: string): boolean =>
-  render('{{ index .Metadata.Annotations "note" }}', { ...pod, annotations: { note } }) !== note;
-const END = '\u0001\u0001';
-
-/** The standard output of each command. Each runs in its own shell, because a literal may be invalid shell. */
-function runAll(commands: readonly string[]): string[] {
-  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-  const script = commands
-    .map((command) => `sh -c ${quoted(command)} </dev/null 2>/dev/null; printf '${END}'`)
-    .join('\n');
-  const run = spawnSync('sh', [], {
-    input: script,
-    encoding: 'utf8',
-    timeout: 110_000,
-    cwd: '/',
-    maxBuffer: 64 * 1024 * 1024,
-  });
-  assert.equal(run.status, 0);
-  return run.stdout.split(END);
-}

@@ -39,15 +39,8 @@ describe('the view of a Pod', () => {
       ready: true,
       deleting: false,
       nothingToRevoke: false,
-      names: { containers: [], ports: [] },
       notReadyReason: '',
     });
-  });
-
-  it('has the names of its containers and ports', () => {
-    const containers = [{ name: 'app', ports: [{ name: 'http', containerPort: 80 }, { containerPort: 81 }] }];
-    const spec = { containers, initContainers: [{ name: 'proxy' }] };
-    assert.deepEqual(viewPod({ ...pod(), spec })?.names, { containers: ['app', 'proxy'], ports: ['http'] });
   });
 
   it('has its controller, and no other owners', () => {

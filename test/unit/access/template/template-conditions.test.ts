@@ -42,23 +42,7 @@ describe('the conditions of a template', () => {
     assert.deepEqual(condition(status, 'AccessCommandValid'), ['True', 'Success']);
     assert.equal(
       status.conditions?.find(({ type }) => type === 'AccessCommandValid')?.message,
-      'the access command is a valid call to the granted pod',
-    );
-    assert.equal(status.ready, true);
-  });
-
-  it('report a command in another namespace', async () => {
-    const status = await statusWith('kubectl exec -n kube-system {{ .Metadata.Name }} -- sh');
-    assert.deepEqual(condition(status, 'AccessCommandValid'), ['False', 'InvalidAccessCommand']);
-    assert.equal(status.ready, false);
-  });
-
-  it('say what the command needs of requesters, and stay ready', async () => {
-    const status = await statusWith('kubectl logs {{ .Metadata.Name }}');
-    const { message } = status.conditions?.find(({ type }) => type === 'AccessCommandValid') ?? {};
-    assert.match(
-      message ?? '',
-      /has no -n, so it fails for .*; write -n \{\{ \.Metadata\.Namespace \}\}\. spec\..* needs get pods\/log, .* so it fails for requesters who do not already hold this permission; .*: kubectl exec -ti .* -- \/bin\/sh$/,
+      'the access command is one call of kubectl or oc, with the granted pod',
     );
     assert.equal(status.ready, true);
   });

@@ -151,18 +151,6 @@ describe('the judgement of templates', () => {
   });
   afterEach(() => stage.stop());
 
-  it('notes what the access command names that the pod may lack, also if the API server answers nothing', async () => {
-    const accessCommand = 'kubectl exec -c nope {{ .Metadata.Name }} -- sh';
-    const template = stage.template('shell', { accessConfig: { allowedGroups: ['devs'], accessCommand } });
-    const notesOf = async (mayAsk: boolean): Promise<string> => {
-      const found = await stage.found(template, mayAsk);
-      return found === notPlanned ? notPlanned : String(found.commandNotes);
-    };
-    assert.match(await notesOf(false), /names the container "nope", which the access pod does not have/);
-    stage.answer = { kind: 'unanswered', mayAnswerLater: true };
-    assert.match(await notesOf(true), /names the container "nope"/);
-  });
-
   it('has the code of admission for what the template alone decides', async () => {
     const codes: [spec: Readonly<Record<string, unknown>>, code: string | undefined][] = [
       [{}, undefined],

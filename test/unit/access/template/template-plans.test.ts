@@ -180,23 +180,24 @@ describe('plans of templates', () => {
     assert.equal(await codeNow(plans(), { controllerTargetRef }, 'ExecAccessTemplate'), 'TargetNotFound');
   });
 
+  const viaCommand = (words: string, config: object = {}) => ({
+    controllerTargetRef,
+    accessConfig: { ...accessConfig, accessCommand: `kubectl exec {{ .Metadata.Name }} -- sh ${words}`, ...config },
+  });
+
   for (const [map, name] of [
     ['Labels', 'label "app", which the access pod does not have; add the label to podLabels'],
     ['Annotations', 'annotation "app", which the access pod does not have; add the annotation to podAnnotations'],
   ] as const) {
     it(`name the field that adds what the command names: ${map}`, async () => {
-      const command = `kubectl exec {{ .Metadata.Name }} -- sh {{ index .Metadata.${map} "app" }}`;
+      const spec = viaCommand(`{{ index .Metadata.${map} "app" }}`);
       assert.equal(
-        textOf(await inNamespace(plans([workload]), template(byCommand(command)))),
+        textOf(await inNamespace(plans([workload]), template(spec))),
         `InvalidAccessCommand: accessCommand names ${name}, or remove the placeholder`,
       );
     });
   }
 
-  const viaCommand = (words: string, config: object = {}) => ({
-    controllerTargetRef,
-    accessConfig: { ...accessConfig, accessCommand: `kubectl exec {{ .Metadata.Name }} -- sh ${words}`, ...config },
-  });
   const podLabel = (key: string): string => `{{ index .Metadata.Labels "${key}" }}`;
   const execTemplates: [title: string, spec: object, expected: RegExp | undefined][] = [
     [
@@ -238,80 +239,6 @@ describe('plans of templates', () => {
     };
     const given = plans([{ ...workload, kind }]);
     assert.equal(await inNamespace(given, template(spec, 'ExecAccessTemplate')), undefined);
-  });
-
-  const withPorts = {
-    ...workload,
-    podTemplate: {
-      metadata: { labels: { app: 'payments' } },
-      spec: {
-        containers: [
-          { ...container, name: 'cart', ports: [{ name: 'http', containerPort: 80 }] },
-          { ...container, name: 'envoy' },
-        ],
-        initContainers: [{ ...container, name: 'setup' }],
-      },
-    },
-  };
-  const forward = [{ apiGroups: [''], resources: ['pods/portforward'], verbs: ['create'] }];
-  const byCommand = (accessCommand: string, config: object = {}) => ({
-    controllerTargetRef,
-    accessConfig: { ...accessConfig, accessCommand, rules: forward, ...config },
-  });
-  const lacks = 'spec\\.accessConfig\\.accessCommand names';
-  const commands: [title: string, words: string, note: string | undefined, config?: object][] = [
-    [
-      'a container that the pod lacks',
-      'exec -c app {{ .Metadata.Name }} -- sh',
-      'the container "app", which TITLE does not have; unless a webhook adds it, write one of \\[cart, envoy, setup\\]',
-    ],
-    [
-      'a sidecar that it lacks, by the long option',
-      'attach --container=sidecar {{ .Metadata.Name }}',
-      'the container "sidecar", .*',
-    ],
-    ['an inline container of logs that it lacks', 'logs {{ .Metadata.Name }} app', 'the container "app", .*'],
-    [
-      'a port that it lacks',
-      'port-forward {{ .Metadata.Name }} 8080:http2',
-      'ports that no container of TITLE has: \\[http2\\]; unless a webhook adds them, write a number or one of \\[http\\]',
-    ],
-    ['containers that it has', 'logs -c setup {{ .Metadata.Name }}', undefined],
-    ['a container of a label', 'exec -c {{ index .Metadata.Labels "app" }} {{ .Metadata.Name }} -- sh', undefined],
-    ['ports that it has', 'port-forward {{ .Metadata.Name }} 8080:http 9090', undefined],
-    ['no container', 'exec {{ .Metadata.Name }} -- sh', undefined],
-    [
-      'a container that it lacks, in a command that no requester gets',
-      'exec -c app {{ .Metadata.Name }} -- sh',
-      undefined,
-      { session: { via: 'Gateway' } },
-    ],
-  ];
-  for (const [title, words, note, config] of commands) {
-    for (const [kind, ofPod] of [
-      ['PodAccessTemplate', 'the access pod'],
-      ['ExecAccessTemplate', 'the Pod template of Deployment payments'],
-    ] as const) {
-      it(`${note ? 'note' : 'do not note'} that the command of a ${kind} names ${title}`, async () => {
-        const spec = {
-          ...byCommand(`kubectl ${words}`, config),
-          controllerTargetMutationConfig: { podLabels: { app: 'cart' } },
-        };
-        const plan = await plans([withPorts]).planInNamespace(template(spec, kind), signal);
-        assert.ok(typeof plan === 'object' && 'commandNotes' in plan, JSON.stringify(plan));
-        const expected = note === undefined ? /^$/ : new RegExp(`^${lacks} ${note.replace('TITLE', ofPod)}$`);
-        assert.match(plan.commandNotes.join(), expected);
-      });
-    }
-  }
-
-  it('know the containers that the patch of a template adds', async () => {
-    const spec = {
-      ...byCommand('kubectl exec -c debugger {{ .Metadata.Name }} -- sh'),
-      ...patch({ op: 'add', path: '/spec/containers/-', value: { ...container, name: 'debugger' } }),
-    };
-    const plan = await plans([withPorts]).planInNamespace(template(spec), signal);
-    assert.deepEqual(plan !== notPlanned && 'commandNotes' in plan && plan.commandNotes, []);
   });
 
   const argo = 'argoproj.io/v1alpha1';

@@ -10,7 +10,6 @@ type Unanswered = 'unanswered';
 type Judged =
   | Unanswered
   | { readonly code: string; readonly message: string }
-  | { readonly commandNotes: readonly string[] }
   | { readonly unknownFields: readonly string[] }
   | typeof notPlanned
   | undefined;
@@ -18,7 +17,7 @@ type Judged =
 const judgementOf = (judged: Judged) => {
   if (judged === notPlanned) return notPlanned;
   if (judged === 'unanswered') return { isUnanswered: true };
-  if (judged && ('commandNotes' in judged || 'unknownFields' in judged)) return judged;
+  if (judged && 'unknownFields' in judged) return judged;
   return judged ? { violation: judged } : {};
 };
 
@@ -53,7 +52,6 @@ describe('the status of a template that is not judged yet', () => {
       authors: { violation: () => Promise.resolve(undefined), attestationOf: () => undefined },
       judge: { judge: () => Promise.resolve(judgementOf(state.judged)), forget: () => undefined },
       planValidMessage: 'planned',
-      grantable: [],
       signer: {},
       client: {
         mergePatch: async (_resource: unknown, _name: unknown, patch: { status: TemplateStatus }) => {
@@ -91,36 +89,6 @@ describe('the status of a template that is not judged yet', () => {
   it('is the same whether the API server accepts the objects of a grant or gives no answer, so an answer costs no write', async () => {
     const before = (await written('unanswered', {})) ?? {};
     assert.equal(await written({ unknownFields: [] }, before), undefined);
-  });
-
-  it('keeps the note about its pod until the next judgement, which can end it', async () => {
-    const messageOf = (status: TemplateStatus | undefined) =>
-      status?.conditions?.find(({ type }) => type === 'AccessCommandValid')?.message ?? '';
-    const before = (await written({ commandNotes: ['the command names the container "app"'] }, {})) ?? {};
-    assert.match(
-      messageOf(before),
-      /^the command names the container "app"\. spec\..* has no -n, .*; write -n \{\{ \.Metadata\.Namespace \}\}$/,
-    );
-    assert.equal(await written(notPlanned, before), undefined);
-    assert.match(
-      messageOf(await written(undefined, before)),
-      / has no -n, [^.]*; write -n \{\{ \.Metadata\.Namespace \}\}$/,
-    );
-  });
-
-  it('has no note that its command reaches the pod if that does not have what the command names', async () => {
-    const ofCommand = { code: 'InvalidAccessCommand', message: 'accessCommand names label "app", which the pod lacks' };
-    const messageOf = async (judged: Judged): Promise<string> => {
-      const { conditions } = (await written(judged, {})) ?? {};
-      const { status, message = '' } = conditions?.find(({ type }) => type === 'AccessCommandValid') ?? {};
-      assert.equal(status, 'True');
-      return message;
-    };
-    assert.match(
-      await messageOf(ofCommand),
-      /^the access command is a valid call, but does not fit the pod; see AccessPlanValid\. spec\./,
-    );
-    assert.match(await messageOf(violation), /^spec\./);
   });
 
   const refusal = { code: 'ResourceRefused', message: 'exceeded quota; the server checks again, usually every 40 s' };
