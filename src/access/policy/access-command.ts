@@ -4,6 +4,7 @@
 //
 // A literal means the same to every POSIX shell and to fish, and every value is quoted for them. So
 // the text is one call of kubectl or oc, whatever the name, labels, and annotations of the pod are.
+// The call enters the granted pod, and no option sends the requester's credentials elsewhere.
 import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { quote } from '../../kit/errors.ts';
 import { isPlainWord, shellWord } from '../../kit/shell-word.ts';
@@ -42,7 +43,21 @@ const ALLOWED_PLACEHOLDERS =
 /** What alters a terminal: control and format characters, line separators, lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 /** Mean the same to POSIX shells, zsh (which expands `=ls`), and fish (`%self`, and `\'` in quotes). */
-const SHELL_WORDS = /^(?:[\w@+:,./ -]|(?<=[\w@%+=:,./-])[=%]|"[^"$`\\!]*"|'(?:[^'\\]|\\[^'])*')*/;
+const SHELL_WORDS = /^(?:[\w@+:,./ \0-]|(?<=[\w@%+=:,./\0-])[=%]|"[^"$`\\!]*"|'(?:[^'\\]|\\[^'])*')*/;
+
+/** Stands for the name of the pod in literals, which contain no control characters. */
+const POD = '\0';
+const WORD = /(?:[^ "']|"[^"]*"|'(?:[^'\\]|\\[^'])*')+/g;
+
+const VERBS = ['exec', 'attach', 'logs', 'port-forward'];
+/** Other options read or write files, call other servers, or act as other users. */
+const VALUE_OPTIONS = [
+  ...['-n', '--namespace', '-c', '--container', '--context', '--tail', '--since'],
+  ...['--request-timeout', '--pod-running-timeout'],
+];
+const STREAM_FLAGS = ['-i', '-t', '-it', '-ti', '--stdin', '--tty', '-q', '--quiet'];
+/** `-f` of other verbs names a file or a URL. */
+const LOG_FLAGS = ['-f', '--follow', '-p', '--previous'];
 
 /** Code `InvalidAccessCommand`, also for kubectl exec, the default, in a template without exec. */
 export function accessCommandViolation({
@@ -89,21 +104,20 @@ function parse(source: string): { readonly command: Command } | Refused {
     return refuse(`contains ${nameOfCharacter(text)}; ${problem}`);
   }
   const command: (string | Placeholder)[] = [];
-  /** With a plain character for each placeholder. */
+  /** With one character for each placeholder. */
   let literals = '';
   let end = 0;
   for (const match of text.matchAll(PLACEHOLDER)) {
     const literal = text.slice(end, match.index);
     literals += literal;
-    command.push(literal, placeholderOf(match, wordsLength(literals) < literals.length));
-    literals += 'x';
+    const placeholder = placeholderOf(match, wordsLength(literals) < literals.length);
+    command.push(literal, placeholder);
+    literals += placeholder.kind === 'name' ? POD : 'x';
     end = match.index + match[0].length;
   }
   command.push(text.slice(end));
   const problem = literalProblem(literals + text.slice(end));
-  if (problem !== undefined) return refuse(problem);
-  const hasPod = command.some((part) => typeof part !== 'string' && part.kind === 'name');
-  return hasPod ? { command } : refuse('does not name the granted pod; write {{ .Metadata.Name }}');
+  return problem === undefined ? { command } : refuse(problem);
 }
 
 /** How much of `text` is whole words. A quote that does not close, for example, ends them. */
@@ -118,9 +132,39 @@ function literalProblem(text: string): string | undefined {
   }
   const code = text.codePointAt(wordsLength(text));
   if (code !== undefined) return characterProblem(String.fromCodePoint(code));
-  const [program = ''] = text.split(' ');
-  return program === 'kubectl' || program === 'oc' ? undefined : `begins with ${quote(program)}; write kubectl or oc`;
+  return callProblem(text.match(WORD) ?? []);
 }
+
+/** Of the words as written. Those after `--` are for the program in the pod. */
+function callProblem(words: readonly string[]): string | undefined {
+  const end = words.indexOf('--');
+  const [program = '', verb = '', ...rest] = end < 0 ? words : words.slice(0, end);
+  if (program !== 'kubectl' && program !== 'oc') return `begins with ${shown(program)}; write kubectl or oc`;
+  if (!VERBS.includes(verb)) return `has ${shown(verb)} after ${program}; allowed are ${VERBS.join(', ')}`;
+  const flags = verb === 'logs' ? LOG_FLAGS : STREAM_FLAGS;
+  const operands: string[] = [];
+  for (let index = 0; index < rest.length; index++) {
+    const word = rest[index] ?? '';
+    if (!withoutQuotes(word).startsWith('-')) {
+      operands.push(word);
+      continue;
+    }
+    const [name = ''] = word.split('=', 1);
+    if (VALUE_OPTIONS.includes(name)) {
+      // kubectl would read -- as the value, and options after it.
+      if (name === word && ++index >= rest.length) return `has the option ${name} without a value; write one`;
+    } else if (!flags.includes(name)) {
+      return `has the option ${shown(name)}; allowed for ${verb} are ${[...VALUE_OPTIONS, ...flags].join(' ')}`;
+    }
+  }
+  const [target] = operands;
+  if (target === undefined) return 'does not name the granted pod; write {{ .Metadata.Name }}';
+  if (withoutQuotes(target).replace(/^(?:po|pod|pods)\//, '') === POD) return undefined;
+  return `has the target ${shown(target)}; write {{ .Metadata.Name }} instead, which is the granted pod`;
+}
+
+const withoutQuotes = (word: string): string => word.replace(/["']/g, '');
+const shown = (word: string): string => quote(word.replaceAll(POD, '{{ .Metadata.Name }}'), 60);
 
 function characterProblem(character: string): string {
   if (character === '"') {

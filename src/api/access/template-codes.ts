@@ -94,9 +94,9 @@ export const templateCodes = {
   InvalidAccessCommand: {
     audience: 'author',
     meaning:
-      '`accessCommand` is not one call of `kubectl` or `oc` with `{{ .Metadata.Name }}`, or uses a label or annotation that the pod does not have. Or it is `kubectl exec`, the default, and `exec` is `false`.',
+      '`accessCommand` is not one call of `kubectl` or `oc` to `{{ .Metadata.Name }}` with the verbs and options that the message lists, or uses a label or annotation that the pod does not have. Or it is `kubectl exec`, the default, and `exec` is `false`.',
     remedy:
-      'Write a command with the placeholders that the message lists. Put what a shell in the pod must interpret after `sh -c`, between single quotes.',
+      'Write a command with the verbs, options, and placeholders that the message lists. Put what a shell in the pod must interpret after `sh -c`, between single quotes.',
   },
   InvalidPodSpec: {
     audience: 'author',

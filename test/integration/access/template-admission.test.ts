@@ -67,7 +67,7 @@ describe('kubectl apply of a template', () => {
     [
       'an access command that does not name the pod',
       template('no-pod', { podSpec }, { accessCommand: 'kubectl exec -it deploy/payments -- sh' }),
-      /denied the request: InvalidAccessCommand: .*accessCommand does not name the granted pod; write \{\{ \.Metadata\.Name/,
+      /denied the request: InvalidAccessCommand: .*accessCommand has the target "deploy\/payments"; write \{\{ \.Metadata\.Name/,
     ],
     [
       'a rule that this installation does not allow, before the default command',

