@@ -68,7 +68,8 @@ describe('the rules of a grant', () => {
 
   it('for exec are denied if exec is false, although the template is stored with them', async () => {
     const exec = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
-    const accessConfig = { allowedGroups: ['devs'], exec: false, rules: [log, exec] };
+    const accessCommand = 'kubectl logs {{ .Metadata.Name }}';
+    const accessConfig = { allowedGroups: ['devs'], exec: false, rules: [log, exec], accessCommand };
     stage.cluster.put(podAccessTemplates, podTemplateManifest({ accessConfig }));
     stage.ask();
     await stage.clock.advance(100);
