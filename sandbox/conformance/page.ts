@@ -27,9 +27,9 @@ export function page(results: Results): { text: string; failures: number } {
   );
   const text = `<!-- Written by make conformance. Do not edit: run it again. -->
 
-# Conformance
+# What do Kubernetes' own tests say of a cluster with drawbridge?
 
-What Kubernetes' own end-to-end tests say, on a [real node](../adr/0044-real-node.md) with Kubernetes ${version}. The
+The results of its end-to-end tests on a [real node](../adr/0044-real-node.md) with Kubernetes ${version}. The
 columns count the tests that pass on the same node without drawbridge.
 
 | run | pass | fail |
