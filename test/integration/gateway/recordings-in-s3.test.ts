@@ -178,7 +178,8 @@ describe('a session that is recorded in a bucket', () => {
       await s3.stop();
       terminal.write(`${much}\n`);
       assert.match(await lossOf(grant), /^PutObject: .*ECONNREFUSED/);
-      await terminal.shows(/[$#] /);
+      // The prompt after the output: an answer to what is typed before it would follow on its line.
+      await terminal.shows(/x[$#] /);
       terminal.write('echo $((40+2)); exit\n');
       await terminal.shows(/^42/m);
       assert.equal(await terminal.exit(), 0);
