@@ -29,7 +29,7 @@ export function page(results: Results): { text: string; failures: number } {
 
 # What do Kubernetes' own tests say of a cluster with drawbridge?
 
-The results of its end-to-end tests on a [real node](../adr/0044-real-node.md) with Kubernetes ${version}. The
+The results of its end-to-end tests on a [real node](../adr/0003-sandbox.md) with Kubernetes ${version}. The
 columns count the tests that pass on the same node without drawbridge.
 
 | run | pass | fail |
