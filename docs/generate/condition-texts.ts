@@ -36,8 +36,6 @@ export const requestConditionTexts: Readonly<Record<RequestCondition, string>> =
     'Only for access that is shorter than asked, and it does not count for `ready`. `LessThanAsked`: the template or a vote allows less. `TemplateChanged`: an edit of the template ends the access earlier; False with `AsGranted` once another edit restores the end, or an extension reaches what was asked.',
   PodLimited:
     'Only for access pods, and it does not count for `ready`. `LimitedByTemplate`: `maxCpu`, `maxMemory`, or `maxStorage` of the template set or lowered limits or requests; the message names each with its values.',
-  RecordingLost:
-    'Only for grants with `session.record`, and it does not count for `ready`. True once the gateway could not record a session, or all of it; the message names the first one. It stays.',
   AccessMessage:
     '`InvalidAccessCommand`: the Pod is Ready, but the server cannot render the command of the template for it. Access is open: `drawbridge watch NAME` prints a command that works. `AccessEnded`: access has ended. If it is True, its message is the command.',
 };

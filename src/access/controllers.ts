@@ -265,9 +265,6 @@ function requestController(
         const keys = kind.requests.byIndex(byUid, requestUid).map(({ key }) => key);
         return emissions(keys, event.type === 'added' && spec.decision === 'Deny');
       }),
-      fromSubscription('recording', stores.lostRecordings, (event) =>
-        event.type === 'deleted' ? [] : kind.requests.byIndex(byUid, event.now.requestUid).map(({ key }) => key),
-      ),
       // The reconciler shows the review in the status, and keeps an ended request until it.
       fromSubscription('review', reviews.store, (event) =>
         changedReviews(event).flatMap((uid) => kind.requests.byIndex(byUid, uid).map(({ key }) => key)),
@@ -295,7 +292,6 @@ function requestController(
       templates: kind.templates,
       edits,
       reviews,
-      lostRecordings: stores.lostRecordings,
       history,
       reporter,
       signer,

@@ -1,5 +1,5 @@
 import { maxReasonLength } from '../api/access/access-config.ts';
-import { limitedCondition, recordingLostCondition, shortenedCondition } from '../api/access/names.ts';
+import { limitedCondition, shortenedCondition } from '../api/access/names.ts';
 import type { RequestStatus } from '../api/access/status.ts';
 import type { KubeObject } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
@@ -77,7 +77,6 @@ export function detailsOf(
     [state === 'Ended' ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
     ['Shortened', conditionText(shortenedCondition)],
     ['Limited', conditionText(limitedCondition)],
-    ['Recording', conditionText(recordingLostCondition)],
     ['Extensions', extensionLines(request, votes)],
     ['Pod', pod],
     ['Use', state === 'Ready' ? useText(request).split('\n') : ''],

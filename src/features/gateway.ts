@@ -75,7 +75,7 @@ async function open(host: Host): Promise<OpenFeature> {
     address: () => config.peerAddress && `${urlHostOf(config.peerAddress)}:${server.port}`,
     clock,
   });
-  const objects = new SessionObjects({ client, store: sessionStore, requests: stores, replicas, clock, log, metrics });
+  const objects = new SessionObjects({ client, store: sessionStore, replicas, clock, log, metrics });
   const retention =
     sink === undefined
       ? undefined

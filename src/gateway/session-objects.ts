@@ -1,47 +1,38 @@
 import { accessSessions } from '../api/access/access-session.ts';
-import { recordingLostCondition } from '../api/access/names.ts';
 import { keyOf, nameOf } from '../api/object.ts';
 import { Controller } from '../engine/controller.ts';
 import { done, type Result } from '../engine/result.ts';
 import { fromSubscription } from '../engine/sources/from-subscription.ts';
 import { hintSource } from '../engine/sources/hint.ts';
 import { interval } from '../engine/sources/interval.ts';
-import { type Clock, formatTime } from '../kit/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { unlessAborted } from '../kit/promises.ts';
-import { RecentMap } from '../kit/recent-map.ts';
 import { type Client, findObject } from '../kube/client.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
+import { isConflict } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import type { GatewayRequest } from './live-grants.ts';
 import type { StreamDecision } from './pod-call.ts';
 import type { RecordingName } from './recording/sink.ts';
 import type { Replicas } from './replicas.ts';
 import type { AuditedCall, SessionRecord } from './session-audit.ts';
-import { byReplica, byRequest, type SessionRequest, type SessionView, sessionObject } from './session-view.ts';
+import { byReplica, type SessionView, sessionObject } from './session-view.ts';
 import type { Session } from './sessions.ts';
 import type { Holder } from './view-handler.ts';
 
 interface HeldObject {
   readonly session: Session;
-  readonly request: SessionRequest;
   /** Set once the API server has created the object. */
   uid: string | undefined;
   isOver: boolean;
   /** A client may have deleted the object before this replica knew that it exists. */
   mayBeDeleted: boolean;
-  /** When the recording was lost, epoch ms. */
-  lostAtMs: number | undefined;
-  isLossStored: boolean;
 }
 
 interface SessionObjectsDeps {
   readonly client: Client;
   readonly store: Store<SessionView>;
-  /** Their status shows lost recordings. */
-  readonly requests: readonly Store<GatewayRequest>[];
   readonly replicas: Replicas;
   readonly clock: Clock;
   readonly log: Log;
@@ -54,7 +45,6 @@ const CREATE_MS = 5_000;
 const CHECK_MS = 30_000;
 /** Limit for deletions at the end of the process. Other replicas delete what remains. */
 const CLOSE_MS = 5_000;
-const MAX_REFUSED = 1024;
 
 /**
  * One AccessSession for each open stream, for administrators: if a user deletes it, the stream
@@ -65,8 +55,6 @@ export class SessionObjects {
   readonly #deps: SessionObjectsDeps;
   /** By key: this replica's sessions whose object may still exist. */
   readonly #held = new Map<string, HeldObject>();
-  /** By key: sessions refused because their object could not be created. It may still appear. */
-  readonly #refused = new RecentMap<string, true>(MAX_REFUSED);
   readonly #hints = hintSource('session');
 
   constructor(deps: SessionObjectsDeps) {
@@ -79,7 +67,7 @@ export class SessionObjects {
     const view = store.get(keyOf({ namespace, name: session }));
     if (!view || view.replica === replicas.name) return undefined;
     const { replica, pod, request } = view;
-    return { replica, address: replicas.addressOf(replica), record: { pod, request: request.name } };
+    return { replica, address: replicas.addressOf(replica), record: { pod, request } };
   }
 
   /**
@@ -89,16 +77,7 @@ export class SessionObjects {
   async begin(call: AuditedCall, decision: StreamDecision, record: SessionRecord, session: Session): Promise<void> {
     const { client, clock, replicas, log } = this.#deps;
     const key = keyOf({ namespace: call.grant.namespace, name: session.id });
-    const { request } = call.grant;
-    const held: HeldObject = {
-      session,
-      request,
-      uid: undefined,
-      isOver: false,
-      mayBeDeleted: false,
-      lostAtMs: undefined,
-      isLossStored: false,
-    };
+    const held: HeldObject = { session, uid: undefined, isOver: false, mayBeDeleted: false };
     this.#held.set(key, held);
     const abort = new AbortController();
     const cancel = clock.schedule(CREATE_MS, () =>
@@ -113,7 +92,6 @@ export class SessionObjects {
       if (held.isOver || held.mayBeDeleted) this.#hints.hint(key);
     } catch (error) {
       this.#held.delete(key);
-      this.#refused.set(key, true);
       // The API server may have created the object nevertheless; the controller deletes it then.
       this.#hints.hint(key);
       log.warn('cannot create the AccessSession, so the session does not open', {
@@ -127,16 +105,7 @@ export class SessionObjects {
     }
   }
 
-  /** The controller writes the loss to the object, and keeps it while `#isLossShown` needs it. */
-  recordingLost(namespace: string, { id }: Pick<Session, 'id'>): void {
-    const key = keyOf({ namespace, name: id });
-    const held = this.#held.get(key);
-    if (!held) return;
-    held.lostAtMs ??= this.#deps.clock.now();
-    this.#hints.hint(key);
-  }
-
-  /** The controller deletes the object. With a lost recording, `#isLossShown` says when. */
+  /** The controller deletes the object. */
   end(namespace: string, { id }: Pick<Session, 'id'>): void {
     const key = keyOf({ namespace, name: id });
     const held = this.#held.get(key);
@@ -146,30 +115,20 @@ export class SessionObjects {
   }
 
   controllers(): Controller[] {
-    const { clock, log, metrics, store, requests, replicas } = this.#deps;
+    const { clock, log, metrics, store, replicas } = this.#deps;
     const shared = { clock, log, backoff: { baseMs: 100, capMs: 30_000 } };
-    const ofRequest = (uid: string): string[] => store.byIndex(byRequest, uid).map(({ key }) => key);
     return [
       new Controller({
         ...shared,
         name: 'gateway-sessions',
         metrics: metrics.controller('gateway-sessions'),
         sources: [
-          fromSubscription('accesssessions', store, (event) =>
-            // One object with a loss is enough for the request's reconciler; the others can go now.
-            event.type === 'updated' && event.now.isRecordingLost ? ofRequest(event.now.request.uid) : [event.key],
-          ),
+          fromSubscription('accesssessions', store, ({ key }) => [key]),
           this.#hints,
           interval({ name: 'missing', clock, everyMs: CHECK_MS, keys: () => this.#missing() }),
           // The Lease of a replica is deleted: the others delete the objects of its sessions.
           fromSubscription('leases', replicas.store, (event) =>
             event.type === 'deleted' ? store.byIndex(byReplica, event.before.replica).map(({ key }) => key) : [],
-          ),
-          // Once the status of a request shows the loss, its objects are no longer needed.
-          ...requests.map((requestStore) =>
-            fromSubscription(requestStore.resource.plural, requestStore, (event) =>
-              ofRequest(('now' in event ? event.now : event.before).uid),
-            ),
           ),
         ],
         reconciler: { reconcile: (key, signal) => this.#reconcile(key, signal) },
@@ -222,7 +181,6 @@ export class SessionObjects {
     } else if (held.isOver) {
       await this.#release(key, signal);
     } else {
-      await this.#storeLoss(key, held, signal);
       const isUnseen = stored?.uid !== held.uid || stored.deleting;
       if (isUnseen && (await this.#isDeleted(key, held.uid, signal)))
         held.session.end({ code: 'Killed', atMs: clock.now() });
@@ -231,57 +189,10 @@ export class SessionObjects {
   }
 
   async #release(key: string, signal: AbortSignal): Promise<void> {
-    const held = this.#held.get(key);
-    const stored = this.#deps.store.get(key);
-    const uid = held?.uid ?? stored?.uid;
+    const uid = this.#held.get(key)?.uid ?? this.#deps.store.get(key)?.uid;
     if (uid === undefined) return;
-    // Its process stopped before it could complete the recording.
-    const isCut = !held && !this.#refused.has(key) && stored?.isRecorded === true;
-    if (held) await this.#storeLoss(key, held, signal);
-    else if (isCut && !stored.isRecordingLost)
-      await this.#markLost(key, 'the replica stopped before the recording was complete', signal);
-    const isLost = held ? held.isLossStored : isCut;
-    const request = held?.request ?? stored?.request;
-    if (isLost && request && !this.#isLossShown(key, request) && !(await this.#isDeleted(key, uid, signal))) return;
     await this.#delete(key, uid, signal);
     this.#held.delete(key);
-  }
-
-  async #storeLoss(key: string, held: HeldObject, signal: AbortSignal): Promise<void> {
-    if (held.lostAtMs === undefined || held.isLossStored) return;
-    await this.#markLost(
-      key,
-      'the gateway could not store the recording; the log of the gateway has the reason',
-      signal,
-      held.lostAtMs,
-    );
-    held.isLossStored = true;
-  }
-
-  /** Does nothing if the object no longer exists. `atMs`: epoch ms. */
-  async #markLost(key: string, message: string, signal: AbortSignal, atMs = this.#deps.clock.now()): Promise<void> {
-    const patch = { status: { recordingLost: { at: formatTime(atMs), message } } };
-    try {
-      await this.#deps.client.mergePatch(accessSessions, nameOf(key), patch, { subresource: 'status', signal });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
-  }
-
-  /**
-   * Whether the request shows the loss or is gone, or another object (with a smaller key) shows it:
-   * one for each request is enough, however many sessions its user opens.
-   */
-  #isLossShown(key: string, { kind, name, uid }: SessionRequest): boolean {
-    const { store, requests } = this.#deps;
-    const found = requests.find(({ resource }) => resource.kind === kind);
-    if (!found?.synced) return false;
-    const { namespace } = nameOf(key);
-    const request = found.get(keyOf({ ...(namespace === undefined ? {} : { namespace }), name }));
-    if (request?.uid !== uid) return true;
-    if (request.conditions.some(({ type, status }) => type === recordingLostCondition && status === 'True'))
-      return true;
-    return store.byIndex(byRequest, uid).some((other) => other.isRecordingLost && other.key < key);
   }
 
   /** True also while the API server is deleting the object. */

@@ -18,7 +18,7 @@ interface SessionOpeningDeps {
   readonly sessions: Sessions;
   readonly upstream: Pick<Upstream, 'open'>;
   readonly recorder: Pick<Recorder, 'begin'>;
-  readonly objects: Pick<SessionObjects, 'begin' | 'recordingLost' | 'end'>;
+  readonly objects: Pick<SessionObjects, 'begin' | 'end'>;
   readonly views: Pick<LiveViews, 'begin'>;
   readonly audit: SessionAudit;
   readonly clock: Clock;
@@ -69,7 +69,7 @@ export class SessionOpening {
     let recording: Recording | undefined;
     const close = (): void => {
       session.close();
-      // The recording can still be lost until it is complete; the AccessSession shows that.
+      // Without the AccessSession, another replica may delete the recording before it is complete.
       void Promise.resolve(recording?.end()).finally(() => objects.end(grant.namespace, session));
     };
     const abort = new AbortController();
@@ -152,10 +152,8 @@ export class SessionOpening {
     stream.start();
     if (recording) {
       if (!recording.isLost) stream.warn('this session is recorded');
-      recording.whenLost(() => {
-        objects.recordingLost(grant.namespace, session);
-        if (grant.recording?.mode === 'Required') stream.end({ code: 'RecordingLost', atMs: clock.now() });
-      });
+      if (grant.recording?.mode === 'Required')
+        recording.whenLost(() => stream.end({ code: 'RecordingLost', atMs: clock.now() }));
     }
     session.attach(stream);
     return undefined;

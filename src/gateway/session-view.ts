@@ -4,7 +4,7 @@ import {
   accessSessions,
   maxContainerName,
 } from '../api/access/access-session.ts';
-import { accessOfRequest, type RequestKind } from '../api/access/kinds.ts';
+import { accessOfRequest } from '../api/access/kinds.ts';
 import { apiVersionOf, type KubeObject, keyOf } from '../api/object.ts';
 import { readObject } from '../api/schema/kind.ts';
 import { formatTime } from '../kit/clock.ts';
@@ -21,39 +21,25 @@ export interface SessionView extends Projected {
   readonly replica: string;
   readonly deleting: boolean;
   readonly pod: string;
-  readonly request: SessionRequest;
-  /** `Required` or `BestEffort`. */
-  readonly isRecorded: boolean;
-  readonly isRecordingLost: boolean;
-}
-
-export interface SessionRequest {
-  readonly kind: RequestKind;
-  readonly name: string;
-  /** Empty if the AccessSession has no owner. */
-  readonly uid: string;
+  /** The name. */
+  readonly request: string;
 }
 
 /** Index: the replica that holds the session. */
 export const byReplica = 'replica';
-/** Index: the uid of the request. */
-export const byRequest = 'request';
 
 export const openSessionStore = (cluster: Cluster): Store<SessionView> =>
   cluster.watch({
     resource: accessSessions,
     project: viewSession,
-    indexes: {
-      [byReplica]: ({ replica }: SessionView) => [replica],
-      [byRequest]: ({ request }: SessionView) => [request.uid],
-    },
+    indexes: { [byReplica]: ({ replica }: SessionView) => [replica] },
   }).store;
 
 function viewSession(object: KubeObject): SessionView | undefined {
-  const { uid, resourceVersion, namespace, name, deletionTimestamp, ownerReferences } = object.metadata;
+  const { uid, resourceVersion, namespace, name, deletionTimestamp } = object.metadata;
   const read = readObject(accessSessionKind, object);
   if (!uid || !resourceVersion || !namespace || !read.ok) return undefined;
-  const { replica, pod, request, recording } = read.value.spec;
+  const { replica, pod, request } = read.value.spec;
   return {
     key: keyOf({ namespace, name }),
     uid,
@@ -63,9 +49,7 @@ function viewSession(object: KubeObject): SessionView | undefined {
     replica,
     deleting: deletionTimestamp !== undefined,
     pod,
-    request: { ...request, uid: ownerReferences?.[0]?.uid ?? '' },
-    isRecorded: recording !== 'Off',
-    isRecordingLost: read.value.status?.recordingLost !== undefined,
+    request: request.name,
   };
 }
 

@@ -117,7 +117,7 @@ export class GatewayStage {
       expiresAt: formatTime(Date.now() + lastsMs),
       ...over,
     });
-    await this.patchStatus(name, { grant: { ...grant, ...forged } });
+    await this.#patchStatus(name, { grant: { ...grant, ...forged } });
     const child = childNameOf({ name, uid });
     return {
       request: name,
@@ -128,7 +128,7 @@ export class GatewayStage {
     };
   }
 
-  async patchStatus(request: string, status: object): Promise<void> {
+  async #patchStatus(request: string, status: object): Promise<void> {
     const patch = JSON.stringify({ status });
     await this.plane.kubectl([
       'patch',
@@ -286,7 +286,6 @@ export function gatewayRights(namespace: string): object[] {
           resources: ['accesssessions'],
           verbs: ['get', 'list', 'watch', 'create', 'delete'],
         },
-        { apiGroups: ['access.drawbridge.dev'], resources: ['accesssessions/status'], verbs: ['patch'] },
         {
           apiGroups: ['coordination.k8s.io'],
           resources: ['leases'],

@@ -1,7 +1,6 @@
 import {
   approvalCondition,
   type RequestCondition,
-  recordingLostCondition,
   requestConditions,
   shortenedCondition,
 } from '../../api/access/names.ts';
@@ -40,10 +39,6 @@ export const finalAtMs = ({ conditions }: Pick<RequestView, 'conditions'>): numb
 /** Conditions are not signed: `hasVerifiedEnd` reads the signed end. */
 export const hasEndedCondition = (request: Pick<RequestView, 'grant' | 'conditions'>): boolean =>
   request.grant !== undefined && request.conditions.some(isEnd);
-
-/** Whether a session is not, or not wholly, recorded. */
-export const isRecordingLost = ({ conditions }: Pick<RequestView, 'conditions'>): boolean =>
-  conditions.some(({ type, status }) => type === recordingLostCondition && status === 'True');
 
 /** Access was denied while it opened. Another condition then has the code of the denial. */
 export const deniedReason = 'Denied';

@@ -10,9 +10,7 @@ import type { Store } from '../../kube/store.ts';
 import { failure } from '../conditions.ts';
 import type { OwedReview, OwedReviews } from '../emergency/owed-reviews.ts';
 import type { Signer } from '../signing/signer.ts';
-import { byRequest } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
-import type { LostRecordingView } from '../stores/lost-recording-view.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import { type Cause, causeText } from './cause.ts';
 import type { Decider } from './decider.ts';
@@ -23,11 +21,10 @@ import type { Extender } from './extender.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import type { Granter } from './granter.ts';
 import type { History } from './history.ts';
-import { hasEndedCondition, isDeniedOrEnded, isRecordingLost } from './request-conditions.ts';
+import { hasEndedCondition, isDeniedOrEnded } from './request-conditions.ts';
 import { RequestDeadlines } from './request-deadlines.ts';
 import { accessStartMs, hasVerifiedEnd } from './request-ends.ts';
-import type { StatusWriter } from './request-status.ts';
-import { approvalStatus, lostRecordingStatus } from './request-status.ts';
+import { approvalStatus, type StatusWriter } from './request-status.ts';
 import type { RequesterAttestations } from './requester-attestations.ts';
 import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
@@ -93,7 +90,7 @@ export class RequestReconciler implements Reconciler {
     if (cause) return this.#end(request, cause, signal);
     const denial = await this.#denialOfOpen(request, signal);
     if (denial) return this.#end(request, { ending: 'VoteDenied', denial }, signal);
-    const current = await this.#showReview(await this.#showLostRecording(request, signal), signal);
+    const current = await this.#showReview(request, signal);
     if (isDeniedOrEnded(current)) return done;
     if (current.grant) return this.#keepOpen(current, signal);
 
@@ -190,7 +187,7 @@ export class RequestReconciler implements Reconciler {
     const { key, uid, ended } = request;
     const owed = request.deleting ? undefined : reviews.of(uid);
     if (owed) {
-      await this.#showReview(await this.#showLostRecording(request, signal), signal);
+      await this.#showReview(request, signal);
       return requeueAt(this.#overdueAtMs(owed));
     }
     const [fromMs, untilMs] = [parseTime(ended?.at ?? '') ?? 0, parseTime(ended?.until ?? '') ?? 0];
@@ -212,7 +209,7 @@ export class RequestReconciler implements Reconciler {
     for (const other of surplus) {
       if (this.#withinMaximum.delete(other.uid)) deadlineSource.set(other.key, clock.now());
     }
-    await this.#showReview(await this.#showLostRecording(request, signal), signal);
+    await this.#showReview(request, signal);
     deadlineSource.set(key, this.#deadlines.nextCheckMs(uid, fromMs, untilMs));
     return done;
   }
@@ -263,13 +260,6 @@ export class RequestReconciler implements Reconciler {
       updates.push(failure('AccessStillValid', end.reason, message));
     }
     return status.write(request, approvalStatus(request, approval, clock.now(), updates), signal);
-  }
-
-  async #showLostRecording(request: RequestView, signal: AbortSignal): Promise<RequestView> {
-    const { lostRecordings, status, clock } = this.#deps;
-    const [lost] = lostRecordings.byIndex(byRequest, request.uid);
-    if (!lost || !request.grant || request.deleting || isRecordingLost(request)) return request;
-    return status.write(request, lostRecordingStatus(request, lost, clock.now()), signal);
   }
 
   #isExpired(request: RequestView): boolean {
@@ -347,7 +337,6 @@ interface RequestReconcilerDeps {
   readonly templates: Store<TemplateView>;
   readonly edits: TemplateEdits;
   readonly reviews: OwedReviews;
-  readonly lostRecordings: Store<LostRecordingView>;
   readonly history: History;
   readonly reporter: GrantReporter;
   readonly signer: Signer;

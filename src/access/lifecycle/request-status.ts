@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Grant } from '../../api/access/grant.ts';
-import { limitedCondition, type RequestCondition, recordingLostCondition } from '../../api/access/names.ts';
+import { limitedCondition, type RequestCondition } from '../../api/access/names.ts';
 import type {
   ExtensionStatus,
   RequestApproval,
@@ -17,7 +17,6 @@ import { type AccessConditionUpdate, failure, success } from '../conditions.ts';
 import type { Violation } from '../policy/policy.ts';
 import { type RequestView, viewRequest } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
-import type { LostRecordingView } from '../stores/lost-recording-view.ts';
 import { withConditions } from './request-conditions.ts';
 import { shortenedAccess } from './shortened-access.ts';
 
@@ -124,20 +123,6 @@ export const approvalStatus = (
   approval,
   ...withConditions(request, nowMs, updates),
 });
-
-export const lostRecordingStatus = (
-  request: RequestView,
-  { name, at }: LostRecordingView,
-  nowMs: number,
-): RequestStatusPatch =>
-  withConditions(request, nowMs, [
-    {
-      type: recordingLostCondition,
-      status: 'True',
-      reason: 'RecordingLost',
-      message: `the recording of session ${name} was lost at ${at}, so it lacks what followed; the lines with the verdict unrecorded in the audit journal of the gateway name every such session`,
-    },
-  ]);
 
 export type AccessMessage = { readonly text: string } | { readonly violation: Violation };
 

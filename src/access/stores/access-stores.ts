@@ -1,4 +1,3 @@
-import { accessSessions } from '../../api/access/access-session.ts';
 import { accessVotes } from '../../api/access/access-vote.ts';
 import { type Access, accesses, type RequestKind } from '../../api/access/kinds.ts';
 import { requestLabel } from '../../api/access/names.ts';
@@ -30,7 +29,6 @@ import {
   type WorkloadView,
 } from './cluster-views.ts';
 import { type GatewayView, gatewaySpec } from './gateway-view.ts';
-import { type LostRecordingView, viewLostRecording } from './lost-recording-view.ts';
 import { type VoteView, viewVote } from './vote-view.ts';
 
 interface KindStores {
@@ -54,7 +52,6 @@ export interface AccessStores {
   /** Only those of grants. */
   readonly roleBindings: Store<ChildView>;
   readonly votes: Store<VoteView>;
-  readonly lostRecordings: Store<LostRecordingView>;
   /** At most one object: the APIService of the gateway. */
   readonly gateway: Store<GatewayView>;
   readonly workloads: readonly Store<WorkloadView>[];
@@ -80,7 +77,7 @@ export const byTarget = 'target';
 export const byUser = 'user';
 /** Index of pods, requests, templates, workloads, and selectors. */
 export const byNamespace = 'namespace';
-/** Index of Pods, Roles, RoleBindings, votes, and lost recordings: the uid of their request. */
+/** Index of Pods, Roles, RoleBindings, and votes: the uid of their request. */
 export const byRequest = 'request';
 
 export function openAccessStores(cluster: Cluster): AccessStores {
@@ -130,13 +127,6 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     project: (object) => viewVote({ ...object, apiVersion: apiVersionOf(accessVotes), kind: accessVotes.kind }),
     indexes: { [byRequest]: ({ requestUid }: VoteView) => [requestUid] },
   });
-  const lostRecordings = open({
-    resource: accessSessions,
-    // The gateway writes these objects, and it may not be installed.
-    optional: true,
-    project: viewLostRecording,
-    indexes: { [byRequest]: ({ requestUid }: LostRecordingView) => [requestUid] },
-  });
   const gateway = open(gatewaySpec);
   const workloadsByKind = new Map(workloads.map((store) => [store.resource.kind, store]));
   return {
@@ -145,7 +135,6 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     templates,
     ...children,
     votes,
-    lostRecordings,
     gateway,
     workloads,
     workload(key) {
@@ -155,16 +144,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     workloadsIn: (namespace) => workloads.flatMap((store) => store.byIndex(byNamespace, namespace)),
     selectors,
     selectorsIn: (namespace) => selectors.flatMap((store) => store.byIndex(byNamespace, namespace)),
-    all: [
-      ...templates,
-      ...requests,
-      ...Object.values(children),
-      votes,
-      lostRecordings,
-      gateway,
-      ...workloads,
-      ...selectors,
-    ],
+    all: [...templates, ...requests, ...Object.values(children), votes, gateway, ...workloads, ...selectors],
   };
 }
 

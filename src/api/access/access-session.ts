@@ -89,20 +89,7 @@ export const accessSessionKind = defineKind({
       ],
     },
   ),
-  status: Type.Object(
-    {
-      recordingLost: Type.Optional(
-        Type.Object(
-          {
-            at: time('When the recording failed.'),
-            message: Type.String({ description: 'Why the recording failed.', maxLength: 1024 }),
-          },
-          { description: 'Set if the grant asks for a recording, and the recording failed at its start or later.' },
-        ),
-      ),
-    },
-    { description: 'The observed state of the session.' },
-  ),
+  status: Type.Object({}, { description: 'AccessSessions have no status.' }),
   shortNames: ['asess'],
   printerColumns: [
     column('User', '.spec.user', 'The user.'),

@@ -50,15 +50,11 @@ export const shortenedCondition = 'AccessShortened';
 /** Of requests whose access pod the template limits more than its spec (`maxCpu` and so on). */
 export const limitedCondition = 'PodLimited';
 
-/** Of requests with a missing or incomplete recording. Once True, it stays. */
-export const recordingLostCondition = 'RecordingLost';
-
 export type RequestCondition =
   | (typeof requestConditions)[keyof typeof requestConditions]
   | typeof approvalCondition
   | typeof shortenedCondition
-  | typeof limitedCondition
-  | typeof recordingLostCondition;
+  | typeof limitedCondition;
 export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions] | typeof gatewayCondition;
 
 /** Every kind, for the schema of grants. */

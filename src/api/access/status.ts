@@ -12,7 +12,7 @@ const common = {
   ready: Type.Optional(
     Type.Boolean({
       description:
-        'Whether the object is ready to use: whether all its conditions are True. AccessApproved, AccessShortened, PodLimited, RecordingLost, Ready, Reconciling, and Stalled do not count.',
+        'Whether the object is ready to use: whether all its conditions are True. AccessApproved, AccessShortened, PodLimited, Ready, Reconciling, and Stalled do not count.',
     }),
   ),
   accessMessage: Type.Optional(

@@ -1,4 +1,3 @@
-import { recordingLostCondition } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { requestResource, typeNames } from '../access-requests.ts';
@@ -11,14 +10,14 @@ import { shortDurationText } from '../duration-text.ts';
 import { awaitedExtension, extensionOutlook } from '../extension-text.ts';
 import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { conditionsOf, specOf, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
+import { specOf, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
 
 export const pending: Command = {
   name: 'pending',
   summary: 'List the requests that wait for your decision',
   details:
-    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the decision. For access, it also names the pod and the start time, if the request has them, and the code of a template that is not ready; for a review, RecordingLost if a recording was lost. For an extension, FOR is how much longer, and until when access would last at the latest if you approve it. For a review, FOR is what was granted, and until when access lasts or lasted. DECIDE BY is when the server denies the request if it still waits, when access ends without the extension, or when the review is due. If a request was deleted before the review of its emergency, it is not listed: review it by its name, with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+    'Lists the requests of others on whose template you hold the verb approve, and that wait for the approval of access or of an extension, or for the review of an emergency. ABOUT names the decision. For access, it also names the pod and the start time, if the request has them, and the code of a template that is not ready. For an extension, FOR is how much longer, and until when access would last at the latest if you approve it. For a review, FOR is what was granted, and until when access lasts or lasted. DECIDE BY is when the server denies the request if it still waits, when access ends without the extension, or when the review is due. If a request was deleted before the review of its emergency, it is not listed: review it by its name, with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
@@ -53,18 +52,15 @@ export const pending: Command = {
 
 const aboutText = (request: KubeObject, template: KubeObject | undefined): string => {
   const about = awaitedDecision(request) ?? '';
-  if (about === 'Access') {
-    const [pod, { startAt = '' }] = [askedPodOf(request), specOf(request)];
-    const unready = template && unreadinessOf(template);
-    const asked = [
-      ...(pod === '' ? [] : [`pod ${pod}`]),
-      ...(startAt === '' ? [] : [`from ${startAt}`]),
-      ...(unready ? [`template not ready: ${unready.code}`] : []),
-    ];
-    return asked.length === 0 ? about : `${about} (${asked.join(', ')})`;
-  }
-  const isLost = conditionsOf(request).some(({ type }) => type === recordingLostCondition);
-  return about === 'Review' && isLost ? `${about} (${recordingLostCondition})` : about;
+  if (about !== 'Access') return about;
+  const [pod, { startAt = '' }] = [askedPodOf(request), specOf(request)];
+  const unready = template && unreadinessOf(template);
+  const asked = [
+    ...(pod === '' ? [] : [`pod ${pod}`]),
+    ...(startAt === '' ? [] : [`from ${startAt}`]),
+    ...(unready ? [`template not ready: ${unready.code}`] : []),
+  ];
+  return asked.length === 0 ? about : `${about} (${asked.join(', ')})`;
 };
 /** How long access lasts; for an extension and a review, also until when. */
 function requestedDuration(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {

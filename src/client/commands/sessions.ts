@@ -28,7 +28,7 @@ export const sessionsList: Command = {
   name: 'sessions list',
   summary: 'List the open sessions through the gateway',
   details:
-    'Lists the sessions in one namespace, or with -A in all. RECORDING says whether the session is recorded, or that its recording was lost. Needs the ClusterRole drawbridge-session-auditor.',
+    'Lists the sessions in one namespace, or with -A in all. RECORDING says whether the session is recorded. Needs the ClusterRole drawbridge-session-auditor.',
   examples: ['sessions list', 'sessions list -A -o json'],
   async run(context) {
     const { args, io, clock } = context;
@@ -151,10 +151,7 @@ function sessionTable(withNamespace: boolean, now: () => number): Presentation<K
     { title: 'SINCE', text: (object) => span(now() - (parseTime(asSession(object).spec.startedAt) ?? now())) },
     // Not the last column, because a long last column is wrapped.
     { title: 'SESSION', long: true, text: ({ metadata }) => metadata.name },
-    {
-      title: 'RECORDING',
-      text: (object) => (asSession(object).status?.recordingLost ? 'Lost' : asSession(object).spec.recording),
-    },
+    { title: 'RECORDING', text: (object) => asSession(object).spec.recording },
     { title: 'REQUEST', wide: true, text: (object) => asSession(object).spec.request.name },
     { title: 'REPLICA', wide: true, text: (object) => asSession(object).spec.replica },
   ];

@@ -275,8 +275,6 @@ describe('the chart with the gateway, installed by Helm', function () {
       // Without it, another replica would delete the object at once.
       assert.equal((await gateway.call('POST', leaseUrl(), lease('drawbridge-gateway-one'))).status, 201);
       assert.equal((await gateway.call('POST', url(), session())).status, 201);
-      const lost = { status: { recordingLost: { at: '2026-11-21T09:00:00Z', message: 'full' } } };
-      denies(await stage.plane.call('PATCH', `${url()}/${name}/status`, lost), /SessionForged/, 'status');
       const held = { metadata: { finalizers: ['example.org/hold'] } };
       denies(await stage.plane.call('PATCH', `${url()}/${name}`, held), /SessionForged/, held);
       denies(await gateway.call('PATCH', `${url()}/${name}`, held), /cannot patch resource/, held);

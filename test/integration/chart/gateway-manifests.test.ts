@@ -122,7 +122,6 @@ describe('the chart with the gateway', () => {
       'get /pods/log',
       ...['exec', 'attach', 'portforward'].flatMap((way) => [`get /pods/${way}`, `create /pods/${way}`]),
       ...['get', 'create', 'delete'].map((verb) => `${verb} access.drawbridge.dev/accesssessions`),
-      'patch access.drawbridge.dev/accesssessions/status',
     ]);
     assert.deepEqual(held('Role', 'drawbridge-gateway'), [
       ...['list', 'watch'].map((verb) => `${verb} /configmaps drawbridge-signing-keys`),

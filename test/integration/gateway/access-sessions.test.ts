@@ -1,7 +1,4 @@
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
-import { rename } from 'node:fs/promises';
-import { join } from 'node:path';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
 import { whenServed } from '../../../sandbox/served.ts';
 import type { Terminal } from '../../../sandbox/terminal.ts';
@@ -13,15 +10,10 @@ const sleepCommand = ['sh', '-c', 'echo on; sleep 600'];
 
 describe('an AccessSession', () => {
   let stage: GatewayStage;
-  let folder: string;
 
   before(async function () {
     this.timeout(180_000);
-    stage = await GatewayStage.open((directory) => {
-      folder = join(directory, 'recordings');
-      mkdirSync(folder, { mode: 0o700 });
-      return [`--recordings=${folder}`];
-    });
+    stage = await GatewayStage.open();
   });
   after(() => stage?.close());
 
@@ -116,23 +108,6 @@ describe('an AccessSession', () => {
     const release = ['patch', 'asess', name, '--type=merge', '-p', '{"metadata":{"finalizers":null}}', collector];
     await stage.plane.kubectl([...release, '-n', stage.namespace], { reject: false });
     await gone(grant);
-  });
-
-  it('says since when its recording is lost, and stays until its request does', async () => {
-    const lossy = await stage.grant({ over: { session: { via: 'Gateway', record: 'BestEffort' } } });
-    await rename(folder, `${folder}-away`);
-    try {
-      const { terminal } = await running(lossy);
-      const isShown = async (): Promise<boolean> => (await sessions(lossy))[0]?.status?.recordingLost !== undefined;
-      await until('the loss to be shown', isShown, { timeoutMs: 30_000 });
-      terminal.kill();
-      const condition = { type: 'RecordingLost', status: 'True', reason: 'RecordingLost', message: 'lost' };
-      const lastTransitionTime = new Date().toISOString();
-      await stage.patchStatus(lossy.request, { conditions: [{ ...condition, lastTransitionTime }] });
-      await gone(lossy);
-    } finally {
-      await rename(`${folder}-away`, folder);
-    }
   });
 
   it('cannot be deleted by its user', async () => {

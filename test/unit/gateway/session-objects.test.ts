@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type AccessSession, accessSessions } from '../../../src/api/access/access-session.ts';
-import { execAccessRequests } from '../../../src/api/access/exec-access.ts';
-import { recordingLostCondition } from '../../../src/api/access/names.ts';
 import { leases } from '../../../src/api/resources.ts';
 import { Manager } from '../../../src/engine/manager.ts';
-import { openGrantStores } from '../../../src/gateway/live-grants.ts';
 import type { StreamDecision } from '../../../src/gateway/pod-call.ts';
 import { openReplicaStore, Replicas, replicaName } from '../../../src/gateway/replicas.ts';
 import type { AuditedCall } from '../../../src/gateway/session-audit.ts';
@@ -14,7 +11,6 @@ import { openSessionStore } from '../../../src/gateway/session-view.ts';
 import type { Session } from '../../../src/gateway/sessions.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
-import { signerOf } from '../../support/signers.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { MemoryCluster } from '../access/lifecycle/memory-cluster.ts';
 
@@ -60,12 +56,7 @@ class Replica {
     const store = openReplicaStore(cluster, server);
     const address = () => '10.0.0.1:9445';
     this.replicas = new Replicas({ ...shared, store, namespace: server, replica: name, address });
-    this.objects = new SessionObjects({
-      ...shared,
-      store: openSessionStore(cluster),
-      requests: openGrantStores(cluster),
-      replicas: this.replicas,
-    });
+    this.objects = new SessionObjects({ ...shared, store: openSessionStore(cluster), replicas: this.replicas });
     this.#clock = clock;
     const manager = new Manager({ clock, log: noLog });
     for (const controller of this.objects.controllers()) manager.add(controller);
@@ -295,129 +286,6 @@ describe('the objects of sessions', () => {
     assert.deepEqual(leaseNames(), [], 'so that another replica deletes them at once');
   });
 
-  describe('of a recording that was lost', () => {
-    const status = (): unknown => names().map((name) => cluster.find(accessSessions, { namespace, name })?.status);
-    /** The request, whose status shows the loss or not. */
-    const putRequest = (shows: boolean): void => {
-      const conditions = [{ type: recordingLostCondition, status: 'True', reason: 'RecordingLost', message: '' }];
-      cluster.put(execAccessRequests, {
-        apiVersion: 'crds.wizardofoz.co/v1alpha1',
-        kind: 'ExecAccessRequest',
-        metadata: { namespace, name: 'debug', uid: 'r-1' },
-        spec: { templateName: 'payments-exec' },
-        status: {
-          grant: signerOf('ours').signGrant(
-            { namespace, name: 'debug', uid: 'r-1' },
-            {
-              template: { kind: 'ExecAccessTemplate', name: 'payments-exec', uid: 't-1', generation: 1 },
-              subjects: [{ kind: 'User', name: 'alice' }],
-              pod: { name: 'web-0' },
-              rules: [],
-              session: { via: 'Gateway' },
-              planHash: 'c0ffee',
-              expiresAt: '2026-11-21T10:00:00Z',
-            },
-          ),
-          ...(shows
-            ? { conditions: conditions.map((one) => ({ ...one, lastTransitionTime: '2026-11-21T09:00:00Z' })) }
-            : {}),
-        },
-      });
-    };
-    const lost = {
-      at: '2026-11-21T09:00:00Z',
-      message: 'the gateway could not store the recording; the log of the gateway has the reason',
-    };
-    beforeEach(() => putRequest(false));
-
-    it('say so while the session goes on, with one write', async () => {
-      const session = await replica.open();
-      writes();
-      replica.objects.recordingLost(namespace, session);
-      await clock.advance(0);
-      replica.objects.recordingLost(namespace, session);
-      await clock.advance(60 * second);
-      assert.deepEqual([status(), session.ends], [[{ recordingLost: lost }], []]);
-      assert.deepEqual(
-        writes().filter((write) => write.endsWith('sessions')),
-        ['patch accesssessions'],
-      );
-    });
-
-    it('stay after the session until the status of the request shows it', async () => {
-      const session = await replica.open();
-      replica.objects.recordingLost(namespace, session);
-      replica.objects.end(namespace, session);
-      await clock.advance(600 * second);
-      assert.deepEqual(status(), [{ recordingLost: lost }]);
-      putRequest(true);
-      await clock.advance(0);
-      assert.deepEqual(names(), []);
-    });
-
-    it('go with the request', async () => {
-      const session = await replica.open();
-      replica.objects.recordingLost(namespace, session);
-      replica.objects.end(namespace, session);
-      await clock.advance(0);
-      cluster.drop(execAccessRequests, { namespace, name: 'debug' });
-      await clock.advance(0);
-      assert.deepEqual(names(), []);
-    });
-
-    it('stay for one session of a request, however many its user opens', async () => {
-      for (let count = 0; count < 20; count++) {
-        const session = await replica.open();
-        replica.objects.recordingLost(namespace, session);
-        replica.objects.end(namespace, session);
-        await clock.advance(0);
-      }
-      assert.equal(names().length, 1);
-    });
-
-    it('go when an administrator deletes them', async () => {
-      const session = await replica.open();
-      replica.objects.recordingLost(namespace, session);
-      replica.objects.end(namespace, session);
-      await clock.advance(0);
-      drop(session.id);
-      await clock.advance(3600 * second);
-      writes();
-      await clock.advance(3600 * second);
-      assert.deepEqual(writes(), [], 'the replica forgets the session');
-    });
-
-    it('stay when the process stops, and are deleted by another once the request shows it', async () => {
-      const session = await replica.open();
-      replica.objects.recordingLost(namespace, session);
-      replica.objects.end(namespace, session);
-      await replica.crash();
-      await replica.objects.close();
-      assert.deepEqual(names(), [session.id]);
-      new Replica(cluster, clock, 'two');
-      await clock.advance(60 * second);
-      assert.deepEqual(names(), [session.id]);
-      putRequest(true);
-      await clock.advance(0);
-      assert.deepEqual(names(), []);
-    });
-
-    it('are not kept if the session was refused, because nothing was to be recorded', async () => {
-      await refuseOne();
-      await clock.advance(second);
-      assert.deepEqual(names(), []);
-    });
-
-    it('say so if a replica crashed while it recorded, because the recording lacks its end', async () => {
-      await replica.open();
-      await replica.crash();
-      new Replica(cluster, clock, 'one');
-      await clock.advance(second);
-      const message = 'the replica stopped before the recording was complete';
-      assert.deepEqual(status(), [{ recordingLost: { at: '2026-11-21T09:00:00Z', message } }]);
-    });
-  });
-
   it('and the Leases converge after a crash at any call, and none of a live session is lost', async () => {
     /** Sessions of replica one, which crashes at the call of this number. Resolves to the number of its calls. */
     const crashAt = async (last: number, successor: string): Promise<number> => {
@@ -428,11 +296,10 @@ describe('the objects of sessions', () => {
       const ignore = (): undefined => undefined;
       const opened = [];
       for (let count = 0; count < 3; count++) opened.push(await replica.open().catch(ignore));
-      const [ended, lost] = opened;
-      if (ended) replica.objects.end(namespace, ended);
-      if (lost) replica.objects.recordingLost(namespace, lost);
+      const [early, later] = opened;
+      if (early) replica.objects.end(namespace, early);
       await clock.advance(35 * second);
-      if (lost) replica.objects.end(namespace, lost);
+      if (later) replica.objects.end(namespace, later);
       await clock.advance(second);
       await replica.crash();
       if (last === Number.POSITIVE_INFINITY) await replica.objects.close();

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { voteName } from '../../../../src/access/policy/vote-policy.ts';
-import { accessSessions } from '../../../../src/api/access/access-session.ts';
 import { accessVotes, type VoteSpec } from '../../../../src/api/access/access-vote.ts';
 import { requestLabel } from '../../../../src/api/access/names.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
@@ -118,92 +117,6 @@ describe('emergency access', () => {
     assert.equal(statusOf().approval?.state, 'ReviewOverdue');
     assert.ok(warnings().includes('ReviewOverdue'));
     assert.ok(stage.isOpen);
-  });
-
-  describe('with a session that the gateway did not record', () => {
-    const session = '6f0c7a52-3c38-4b53-9d0f-6d3f0b2f4c11';
-    /** The AccessSession, as the gateway writes it. */
-    const lose = (over: object = {}): void => {
-      stage.cluster.put(accessSessions, {
-        apiVersion: 'access.drawbridge.dev/v1alpha1',
-        kind: 'AccessSession',
-        metadata: {
-          namespace: requestName.namespace,
-          name: session,
-          ownerReferences: [
-            {
-              apiVersion: 'crds.wizardofoz.co/v1alpha1',
-              kind: 'PodAccessRequest',
-              name: requestName.name,
-              uid: stage.request?.metadata.uid ?? '',
-            },
-          ],
-        },
-        spec: {
-          user: 'alice',
-          grant: 'debug-access',
-          request: { kind: 'PodAccessRequest', name: requestName.name },
-          pod: 'web-0',
-          stream: 'exec',
-          tty: true,
-          recording: 'BestEffort',
-          replica: 'one',
-          startedAt: '2026-11-21T09:00:00Z',
-        },
-        status: { recordingLost: { at: '2026-11-21T09:00:05Z', message: 'the disk is full' } },
-        ...over,
-      });
-    };
-    const lost = () => (statusOf().conditions ?? []).find(({ type }) => type === 'RecordingLost');
-
-    it('shows that in the status, once, and stays as it was otherwise', async () => {
-      ask();
-      await stage.pass();
-      stage.podBecomesReady();
-      await stage.pass();
-      assert.equal(lost(), undefined);
-      const { ready, conditions = [] } = statusOf();
-      lose({ status: {} });
-      await stage.pass();
-      assert.equal(lost(), undefined, 'it is recorded so far');
-      const patches = (): number => stage.cluster.calls.filter(({ verb }) => verb === 'patch').length;
-      const before = patches();
-      lose();
-      await stage.pass();
-      const { status, reason, message = '' } = lost() ?? {};
-      assert.deepEqual([status, reason], ['True', 'RecordingLost']);
-      assert.match(message, new RegExp(`the recording of session ${session} was lost at 2026-11-21T09:00:05Z`));
-      assert.equal(statusOf().ready, ready);
-      assert.deepEqual(
-        statusOf().conditions?.filter(({ type }) => type !== 'RecordingLost'),
-        conditions,
-      );
-      lose();
-      stage.cluster.drop(accessSessions, { namespace: requestName.namespace, name: session });
-      await stage.pass();
-      assert.deepEqual([patches() - before, lost()?.status], [1, 'True']);
-    });
-
-    it('shows it also after the end of access, and until the review', async () => {
-      await useEmergency();
-      lose();
-      await stage.pass();
-      assert.equal(lost()?.status, 'True');
-      assert.equal(statusOf().approval?.state, 'ReviewOwed');
-      review('carol');
-      await stage.pass(minute);
-      assert.equal(exists(), false);
-    });
-
-    it('shows it if the leader was away when it was lost', async () => {
-      ask();
-      await stage.pass();
-      await stage.stop();
-      lose();
-      await stage.start();
-      await stage.pass();
-      assert.equal(lost()?.status, 'True');
-    });
   });
 
   it('is recorded as owing a review before it is granted', async () => {
