@@ -1,4 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
+import { channels } from '../process-end.ts';
 import type { StreamListener } from '../stream.ts';
 import { type CastCode, castEvent, headerSize, parseTerminalSize, type TerminalSize, Utf8Decoder } from './cast.ts';
 
@@ -15,8 +16,6 @@ export interface CastReader {
 /** Bytes of a message with the size of a terminal; a longer one is ignored. */
 const MAX_SIZE_TEXT = 256;
 
-/** The first byte of each message of the exec protocol. */
-const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 const podChannels: readonly number[] = [channels.stdout, channels.stderr, channels.error, channels.close];
 
 /**
