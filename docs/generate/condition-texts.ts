@@ -89,7 +89,11 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   ObjectsNotInSync: [
     'Connected',
-    'The server cannot sync some objects, or one of the clusters does not let it list and watch a kind. The message names the kinds, or the five worst problems; Events on the objects name each, within the limits of Events.',
+    'The server cannot sync some objects. The message names the five worst problems; Events on the objects name each, within the limits of Events.',
+  ],
+  WatchRefused: [
+    'Connected',
+    'One of the clusters no longer lets the server list and watch kinds, which the message names with what to do.',
   ],
   Unbinding: ['Connected', 'The binding is being deleted; the message says what it waits for.'],
   ResourceNotAllowed: ['Connected, SchemaInSync', 'The kind is not in `--bindable`: add it, or delete the binding.'],

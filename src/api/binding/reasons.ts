@@ -40,6 +40,7 @@ export const addedReasons = [
   'ObjectsNotInSync',
   'ResourceNotAllowed',
   'Unbinding',
+  'WatchRefused',
 ] as const;
 
 export type BindReason = (typeof kubeBindReasons)[number] | (typeof addedReasons)[number];

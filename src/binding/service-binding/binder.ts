@@ -3,11 +3,9 @@ import { apiServiceBindings, clusterBindingName } from '../../api/binding/names.
 import { after, done, type Result, retry, retryConflict } from '../../engine/result.ts';
 import { describe } from '../../kit/errors.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
-import { regarding } from '../../kube/event-object.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
-import { refusedWatchMessages } from '../sync-engine/refused-watches.ts';
 import {
   type BindingFacts,
   bindingConditions,
@@ -38,8 +36,6 @@ export class Binder {
   readonly #syncedAtMs = new WeakMap<ProviderSession, number>();
   /** Sessions whose syncers have found a problem. */
   readonly #withProblem = new Map<string, WeakSet<ProviderSession>>();
-  /** The last Event of a binding, while watches are refused. */
-  readonly #refusedWatchNotes = new Map<string, string>();
 
   constructor(deps: BindingReconcilerDeps) {
     this.#deps = deps;
@@ -53,7 +49,6 @@ export class Binder {
     const exportFacts =
       syncedSession && (await this.#collectExportFacts(ensured.binding, syncedSession, ensured.problem, signal));
     const facts = bindingFacts(this.#deps, ensured.binding, provider, { exportFacts });
-    this.#recordRefusedWatches(facts);
     const settlesInMs = syncedSession ? this.#settlesInMs(syncedSession, facts) : 0;
     await this.#deps.writer.writeStatus(
       ensured.binding,
@@ -70,23 +65,6 @@ export class Binder {
 
   forget(name: string): void {
     this.#withProblem.delete(name);
-    this.#refusedWatchNotes.delete(name);
-  }
-
-  /** Only when other watches are refused than before. */
-  #recordRefusedWatches({ binding: { name, uid }, refusedWatches }: BindingFacts): void {
-    const note = refusedWatchMessages(refusedWatches).join('. ');
-    const before = this.#refusedWatchNotes.get(name) ?? '';
-    if (note === '') this.#refusedWatchNotes.delete(name);
-    else this.#refusedWatchNotes.set(name, note);
-    if (note === '' || note === before) return;
-    this.#deps.events.record({
-      regarding: regarding(apiServiceBindings, { name, uid }),
-      type: 'Warning',
-      reason: 'WatchRefused',
-      action: 'Sync',
-      note,
-    });
   }
 
   /** Until syncers have had time to find problems again; 0 once one has. */

@@ -10,7 +10,7 @@ import {
 import type { Heartbeat, SessionLookup, SessionState } from '../sessions/provider-session.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ExportRequestView, ExportView } from '../stores/provider-stores.ts';
-import { refusedWatchMessages, refusedWatchPhrase } from '../sync-engine/refused-watches.ts';
+import { refusedWatchMessages } from '../sync-engine/refused-watches.ts';
 import type { RefusedWatch } from '../sync-engine/syncer.ts';
 import type { CrdOutcome } from './crd-outcome.ts';
 import type { JudgedClaims } from './sync-plan.ts';
@@ -171,7 +171,7 @@ function objectsCondition({
 }: BindingFacts): BindConditionUpdate | undefined {
   // At once: the message names kinds instead of objects, so it seldom changes.
   if (refusedWatches.length > 0)
-    return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', refusedWatchMessages(refusedWatches).join('. '));
+    return conditionFalse(connected, 'Warning', 'WatchRefused', refusedWatchMessages(refusedWatches).join('. '));
   if (problems.length === 0) return !settled && hasObjectsOutOfSync(binding) ? undefined : conditionTrue(connected);
   // Heartbeating reports an unreachable provider.
   if (heartbeat && !heartbeat.ok) return undefined;
@@ -181,11 +181,8 @@ function objectsCondition({
   return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', joinProblems(problems));
 }
 
-/** Of single objects, not of refused watches. */
-export function hasObjectsOutOfSync({ conditions }: BindingView): boolean {
-  const { reason, message } = findCondition(conditions, connected) ?? {};
-  return reason === 'ObjectsNotInSync' && !message?.includes(refusedWatchPhrase);
-}
+export const hasObjectsOutOfSync = ({ conditions }: BindingView): boolean =>
+  findCondition(conditions, connected)?.reason === 'ObjectsNotInSync';
 
 function noExportCondition({ name }: BindingView, { clusterNamespace, request }: ExportFacts): BindConditionUpdate {
   if (request?.phase === 'Failed') {

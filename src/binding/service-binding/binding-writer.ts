@@ -94,11 +94,13 @@ export class BindingWriter {
     return { ...binding, finalizers, resourceVersion: written.resourceVersion };
   }
 
-  /** If the status or reason of `Ready` has changed, and its severity is not Info. */
+  /** If the status or reason of `Ready` has changed, or which watches are refused; not for Info. */
   #recordEvent({ name, uid, conditions: before }: BindingView, { conditions = [] }: StatusPatch): void {
     const oldReady = findCondition(before, bindConditions.ready);
     const newReady = findCondition(conditions, bindConditions.ready);
-    if (!newReady || (oldReady?.status === newReady.status && oldReady.reason === newReady.reason)) return;
+    if (!newReady) return;
+    const isSame = oldReady?.status === newReady.status && oldReady.reason === newReady.reason;
+    if (isSame && (newReady.reason !== 'WatchRefused' || oldReady.message === newReady.message)) return;
     const isReady = newReady.status === 'True';
     if (!isReady && newReady.severity === 'Info') return;
     this.#deps.events.record({

@@ -18,9 +18,6 @@ export function refusedWatch(
 /** The provider chooses how many kinds there are. */
 const MAX_NAMED = 10;
 
-/** In each {@link refusedWatchMessages}: tells their condition from one about objects. */
-export const refusedWatchPhrase = 'no longer lets';
-
 /** One for each side and code, in a stable order, without text of the API servers. */
 export function refusedWatchMessages(refusedWatches: readonly RefusedWatch[]): string[] {
   const resources = new Map<string, Set<string>>();
@@ -37,10 +34,14 @@ export function refusedWatchMessages(refusedWatches: readonly RefusedWatch[]): s
 }
 
 const forbidden: Readonly<Record<Side, string>> = {
-  provider: `the provider ${refusedWatchPhrase} this cluster list and watch KINDS (403); ask the provider to grant these permissions to the user of the kubeconfig again`,
-  consumer: `this cluster ${refusedWatchPhrase} the konnector list and watch KINDS (403); grant these permissions to its ServiceAccount again`,
+  provider:
+    'the provider no longer lets this cluster list and watch KINDS (403); ask the provider to grant these permissions to the user of the kubeconfig again',
+  consumer:
+    'this cluster no longer lets the konnector list and watch KINDS (403); grant these permissions to its ServiceAccount again',
 };
 const rejected: Readonly<Record<Side, string>> = {
-  provider: `the provider ${refusedWatchPhrase} this cluster list and watch KINDS, because it rejects the credentials (401); ask the provider for a new kubeconfig`,
-  consumer: `this cluster ${refusedWatchPhrase} the konnector list and watch KINDS, because it rejects the credentials of the konnector (401); check its ServiceAccount`,
+  provider:
+    'the provider no longer lets this cluster list and watch KINDS, because it rejects the credentials (401); ask the provider for a new kubeconfig',
+  consumer:
+    'this cluster no longer lets the konnector list and watch KINDS, because it rejects the credentials of the konnector (401); check its ServiceAccount',
 };

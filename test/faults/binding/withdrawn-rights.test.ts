@@ -165,7 +165,7 @@ describe('permissions that are withdrawn while no object changes', () => {
         await whenAllowed(grant, false);
         const beganMs = performance.now();
         const message = new RegExp(`watch ${[...grant.refused()].sort().join(', ')}( \\(403\\)|,)`);
-        const reason = 'ObjectsNotInSync';
+        const reason = 'WatchRefused';
         await consumer.whenCondition(binding, 'Connected', 'False', { reason, message, timeoutMs: toldWithinMs });
         await consumer.whenCondition(binding, 'Ready', 'False', { reason });
         assert.ok((await refusalsCounted(first)) > sinceMs.counted);
@@ -209,7 +209,7 @@ describe('permissions that are withdrawn while no object changes', () => {
     const refused = () => stage.calls().some(({ code }) => code === 401);
     await until('the first 401', refused, { timeoutMs: 10_000 + toldWithinMs });
     const beganMs = performance.now();
-    const [reason, message] = ['ObjectsNotInSync', /401/];
+    const [reason, message] = ['WatchRefused', /401/];
     const toldIn = { reason, message, timeoutMs: toldWithinMs };
     await consumer.whenCondition(binding, 'Connected', 'False', toldIn);
     await consumer.whenCondition(binding, 'Ready', 'False');

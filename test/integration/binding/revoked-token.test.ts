@@ -31,7 +31,7 @@ describe('a token that is revoked', () => {
     await stage.create(kind(), name('late'));
     await consumer.client.delete(kind().inConsumer, name('deleted'));
     await consumer.whenCondition('kitchen', 'Ready', 'False', { message: /401/ });
-    await consumer.whenCondition('kitchen', 'Connected', 'False', { reason: 'ObjectsNotInSync', message: /401/ });
+    await consumer.whenCondition('kitchen', 'Connected', 'False', { reason: 'WatchRefused', message: /401/ });
   });
 
   it('deletes nothing, on either side', async () => {
