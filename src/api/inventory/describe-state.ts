@@ -3,9 +3,6 @@ import type { MissingInput } from './fields.ts';
 /** Of a NotReady whose missing inputs were as wanted, at the start and at the end of the run. */
 export const alreadySatisfied = 'MissingAlreadySatisfied';
 
-/** Begins the message of each Suspended component, unless the entry is being deleted. */
-export const suspendedText = 'suspended by spec.suspend: set it to false to resume';
-
 /** A component in `status.components`, or the outcome of a run. */
 interface Described {
   readonly state: string;
@@ -15,12 +12,12 @@ interface Described {
 }
 
 /**
- * One line. Waiting: the inputs and the message. Running: the message. Suspended: the message
- * without `suspendedText`, which Ready has. Otherwise: the state, the reason, and the message.
+ * One line. Waiting: the inputs and the message. Running or Suspended: the message. Otherwise: the
+ * state, the reason, and the message.
  */
 export function describeState(described: Described): string {
   const { state, reason, message } = described;
-  if (reason === 'Suspended' && message) return message.replace(`${suspendedText}; `, '');
+  if (reason === 'Suspended' && message) return message;
   const sentence = sentenceOf(described);
   if (sentence !== undefined) return sentence;
   const detail = detailOf(described);

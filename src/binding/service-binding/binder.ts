@@ -1,5 +1,5 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
-import { apiServiceBindings, clusterBindingName } from '../../api/binding/names.ts';
+import { clusterBindingName } from '../../api/binding/names.ts';
 import { after, done, type Result, retry, retryConflict } from '../../engine/result.ts';
 import { describe } from '../../kit/errors.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';

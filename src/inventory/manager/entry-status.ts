@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ConditionUpdate, mergeConditions } from '../../api/conditions.ts';
 import type { ComponentState, ComponentStatus } from '../../api/inventory/cluster-inventory.ts';
-import { describeState, suspendedText } from '../../api/inventory/describe-state.ts';
+import { describeState } from '../../api/inventory/describe-state.ts';
 import { maxColumnText } from '../../api/inventory/fields.ts';
 import { abandonAnnotation, entryConditions, maxEntryBytes } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
@@ -9,8 +9,14 @@ import { type Clock, formatTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import { shorten } from '../../kit/shorten.ts';
 import { type EndpointProblem, type Inputs, type KeyState, type KeyStatus, plainStatus } from '../core/key-state.ts';
-import { wasNotAccepted } from '../core/run-record.ts';
-import { abandonHint, isOutdatedReason, stateWithoutRun, suspendedDetail } from '../core/steps/transition.ts';
+import { type LastOutcome, wasNotAccepted } from '../core/run-record.ts';
+import {
+  abandonHint,
+  isOutdatedReason,
+  lastOutcomeText,
+  stateWithoutRun,
+  suspendedDetail,
+} from '../core/steps/transition.ts';
 import { abandonmentText, type Entry, hasUnrecordedAbandonment } from '../entry.ts';
 import { keyText } from '../key.ts';
 import type { RunStore } from '../ports.ts';
@@ -90,18 +96,22 @@ export class EntryStatus {
       const key = { entryUid: entry.ref.uid, component: registration.name };
       const loop = loops()?.get(keyText(key));
       const state = loop?.state;
-      const isRecorded = runs.find(key) !== undefined;
+      const record = runs.find(key)?.record;
+      const isRecorded = record !== undefined;
       // Without a record, nothing is left to tear down. If its removal fails, the record stays.
       if (entry.deleting && !isRecorded) continue;
-      const known = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
+      const stored = statusFromEntry(entry, registration.name);
+      const known = state?.status ?? (isRecorded ? stored : undefined);
       const problem = state && isWaiting(state) && this.#deps.endpointProblem(registration.name);
       const status = problem ? withEndpointProblem(known, problem, entry, registration.name) : known;
       const refused = registrations.problem(registration.name) !== undefined;
       const fallback = (): KeyStatus => idleStatus(mayRun(entry, registration, { refused, recorded: isRecorded }));
       const startProblem = loop?.startProblem && ({ state: 'Retrying', ...loop.startProblem } as const);
       const shown = withObservedInputs({ ...(status ?? fallback()), ...startProblem }, entry, registration.name);
-      const explained = withSuspendedTeardown(withCause(shown, entry, registration), entry);
-      statuses.set(registration.name, withAbandonment(explained, entry, registration.name));
+      const explained = withSuspendedTeardown(withCause(shown, entry, registration), entry, record?.lastOutcome);
+      // A stored message, possibly of an earlier leader, has the notice already.
+      const isStored = !state?.status && explained.message === stored?.message;
+      statuses.set(registration.name, isStored ? explained : withAbandonment(explained, entry, registration.name));
     }
     for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {
       if (registrations.get(key.component) || !runs.find(key) || statuses.size >= maxComponentStatuses) continue;
@@ -169,14 +179,17 @@ function withCause(status: KeyStatus, { mode }: Entry, { modes, name }: Registra
 const selectorMismatch = 'its selector does not match the labels of the entry';
 
 /** Says that the suspension keeps the teardown from starting. */
-function withSuspendedTeardown(status: KeyStatus, { deleting, suspended }: Entry): KeyStatus {
+function withSuspendedTeardown(
+  status: KeyStatus,
+  { deleting, suspended }: Entry,
+  last: LastOutcome | undefined,
+): KeyStatus {
   const waits = status.state === 'Done' || status.reason === 'Suspended';
   if (!deleting || !suspended || !waits) return status;
   const found = 'the entry is being deleted, but spec.suspend is true: the server starts no teardown';
-  // An earlier leader may have written the message.
-  const last = status.message?.match(/; last outcome: .*/s)?.[0] ?? '';
   const remedy = 'set it to false to tear the component down';
-  return { ...status, state: 'Suspended', reason: 'Suspended', message: `${found}; ${remedy}${last}` };
+  const why = last && last.outcome !== 'Done' ? `; ${lastOutcomeText(last)}` : '';
+  return { ...status, state: 'Suspended', reason: 'Suspended', message: `${found}; ${remedy}${why}` };
 }
 
 /** A call that was not accepted observed no inputs, so the entry's `observedInputs` stays. */
@@ -190,10 +203,7 @@ function withAbandonment(status: KeyStatus, entry: Entry, component: string): Ke
   if (status.reason === 'Abandoned') return { ...status, message: abandonmentText(entry, component) };
   if (!hasUnrecordedAbandonment(entry, component)) return status;
   const notice = `annotation ${abandonAnnotation(component)} has no effect, because the webhook recorded no user for it; set another reason`;
-  const { message } = status;
-  // An earlier leader may have written the notice.
-  if (message?.startsWith(notice)) return status;
-  return { ...status, message: message ? `${notice}; ${message}` : notice };
+  return { ...status, message: status.message ? `${notice}; ${status.message}` : notice };
 }
 
 function notRegisteredStatus(entry: Entry, component: string): KeyStatus {
@@ -303,7 +313,7 @@ export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'del
   }
   if (applicable.length === 0) return notReady('NoComponents', noComponentsMessage(statuses));
   const notes = listed([
-    ...(entry.suspended ? [suspendedText] : []),
+    ...(entry.suspended ? ['suspended by spec.suspend: set it to false to resume'] : []),
     ...(message === '' ? [] : [message]),
     ...[...statuses]
       .filter(isUnregistered)

@@ -147,7 +147,7 @@ describe('kubectl and the inventory', function () {
     const { stdout } = await kubectl('describe', 'clusterinventory', 'one', ...here());
     assert.match(
       stdout,
-      /Message: +suspended by spec\.suspend: set it to false to resume; last outcome: Failed: no such region\n +Name: +network\n[\s\S]*Reason: +Suspended\n +Since: +\S+\n +State: +Suspended\n/,
+      /Message: +last outcome: Failed: no such region\n +Name: +network\n[\s\S]*Reason: +Suspended\n +Since: +\S+\n +State: +Suspended\n/,
     );
     outcome = { outcome: 'Done' };
     const metadata = { annotations: { 'force.inventory.drawbridge.dev/network': '1' } };

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { alreadySatisfied, describeState, suspendedText } from '../../../api/inventory/describe-state.ts';
+import { alreadySatisfied, describeState } from '../../../api/inventory/describe-state.ts';
 import type { MissingInput } from '../../../api/inventory/fields.ts';
 import { abandonAnnotation, forceAnnotation } from '../../../api/inventory/names.ts';
 import { formatTime } from '../../../kit/clock.ts';
@@ -185,13 +185,13 @@ function rejectionTexts(rejected: KeyState['rejectedReport']): readonly string[]
   return [`report rejected (${code}) at ${formatTime(atMs)}, see the log of the component`];
 }
 
-/** How a user resumes the entry, and why the component is not Done. */
+/** Why the component is not Done. Ready says how a user resumes the entry. */
 export const suspendedDetail = (last: LastOutcome | undefined) => ({
   reason: 'Suspended',
-  message: `${suspendedText}; ${last === undefined ? 'no run has ended' : last.outcome === 'Done' ? 'a run is due' : lastOutcomeText(last)}`,
+  message: last === undefined ? 'no run has ended' : last.outcome === 'Done' ? 'a run is due' : lastOutcomeText(last),
 });
 
-const lastOutcomeText = (last: LastOutcome): string =>
+export const lastOutcomeText = (last: LastOutcome): string =>
   `last outcome: ${describeState({ ...last, state: last.outcome })}`;
 
 /** What a teardown waits for: the current run, or what the last teardown reported. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
-import { describeState, suspendedText } from '../../../../src/api/inventory/describe-state.ts';
+import { describeState } from '../../../../src/api/inventory/describe-state.ts';
 import { runObject } from '../../../../src/inventory/stores/run-object.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { inputsOf, nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
@@ -506,7 +506,7 @@ describe('an asynchronous run', () => {
     const { status } = stage.outcome({ outcome: 'Retry', message: 'provider 502' }).effect('reportStatus');
     assert.deepEqual(
       [status.state, status.reason, status.message],
-      ['Suspended', 'Suspended', `${suspendedText}; last outcome: Retry: provider 502`],
+      ['Suspended', 'Suspended', 'last outcome: Retry: provider 502'],
     );
   });
 
@@ -651,10 +651,7 @@ describe('the status of a component whose entry is suspended', () => {
       const stage = new StepStage().running().outcome(outcome).later(1000);
       const mayRun = { may: 'no', why: 'Suspended' } as const;
       const { status } = stage.see({ digest: 'b', mayRun }).trigger('ConfigChanged').effect('reportStatus');
-      assert.deepEqual(
-        [status.state, status.reason, status.message],
-        ['Suspended', 'Suspended', `${suspendedText}; ${message}`],
-      );
+      assert.deepEqual([status.state, status.reason, status.message], ['Suspended', 'Suspended', message]);
     });
   }
 
@@ -671,10 +668,7 @@ describe('the status of a component whose entry is suspended', () => {
       .see({ mayRun: { may: 'no', why: 'Suspended' } })
       .trigger('ConfigChanged')
       .effect('reportStatus');
-    assert.deepEqual(
-      [status.state, status.message],
-      ['Suspended', `${suspendedText}; last outcome: Failed: account locked`],
-    );
+    assert.deepEqual([status.state, status.message], ['Suspended', 'last outcome: Failed: account locked']);
   });
 
   it('stays Done for the same inputs', () => {
