@@ -25,19 +25,23 @@ export function emergencyViolation(
   { emergency, startAt }: EmergencySpec,
   groups: readonly string[],
   config: AccessConfig,
-): Violation | undefined {
+): (Violation & { readonly remedy: string }) | undefined {
   if (!emergency) return undefined;
-  if (!config.emergency) {
-    return refuse(`the template allows no emergency access; ${usualRemedy(groups, config)}`);
-  }
+  const refuse = (found: string, remedy: string) => ({
+    code: 'EmergencyNotAllowed' as const,
+    message: `spec.emergency is true, and ${found}; ${remedy}`,
+    field: 'spec.emergency',
+    status: 403 as const,
+    remedy,
+  });
+  if (!config.emergency) return refuse('the template allows no emergency access', usualRemedy(groups, config));
   const allowed = config.emergency.groups;
   if (!groups.some((group) => allowed.includes(group))) {
-    return refuse(
-      `you are in none of the groups ${listNames(allowed)}, to which the template allows emergency access; ${usualRemedy(groups, config)}`,
-    );
+    const found = `you are in none of the groups ${listNames(allowed)}, to which the template allows emergency access`;
+    return refuse(found, usualRemedy(groups, config));
   }
   if (startAt === undefined) return undefined;
-  return refuse('emergency access begins at once; omit spec.startAt or spec.emergency');
+  return refuse('emergency access begins at once', 'omit spec.startAt or spec.emergency');
 }
 
 /** A clause. Outside `allowedGroups`, usual access takes permissions that were not checked. */
@@ -89,10 +93,3 @@ export function durationBoundsOf<Config extends Pick<AccessConfig, 'maxDuration'
   const isShorter = 'ns' in templateMax && 'ns' in emergencyMax && emergencyMax.ns < templateMax.ns;
   return isShorter ? { ...config, maxDuration: limit, isEmergencyMaximum: true } : config;
 }
-
-const refuse = (message: string): Violation => ({
-  code: 'EmergencyNotAllowed',
-  message: `spec.emergency is true, and ${message}`,
-  field: 'spec.emergency',
-  status: 403,
-});

@@ -214,7 +214,7 @@ const durationIsValid: Check<RequestInput> = ({ spec, template }) => {
   return 'code' in chosen ? chosen : undefined;
 };
 
-const emergencyIsAllowed: Check<RequestInput> = ({ caller, spec, template }) =>
+const emergencyIsAllowed = ({ caller, spec, template }: RequestInput) =>
   template.found ? emergencyViolation(spec, caller.groups, template.spec.accessConfig) : undefined;
 
 const noReviewIsOverdue: Check<RequestInput> = ({ spec, overdueReview }) => overdueViolation(spec, overdueReview);
@@ -313,7 +313,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
   emergency: {
     requirement: 'the template lets the caller use emergency access, if spec.emergency is set',
     check: emergencyIsAllowed,
-    remedy: (input) => emergencyIsAllowed(input)?.message.split('; ').at(-1) ?? 'omit spec.emergency',
+    remedy: (input) => emergencyIsAllowed(input)?.remedy ?? 'omit spec.emergency',
     applies: templateIsFound,
   },
   review: {
