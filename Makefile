@@ -58,7 +58,7 @@ unit-rest unit-access unit-admission unit-features: dist/drawbridge.js dist/test
 	  --config test/mocharc.bundle.json --reporter dist/test/totals-reporter.js dist/test/$@.js
 
 # Files only: the names of folders would be those of targets.
-test-sources := $(shell find src test sandbox charts docs lint webhooks -type f '(' -name '*.ts' -o -name '*.json' ')')
+test-sources := $(shell find src examples test sandbox charts docs lint webhooks -type f '(' -name '*.ts' -o -name '*.json' ')')
 # There are several bundles; make compares the time of this one.
 dist/test/totals-reporter.js: node_modules package.json $(test-sources)
 	$(tsx) test/run/bundle.ts

@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   const managed = await startPlane({ components, onProgress });
   await management.kubectl(['create', 'namespace', namespace]);
   const server = await InventoryServer.start(management, { namespaces: [namespace] });
-  // Permissions on the custom resources that it watches.
+  // The account of the components, and the server's permissions on what it watches.
   await management.kubectl(['apply', '-f', rights]);
   const fleet = await ReferenceFleet.start({ management, managed, server, cloudDelayMs: 500 });
   try {
@@ -61,8 +61,11 @@ async function story(narrator: Narrator, management: Plane, managed: Plane, flee
   narrator.evidence(`the other: ${managed.server}`);
 
   narrator.step(
-    'Five components, each called over HTTP on this machine (a cluster needs HTTPS). No configuration defines their order',
+    'Five components, each a program that the server calls over HTTP on this machine (a cluster needs HTTPS). No configuration defines their order',
   );
+  for (const [name, value] of Object.entries(fleet.settings)) narrator.command(`export ${name}=${value}`);
+  for (const { metadata } of fleet.registrations)
+    narrator.command(`COMPONENT=${metadata.name} PORT=0 node --import tsx examples/inventory/components/main.ts &`);
   await fleet.register();
   narrator.command('kubectl get componentreconcilers');
   narrator.evidence(await here('get componentreconcilers'));

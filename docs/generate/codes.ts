@@ -8,7 +8,7 @@ import type { CodeTable } from '../../src/api/code-table.ts';
 import { serverCodes } from '../../src/api/codes.ts';
 import { gatewayCodes, sessionEndTexts } from '../../src/api/gateway/codes.ts';
 import { inventoryCodes } from '../../src/api/inventory/codes.ts';
-import { callCodes, reportCodes } from '../../src/api/inventory/http-codes.ts';
+import { reportCodes } from '../../src/api/inventory/http-codes.ts';
 import { code, codes, page, table } from './markdown.ts';
 
 /** Codes by topic. */
@@ -22,7 +22,6 @@ export const codeSections: Readonly<Record<string, CodeTable>> = {
   Binding: bindingCodes,
   Inventory: inventoryCodes,
   'Reports of components': reportCodes,
-  'Calls that a component rejects': callCodes,
   Server: serverCodes,
 };
 

@@ -12,15 +12,11 @@ import type { Metrics } from '../observe/metrics.ts';
 import { DryRunProof } from './accounts/dry-run-proof.ts';
 import { EntryAccounts } from './accounts/entry-accounts.ts';
 import { RunTokens, tokenReader } from './accounts/tokens.ts';
-import { referenceComponents } from './components/reference-components.ts';
 import { callbackListener } from './http/callbacks.ts';
 import { HttpComponentClient } from './http/http-component-client.ts';
 import { InventoryManager } from './manager/inventory-manager.ts';
 import { Registrations } from './manager/registrations.ts';
-import type { ComponentClient } from './ports.ts';
 import { RemoteHub } from './remote/hub.ts';
-import { httpTransports } from './sdk/http-transports.ts';
-import { inProcessClient } from './sdk/in-process-client.ts';
 import { entryView, KubeInventoryStore } from './stores/kube-inventory-store.ts';
 import { KubeRunStore, runView } from './stores/kube-run-store.ts';
 import { registrationView } from './stores/registration-view.ts';
@@ -78,20 +74,11 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
   const tokens = new RunTokens({ client, accounts, homeNamespace, clock });
   const remote = new RemoteHub({ cluster, client, connect: deps.connect, clock, random, metrics });
   const http = new HttpComponentClient({ tokens, clock, allowLoopbackHttp: deps.allowLoopbackHttp });
-  const transports = httpTransports({ apiUrl, apiTls, callbackCa: undefined }, clock);
-  // The in-process components report to the manager, so they come after it.
-  let inProcess: ComponentClient | undefined;
   const manager = new InventoryManager({
     entries,
     runs,
     registrations,
-    components: byEndpoint(
-      {
-        invoke: (...call) =>
-          inProcess?.invoke(...call) ?? Promise.reject(new Error('the in-process components are not open yet')),
-      },
-      http,
-    ),
+    components: http,
     tokens,
     access: accounts,
     authorization: new DryRunProof({
@@ -116,12 +103,6 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
     watchAgeMs: () => entryStore.ageMs,
   });
   opened = manager;
-  inProcess = inProcessClient({
-    components: referenceComponents({ management: client, connect: deps.connect, clock }),
-    openEntry: transports.openEntry,
-    reports: manager.reports,
-    clock,
-  });
   return {
     manager,
     callbacks: callbackListener({
@@ -135,13 +116,7 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
     stores: [entryStore, runStore, registrationStore],
     close: async () => {
       http.close();
-      transports.close();
       await remote.close();
     },
   };
 }
-
-const byEndpoint = (inProcess: ComponentClient, http: ComponentClient): ComponentClient => ({
-  invoke: (registration, request, signal) =>
-    (registration.endpoint.inProcess === undefined ? http : inProcess).invoke(registration, request, signal),
-});

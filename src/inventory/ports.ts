@@ -2,7 +2,6 @@ import type { RemoteWatch } from '../api/inventory/component-reconciler.ts';
 import type { Outcome } from '../api/inventory/contract/outcome.ts';
 import type { RunExtension } from '../api/inventory/contract/report.ts';
 import type { ReconcileRequest } from '../api/inventory/contract/request.ts';
-import type { KubeObject } from '../api/object.ts';
 import type { Subscribable } from '../engine/sources/from-subscription.ts';
 import type { Credential, NotAcceptedCode, RejectedReportCode } from './core/key-state.ts';
 import type { RunRecord, StoredRecord } from './core/run-record.ts';
@@ -101,47 +100,6 @@ export interface ComponentClient {
   invoke(registration: Registration, request: ReconcileRequest, signal: AbortSignal): Promise<Reply>;
 }
 
-export interface RunContext {
-  readonly request: ReconcileRequest;
-  readonly entry: EntryAccessor;
-  /**
-   * The first call answers 202, later ones extend the run. `timeoutSeconds`: until the next report,
-   * 1 to 3,600 (`leaseSeconds` of the contract). Rejects with the reason of `signal`.
-   */
-  heartbeat(timeoutSeconds?: number): Promise<void>;
-  /**
-   * Aborts with `RunAbandoned` when the server drops the call or rejects a report. A run that the
-   * server ended otherwise, for example by `maxRunMs`, learns of it from its next report.
-   */
-  readonly signal: AbortSignal;
-}
-
-/**
- * Reads and writes the entry with the token of the run. Rejects like the client of kube/. A 401, or
- * a 403 with `NoSuchRun`, means that the token may not write: the run has usually ended, so stop
- * and return an outcome. Another 403 means a missing permission or a broken rule.
- */
-export interface EntryAccessor {
-  get(): Promise<KubeObject>;
-  /** Sends `patch`, such as `{ status: { outputs } }`, to the subresource status. */
-  patch(patch: Readonly<Record<string, unknown>>): Promise<KubeObject>;
-  /** Reads the Secret with the kubeconfig, if permitted. */
-  kubeconfig(): Promise<KubeObject>;
-  /** Writes that Secret, under `kubeconfigKey`, if the component is its producer. */
-  writeKubeconfig(text: string): Promise<KubeObject>;
-  /** Reads another Secret in the entry's namespace, such as a supplied kubeconfig, if permitted. */
-  secret(name: string): Promise<KubeObject>;
-}
-
-/**
- * A component in TypeScript: stateless and idempotent, because the server may call it again at any
- * time, on any replica. A thrown error counts as Retry.
- */
-export interface Component {
-  readonly name: string;
-  reconcile(run: RunContext): Promise<Outcome>;
-}
-
 /** Answer to a report; `status` is the HTTP status. */
 export type ReportAnswer =
   /**
@@ -164,7 +122,7 @@ export type ReportAnswer =
   /** Not the leader, or the report cannot be stored now. The component must report again. */
   | { readonly status: 503; readonly code: 'NotLeading' | 'Unavailable'; readonly message: string };
 
-/** Receives the reports of asynchronous runs, from the callback listener or this process. */
+/** Receives the reports of asynchronous runs from the callback listener. */
 export interface ReportSink {
   /** `body` is untrusted JSON; `credentialId` is authenticated. Never rejects. */
   report(run: ComponentKey & { readonly seq: number }, credentialId: string, body: unknown): Promise<ReportAnswer>;

@@ -15,7 +15,7 @@ const outdir = 'dist/test';
 const bundles: Readonly<Record<string, readonly string[]>> = {
   'unit-access': ['unit/access/'],
   'unit-admission': ['unit/admission/server', 'unit/admission/', 'unit/charts/', 'unit/webhooks/', 'fuzz/'],
-  'unit-features': ['unit/inventory/sdk/', 'unit/inventory/http/', 'unit/inventory/', 'unit/binding/'],
+  'unit-features': ['unit/examples/sdk/', 'unit/inventory/http/', 'unit/inventory/', 'unit/binding/'],
   'unit-rest': ['unit/observe/', ''],
 };
 

@@ -121,6 +121,19 @@ const planted: readonly Planted[] = [
     files: { 'src/admission/a.ts': "import { request } from 'undici';\nexport const a = request;\n" },
   },
   {
+    fault: 'an import of the server by an example',
+    rule: 'noRestrictedImports',
+    files: {
+      'examples/inventory/a.ts': "import { b } from '../../src/kit/b.ts';\nexport const a = b;\n",
+      'src/kit/b.ts': 'export const b = 1;\n',
+    },
+  },
+  {
+    fault: 'syntax of an example that plain Node cannot run',
+    rule: 'noParameterProperties',
+    files: { 'examples/inventory/a.ts': 'export class A {\n  constructor(readonly b: number) {}\n}\n' },
+  },
+  {
     fault: 'a floating promise',
     rule: 'noFloatingPromises',
     files: {

@@ -3,7 +3,7 @@ import { conditions, listOf, objectName, stringMap } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
 import { mode, readPath, writePath } from './fields.ts';
-import { builtInComponents, componentNamePattern, componentReconcilers } from './names.ts';
+import { componentNamePattern, componentReconcilers } from './names.ts';
 
 const labelText = (description: string) => Type.String({ description, maxLength: 316 });
 
@@ -49,19 +49,13 @@ const endpoint = Type.Object(
         { description: 'A Service of this cluster. The server calls it over HTTPS.' },
       ),
     ),
-    inProcess: Type.Optional(
-      Type.String({
-        description: `Name of a component that is built into the server: ${builtInComponents.join(', ')}.`,
-        maxLength: 64,
-      }),
-    ),
   },
   {
-    description: 'Address of the component: exactly one of url, service, and inProcess.',
+    description: 'Address of the component: either url or service.',
     'x-kubernetes-validations': [
       {
-        rule: '[has(self.url), has(self.service), has(self.inProcess)].filter(given, given).size() == 1',
-        message: 'endpoint must set exactly one of url, service, and inProcess',
+        rule: 'has(self.url) != has(self.service)',
+        message: 'endpoint must set either url or service',
       },
       {
         rule: `!has(self.url) || self.url.startsWith('https://') || ${isLoopbackRule}`,
@@ -187,7 +181,7 @@ export const componentReconcilerKind = defineKind({
       description: 'How and when the server calls the component.',
       'x-kubernetes-validations': [
         {
-          rule: "has(self.caBundle) || has(self.endpoint.inProcess) || (has(self.endpoint.url) && self.endpoint.url.startsWith('http://'))",
+          rule: "has(self.caBundle) || (has(self.endpoint.url) && self.endpoint.url.startsWith('http://'))",
           message:
             'an HTTPS endpoint requires caBundle; set it to the CA certificate that signed the certificate of the endpoint',
           reason: 'FieldValueRequired',

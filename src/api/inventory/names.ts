@@ -44,9 +44,6 @@ export const abandonedByAnnotation = (component: string): string =>
 /** Component names are label values, and parts of annotation and object names. */
 export const componentNamePattern = '^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$';
 
-/** The allowed values of `endpoint.inProcess`. */
-export const builtInComponents = ['byoc', 'cluster', 'connectivity-proxy', 'kubeconfig', 'network'] as const;
-
 /** Where a component that produces a kubeconfig publishes the reference to its Secret. */
 export const kubeconfigOutput: JsonPointer = '/status/outputs/kubeconfig';
 export const kubeconfigKey = 'config';

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { ComponentReconciler } from '../../api/inventory/component-reconciler.ts';
-import { abandonAnnotation, builtInComponents, kubeconfigOutput, outputsOf } from '../../api/inventory/names.ts';
+import { abandonAnnotation, kubeconfigOutput, outputsOf } from '../../api/inventory/names.ts';
 import type { FieldError } from '../../api/schema/read.ts';
 import { describe } from '../../kit/errors.ts';
 import { isPointer, isWithin, type JsonPointer, overlap, pointerOf } from '../../kit/json-pointer.ts';
@@ -41,15 +41,9 @@ export function ownOutputRead(name: string, spec: Paths): JsonPointer | undefine
 
 /** A value that the schema accepts but the server cannot use. `field` is relative to `spec`. */
 export function unusableField({
-  endpoint,
   selector = {},
   caBundle,
-}: Pick<ComponentReconciler['spec'], 'endpoint' | 'selector' | 'caBundle'>): FieldError | undefined {
-  const { inProcess } = endpoint;
-  if (inProcess !== undefined && !builtInComponents.some((name) => name === inProcess)) {
-    const message = `names ${JSON.stringify(inProcess)}, which is not built into this server; built-in components: ${builtInComponents.join(', ')}; choose one of them, or set endpoint.url or endpoint.service`;
-    return { field: 'endpoint.inProcess', message };
-  }
+}: Pick<ComponentReconciler['spec'], 'selector' | 'caBundle'>): FieldError | undefined {
   const compiled = compileSelector(selector);
   if ('error' in compiled) return { field: 'selector', message: compiled.error };
   if (caBundle === undefined) return undefined;

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
+import { tokenReviewAuthenticator } from '../../../examples/inventory/components/sdk/callers.ts';
+import { type ComponentServer, serveComponent } from '../../../examples/inventory/components/sdk/component-server.ts';
+import { ownCredentials } from '../../../examples/inventory/components/sdk/credentials.ts';
+import { httpTransports } from '../../../examples/inventory/components/sdk/http-transports.ts';
+import { connect } from '../../../examples/inventory/components/sdk/kubernetes.ts';
 import { InventoryServer } from '../../../sandbox/inventory-server.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
-import { tokenReviewAuthenticator } from '../../../src/inventory/sdk/callers.ts';
-import { type ComponentServer, serveComponent } from '../../../src/inventory/sdk/component-server.ts';
-import { httpTransports } from '../../../src/inventory/sdk/http-transports.ts';
 import { systemClock as clock } from '../../../src/kit/clock.ts';
 import { deferred } from '../../../src/kit/promises.ts';
-import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
-import { noLog } from '../../../src/observe/log.ts';
 import { report } from '../../support/inventory/run-report.ts';
 import type { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
 import { ServiceAddress } from '../../support/inventory/service-address.ts';
@@ -195,17 +195,12 @@ describe('two servers of the inventory', function () {
   });
 
   async function startSlow(): Promise<ComponentServer> {
-    const credentials = await fileCredentials(await plane.kubeconfigFor('component', ['system:masters']));
-    const serverNamespace = home;
-    const callers = tokenReviewAuthenticator({ credentials, component: 'slow', serverNamespace, clock });
-    const { ca } = (await credentials.connectionAuth()).tls;
+    const credentials = ownCredentials(await plane.kubeconfigFor('component', ['system:masters']));
+    const serverAccount = `system:serviceaccount:${home}:drawbridge-inventory`;
+    const callers = tokenReviewAuthenticator({ client: connect(credentials), component: 'slow', serverAccount });
     const callbackUrl = `http://127.0.0.1:${callbacks.port}`;
-    const addresses = { apiUrl: plane.server, apiCa: ca?.toString(), callbackUrl };
-    const transports = httpTransports({ ...addresses, apiTls: ca ? { ca } : {}, callbackCa: undefined }, clock);
-    closers.push(
-      () => callers.close(),
-      () => transports.close(),
-    );
+    const addresses = { apiUrl: plane.server, apiCa: credentials.tls.ca, callbackUrl };
+    const transports = httpTransports({ ...addresses, callbackCa: undefined });
     return serveComponent({
       component: {
         name: 'slow',
@@ -231,7 +226,7 @@ describe('two servers of the inventory', function () {
       host: '127.0.0.1',
       port: 0,
       clock,
-      log: noLog,
+      log: () => undefined,
     });
   }
 

@@ -1,5 +1,5 @@
 import { pythonCandidate, shellCandidate } from '../../support/inventory/candidates.ts';
 import { describeConformance } from '../../support/inventory/conformance.ts';
 
-describeConformance('a component in Python', 'over HTTP', pythonCandidate);
-describeConformance('a component in plain shell', 'over HTTP', shellCandidate);
+describeConformance('a component in Python', pythonCandidate);
+describeConformance('a component in plain shell', shellCandidate);

@@ -19,23 +19,6 @@ describe('kubectl and the inventory', function () {
 
   const kubectl = (...args: readonly string[]) => stage.plane.kubectl([...args], { reject: false });
 
-  it('refuses a registration that names no built-in component, and lists those that exist', async () => {
-    const { code, stderr } = await stage.plane.kubectl(['create', '-f', '-'], {
-      reject: false,
-      input: JSON.stringify({
-        apiVersion: 'inventory.drawbridge.dev/v1alpha1',
-        kind: 'ComponentReconciler',
-        metadata: { name: 'netwrok' },
-        spec: { endpoint: { inProcess: 'netwrok' } },
-      }),
-    });
-    assert.notEqual(code, 0);
-    assert.match(
-      stderr,
-      /InvalidSpec: spec\.endpoint\.inProcess names "netwrok", which is not built into this server; built-in components: byoc, cluster, connectivity-proxy, kubeconfig, network; /,
-    );
-  });
-
   it('explains the defaults of fields', async () => {
     for (const [field, text] of [
       ['componentreconcilers.spec.intervalSeconds', 'Default: 3600.'],

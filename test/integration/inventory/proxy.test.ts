@@ -4,8 +4,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { parse, stringify } from 'yaml';
+import { call } from '../../../examples/inventory/components/sdk/http.ts';
 import { componentReconcilers } from '../../../src/api/inventory/names.ts';
-import { apiVersionOf } from '../../../src/api/object.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 import { sharedPlane } from '../../support/plane.ts';
 
@@ -51,14 +51,15 @@ describe('the inventory with a kubeconfig that has a proxy-url', function () {
     proxy.close();
   });
 
-  it('proves write authorization, and runs a built-in component, which reads the entry with the token of its run', async () => {
+  it('proves write authorization, and runs a component, which reads the entry with the token of its run', async () => {
     const { client } = stage.cluster;
     const name = 'network';
-    await client.create(componentReconcilers, {
-      apiVersion: apiVersionOf(componentReconcilers),
-      kind: componentReconcilers.kind,
-      metadata: { name },
-      spec: { endpoint: { inProcess: name } },
+    const ca = stage.plane.authority.certificate;
+    await stage.component(name, async ({ entry, auth }) => {
+      assert.ok(entry.url.startsWith(`${apiUrl}/`), entry.url);
+      const url = new URL(entry.url.replace(apiUrl, stage.plane.server));
+      assert.equal((await call({ method: 'GET', url, token: auth.token, tls: { ca } })).status, 200);
+      return { outcome: 'NotReady', missing: [{ path: '/spec/cluster/region', want: 'present' }] };
     });
     await stage.entry('one');
     const state = async () => (await stage.get('one')).components[0]?.state;

@@ -1,22 +1,21 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { stringify } from 'yaml';
+import { shoots } from '../../../examples/inventory/components/cluster.ts';
+import { serviceInstances } from '../../../examples/inventory/components/connectivity-proxy.ts';
+import { virtualNetworks } from '../../../examples/inventory/components/network.ts';
 import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
 import { InventoryServer } from '../../../sandbox/inventory-server.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import { until } from '../../../sandbox/wait.ts';
 import {
   clusterInventories,
-  componentReconcilers,
   forceAnnotation,
   kubeconfigSecretName,
   reconcileRuns,
 } from '../../../src/api/inventory/names.ts';
 import { apiVersionOf, type KubeObject, type Resource } from '../../../src/api/object.ts';
 import { deployments, namespaces, secrets } from '../../../src/api/resources.ts';
-import { shoots } from '../../../src/inventory/components/cluster.ts';
-import { serviceInstances } from '../../../src/inventory/components/connectivity-proxy.ts';
-import { virtualNetworks } from '../../../src/inventory/components/network.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { type JsonPointer, valueAt } from '../../../src/kit/json-pointer.ts';
 import { isNotFound } from '../../../src/kube/errors.ts';
@@ -36,7 +35,7 @@ const proxy = { namespace: 'connectivity-proxy', name: 'connectivity-proxy' };
 const rightsIn = (namespace: string): string => {
   const items = inventoryExample('reference-rights.yaml').map((object) => {
     const { metadata } = object;
-    return metadata.namespace === undefined ? object : { ...object, metadata: { ...metadata, namespace } };
+    return metadata.namespace !== 'fleet' ? object : { ...object, metadata: { ...metadata, namespace } };
   });
   return JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
 };
@@ -185,20 +184,6 @@ describe('the reference components, with a second plane as the managed cluster',
     assert.deepEqual(await workersOf(), changed);
     await force('orders', 'cluster', 'repair');
     await until('the repair', async () => isDeepStrictEqual(await workersOf(), wanted), waiting);
-    await ready('orders');
-  });
-
-  it('work the same in the server process', async () => {
-    const endpoint = { url: null, inProcess: 'network' };
-    await here.client.mergePatch(componentReconcilers, { name: 'network' }, { spec: { endpoint } });
-    const name = { namespace, name: `vnet-${await at('orders', '/metadata/uid')}` };
-    await here.client.mergePatch(virtualNetworks, name, { spec: { location: 'nowhere' } });
-    await force('orders', 'network', 'within');
-    const repaired = async (): Promise<boolean> =>
-      valueAt(await here.client.get(virtualNetworks, name), '/spec/location') === 'westeurope';
-    await until('the repair', repaired, waiting).catch(async (error: unknown) => {
-      throw new Error(`${String(error)}\n${stringify(await run('orders', 'network'))}\n${await server.log()}`);
-    });
     await ready('orders');
   });
 

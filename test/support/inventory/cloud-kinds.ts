@@ -1,8 +1,8 @@
+import { shoots } from '../../../examples/inventory/components/cluster.ts';
+import { serviceInstances } from '../../../examples/inventory/components/connectivity-proxy.ts';
+import { virtualNetworks } from '../../../examples/inventory/components/network.ts';
 import { apiVersionOf, type KubeObject, type Resource } from '../../../src/api/object.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
-import { shoots } from '../../../src/inventory/components/cluster.ts';
-import { serviceInstances } from '../../../src/inventory/components/connectivity-proxy.ts';
-import { virtualNetworks } from '../../../src/inventory/components/network.ts';
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 

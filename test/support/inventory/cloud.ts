@@ -1,3 +1,5 @@
+import { shoots } from '../../../examples/inventory/components/cluster.ts';
+import { virtualNetworks } from '../../../examples/inventory/components/network.ts';
 import {
   apiVersionOf,
   type KubeObject,
@@ -7,8 +9,6 @@ import {
   type Resource,
 } from '../../../src/api/object.ts';
 import { configMaps } from '../../../src/api/resources.ts';
-import { shoots } from '../../../src/inventory/components/cluster.ts';
-import { virtualNetworks } from '../../../src/inventory/components/network.ts';
 import { type Cancel, type Clock, formatTime } from '../../../src/kit/clock.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import type { Client } from '../../../src/kube/client.ts';

@@ -1,16 +1,16 @@
+import type { ComponentsDeps } from '../../../examples/inventory/components/inputs.ts';
+import { referenceComponents } from '../../../examples/inventory/components/reference-components.ts';
+import type { Component, EntryAccessor } from '../../../examples/inventory/components/sdk/contract.ts';
+import type { Credentials } from '../../../examples/inventory/components/sdk/kubernetes.ts';
+import { Run } from '../../../examples/inventory/components/sdk/run.ts';
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import { clusterInventories, kubeconfigKey, kubeconfigSecretName } from '../../../src/api/inventory/names.ts';
 import type { Operation } from '../../../src/api/inventory/reconcile-run.ts';
 import { apiVersionOf, type KubeObject } from '../../../src/api/object.ts';
 import { secrets } from '../../../src/api/resources.ts';
-import type { ComponentsDeps } from '../../../src/inventory/components/inputs.ts';
-import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
-import type { Component, EntryAccessor } from '../../../src/inventory/ports.ts';
-import { Run } from '../../../src/inventory/sdk/run.ts';
 import { formatMicroTime, formatTime } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';
-import type { Credentials } from '../../../src/kube/credentials.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { MemoryCluster } from '../binding/memory-cluster.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
@@ -46,12 +46,7 @@ export class ComponentStage {
       management: this.cloud.client,
       connect: (credentials) => {
         this.opened.push(credentials.server);
-        const { client } = this.managed;
-        return {
-          ...this.managed,
-          client: this.#managedClient(client, credentials),
-          close: () => Promise.resolve(),
-        } as MemoryCluster;
+        return this.#managedClient(this.managed.client, credentials);
       },
       clock: this.clock,
     };
@@ -140,8 +135,7 @@ export class ComponentStage {
     return {
       ...client,
       get: async (resource, name, options) => {
-        const { headers } = await credentials.connectionAuth();
-        if (this.denied !== '' && String(headers['authorization']).startsWith(`Bearer ${this.denied}`)) {
+        if (this.denied !== '' && credentials.token()?.startsWith(this.denied)) {
           throw new ApiError(401, 'Unauthorized', 'unknown token');
         }
         return client.get(resource, name, options);

@@ -9,19 +9,14 @@ import { type Address, post } from './plain-client.ts';
 /** A component under test, in any language and process. `config.play` of the entry selects its behavior. */
 export interface Candidate {
   invoke(request: ReconcileRequest): Promise<Reply>;
-  /** Only for components over HTTP. */
-  readonly address?: Address;
+  readonly address: Address;
   close(): Promise<void>;
 }
 
 const waiting = { timeoutMs: 30_000, everyMs: 20 };
 
-/** Tests of the contract for every component, and for components over HTTP. */
-export function describeConformance(
-  title: string,
-  reached: 'over HTTP' | 'within the process',
-  start: (world: ConformanceWorld) => Promise<Candidate>,
-): void {
+/** Tests of the contract for every component. */
+export function describeConformance(title: string, start: (world: ConformanceWorld) => Promise<Candidate>): void {
   const world = new ConformanceWorld();
   describe(`the contract with ${title}`, function () {
     this.timeout(60_000);
@@ -124,13 +119,10 @@ export function describeConformance(
       return request;
     }
 
-    // Within a process there are no other callers.
-    if (reached === 'within the process') return;
-
     describe('over HTTP', () => {
       let address: Address;
       before(() => {
-        address = candidate.address ?? { url: '' };
+        address = candidate.address;
       });
 
       for (const [who, token] of [

@@ -1,18 +1,21 @@
+import { referenceComponents } from '../../../examples/inventory/components/reference-components.ts';
+import type { Component, EntryAccessor } from '../../../examples/inventory/components/sdk/contract.ts';
+import { Run } from '../../../examples/inventory/components/sdk/run.ts';
+import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import { clusterInventories, kubeconfigKey, kubeconfigSecretName } from '../../../src/api/inventory/names.ts';
 import { apiVersionOf, type KubeObject } from '../../../src/api/object.ts';
 import { secrets } from '../../../src/api/resources.ts';
-import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
-import type { EntryAccessor } from '../../../src/inventory/ports.ts';
-import { inProcessClient } from '../../../src/inventory/sdk/in-process-client.ts';
+import type { Reply } from '../../../src/inventory/ports.ts';
+import { outcomeReply } from '../../../src/inventory/reply.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { MemoryCluster } from '../binding/memory-cluster.ts';
 import { seededRandom } from '../random.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
 import { SimulatedCloud } from './cloud.ts';
-import { inventoryExample } from './examples.ts';
+import { registrationsAt } from './examples.ts';
 import { InMemoryManager } from './in-memory-manager.ts';
-import { kubeconfigsAreRead, simulatedKubeconfig } from './kubeconfigs.ts';
+import { simulatedKubeconfig } from './kubeconfigs.ts';
 import { MemoryRegistrations } from './memory-registrations.ts';
 import { type EntrySeed, MemoryInventory } from './memory-stores.ts';
 
@@ -31,26 +34,13 @@ export class Fleet {
   readonly manager: InMemoryManager;
   /** Called components and their outcomes, in order. */
   readonly runs: string[] = [];
-  /** Number of active calls. */
-  calling = 0;
   #tokens = 0;
 
   constructor(seed: number) {
-    const registered = inventoryExample('components.yaml');
+    const registered = registrationsAt(() => 'http://127.0.0.1:1');
     const components = referenceComponents({
       management: this.cloud.client,
-      connect: () => ({
-        client: this.#managedClient(),
-        watch: (spec) => this.managed.watch(spec),
-        identity: () => this.managed.identity(),
-        close: () => Promise.resolve(),
-      }),
-      clock: this.clock,
-    });
-    const client = inProcessClient({
-      components,
-      openEntry: (request) => this.#accessor(request.entry.id),
-      reports: { report: () => Promise.reject(new Error('unexpected report')) },
+      connect: () => this.#managedClient(),
       clock: this.clock,
     });
     const random = seededRandom(seed);
@@ -63,13 +53,10 @@ export class Fleet {
       ),
       random,
       components: Object.fromEntries(
-        [...components.keys()].map((name) => [
+        [...components].map(([name, component]) => [
           name,
-          async (request, signal, registration) => {
-            this.calling += 1;
-            const reply = await client.invoke(registration, request, signal).finally(() => {
-              this.calling -= 1;
-            });
+          async (request) => {
+            const reply = await this.#call(component, request);
             this.runs.push(`${name} ${reply.kind === 'outcome' ? reply.outcome.outcome : reply.kind}`);
             return reply;
           },
@@ -103,8 +90,6 @@ export class Fleet {
       const found = check();
       if (found) return found;
       await this.clock.advance(1_000);
-      // Yield only during calls; otherwise it would waste time.
-      if (this.calling > 0) await kubeconfigsAreRead();
     }
     throw new Error(`${what}: not within ${limitMs} ms; runs: ${this.runs.join(', ')}`);
   }
@@ -121,6 +106,16 @@ export class Fleet {
 
   outputs(entry: Entry): Readonly<Record<string, unknown>> {
     return this.inventory.entry(entry.ref)?.content.status.outputs ?? {};
+  }
+
+  async #call(component: Component, request: ReconcileRequest): Promise<Reply> {
+    const openEntry = () => this.#accessor(request.entry.id);
+    const report = () => Promise.reject(new Error('unexpected report'));
+    const run = new Run(component, request, { openEntry, report }, this.clock);
+    void run.execute();
+    const first = await run.answer;
+    if (first.kind === 'accepted') throw new Error('unexpected heartbeat');
+    return outcomeReply(JSON.parse(JSON.stringify(first.outcome)), request);
   }
 
   #managedClient() {

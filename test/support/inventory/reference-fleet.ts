@@ -1,23 +1,26 @@
-import { readFile } from 'node:fs/promises';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import type { InventoryServer } from '../../../sandbox/inventory-server.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import { whenServed } from '../../../sandbox/served.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
-import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
-import type { Component } from '../../../src/inventory/ports.ts';
-import { tokenReviewAuthenticator } from '../../../src/inventory/sdk/callers.ts';
-import { serveComponent } from '../../../src/inventory/sdk/component-server.ts';
-import { httpTransports } from '../../../src/inventory/sdk/http-transports.ts';
-import { systemClock } from '../../../src/kit/clock.ts';
+import { systemClock as clock } from '../../../src/kit/clock.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
-import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
-import { noLog } from '../../../src/observe/log.ts';
+import { openCluster } from '../../../src/kube/open-cluster.ts';
 import { SimulatedCloud } from './cloud.ts';
 import { cloudCrds, serviceCrds } from './cloud-kinds.ts';
-import { inventoryExample } from './examples.ts';
+import { inventoryExample, registrationsAt } from './examples.ts';
+import { GardenerFront } from './gardener-front.ts';
 
-const clock = systemClock;
+const program = 'examples/inventory/components/main.ts';
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+/** In examples/inventory/reference-rights.yaml. */
+const account = { namespace: 'components', name: 'reference-components' };
 
 export interface ReferenceFleetOptions {
   readonly management: Plane;
@@ -29,11 +32,12 @@ export interface ReferenceFleetOptions {
   readonly cloudDelayMs?: number;
 }
 
-/** The reference components as separate programs over HTTP, with a simulated cloud. A second plane is the managed cluster. */
+/** The reference components as programs, with a simulated cloud. A second plane is the managed cluster. */
 export class ReferenceFleet {
-  readonly cloud: SimulatedCloud;
   /** Registrations of the examples with local addresses. */
   readonly registrations: readonly KubeObject[];
+  /** Settings of the programs, except COMPONENT and PORT. */
+  readonly settings: Readonly<Record<string, string>>;
   /** Called for each call, with the UID of the entry. */
   onCall: (component: string, entryUid: string) => void = () => {};
   readonly #plane: Plane;
@@ -42,24 +46,30 @@ export class ReferenceFleet {
 
   private constructor(
     { management, managed }: ReferenceFleetOptions,
-    cloud: SimulatedCloud,
-    registrations: readonly KubeObject[],
+    settings: Readonly<Record<string, string>>,
+    programs: ReadonlyMap<string, Program>,
     closers: (() => unknown)[],
   ) {
     this.#plane = management;
     this.#managedPlane = managed;
-    this.cloud = cloud;
-    this.registrations = registrations;
-    this.#closers = closers;
+    this.settings = settings;
+    this.registrations = registrationsAt((name) => programs.get(name)?.url ?? '');
+    for (const [name, running] of programs) {
+      running.onLine = (line) => {
+        const entryUid = /^run ([^.]+)\S+: (?:reconcile|delete)$/.exec(line)?.[1];
+        if (entryUid !== undefined) this.onCall(name, entryUid);
+      };
+    }
+    this.#closers = [...[...programs.values()].map((running) => () => running.close()), ...closers];
   }
 
-  /** Starts the components without registrations. */
+  /** Starts the components without registrations. Apply examples/inventory/reference-rights.yaml before. */
   static async start(options: ReferenceFleetOptions): Promise<ReferenceFleet> {
     const { management, managed, managedServer = managed.server, server, cloudDelayMs = 200 } = options;
     await applied(management, cloudCrds);
     await applied(managed, serviceCrds);
     const credentials = await fileCredentials(await management.kubeconfigFor('cloud', ['system:masters']));
-    const cluster: OpenCluster = openCluster(credentials, { clock });
+    const cluster = openCluster(credentials, { clock });
     const cloud = new SimulatedCloud({
       cluster,
       clock,
@@ -67,58 +77,21 @@ export class ReferenceFleet {
       kubeconfig: () => adminKubeconfig(managed, 'shoot-admin', managedServer),
     });
     await cloud.start();
-    const { ca } = (await credentials.connectionAuth()).tls;
-    const addresses = { apiUrl: management.server, apiCa: ca?.toString(), callbackUrl: server.callbackUrl };
-    const transports = httpTransports({ ...addresses, apiTls: ca ? { ca } : {}, callbackCa: undefined }, clock);
-    const connect = (managedCredentials: Parameters<typeof openCluster>[0]) =>
-      openCluster(managedCredentials, { clock });
-    const components = referenceComponents({ management: cloud.client, connect, clock });
-    const urls = new Map<string, string>();
-    const closers: (() => unknown)[] = [];
-    let fleet: ReferenceFleet | undefined;
-    for (const reference of components.values()) {
-      const component: Component = {
-        name: reference.name,
-        reconcile: (run) => {
-          fleet?.onCall(reference.name, run.request.entry.id);
-          return reference.reconcile(run);
-        },
-      };
-      const callers = tokenReviewAuthenticator({
-        credentials,
-        component: component.name,
-        serverNamespace: server.namespace,
-        clock,
-      });
-      const tls = undefined;
-      const place = { host: '127.0.0.1', port: 0 };
-      const served = await serveComponent({
-        component,
-        callers,
-        addresses,
-        transports,
-        tls,
-        ...place,
-        clock,
-        log: noLog,
-      });
-      urls.set(component.name, `http://127.0.0.1:${served.port}`);
-      closers.push(
-        () => served.close(),
-        () => callers.close(),
-      );
-    }
-    closers.push(
-      () => transports.close(),
+    const front = await GardenerFront.start(management, cloud);
+    const settings = {
+      KUBECONFIG: await accountKubeconfig(management, front.url),
+      API_URL: management.server,
+      CALLBACK_URL: server.callbackUrl,
+    };
+    const names = inventoryExample('components.yaml').map(({ metadata }) => metadata.name);
+    const programs = await Promise.all(
+      names.map(async (name) => [name, await Program.start({ ...settings, COMPONENT: name, PORT: '0' })] as const),
+    );
+    return new ReferenceFleet(options, settings, new Map(programs), [
+      () => front.close(),
       () => cloud.stop(),
       () => cluster.close(),
-    );
-    const registrations = inventoryExample('components.yaml').map((object) => ({
-      ...object,
-      spec: { ...(object.spec as object), endpoint: { url: urls.get(object.metadata.name) } },
-    }));
-    fleet = new ReferenceFleet(options, cloud, registrations, closers);
-    return fleet;
+    ]);
   }
 
   async register(changes: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {}): Promise<void> {
@@ -147,6 +120,45 @@ export class ReferenceFleet {
   }
 }
 
+/** One process of main.ts. */
+class Program {
+  readonly url: string;
+  onLine: (line: string) => void = () => {};
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess, port: string) {
+    this.#child = child;
+    this.url = `http://127.0.0.1:${port}`;
+  }
+
+  /** Resolves once it listens. */
+  static async start(settings: Readonly<Record<string, string>>): Promise<Program> {
+    const child = spawn(process.execPath, ['--import', 'tsx', program], {
+      cwd: root,
+      env: { PATH: process.env['PATH'], ...settings },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const endWithThisProcess = (): void => void child.kill('SIGKILL');
+    process.once('exit', endWithThisProcess);
+    child.once('exit', () => process.off('exit', endWithThisProcess));
+    const lines = createInterface(child.stdout);
+    const [line] = await Promise.race([
+      once(lines, 'line'),
+      once(child, 'exit').then(() => Promise.reject(new Error(`component ${settings['COMPONENT']} ended`))),
+    ]);
+    const running = new Program(child, /listens on port (\d+)$/.exec(line)?.[1] ?? '');
+    lines.on('line', (next) => running.onLine(next));
+    return running;
+  }
+
+  async close(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill();
+    await ended;
+  }
+}
+
 const manifests = (objects: readonly unknown[]): string => objects.map((object) => stringify(object)).join('---\n');
 
 async function applied(plane: Plane, crds: readonly KubeObject[]): Promise<void> {
@@ -157,4 +169,21 @@ async function applied(plane: Plane, crds: readonly KubeObject[]): Promise<void>
 /** Issues a new kubeconfig with its own certificate. */
 export async function adminKubeconfig(plane: Plane, user: string, server = plane.server): Promise<string> {
   return readFile(await plane.kubeconfigFor(user, ['system:masters'], { server }), 'utf8');
+}
+
+/** Writes a kubeconfig with a token of the account of the components, and returns its path. */
+async function accountKubeconfig(plane: Plane, server: string): Promise<string> {
+  const path = join(plane.directory, 'kubeconfigs', 'reference-components.yaml');
+  const authority = Buffer.from(plane.authority.certificate).toString('base64');
+  const user = { token: await plane.serviceAccountToken(account.namespace, account.name) };
+  const kubeconfig = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'management', cluster: { server, 'certificate-authority-data': authority } }],
+    users: [{ name: account.name, user }],
+    contexts: [{ name: 'management', context: { cluster: 'management', user: account.name } }],
+    'current-context': 'management',
+  };
+  await writeFile(path, stringify(kubeconfig), { mode: 0o600 });
+  return path;
 }

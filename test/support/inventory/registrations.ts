@@ -6,7 +6,7 @@ export function registrationOf(name: string, rest: Partial<Registration> = {}): 
   return {
     name,
     generation: 1,
-    endpoint: { inProcess: name },
+    endpoint: { url: `https://${name}.example.org` },
     caBundle: undefined,
     modes: ['managed', 'byoc'],
     selects: () => true,

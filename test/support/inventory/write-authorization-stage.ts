@@ -248,7 +248,7 @@ export class WriteAuthorizationStage {
    */
   async #webhooksWork(): Promise<boolean> {
     const { admin, namespace } = this;
-    const loop = { endpoint: { inProcess: 'network' }, reads: ['/status/outputs/trial'] };
+    const loop = { endpoint: { url: 'http://127.0.0.1:1' }, reads: ['/status/outputs/trial'] };
     const registration = objectOf(componentReconcilers, { name: 'trial' }, loop);
     if ((await codeOf(admin.create(componentReconcilers, registration, { dryRun: true }))) !== 422) return false;
     const forged = { mode: 'byoc', kubeconfigSecretRef: { name: 'x' }, kubeconfigSetBy: { username: 'nobody' } };

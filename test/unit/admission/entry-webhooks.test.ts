@@ -292,7 +292,7 @@ describe('warnings about settings', () => {
 });
 
 describe('registrations', () => {
-  const spec = { endpoint: { inProcess: 'network' } };
+  const spec = { endpoint: { url: 'http://127.0.0.1:1' } };
   const review = (operation: string, fields: object) =>
     reviewOf('componentreconcilers', operation, { name: 'network', namespace: '', ...fields });
   const other = {
@@ -332,12 +332,6 @@ describe('registrations', () => {
     [
       'an invalid caBundle',
       review('CREATE', { object: registration({ caBundle: 'no certificate' }) }),
-      {},
-      'InvalidSpec',
-    ],
-    [
-      'one that names no built-in component',
-      review('CREATE', { object: registration({ endpoint: { inProcess: 'netwrok' } }) }),
       {},
       'InvalidSpec',
     ],

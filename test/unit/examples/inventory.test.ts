@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { referenceComponents } from '../../../examples/inventory/components/reference-components.ts';
 import { readClusterInventory } from '../../../src/api/inventory/cluster-inventory.ts';
 import { readComponentReconciler } from '../../../src/api/inventory/component-reconciler.ts';
-import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
 import { ownOutputRead } from '../../../src/inventory/policy/registration-rules.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { MemoryCluster } from '../../support/binding/memory-cluster.ts';
@@ -21,9 +21,13 @@ describe('the examples of the inventory', () => {
     }
   }
 
-  it('components.yaml names exactly the built-in components', () => {
+  it('components.yaml names exactly the reference components', () => {
     const management = new MemoryCluster(systemClock);
-    const built = referenceComponents({ management: management.client, connect: () => management, clock: systemClock });
+    const built = referenceComponents({
+      management: management.client,
+      connect: () => management.client,
+      clock: systemClock,
+    });
     const named = inventoryExample('components.yaml').map(({ metadata }) => metadata.name);
     assert.deepEqual(named.sort(), [...built.keys()].sort());
   });

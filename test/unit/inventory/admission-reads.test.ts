@@ -11,7 +11,7 @@ const of = ({ kind }: { kind: string }) => ({ apiVersion: apiVersionOf(component
 const registration = (name: string, spec: object = {}) => ({
   ...of(componentReconcilers),
   metadata: { name },
-  spec: { endpoint: { inProcess: name }, ...spec },
+  spec: { endpoint: { url: 'http://127.0.0.1:1' }, ...spec },
 });
 const entry = { namespace: 'fleet', name: 'rt-1', uid: 'a' };
 const run = (spec: object) => ({

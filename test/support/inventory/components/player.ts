@@ -1,4 +1,4 @@
-import type { Component } from '../../../../src/inventory/ports.ts';
+import type { Component } from '../../../../examples/inventory/components/sdk/contract.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 
 /** The TypeScript counterpart of player.py and player.sh. `config.play` of the entry selects its behavior. */

@@ -2,36 +2,11 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { readOutcome } from '../../../../src/api/inventory/contract/outcome.ts';
 import { readAccepted, readReport } from '../../../../src/api/inventory/contract/report.ts';
-import { type ReconcileRequest, readReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
 
-const request: ReconcileRequest = {
-  protocol: 'v1',
-  run: { id: 'u.network.1', seq: 1, attempt: 0, deadline: '2026-11-21T09:30:05Z', reasons: ['SpecChanged'] },
-  operation: 'reconcile',
-  component: 'network',
-  entry: {
-    url: 'https://api.example.org/apis/inventory.drawbridge.dev/v1alpha1/namespaces/a/clusterinventories/b',
-    id: 'u',
-    resourceVersion: '7',
-  },
-  auth: { token: 'x.y.z', expires: '2026-11-21T09:40:00Z' },
-  callback: 'https://callback.example.org/v1/runs/u.network.1',
-};
 const run = { id: 'u.network.1', operation: 'reconcile' } as const;
 const missing = [{ path: '/status/outputs/network/vnetName', want: 'present' }];
 
 describe('the contract with components', () => {
-  it('reads its own requests, without fields of a later release', () => {
-    const later: unknown = { ...request, later: 1, run: { ...request.run, later: 1 } };
-    assert.deepEqual(readReconcileRequest(later), { ok: true, value: request });
-  });
-
-  for (const field of ['protocol', 'run', 'operation', 'component', 'entry', 'auth', 'callback']) {
-    it(`rejects a request without ${field}`, () => {
-      assert.equal(readReconcileRequest({ ...request, [field]: undefined }).ok, false);
-    });
-  }
-
   for (const [why, body, ok] of [
     ['takes Done', { outcome: 'Done', outputs: { network: { a: 1 } } }, true],
     ['accepts missing inputs', { outcome: 'NotReady', missing }, true],
@@ -121,7 +96,7 @@ describe('the contract with components', () => {
     const body = fc.jsonValue();
     fc.assert(
       fc.property(body, (value) => {
-        for (const read of [readReconcileRequest, readAccepted]) read(value);
+        readAccepted(value);
         readOutcome(value, run);
         readReport(value, run);
       }),

@@ -16,10 +16,10 @@ describe('the kinds of the inventory', () => {
       apiVersion,
       kind: 'ComponentReconciler',
       metadata,
-      spec: { endpoint: { inProcess: 'network' } },
+      spec: { endpoint: { url: 'http://127.0.0.1:1' } },
     });
     assert.deepEqual(registration.ok && registration.value.spec, {
-      endpoint: { inProcess: 'network' },
+      endpoint: { url: 'http://127.0.0.1:1' },
       protocol: 'v1',
       modes: ['managed', 'byoc'],
       reads: [],
@@ -58,7 +58,11 @@ describe('the kinds of the inventory', () => {
     ['accepts http on loopback', { url: 'http://127.0.0.1:8080/base' }, 0],
     ['rejects http on other addresses', { url: 'http://network.example.org' }, 1],
     ['rejects http on a name that begins like loopback', { url: 'http://127.0.0.1.example.org' }, 1],
-    ['rejects two endpoints', { url: 'https://network.example.org', inProcess: 'network' }, 1],
+    [
+      'rejects two endpoints',
+      { url: 'https://network.example.org', service: { namespace: 'a', name: 'b', port: 443 } },
+      1,
+    ],
     ['rejects none', {}, 1],
   ] as const) {
     it(why, () => {
@@ -73,7 +77,7 @@ describe('the kinds of the inventory', () => {
   ] as const) {
     for (const path of paths) {
       it(`rejects ${path} in ${field}`, () => {
-        const spec = { endpoint: { inProcess: 'a' }, [field]: [path] };
+        const spec = { endpoint: { url: 'http://127.0.0.1:1' }, [field]: [path] };
         assert.equal(readComponentReconciler({ apiVersion, kind: 'ComponentReconciler', metadata, spec }).ok, false);
       });
     }

@@ -50,12 +50,6 @@ describe('the conditions of registrations', () => {
       refused: ['network'],
       message: /^selector: /,
     },
-    'one that names no built-in component': {
-      registered: [{ name: 'network', endpoint: { inProcess: 'netwrok' } }],
-      refused: ['network'],
-      message:
-        /^endpoint\.inProcess: names "netwrok", which is not built into this server; built-in components: byoc, /,
-    },
     // An empty bundle would trust every public CA.
     'one with an empty caBundle': {
       registered: [{ name: 'network', caBundle: '' }],

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import {
+  addressViolation,
+  entryNameIn,
+  httpTransports,
+} from '../../../../examples/inventory/components/sdk/http-transports.ts';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
-import { addressViolation, entryNameIn, httpTransports } from '../../../../src/inventory/sdk/http-transports.ts';
-import { systemClock } from '../../../../src/kit/clock.ts';
 
 const apiUrl = 'https://api.example.org/base';
 const url = `${apiUrl}/apis/inventory.drawbridge.dev/v1alpha1/namespaces/fleet/clusterinventories/rt-1`;
@@ -63,10 +66,9 @@ describe('answers to reports', () => {
   before(async () => {
     server = createServer((_, response) => response.writeHead(next.status).end(next.body));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    transports = httpTransports({ apiUrl, apiTls: {}, callbackCa: undefined }, systemClock);
+    transports = httpTransports({ apiUrl, apiCa: undefined, callbackCa: undefined });
   });
   after(() => {
-    transports.close();
     server.close();
     server.closeAllConnections();
   });

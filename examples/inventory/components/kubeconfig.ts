@@ -1,14 +1,4 @@
-import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import { forceAnnotation, kubeconfigKey, kubeconfigOutput, kubeconfigSecretName } from '../../api/inventory/names.ts';
-import { type KubeObject, keyOf } from '../../api/object.ts';
-import { sha256Hex } from '../../kit/canonical-json.ts';
-import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
-import { CodedError, describe } from '../../kit/errors.ts';
-import { valueAt } from '../../kit/json-pointer.ts';
-import { own } from '../../kit/json-value.ts';
-import type { Client } from '../../kube/client.ts';
-import { ApiError, isNotFound } from '../../kube/errors.ts';
-import type { Component, RunContext } from '../ports.ts';
+import { createHash } from 'node:crypto';
 import { shoots } from './cluster.ts';
 import {
   type ComponentsDeps,
@@ -19,6 +9,18 @@ import {
   textAt,
   wholeNumberAt,
 } from './inputs.ts';
+import { type Clock, formatTime, parseTime } from './sdk/clock.ts';
+import {
+  type Component,
+  forceAnnotation,
+  kubeconfigKey,
+  kubeconfigOutput,
+  kubeconfigSecretName,
+  type Outcome,
+  type RunContext,
+} from './sdk/contract.ts';
+import { hasStatus, isNotFound, type KubeClient, type KubeObject, keyOf } from './sdk/kubernetes.ts';
+import { CodedError, describe, own, valueAt } from './sdk/values.ts';
 
 const name = 'kubeconfig';
 const shootNamePath = '/status/outputs/cluster/shootName';
@@ -32,7 +34,7 @@ const lifetimeSeconds = { min: 600, default: 86_400 };
  * Publishes the kubeconfig of a Gardener cluster, and replaces it after about 60 % of its lifetime.
  * With an interval above 30 % of the lifetime, it may expire before that.
  */
-export function kubeconfigComponent({ management, namespace, clock }: ComponentsDeps): Component {
+export function kubeconfigComponent({ management, clock }: ComponentsDeps): Component {
   return {
     name,
     reconcile: async (run) => {
@@ -46,7 +48,7 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
         const message = `${shootNamePath} is not a text; the component that writes it must publish the name of the Shoot`;
         return { outcome: 'Failed', message };
       }
-      const shootKey = { namespace: namespace ?? entry.metadata.namespace ?? '', name: shootName };
+      const shootKey = { namespace: entry.metadata.namespace ?? '', name: shootName };
       const expirationSeconds = lifetimeOf(entry, name);
       const source = {
         component: name,
@@ -72,7 +74,7 @@ export function lifetimeOf(entry: KubeObject, component: string): number {
 
 /** Rejects with CodedError `NoKubeconfig` if Gardener answers none, and as the client does. */
 async function requestAdminKubeconfig(
-  management: Client,
+  management: KubeClient,
   shootKey: { readonly namespace: string; readonly name: string },
   expirationSeconds: number,
   clock: Clock,
@@ -92,7 +94,7 @@ async function requestAdminKubeconfig(
   }
   return {
     text: Buffer.from(kubeconfig, 'base64').toString('utf8'),
-    expiresAtMs: parseInstant(own(status, 'expirationTimestamp')) ?? clock.now() + expirationSeconds * 1000,
+    expiresAtMs: parseTime(own(status, 'expirationTimestamp')) ?? clock.now() + expirationSeconds * 1000,
   };
 }
 
@@ -141,7 +143,7 @@ export async function ensureKubeconfig(
     issued = await issue();
   } catch (error) {
     // A retry would send the same invalid request.
-    if (!(error instanceof ApiError && error.code === 422)) throw error;
+    if (!hasStatus(error, 422)) throw error;
     const remedy = `correct the cause, for example spec.components.${component}.config.lifetimeSeconds`;
     return { outcome: 'Failed', message: `the request for a kubeconfig is invalid: ${describe(error)}; ${remedy}` };
   }
@@ -168,17 +170,17 @@ export function textIn(secret: KubeObject | undefined, key: string = kubeconfigK
 /** 12 hex digits of the SHA-256. Of a kubeconfig: its version, which triggers its readers. */
 export const digestOf = (text: string | undefined): string => sha256Hex(text ?? '').slice(0, 12);
 
+const sha256Hex = (text: string): string => createHash('sha256').update(text).digest('hex');
+
 /** Epoch milliseconds; in the past if the times are unreadable. */
 function rotationTime(published: unknown, version: string): number {
-  const issued = parseInstant(own(published, 'issuedAt'));
-  const expires = parseInstant(own(published, 'expiresAt'));
+  const issued = parseTime(own(published, 'issuedAt'));
+  const expires = parseTime(own(published, 'expiresAt'));
   if (issued === undefined || expires === undefined) return Number.NEGATIVE_INFINITY;
   // Fixed for each kubeconfig.
   const random = Number.parseInt(sha256Hex(version).slice(0, 8), 16) / 2 ** 32;
   return issued + (expires - issued) * (rotationShare + rotationSpread * (random - 0.5));
 }
-
-const parseInstant = (text: unknown): number | undefined => (typeof text === 'string' ? parseTime(text) : undefined);
 
 /** Undefined instead of a 404, or of what `isAbsence` accepts. */
 export async function ifPresent(

@@ -1,9 +1,3 @@
-import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
-import { configMaps } from '../../api/resources.ts';
-import { listIn, own } from '../../kit/json-value.ts';
-import { findObject } from '../../kube/client.ts';
-import type { Component, RunContext } from '../ports.ts';
 import { type DesiredObject, ensure, remove } from './cluster-objects.ts';
 import {
   type ComponentsDeps,
@@ -13,6 +7,9 @@ import {
   textAt,
   wholeNumberAt,
 } from './inputs.ts';
+import type { Component, Outcome, RunContext } from './sdk/contract.ts';
+import { configMaps, findObject, type KubeObject, keyOf, type Resource } from './sdk/kubernetes.ts';
+import { listIn, own } from './sdk/values.ts';
 
 export const shoots: Resource = {
   group: 'core.gardener.cloud',
@@ -51,7 +48,7 @@ async function reconcileCluster(
 ): Promise<Outcome> {
   const notReady = notReadyUnlessPresent(entry, regionPath, vnetNamePath);
   if (notReady) return notReady;
-  const wanted = { ...identityOf(deps, request.entry.id, entry), content: { spec: specOf(entry) } };
+  const wanted = { ...identityOf(request.entry.id, entry), content: { spec: specOf(entry) } };
   const shoot = await ensure(deps.management, wanted, signal);
   const unfinished = unfinishedOutcome(shoot);
   return unfinished ?? publish(deps, wanted, shoot, signal);
@@ -124,7 +121,7 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
   // While it exists, users of the kubeconfig may have resources in the cluster.
   const notReady = notReadyUnlessAbsent(entry, '/status/outputs/kubeconfig');
   if (notReady) return notReady;
-  const identity = identityOf(deps, request.entry.id, entry);
+  const identity = identityOf(request.entry.id, entry);
   const shoot = await findObject(deps.management, shoots, identity.name, { signal });
   if (!shoot) return { outcome: 'Deleted' };
   if (shoot.metadata.deletionTimestamp === undefined) {
@@ -138,8 +135,8 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
   };
 }
 
-const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: KubeObject) => ({
+const identityOf = (entryUid: string, entry: KubeObject) => ({
   resource: shoots,
-  name: { namespace: namespace ?? entry.metadata.namespace ?? '', name: shootName(entryUid) },
+  name: { namespace: entry.metadata.namespace ?? '', name: shootName(entryUid) },
   entryUid,
 });

@@ -1,16 +1,29 @@
-import { maxMessage, type Outcome } from '../../api/inventory/contract/outcome.ts';
-import type { RunExtension } from '../../api/inventory/contract/report.ts';
-import type { ReconcileRequest } from '../../api/inventory/contract/request.ts';
-import { type Clock, sleep } from '../../kit/clock.ts';
-import { CodedError, describe } from '../../kit/errors.ts';
-import { deferred } from '../../kit/promises.ts';
-import type { Component, EntryAccessor, ReportAnswer, RunContext } from '../ports.ts';
+import { type Clock, sleep } from './clock.ts';
+import {
+  type Component,
+  type EntryAccessor,
+  maxMessage,
+  type Outcome,
+  type ReconcileRequest,
+  type RunContext,
+  type RunExtension,
+} from './contract.ts';
+import { CodedError, describe } from './values.ts';
 
 export type FirstAnswer =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
   | { readonly kind: 'accepted'; readonly leaseSeconds: number | undefined };
 
-/** Connections of a run to the API server and the callback, over HTTP or in this process. */
+/** `status` is the HTTP status. Only after a 503 may the same report succeed later. */
+export type ReportAnswer =
+  | { readonly status: 200; readonly extension: RunExtension | undefined }
+  | {
+      readonly status: 400 | 403 | 409 | 503;
+      readonly code: 'InvalidReport' | 'ForeignCredential' | 'OutcomeDiffers' | 'RunOver' | 'Unavailable';
+      readonly message: string;
+    };
+
+/** Connections of a run to the API server and the callback. */
 export interface RunTransports {
   /** `token` returns the current one. Throws `ForeignEntry` for an entry of another API server. */
   openEntry(request: ReconcileRequest, token: () => string, signal: AbortSignal): EntryAccessor;
@@ -23,7 +36,7 @@ const DEFAULT_HEARTBEAT_TIMEOUT_S = 60;
 /** Between attempts to deliver a report. */
 const RETRY_MS = 1_000;
 
-/** One run of a component, over HTTP or in this process. */
+/** One run of a component. */
 export class Run implements RunContext {
   readonly request: ReconcileRequest;
   readonly entry: EntryAccessor;
@@ -33,7 +46,7 @@ export class Run implements RunContext {
   readonly #transports: RunTransports;
   readonly #clock: Clock;
   readonly #abort = new AbortController();
-  readonly #answered = deferred<FirstAnswer>();
+  #resolveAnswer: (first: FirstAnswer) => void = () => undefined;
   #token: string;
   #accepted = false;
   /** Of the next report, monotonic milliseconds. */
@@ -45,7 +58,9 @@ export class Run implements RunContext {
     this.#transports = transports;
     this.#clock = clock;
     this.#token = request.auth.token;
-    this.answer = this.#answered.promise;
+    this.answer = new Promise((resolve) => {
+      this.#resolveAnswer = resolve;
+    });
     this.entry = transports.openEntry(request, () => this.#token, this.signal);
   }
 
@@ -66,7 +81,7 @@ export class Run implements RunContext {
   /** Resolves when the outcome is delivered or the run was abandoned. Never rejects. */
   async execute(): Promise<void> {
     const outcome = await this.#outcome();
-    if (!this.#accepted) return this.#answered.resolve({ kind: 'outcome', outcome });
+    if (!this.#accepted) return this.#resolveAnswer({ kind: 'outcome', outcome });
     await this.#deliver(outcome);
   }
 
@@ -75,7 +90,7 @@ export class Run implements RunContext {
     if (!this.#accepted) {
       this.#accepted = true;
       this.#extendDeadline(timeoutSeconds ?? DEFAULT_HEARTBEAT_TIMEOUT_S);
-      return this.#answered.resolve({ kind: 'accepted', leaseSeconds: timeoutSeconds });
+      return this.#resolveAnswer({ kind: 'accepted', leaseSeconds: timeoutSeconds });
     }
     const extension = await this.#deliver({
       heartbeat: timeoutSeconds === undefined ? {} : { leaseSeconds: timeoutSeconds },
@@ -104,7 +119,7 @@ export class Run implements RunContext {
       const answer = await this.#transports
         .report(this.request, this.#token, report, this.signal)
         .catch((error: unknown) => ({ status: 503, message: describe(error) }) as const);
-      if (answer.status === 200) return 'extension' in answer ? answer.extension : undefined;
+      if (answer.status === 200) return answer.extension;
       if (answer.status !== 503) this.abandon(`the server rejected the report: ${answer.message}`);
       else if (this.#clock.monotonic() + RETRY_MS >= this.#deadline)
         this.abandon('the server accepted no report before the deadline of the run');

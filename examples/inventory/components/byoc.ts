@@ -1,14 +1,3 @@
-import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import { kubeconfigKey, kubeconfigOutput } from '../../api/inventory/names.ts';
-import type { KubeObject } from '../../api/object.ts';
-import { clusterRoleBindings, serviceAccounts } from '../../api/resources.ts';
-import { parseTime } from '../../kit/clock.ts';
-import { CodedError, describe } from '../../kit/errors.ts';
-import { valueAt } from '../../kit/json-pointer.ts';
-import type { Credentials } from '../../kube/credentials.ts';
-import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
-import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
-import type { Component, RunContext } from '../ports.ts';
 import { type DesiredObject, ensure, remove, withCluster } from './cluster-objects.ts';
 import { type ComponentsDeps, notReadyUnlessPresent, textAt } from './inputs.ts';
 import {
@@ -20,6 +9,19 @@ import {
   lifetimeOf,
   textIn,
 } from './kubeconfig.ts';
+import { parseTime } from './sdk/clock.ts';
+import { type Component, kubeconfigKey, kubeconfigOutput, type Outcome, type RunContext } from './sdk/contract.ts';
+import { inlineCredentials } from './sdk/credentials.ts';
+import {
+  type Credentials,
+  clusterRoleBindings,
+  hasStatus,
+  isForbidden,
+  isNotFound,
+  type KubeObject,
+  serviceAccounts,
+} from './sdk/kubernetes.ts';
+import { CodedError, describe, valueAt } from './sdk/values.ts';
 
 const name = 'byoc';
 const secretNamePath = '/spec/kubeconfigSecretRef/name';
@@ -46,7 +48,7 @@ export function byocComponent(deps: ComponentsDeps): Component {
 
 interface Supplied {
   readonly text: string;
-  readonly credentials: InlineCredentials;
+  readonly credentials: Credentials;
 }
 
 async function readSupplied(run: RunContext, entry: KubeObject): Promise<Supplied | Outcome> {
@@ -59,7 +61,7 @@ async function readSupplied(run: RunContext, entry: KubeObject): Promise<Supplie
       message: `Secret ${secret} has no key ${key}, or its value is empty; add the kubeconfig under this key`,
     };
   try {
-    return { text, credentials: await inlineCredentials(text) };
+    return { text, credentials: inlineCredentials(text) };
   } catch (error) {
     return { outcome: 'Failed', message: `Secret ${secret}, key ${key}: ${describe(error)}` };
   }
@@ -99,7 +101,7 @@ function issueKubeconfig(
       { expirationSeconds: lifetimeSeconds },
       { signal },
     );
-    const issued = await kubeconfigOf(credentials, token);
+    const issued = kubeconfigOf(credentials, token);
     // Before the account gets permissions: an empty Secret tells the teardown that none has any.
     if (textIn(await ifPresent(run.entry.kubeconfig())) === undefined) await run.entry.writeKubeconfig(issued);
     await asAdministrator(() => ensure(client, binding, signal));
@@ -121,7 +123,7 @@ async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject
     textIn(await ifPresent(run.entry.secret(secret), isWithheld), textAt(entry, secretKeyPath) ?? kubeconfigKey);
   const wasIssued = issued !== undefined || valueAt(entry, kubeconfigOutput) !== undefined;
   for (const text of [issued, supplied]) {
-    if (!text || !(await isUsable(text))) continue;
+    if (!text || !isUsable(text)) continue;
     try {
       await removeAccount(deps, run, text);
       break;
@@ -135,16 +137,16 @@ async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject
 /** The Secret does not exist, or the component may not read it. */
 const isWithheld = (error: unknown): boolean => isNotFound(error) || isForbidden(error);
 
-async function isUsable(kubeconfig: string): Promise<boolean> {
+function isUsable(kubeconfig: string): boolean {
   try {
-    await inlineCredentials(kubeconfig);
+    inlineCredentials(kubeconfig);
     return true;
   } catch {
     return false;
   }
 }
 
-const isRejected = (error: unknown): boolean => isForbidden(error) || (error instanceof ApiError && error.code === 401);
+const isRejected = (error: unknown): boolean => isForbidden(error) || hasStatus(error, 401);
 
 async function removeAccount(deps: ComponentsDeps, run: RunContext, text: string): Promise<void> {
   const [account, binding] = accountAndBindingOf(run.request.entry.id);
@@ -179,8 +181,7 @@ async function asAdministrator<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** As JSON, which is valid YAML. */
-async function kubeconfigOf({ server, connectionAuth }: Credentials, token: string): Promise<string> {
-  const { tls } = await connectionAuth();
+function kubeconfigOf({ server, tls }: Credentials, token: string): string {
   const authority =
     tls.ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(tls.ca).toString('base64') };
   const servername = tls.servername === undefined ? {} : { 'tls-server-name': tls.servername };

@@ -1,18 +1,13 @@
+import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { type ReconcileRequest, readReconcileRequest, reconcilePath } from '../../api/inventory/contract/request.ts';
-import type { CallCode } from '../../api/inventory/http-codes.ts';
-import type { Clock } from '../../kit/clock.ts';
-import { CodedError, describe } from '../../kit/errors.ts';
-import { listen } from '../../kit/listen.ts';
-import { collectBody, parseBody } from '../../kit/request-body.ts';
-import type { Log } from '../../observe/log.ts';
-import { bearerToken, sendJson } from '../http/messages.ts';
-import type { Component } from '../ports.ts';
 import type { CallerAuthenticator } from './callers.ts';
+import type { Clock } from './clock.ts';
+import { type Component, type ReconcileRequest, readReconcileRequest, reconcilePath } from './contract.ts';
 import { type Addresses, addressViolation } from './http-transports.ts';
 import { type FirstAnswer, Run, type RunTransports } from './run.ts';
+import { CodedError, describe } from './values.ts';
 
 interface ComponentServerOptions {
   readonly component: Component;
@@ -27,7 +22,8 @@ interface ComponentServerOptions {
   /** Of concurrent runs; further calls get 429. Default 64. */
   readonly maxRuns?: number;
   readonly clock: Clock;
-  readonly log: Log;
+  /** Receives a line for each rejected call. */
+  readonly log: (line: string) => void;
 }
 
 export interface ComponentServer {
@@ -44,10 +40,7 @@ const HEADERS_MS = 5_000;
 /** Time limit of a whole request. */
 const REQUEST_MS = 10_000;
 
-/**
- * Serves one component at `/v1/reconcile`. Rejects with CodedError `PortUnavailable` if it cannot
- * listen, and with the error of Node.js if `tls` is invalid.
- */
+/** Serves one component at `/v1/reconcile`. Rejects with the error of Node.js if it cannot. */
 export async function serveComponent(options: ComponentServerOptions): Promise<ComponentServer> {
   const runs = new Map<Run, Promise<void>>();
   const load: Load = { runs, reviews: 0, reading: 0 };
@@ -55,17 +48,15 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
     handle(request, response, options, load).catch((error: unknown) => {
       const { status, code, message } =
         error instanceof RejectedCall ? error : new RejectedCall(503, 'Unavailable', describe(error));
-      options.log.warn('the component rejected a call; the answer to the caller has the cause', {
-        component: options.component.name,
-        code,
-      });
+      options.log(`rejected a call with ${status} ${code}: ${message}`);
       sendJson(request, response, status, { code, message });
     });
   };
   const { tls, host, port } = options;
   const limits = { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS };
   const server = tls ? createHttpsServer({ ...tls, ...limits }, onRequest) : createHttpServer(limits, onRequest);
-  await listen(server, host, port);
+  server.listen(port, host);
+  await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
     async close() {
@@ -165,23 +156,52 @@ async function readRequest(request: IncomingMessage): Promise<ReconcileRequest> 
       'the content type is not application/json, the only allowed one; set the header Content-Type',
     );
   }
-  const bytes = await collectBody(request, { maxBytes: MAX_REQUEST_BYTES });
-  if (!bytes)
+  const text = await bodyText(request);
+  if (text === undefined)
     throw new RejectedCall(
       413,
       'BodyTooLarge',
       `the body is too large; at most ${MAX_REQUEST_BYTES} bytes are allowed; check the size of auth.ca`,
     );
-  let body: unknown;
   try {
-    body = parseBody(bytes);
+    return readReconcileRequest(JSON.parse(text));
   } catch (error) {
     throw new RejectedCall(400, 'InvalidRequest', describe(error));
   }
-  const read = readReconcileRequest(body);
-  if (read.ok) return read.value;
-  const errors = read.errors.map(({ field, message }) => `${field || 'the body'} ${message}`).join('; ');
-  throw new RejectedCall(400, 'InvalidRequest', errors);
+}
+
+/** Undefined if it is larger than allowed. */
+function bodyText(request: IncomingMessage): Promise<string | undefined> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    request.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > MAX_REQUEST_BYTES) resolve(undefined);
+      else chunks.push(chunk);
+    });
+    request.on('end', () => resolve(Buffer.concat(chunks).toString()));
+    request.on('error', reject);
+    request.on('close', () => reject(new Error('the connection ended before the body did')));
+  });
+}
+
+/** Undefined also if longer than 16,384 characters. */
+const bearerToken = ({ headers }: IncomingMessage): string | undefined =>
+  /^Bearer ([\x21-\x7e]{1,16384})$/i.exec(headers.authorization ?? '')?.[1];
+
+/** Unless the connection is closed. 429 and 503 get `Retry-After: 1`. */
+function sendJson(request: IncomingMessage, response: ServerResponse, status: number, body: object): void {
+  if (response.destroyed || response.headersSent) return;
+  const text = JSON.stringify(body);
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    // The rest of an unread body must not be parsed as the next request.
+    ...(request.complete ? {} : { connection: 'close' }),
+    ...(status === 429 || status === 503 ? { 'retry-after': '1' } : {}),
+  });
+  response.end(text);
 }
 
 function bodyOf({ run }: ReconcileRequest, first: FirstAnswer): object {
@@ -191,11 +211,10 @@ function bodyOf({ run }: ReconcileRequest, first: FirstAnswer): object {
 
 class RejectedCall extends CodedError {
   override readonly name = 'RejectedCall';
-  constructor(
-    readonly status: number,
-    code: CallCode,
-    message: string,
-  ) {
+  readonly status: number;
+
+  constructor(status: number, code: string, message: string) {
     super(code, message);
+    this.status = status;
   }
 }

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
+import {
+  type ComponentServer,
+  serveComponent,
+} from '../../../../examples/inventory/components/sdk/component-server.ts';
+import type { Component } from '../../../../examples/inventory/components/sdk/contract.ts';
+import { httpTransports } from '../../../../examples/inventory/components/sdk/http-transports.ts';
 import { until } from '../../../../sandbox/wait.ts';
-import type { Component } from '../../../../src/inventory/ports.ts';
-import { type ComponentServer, serveComponent } from '../../../../src/inventory/sdk/component-server.ts';
-import { httpTransports } from '../../../../src/inventory/sdk/http-transports.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
 import { aborted, deferred } from '../../../../src/kit/promises.ts';
-import { noLog } from '../../../../src/observe/log.ts';
 import { ConformanceWorld, component } from '../../../support/inventory/conformance-world.ts';
 import { post } from '../../../support/inventory/plain-client.ts';
 
@@ -27,15 +29,15 @@ describe('the server of a component', () => {
     const addresses = { apiUrl: world.apiUrl, apiCa: undefined, callbackUrl: world.callbackUrl };
     server = await serveComponent({
       component: { name: component, reconcile: (run) => reconcile(run) },
-      callers: { isServer: (token) => knows(token), close: () => Promise.resolve() },
+      callers: { isServer: (token) => knows(token) },
       addresses,
-      transports: httpTransports({ ...addresses, apiTls: {}, callbackCa: undefined }, clock),
+      transports: httpTransports({ ...addresses, callbackCa: undefined }),
       tls: undefined,
       host: '127.0.0.1',
       port: 0,
       maxRuns: 2,
       clock,
-      log: noLog,
+      log: () => undefined,
     });
     url = `http://127.0.0.1:${server.port}`;
   });

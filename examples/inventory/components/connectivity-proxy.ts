@@ -1,15 +1,24 @@
-import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import { entryUidLabel, kubeconfigOutput, kubeconfigSecretName } from '../../api/inventory/names.ts';
-import type { KubeObject, Resource } from '../../api/object.ts';
-import { deployments, namespaces } from '../../api/resources.ts';
-import { valueAt } from '../../kit/json-pointer.ts';
-import { own } from '../../kit/json-value.ts';
-import { type Client, findObject } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
-import type { Component, RunContext } from '../ports.ts';
 import { type DesiredObject, ensure, remove, withCluster } from './cluster-objects.ts';
 import { type ComponentsDeps, configOf, notReadyUnlessPresent, textAt } from './inputs.ts';
 import { textIn } from './kubeconfig.ts';
+import {
+  type Component,
+  entryUidLabel,
+  kubeconfigOutput,
+  kubeconfigSecretName,
+  type Outcome,
+  type RunContext,
+} from './sdk/contract.ts';
+import {
+  deployments,
+  findObject,
+  isNotFound,
+  type KubeClient,
+  type KubeObject,
+  namespaces,
+  type Resource,
+} from './sdk/kubernetes.ts';
+import { own, valueAt } from './sdk/values.ts';
 
 /** With these, users of a managed cluster request services. */
 export const serviceInstances: Resource = {
@@ -54,7 +63,7 @@ export function connectivityProxyComponent(deps: ComponentsDeps): Component {
 }
 
 async function reconcileProxy(
-  client: Client,
+  client: KubeClient,
   run: RunContext,
   entry: KubeObject,
   signal: AbortSignal,
@@ -66,7 +75,7 @@ async function reconcileProxy(
   return { outcome: 'Done', outputs: { [name]: { instances: instances.length } } };
 }
 
-async function uninstall(client: Client, run: RunContext, signal: AbortSignal): Promise<Outcome> {
+async function uninstall(client: KubeClient, run: RunContext, signal: AbortSignal): Promise<Outcome> {
   const deployment = deploymentOf(run, undefined, []);
   await remove(client, deployment, signal);
   const namespace = namespaceOf(deployment);
@@ -78,7 +87,7 @@ async function uninstall(client: Client, run: RunContext, signal: AbortSignal): 
   return { outcome: 'Deleted' };
 }
 
-async function instancesIn(client: Client, signal: AbortSignal): Promise<readonly string[]> {
+async function instancesIn(client: KubeClient, signal: AbortSignal): Promise<readonly string[]> {
   try {
     const { items } = await client.list(serviceInstances, { signal });
     return items
@@ -92,7 +101,7 @@ async function instancesIn(client: Client, signal: AbortSignal): Promise<readonl
   }
 }
 
-async function install(client: Client, deployment: DesiredObject, signal: AbortSignal): Promise<void> {
+async function install(client: KubeClient, deployment: DesiredObject, signal: AbortSignal): Promise<void> {
   const namespace = namespaceOf(deployment);
   if (!(await findObject(client, namespaces, namespace, { signal }))) {
     await ensure(client, { ...deployment, resource: namespaces, name: namespace, content: {} }, signal);

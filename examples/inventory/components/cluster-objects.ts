@@ -1,14 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ReconcileRequest } from '../../api/inventory/contract/request.ts';
-import { entryUidLabel } from '../../api/inventory/names.ts';
-import { apiVersionOf, type KubeObject, keyOf, type ObjectName, type Resource } from '../../api/object.ts';
-import { type Clock, parseTime } from '../../kit/clock.ts';
-import { CodedError } from '../../kit/errors.ts';
-import { isRecord } from '../../kit/json-value.ts';
-import { type Client, type Deletion, findObject } from '../../kube/client.ts';
-import { inlineCredentials } from '../../kube/inline-kubeconfig.ts';
-import type { RunContext } from '../ports.ts';
 import type { ComponentsDeps } from './inputs.ts';
+import { type Clock, parseTime } from './sdk/clock.ts';
+import { entryUidLabel, type ReconcileRequest, type RunContext } from './sdk/contract.ts';
+import { inlineCredentials } from './sdk/credentials.ts';
+import {
+  apiVersionOf,
+  findObject,
+  type KubeClient,
+  type KubeObject,
+  keyOf,
+  type ObjectName,
+  type Resource,
+} from './sdk/kubernetes.ts';
+import { CodedError, isRecord } from './sdk/values.ts';
 
 /** An object that a component owns for one entry, as the label with the entry's UID says. */
 export interface DesiredObject {
@@ -24,7 +28,7 @@ export interface DesiredObject {
  * Creates the object or corrects its fields, unless it is being deleted. Rejects with CodedError
  * `NotOurs` if it lacks the label of the entry, and as the client does.
  */
-export async function ensure(client: Client, wanted: DesiredObject, signal: AbortSignal): Promise<KubeObject> {
+export async function ensure(client: KubeClient, wanted: DesiredObject, signal: AbortSignal): Promise<KubeObject> {
   const { resource, name, entryUid, annotations, content } = wanted;
   const labels = { [entryUidLabel]: entryUid };
   const found = await findOwned(client, wanted, signal);
@@ -42,18 +46,19 @@ export async function ensure(client: Client, wanted: DesiredObject, signal: Abor
 
 /** Rejects as the client does, and with CodedError `NotOurs` without the label of the entry. */
 export async function remove(
-  client: Client,
+  client: KubeClient,
   wanted: Pick<DesiredObject, 'resource' | 'name' | 'entryUid'>,
   signal: AbortSignal,
-): Promise<Deletion> {
+): Promise<'absent' | 'deleted'> {
   const found = await findOwned(client, wanted, signal);
   if (!found) return 'absent';
   const { uid } = found.metadata;
-  return client.delete(wanted.resource, wanted.name, { ...(uid ? { uid } : {}), signal });
+  const deletion = await client.delete(wanted.resource, wanted.name, { ...(uid ? { uid } : {}), signal });
+  return deletion === 'absent' ? 'absent' : 'deleted';
 }
 
 async function findOwned(
-  client: Client,
+  client: KubeClient,
   { resource, name, entryUid }: Pick<DesiredObject, 'resource' | 'name' | 'entryUid'>,
   signal: AbortSignal,
 ): Promise<KubeObject | undefined> {
@@ -92,27 +97,25 @@ export async function withCluster<T>(
   { connect, clock }: Pick<ComponentsDeps, 'connect' | 'clock'>,
   run: Pick<RunContext, 'request' | 'signal'>,
   kubeconfig: string,
-  work: (client: Client, signal: AbortSignal) => Promise<T>,
+  work: (client: KubeClient, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const cluster = connect(await inlineCredentials(kubeconfig));
+  const client = connect(inlineCredentials(kubeconfig));
   const timeoutMs = timeoutOf(run.request, clock);
   const aborter = new AbortController();
   const onAbort = (): void => aborter.abort(run.signal.reason);
   run.signal.addEventListener('abort', onAbort, { once: true });
   const cancel = clock.schedule(timeoutMs, () => {
-    const message = `the managed cluster did not answer within ${Math.round(timeoutMs)} ms; check that this server can reach it`;
+    const message = `the managed cluster did not answer within ${Math.round(timeoutMs)} ms; check that this component can reach it`;
     aborter.abort(new CodedError('ClusterAway', message));
   });
   try {
-    return await work(cluster.client, aborter.signal);
+    return await work(client, aborter.signal);
   } catch (error) {
     if (!(error instanceof CodedError && error.code === 'NotOurs')) throw error;
     throw new CodedError(error.code, `in the managed cluster, ${error.message}`);
   } finally {
     cancel();
     run.signal.removeEventListener('abort', onAbort);
-    // The result does not matter to the run.
-    cluster.close().catch(() => undefined);
   }
 }
 

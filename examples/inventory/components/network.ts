@@ -1,10 +1,8 @@
-import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
-import { quote } from '../../kit/errors.ts';
-import { isRecord, listIn, own } from '../../kit/json-value.ts';
-import type { Component, RunContext } from '../ports.ts';
 import { ensure, remove } from './cluster-objects.ts';
 import { type ComponentsDeps, configOf, notReadyUnlessAbsent, notReadyUnlessPresent, textAt } from './inputs.ts';
+import type { Component, Outcome, RunContext } from './sdk/contract.ts';
+import { type KubeObject, keyOf, type Resource } from './sdk/kubernetes.ts';
+import { isRecord, listIn, own, quote } from './sdk/values.ts';
 
 /** Of the Azure Service Operator. */
 export const virtualNetworks: Resource = {
@@ -51,7 +49,7 @@ async function reconcileNetwork(
     addressSpace: { addressPrefixes: [range] },
     owner: { name: textAt(entry, resourceGroupPath) ?? 'clusters' },
   };
-  const wanted = { ...identityOf(deps, request.entry.id, entry), content: { spec } };
+  const wanted = { ...identityOf(request.entry.id, entry), content: { spec } };
   return outcomeOf(await ensure(deps.management, wanted, signal));
 }
 
@@ -59,7 +57,7 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
   // While these outputs exist, machines of the cluster may use the network.
   const notReady = notReadyUnlessAbsent(entry, '/status/outputs/cluster');
   if (notReady) return notReady;
-  const identity = identityOf(deps, request.entry.id, entry);
+  const identity = identityOf(request.entry.id, entry);
   const deletion = await remove(deps.management, identity, signal);
   if (deletion === 'absent') return { outcome: 'Deleted' };
   return {
@@ -69,9 +67,9 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
   };
 }
 
-const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: KubeObject) => ({
+const identityOf = (entryUid: string, entry: KubeObject) => ({
   resource: virtualNetworks,
-  name: { namespace: namespace ?? entry.metadata.namespace ?? '', name: `vnet-${entryUid}` },
+  name: { namespace: entry.metadata.namespace ?? '', name: `vnet-${entryUid}` },
   entryUid,
 });
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
+import { shoots } from '../../../../examples/inventory/components/cluster.ts';
+import { serviceInstances } from '../../../../examples/inventory/components/connectivity-proxy.ts';
+import { virtualNetworks } from '../../../../examples/inventory/components/network.ts';
 import { forceAnnotation } from '../../../../src/api/inventory/names.ts';
 import { deployments } from '../../../../src/api/resources.ts';
-import { shoots } from '../../../../src/inventory/components/cluster.ts';
-import { serviceInstances } from '../../../../src/inventory/components/connectivity-proxy.ts';
-import { virtualNetworks } from '../../../../src/inventory/components/network.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { Fleet } from '../../../support/inventory/fleet.ts';
-import { kubeconfigsAreRead, simulatedKubeconfig } from '../../../support/inventory/kubeconfigs.ts';
+import { simulatedKubeconfig } from '../../../support/inventory/kubeconfigs.ts';
 
 const spec = {
   mode: 'managed' as const,
@@ -28,7 +28,6 @@ const version = '/kubeconfig/version';
 describe('the reference components with the manager', function () {
   this.timeout(30_000);
   let fleet: Fleet;
-  before(kubeconfigsAreRead);
   const begin = async (seed = 1): Promise<Fleet> => {
     fleet = new Fleet(seed);
     await fleet.start();

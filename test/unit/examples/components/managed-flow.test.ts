@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
+import { shootName, shoots } from '../../../../examples/inventory/components/cluster.ts';
+import { serviceInstances } from '../../../../examples/inventory/components/connectivity-proxy.ts';
+import { virtualNetworks } from '../../../../examples/inventory/components/network.ts';
 import { clusterInventories, forceAnnotation } from '../../../../src/api/inventory/names.ts';
 import { deployments, namespaces, secrets } from '../../../../src/api/resources.ts';
-import { shootName, shoots } from '../../../../src/inventory/components/cluster.ts';
-import { serviceInstances } from '../../../../src/inventory/components/connectivity-proxy.ts';
-import { virtualNetworks } from '../../../../src/inventory/components/network.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { ComponentStage, entryUid } from '../../../support/inventory/component-stage.ts';
-import { kubeconfigsAreRead } from '../../../support/inventory/kubeconfigs.ts';
 
 const managed = {
   mode: 'managed',
@@ -230,11 +229,11 @@ describe('components of a managed cluster', () => {
     const world = await whole();
     world.silent = true;
     const outcome = world.run('connectivity-proxy');
-    await kubeconfigsAreRead();
+    await world.clock.settle();
     await world.clock.advance(3_500);
     assert.deepEqual(await outcome, {
       outcome: 'Retry',
-      message: 'the managed cluster did not answer within 3500 ms; check that this server can reach it',
+      message: 'the managed cluster did not answer within 3500 ms; check that this component can reach it',
     });
   });
 

@@ -1,18 +1,12 @@
-import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import type { MissingInput } from '../../api/inventory/fields.ts';
-import type { Clock } from '../../kit/clock.ts';
-import { type JsonPointer, pointerOf, valueAt } from '../../kit/json-pointer.ts';
-import { isRecord } from '../../kit/json-value.ts';
-import type { Client } from '../../kube/client.ts';
-import type { Cluster } from '../../kube/cluster.ts';
-import type { Credentials } from '../../kube/credentials.ts';
+import type { Clock } from './sdk/clock.ts';
+import type { MissingInput, Outcome } from './sdk/contract.ts';
+import type { Credentials, KubeClient } from './sdk/kubernetes.ts';
+import { isRecord, type JsonPointer, pointerOf, valueAt } from './sdk/values.ts';
 
 export interface ComponentsDeps {
   /** Of the management cluster, where custom resources represent cloud resources. */
-  readonly management: Client;
-  /** Of these custom resources. Default: the namespace of the entry. */
-  readonly namespace?: string;
-  readonly connect: (credentials: Credentials) => Cluster;
+  readonly management: KubeClient;
+  readonly connect: (credentials: Credentials) => KubeClient;
   readonly clock: Clock;
 }
 

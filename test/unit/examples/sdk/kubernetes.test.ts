@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { inlineCredentials } from '../../../../examples/inventory/components/sdk/credentials.ts';
+import {
+  configMaps,
+  connect,
+  type KubeClient,
+  namespaces,
+  resourcePath,
+  secrets,
+} from '../../../../examples/inventory/components/sdk/kubernetes.ts';
+import { closed, listening } from '../../../support/inventory/components/processes.ts';
+import { simulatedKubeconfig } from '../../../support/inventory/kubeconfigs.ts';
+
+describe('the credentials of a kubeconfig', () => {
+  it('are a server and a token', () => {
+    const { server, tls, token } = inlineCredentials(simulatedKubeconfig('admin'));
+    assert.deepEqual([server, tls, token()], ['https://managed.example.org', {}, 'of-admin']);
+  });
+
+  for (const [field, value] of [
+    ['exec', { command: 'sh' }],
+    ['auth-provider', { name: 'x' }],
+    ['tokenFile', '/etc/shadow'],
+    ['client-certificate', '/etc/shadow'],
+    ['client-key', '/etc/shadow'],
+    ['username', 'x'],
+    ['as', 'system:admin'],
+  ] as const) {
+    it(`are rejected with ${field}, which would act as this process`, () => {
+      const expected = { code: 'KubeconfigForbidden', message: new RegExp(`^kubeconfig: ${field} of the user is not`) };
+      assert.throws(() => inlineCredentials(simulatedKubeconfig('x', { [field]: value })), expected);
+    });
+  }
+
+  for (const [what, text, code] of [
+    ['plain HTTP', simulatedKubeconfig('x').replace('https:', 'http:'), 'KubeconfigForbidden'],
+    ['no server', simulatedKubeconfig('x').replace(/server: .*/, 'server: ""'), 'KubeconfigInvalid'],
+    ['another context', simulatedKubeconfig('x').replace('current-context: managed', ''), 'KubeconfigInvalid'],
+    ['a token with a line break', simulatedKubeconfig('x', { token: 'a\nb' }), 'KubeconfigInvalid'],
+    ['half a certificate', simulatedKubeconfig('x', { 'client-key-data': 'eA==' }), 'KubeconfigInvalid'],
+  ] as const) {
+    it(`are rejected with ${what}`, () => assert.throws(() => inlineCredentials(text), { code }));
+  }
+});
+
+describe('the Kubernetes client of the SDK', () => {
+  let server: Server;
+  let client: KubeClient;
+  let answers: (readonly [status: number, body: object])[];
+  const calls: { readonly what: string; readonly token: string | undefined }[] = [];
+  const metadata = { name: 'a' };
+
+  before(async () => {
+    server = createServer(({ method, url, headers }: IncomingMessage, response) => {
+      calls.push({ what: `${method} ${url}`, token: headers.authorization });
+      const [status, body] = answers.shift() ?? [500, {}];
+      response.writeHead(status).end(JSON.stringify(body));
+    });
+    client = connect({ server: await listening(server), tls: {}, token: () => 'mine' });
+  });
+  after(() => closed(server));
+  beforeEach(() => calls.splice(0));
+
+  it('lists all pages', async () => {
+    answers = [
+      [200, { metadata: { continue: 'x/y' }, items: [{ metadata: { name: 'a' } }] }],
+      [200, { metadata: {}, items: [{ metadata: { name: 'b' } }] }],
+    ];
+    const { items } = await client.list(namespaces);
+    assert.deepEqual(
+      items.map((item) => item.metadata.name),
+      ['a', 'b'],
+    );
+    assert.deepEqual(calls, [
+      { what: 'GET /api/v1/namespaces?limit=500', token: 'Bearer mine' },
+      { what: 'GET /api/v1/namespaces?limit=500&continue=x%2Fy', token: 'Bearer mine' },
+    ]);
+  });
+
+  it('resolves a deletion of what does not exist', async () => {
+    answers = [[404, { metadata: {}, message: 'no' }]];
+    assert.equal(await client.delete(namespaces, metadata), 'absent');
+  });
+
+  it('rejects with the status and the message of the API server', async () => {
+    answers = [[403, { metadata: {}, message: 'secrets "a" is forbidden' }]];
+    await assert.rejects(client.get(namespaces, metadata), { code: 403, message: '403: secrets "a" is forbidden' });
+  });
+
+  it('rejects an answer that is no object', async () => {
+    answers = [[200, []]];
+    await assert.rejects(client.get(namespaces, metadata), {
+      name: 'TransportError',
+      message: /no.* Kubernetes object/,
+    });
+  });
+
+  it('rejects with the reason of the signal', async () => {
+    const signal = AbortSignal.abort(new Error('over'));
+    await assert.rejects(client.get(namespaces, metadata, { signal }), /^Error: over$/);
+  });
+
+  for (const name of ['', '.', '..']) {
+    it(`has no path for the name ${JSON.stringify(name)}, which would lead elsewhere`, () => {
+      assert.throws(() => resourcePath(secrets, { namespace: 'a', name }), { code: 'InvalidPathSegment' });
+      assert.throws(() => resourcePath(configMaps, { namespace: name, name: 'a' }), { code: 'InvalidPathSegment' });
+    });
+  }
+
+  it('escapes names', () => {
+    assert.equal(resourcePath(secrets, { namespace: 'a', name: '../b' }), '/api/v1/namespaces/a/secrets/..%2Fb');
+  });
+});
