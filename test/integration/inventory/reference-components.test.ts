@@ -76,7 +76,9 @@ describe('the reference components, with a second plane as the managed cluster',
     await fleet?.close();
     await server?.stop();
     await server?.uninstall();
-    await management?.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: rightsIn(namespace) });
+    await management?.kubectl(['delete', '--ignore-not-found', '--wait=false', '-f', '-'], {
+      input: rightsIn(namespace),
+    });
     await fleet?.uninstall();
     await management?.kubectl(['delete', 'namespace', namespace, '--wait=false']);
     await managed?.kubectl(['delete', 'namespace', '--ignore-not-found', '--wait=false', shop, proxy.namespace]);
