@@ -110,7 +110,7 @@ export class EntryStatus {
       const shown = withObservedInputs({ ...(status ?? fallback()), ...startProblem }, entry, registration.name);
       const explained = withSuspendedTeardown(withCause(shown, entry, registration), entry, record?.lastOutcome);
       // A stored message, possibly of an earlier leader, has the notice already.
-      const isStored = !state?.status && explained.message === stored?.message;
+      const isStored = stored !== undefined && known === stored && explained.message === stored.message;
       statuses.set(registration.name, isStored ? explained : withAbandonment(explained, entry, registration.name));
     }
     for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {

@@ -35,6 +35,14 @@ describe('an abandoned component', () => {
     await manager.stop();
   });
 
+  it('shows who abandoned it, also if it has never applied to the entry', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', modes: ['byoc'] }]);
+    const { ref } = inventory.create({ name: 'one', annotations: byAlice });
+    await clock.advance(3000);
+    assert.equal(inventory.entry(ref)?.components[0]?.message, 'abandoned by alice: lost');
+    await manager.stop();
+  });
+
   it('loses its access to an entry that is being deleted', async () => {
     const { clock, inventory, manager, ref, annotate } = await withOneRun();
     inventory.delete(ref);
