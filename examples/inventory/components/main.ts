@@ -30,6 +30,7 @@ async function main(): Promise<void> {
   if (!component) throw new Error(`COMPONENT is none of ${[...components.keys()].join(', ')}`);
   const { name } = component;
   const [cert, key] = [fileOf('TLS_CERT_FILE'), fileOf('TLS_KEY_FILE')];
+  if (!cert !== !key) throw new Error('only one of TLS_CERT_FILE and TLS_KEY_FILE is set; set both, or neither');
   const tls = cert && key ? { cert, key } : undefined;
   const addresses = {
     apiUrl: env['API_URL'] ?? credentials.server,

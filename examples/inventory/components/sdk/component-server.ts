@@ -35,7 +35,7 @@ export interface ComponentServer {
 const MAX_REQUEST_BYTES = 131_072;
 /** Of concurrent TokenReviews; further calls get 429. */
 const MAX_REVIEWS = 64;
-/** Time limit of the headers of a request. */
+/** Time limit of a TLS handshake, and of the headers of a request. */
 const HEADERS_MS = 5_000;
 /** Time limit of a whole request. */
 const REQUEST_MS = 10_000;
@@ -53,8 +53,11 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
     });
   };
   const { tls, host, port } = options;
-  const limits = { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS };
-  const server = tls ? createHttpsServer({ ...tls, ...limits }, onRequest) : createHttpServer(limits, onRequest);
+  // By default, Node checks these limits only every 30 s, and a TLS handshake may take 120 s.
+  const limits = { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: 1_000 };
+  const server = tls
+    ? createHttpsServer({ ...tls, ...limits, handshakeTimeout: HEADERS_MS }, onRequest)
+    : createHttpServer(limits, onRequest);
   server.listen(port, host);
   await once(server, 'listening');
   return {
