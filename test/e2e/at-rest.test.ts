@@ -22,6 +22,7 @@ describe('access and the gateway at rest on a node, with two replicas each', () 
     const { linesASecond, counts, summary } = await linesAtRest(log, (user) => accounts.includes(user));
     console.log(`      ${summary}`);
     assert.ok(linesASecond <= 2, summary);
+    assert.ok(counts.size > 0, 'the accounts write no line, not even for their Leases');
     assert.equal(counts.get('get leases'), undefined);
   });
 });
