@@ -28,7 +28,7 @@ export const sessionsList: Command = {
   name: 'sessions list',
   summary: 'List the open sessions through the gateway',
   details:
-    'Lists the sessions in one namespace, or with -A in all. RECORDING says whether the session is recorded. Needs the ClusterRole drawbridge-session-auditor.',
+    'Lists the sessions in one namespace, or with -A in all. RECORDING is what the template asks for; the journal shows a lost recording. Needs the ClusterRole drawbridge-session-auditor.',
   examples: ['sessions list', 'sessions list -A -o json'],
   async run(context) {
     const { args, io, clock } = context;
