@@ -77,7 +77,7 @@ interface Signaled {
  */
 export interface KubeClient {
   get(resource: Resource, name: ObjectName, options?: Signaled): Promise<KubeObject>;
-  /** Of all namespaces. */
+  /** Of all namespaces. Rejects with TransportError beyond 16,777,216 characters. */
   list(resource: Resource, options?: Signaled): Promise<{ readonly items: readonly KubeObject[] }>;
   create(resource: Resource, object: KubeObject, options?: Signaled & { subresource?: string }): Promise<KubeObject>;
   /** RFC 7396. */
@@ -136,21 +136,34 @@ export interface Credentials {
   readonly token: () => string | undefined;
 }
 
+/** Of all pages of a list: an untrusted cluster may send pages without end. */
+const maxListCharacters = 16 * 1024 * 1024;
+
 export function connect({ server, tls, token }: Credentials): KubeClient {
-  const send = async (
+  const exchange = (
     method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
     path: string,
     { signal }: Signaled,
     content: { readonly body?: unknown; readonly contentType?: string } = {},
-  ): Promise<KubeObject> =>
-    objectIn(await call({ method, url: new URL(`${server}${path}`), tls, token: token(), signal, ...content }));
+  ): Promise<Answer> => call({ method, url: new URL(`${server}${path}`), tls, token: token(), signal, ...content });
+  const send = async (...request: Parameters<typeof exchange>): Promise<KubeObject> =>
+    objectIn(await exchange(...request));
   return {
     get: (resource, name, options = {}) => send('GET', resourcePath(resource, name), options),
     async list(resource, options = {}) {
+      const path = resourcePath(resource, {});
       const items: KubeObject[] = [];
+      let characters = 0;
       let next = '';
       do {
-        const page = await send('GET', `${resourcePath(resource, {})}?limit=500${next}`, options);
+        const answer = await exchange('GET', `${path}?limit=500${next}`, options);
+        const page = objectIn(answer);
+        characters += answer.text.length;
+        if (characters > maxListCharacters) {
+          const found = `the pages of the list have ${characters} characters so far`;
+          const problem = `${found}; at most ${maxListCharacters} are allowed; delete objects that are not needed`;
+          throw new TransportError(`GET ${path}: ${problem}`);
+        }
         items.push(...((page['items'] ?? []) as KubeObject[]));
         const token = own(page.metadata, 'continue');
         next = typeof token === 'string' && token !== '' ? `&continue=${encodeURIComponent(token)}` : '';

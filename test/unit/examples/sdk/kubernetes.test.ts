@@ -78,6 +78,16 @@ describe('the Kubernetes client of the SDK', () => {
     ]);
   });
 
+  it('rejects a list that does not end', async () => {
+    const page = { metadata: { continue: 'x' }, items: [{ metadata: { name: 'a'.repeat(2 ** 21) } }] };
+    answers = Array.from({ length: 20 }, () => [200, page]);
+    await assert.rejects(client.list(namespaces), {
+      name: 'TransportError',
+      message: /^GET \/api\/v1\/namespaces: the pages of the list have \d+ characters so far; at most 16777216 /,
+    });
+    assert.equal(calls.length, 8);
+  });
+
   it('resolves a deletion of what does not exist', async () => {
     answers = [[404, { metadata: {}, message: 'no' }]];
     assert.equal(await client.delete(namespaces, metadata), 'absent');
