@@ -227,11 +227,10 @@ function segment(text: string): string {
 export function objectIn({ status, text }: Answer): KubeObject {
   const object = parsed(text);
   if (status < 200 || status > 299) {
-    const message = own(object, 'message');
-    throw new ApiError(
-      status,
-      `${status}: ${(typeof message === 'string' ? message : text || 'no message').slice(0, 1000)}`,
-    );
+    // Messages reach the status of entries: another server may answer with its secrets.
+    const message = own(object, 'kind') === 'Status' ? own(object, 'message') : undefined;
+    const why = typeof message === 'string' ? message.slice(0, 1000) : 'the answer has no Status with a message';
+    throw new ApiError(status, `${status}: ${why}`);
   }
   if (isRecord(object) && isRecord(object['metadata'])) return object as unknown as KubeObject;
   throw new TransportError(

@@ -47,7 +47,7 @@ describe('the credentials of a kubeconfig', () => {
 describe('the Kubernetes client of the SDK', () => {
   let server: Server;
   let client: KubeClient;
-  let answers: (readonly [status: number, body: object])[];
+  let answers: (readonly [status: number, body: object | string])[];
   const calls: { readonly what: string; readonly token: string | undefined }[] = [];
   const metadata = { name: 'a' };
 
@@ -55,7 +55,7 @@ describe('the Kubernetes client of the SDK', () => {
     server = createServer(({ method, url, headers }: IncomingMessage, response) => {
       calls.push({ what: `${method} ${url}`, token: headers.authorization });
       const [status, body] = answers.shift() ?? [500, {}];
-      response.writeHead(status).end(JSON.stringify(body));
+      response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
     });
     client = connect({ server: await listening(server), tls: {}, token: () => 'mine' });
   });
@@ -94,9 +94,21 @@ describe('the Kubernetes client of the SDK', () => {
   });
 
   it('rejects with the status and the message of the API server', async () => {
-    answers = [[403, { metadata: {}, message: 'secrets "a" is forbidden' }]];
+    answers = [[403, { kind: 'Status', metadata: {}, message: 'secrets "a" is forbidden' }]];
     await assert.rejects(client.get(namespaces, metadata), { code: 403, message: '403: secrets "a" is forbidden' });
   });
+
+  for (const [what, body] of [
+    ['that is not JSON', 'secret of another host'],
+    ['that is no Status', { message: 'secret of another host' }],
+    ['whose message is no text', { kind: 'Status', message: { secret: 'of another host' } }],
+  ] as const) {
+    it(`repeats nothing of an answer ${what}`, async () => {
+      answers = [[502, body]];
+      const message = '502: the answer has no Status with a message';
+      await assert.rejects(client.get(namespaces, metadata), { code: 502, message });
+    });
+  }
 
   it('rejects an answer that is no object', async () => {
     answers = [[200, []]];
