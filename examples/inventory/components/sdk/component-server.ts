@@ -22,7 +22,7 @@ interface ComponentServerOptions {
   /** Of concurrent runs; further calls get 429. Default 64. */
   readonly maxRuns?: number;
   readonly clock: Clock;
-  /** Receives a line for each rejected call. */
+  /** Receives at most a line in 10 s for each code of rejected calls. */
   readonly log: (line: string) => void;
 }
 
@@ -40,19 +40,27 @@ const HEADERS_MS = 5_000;
 /** Time limit of a whole request. */
 const REQUEST_MS = 10_000;
 
+/** Between lines of the log with the same code: strangers can call without end. */
+const LOG_INTERVAL_MS = 10_000;
+
 /** Serves one component at `/v1/reconcile`. Rejects with the error of Node.js if it cannot. */
 export async function serveComponent(options: ComponentServerOptions): Promise<ComponentServer> {
+  const { tls, host, port, clock, log } = options;
   const runs = new Map<Run, Promise<void>>();
   const load: Load = { runs, reviews: 0, reading: 0 };
+  /** By code, monotonic milliseconds. */
+  const nextLine = new Map<string, number>();
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     handle(request, response, options, load).catch((error: unknown) => {
-      const { status, code, message } =
-        error instanceof RejectedCall ? error : new RejectedCall(503, 'Unavailable', describe(error));
-      options.log(`rejected a call with ${status} ${code}: ${message}`);
+      const { status, code, message } = error instanceof RejectedCall ? error : unavailable;
+      const now = clock.monotonic();
+      if (now >= (nextLine.get(code) ?? now)) {
+        nextLine.set(code, now + LOG_INTERVAL_MS);
+        log(`rejected a call with ${status} ${code}: ${describe(error)}`);
+      }
       sendJson(request, response, status, { code, message });
     });
   };
-  const { tls, host, port } = options;
   // By default, Node checks these limits only every 30 s, and a TLS handshake may take 120 s.
   const limits = { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, connectionsCheckingInterval: 1_000 };
   const server = tls
@@ -221,3 +229,10 @@ class RejectedCall extends CodedError {
     this.status = status;
   }
 }
+
+/** For other errors: their messages may name accounts and addresses, which strangers must not see. */
+const unavailable = new RejectedCall(
+  503,
+  'Unavailable',
+  'the component cannot process calls now; check its log, and retry later',
+);

@@ -20,12 +20,16 @@ describe('the server of a component', () => {
   let url: string;
   let reconcile: Component['reconcile'];
   let knows: (token: string) => Promise<boolean>;
+  let lines: string[];
+  let laterMs: number;
 
   beforeEach(async () => {
     await world.start();
     world.begin('done');
     reconcile = () => Promise.resolve({ outcome: 'Done' });
     knows = () => Promise.resolve(true);
+    lines = [];
+    laterMs = 0;
     const addresses = { apiUrl: world.apiUrl, apiCa: undefined, callbackUrl: world.callbackUrl };
     server = await serveComponent({
       component: { name: component, reconcile: (run) => reconcile(run) },
@@ -36,8 +40,8 @@ describe('the server of a component', () => {
       host: '127.0.0.1',
       port: 0,
       maxRuns: 2,
-      clock,
-      log: () => undefined,
+      clock: { ...clock, monotonic: () => clock.monotonic() + laterMs },
+      log: (line) => lines.push(line),
     });
     url = `http://127.0.0.1:${server.port}`;
   });
@@ -57,6 +61,27 @@ describe('the server of a component', () => {
     knows = () => Promise.reject(new Error('the API server is away'));
     const answer = await fetch(`${url}/v1/reconcile`, { method: 'POST', headers: { authorization: 'Bearer x' } });
     assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '1']);
+  });
+
+  it('tells the cause of a failure only to its log', async () => {
+    knows = () => Promise.reject(new Error('User "x" cannot create tokenreviews at 10.0.0.1'));
+    const answer = await fetch(`${url}/v1/reconcile`, { method: 'POST', headers: { authorization: 'Bearer x' } });
+    const { code, message } = (await answer.json()) as { code: string; message: string };
+    assert.equal(code, 'Unavailable');
+    assert.doesNotMatch(message, /tokenreviews|10\.0\.0\.1|"x"/);
+    assert.deepEqual(lines, ['rejected a call with 503 Unavailable: User "x" cannot create tokenreviews at 10.0.0.1']);
+  });
+
+  it('logs rejected calls at most once in 10 s for each code', async () => {
+    knows = () => Promise.resolve(false);
+    const call = () => fetch(`${url}/v1/reconcile`, { method: 'POST' });
+    for (let i = 0; i < 3; i++) await call();
+    await fetch(url);
+    const codes = () => lines.map((line) => /with (\d+ \w+)/.exec(line)?.[1]);
+    assert.deepEqual(codes(), ['401 Unauthorized', '404 NotFound']);
+    laterMs = 10_001;
+    await call();
+    assert.deepEqual(codes(), ['401 Unauthorized', '404 NotFound', '401 Unauthorized']);
   });
 
   it('answers 429 beyond its limit of runs', async () => {
