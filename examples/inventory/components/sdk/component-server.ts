@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { CallerAuthenticator } from './callers.ts';
 import type { Clock } from './clock.ts';
 import { type Component, type ReconcileRequest, readReconcileRequest, reconcilePath } from './contract.ts';
-import { type Addresses, addressViolation } from './http-transports.ts';
+import { type Addresses, addressViolation, requireEncryption } from './http-transports.ts';
 import { type FirstAnswer, Run, type RunTransports } from './run.ts';
 import { CodedError, describe } from './values.ts';
 
@@ -43,9 +43,14 @@ const REQUEST_MS = 10_000;
 /** Between lines of the log with the same code: strangers can call without end. */
 const LOG_INTERVAL_MS = 10_000;
 
-/** Serves one component at `/v1/reconcile`. Rejects with the error of Node.js if it cannot. */
+/**
+ * Serves one component at `/v1/reconcile`. Rejects with the error of Node.js if it cannot, and with
+ * CodedError `InsecureAddress`.
+ */
 export async function serveComponent(options: ComponentServerOptions): Promise<ComponentServer> {
-  const { tls, host, port, clock, log } = options;
+  const { tls, host, port, clock, log, addresses } = options;
+  // Calls with other addresses are rejected: this covers the callbacks, too.
+  requireEncryption(addresses);
   const runs = new Map<Run, Promise<void>>();
   const load: Load = { runs, reviews: 0, reading: 0 };
   /** By code, monotonic milliseconds. */

@@ -21,6 +21,19 @@ export interface Addresses {
   readonly callbackUrl: string;
 }
 
+const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
+
+/** Throws CodedError `InsecureAddress` for plain HTTP to another host: tokens would be readable. */
+export function requireEncryption(addresses: Addresses): void {
+  for (const field of ['apiUrl', 'callbackUrl'] as const) {
+    const address = addresses[field];
+    const { protocol, hostname } = URL.canParse(address) ? new URL(address) : { protocol: '', hostname: '' };
+    if (protocol === 'https:' || (protocol === 'http:' && loopback.test(hostname))) continue;
+    const allowed = 'allowed are https URLs, and http only for loopback addresses; use https';
+    throw new CodedError('InsecureAddress', `${field} is ${quote(address, 128)}; ${allowed}`);
+  }
+}
+
 const namePattern = '[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?';
 const { group, version, plural } = clusterInventories;
 const entryPathPattern = new RegExp(

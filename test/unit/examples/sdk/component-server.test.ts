@@ -16,6 +16,7 @@ const waiting = { timeoutMs: 30_000, everyMs: 5 };
 
 describe('the server of a component', () => {
   const world = new ConformanceWorld();
+  let options: Parameters<typeof serveComponent>[0];
   let server: ComponentServer;
   let url: string;
   let reconcile: Component['reconcile'];
@@ -31,7 +32,7 @@ describe('the server of a component', () => {
     lines = [];
     laterMs = 0;
     const addresses = { apiUrl: world.apiUrl, apiCa: undefined, callbackUrl: world.callbackUrl };
-    server = await serveComponent({
+    options = {
       component: { name: component, reconcile: (run) => reconcile(run) },
       callers: { isServer: (token) => knows(token) },
       addresses,
@@ -42,12 +43,18 @@ describe('the server of a component', () => {
       maxRuns: 2,
       clock: { ...clock, monotonic: () => clock.monotonic() + laterMs },
       log: (line) => lines.push(line),
-    });
+    };
+    server = await serveComponent(options);
     url = `http://127.0.0.1:${server.port}`;
   });
   afterEach(async () => {
     await server.close();
     await world.close();
+  });
+
+  it('does not start if runs would send tokens in clear text', async () => {
+    const addresses = { ...options.addresses, callbackUrl: 'http://drawbridge.example.org' };
+    await assert.rejects(serveComponent({ ...options, addresses }), { code: 'InsecureAddress' });
   });
 
   it('rejects other paths and methods', async () => {

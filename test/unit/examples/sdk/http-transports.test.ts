@@ -5,6 +5,7 @@ import {
   addressViolation,
   entryNameIn,
   httpTransports,
+  requireEncryption,
 } from '../../../../examples/inventory/components/sdk/http-transports.ts';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
 
@@ -57,6 +58,31 @@ describe('addresses in a request', () => {
     assert.match(addressViolation(bare, own) ?? '', /auth.ca differs/);
     assert.equal(addressViolation(bare, { ...own, apiCa: undefined }), undefined);
   });
+});
+
+describe('configured addresses', () => {
+  for (const address of ['https://a.example.org', 'http://127.0.0.1:9444', 'http://localhost:1', 'http://[::1]:1/a']) {
+    it(`may be ${address}`, () => requireEncryption({ apiUrl: address, apiCa: undefined, callbackUrl: address }));
+  }
+
+  for (const address of [
+    'http://a.example.org',
+    'http://127.0.0.1.example.org',
+    'http://10.0.0.1',
+    'ftp://localhost',
+    'a',
+  ]) {
+    it(`must not be ${address}, over which tokens would travel in clear text`, () => {
+      for (const field of ['apiUrl', 'callbackUrl']) {
+        assert.throws(() => requireEncryption({ ...own, [field]: address }), {
+          code: 'InsecureAddress',
+          message: new RegExp(
+            `^${field} is "${address}"; allowed are https URLs, and http only for loopback addresses`,
+          ),
+        });
+      }
+    });
+  }
 });
 
 describe('answers to reports', () => {
