@@ -205,3 +205,8 @@ priorityClassName: {{ . }}
   to: {{ include "drawbridge.ipBlocks" . | nindent 4 }}
   {{- end }}
 {{- end }}
+
+{{/* After a remedy that is in vain in other namespaces. */}}
+{{- define "drawbridge.served" -}}
+{{ with .Values.namespaces }}, in a namespace that drawbridge serves: {{ join ", " . }}{{ end }}
+{{- end }}

@@ -45,8 +45,10 @@ export const templateCodes = {
   },
   AuthorMissing: {
     audience: 'author',
-    meaning: '`spec.author` is missing: the API server did not call the webhooks, or a client removed the author.',
-    remedy: 'Apply the template again once the webhooks answer.',
+    meaning:
+      '`spec.author` is missing: the API server did not call the webhooks, for example because the chart value `namespaces` does not list the namespace, or a client removed the author.',
+    remedy:
+      'An operator adds the namespace to `namespaces`, if it is not served. Otherwise apply the template again once the webhooks answer.',
   },
   AuthorForged: {
     audience: 'author',

@@ -242,6 +242,15 @@ describe('the chart', () => {
     }
   });
 
+  it('names the configured namespaces where a request or template of another one is denied', async () => {
+    const text = JSON.stringify(await helm.template(namespace, { namespaces: ['payments', 'orders'] }));
+    for (const code of ['StampMissing', 'AuthorMissing'])
+      assert.match(
+        text,
+        new RegExp(`${code}: [^"]* registered, in a namespace that drawbridge serves: payments, orders"`),
+      );
+  });
+
   it('has grantable permissions, and webhooks, only in the configured namespaces', async () => {
     const all = await helm.template(namespace, { namespaces: ['payments', 'orders'] });
     const bindings = all.filter(({ roleRef }) => roleRef?.name === 'drawbridge-grants');
