@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isMap, type Node, type Pair, parseDocument, type YAMLMap } from 'yaml';
-import { type JsonSchema, limitsOf, resolve } from './json-schema.ts';
+import { type JsonSchema, limitsOf, limitUnits, resolve } from './json-schema.ts';
 import { code, page, table } from './markdown.ts';
 
 const chart = new URL('../../charts/drawbridge/', import.meta.url);
@@ -14,7 +14,7 @@ export function chartValuesPage(): string {
   return page(
     'Values of the chart',
     'charts/drawbridge/values.yaml and values.schema.json',
-    'Set values with `--set`, or in a file with `helm install -f FILE`. Helm rejects unknown values and values outside these limits.',
+    `Set values with \`--set\`, or in a file with \`helm install -f FILE\`. Helm rejects unknown values and values outside these limits. ${limitUnits}`,
     table(['Value', 'Type', 'Default', 'Meaning'], rowsOf(values, schema, schema, '')),
   );
 }

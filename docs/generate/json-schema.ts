@@ -28,13 +28,17 @@ export function resolve(schema: JsonSchema, root: JsonSchema): JsonSchema {
   return name === undefined ? schema : (root.$defs?.[name] ?? schema);
 }
 
-/** Type and limits in words, for example `integer, 1 to 9` or `list of string, at most 64`. */
+export const limitUnits = 'Limits are characters of a string, items of a list, or keys of a map.';
+
+/** Type and limits, for example `integer, 1 to 9`, or `list of string, at most 64`. */
 export function limitsOf(schema: JsonSchema, root: JsonSchema = schema): string {
   return [typeOf(schema, root), ...bounds(schema)].join(', ');
 }
 
+const alternatives = new Intl.ListFormat('en-US', { type: 'disjunction' });
+
 function typeOf(schema: JsonSchema, root: JsonSchema): string {
-  if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(' or ');
+  if (schema.enum) return alternatives.format(schema.enum.map((value) => `\`${value}\``));
   if (schema['x-kubernetes-int-or-string']) return 'integer or string';
   if (schema.anyOf) return 'string';
   if (schema.type === 'array' && schema.items) return `list of ${typeOf(resolve(schema.items, root), root)}`;
@@ -42,23 +46,18 @@ function typeOf(schema: JsonSchema, root: JsonSchema): string {
   return schema.format === 'date-time' ? 'time' : (schema.type ?? 'any');
 }
 
-const amount = (value: number, unit: string): string =>
-  `${value.toLocaleString('en-US')}${value === 1 ? unit.replace(/s$/, '') : unit}`;
+const amount = (value: number): string => value.toLocaleString('en-US');
 
 function bounds(schema: JsonSchema): string[] {
   const { minimum, maximum, minLength, maxLength, minItems, maxItems, maxProperties } = schema;
   return [
-    range(minimum, maximum, '', schema.exclusiveMinimum),
-    range(minLength, maxLength, ' characters'),
-    range(minItems, maxItems ?? maxProperties, schema.type === 'array' ? ' items' : ' keys'),
+    range(minimum, maximum, schema.exclusiveMinimum),
+    range(minLength || undefined, maxLength),
+    range(minItems || undefined, maxItems ?? maxProperties),
   ].filter((text) => text !== '');
 }
 
-function range(least: number | undefined, most: number | undefined, unit: string, above = false): string {
-  if (most === undefined)
-    return least === undefined ? '' : `${above ? 'more than' : 'at least'} ${amount(least, unit)}`;
-  const isCount = unit !== '' && (least ?? 0) === 0;
-  return least === undefined || isCount
-    ? `at most ${amount(most, unit)}`
-    : `${amount(least, '')} to ${amount(most, unit)}`;
+function range(least: number | undefined, most: number | undefined, above = false): string {
+  if (most === undefined) return least === undefined ? '' : `${above ? 'more than' : 'at least'} ${amount(least)}`;
+  return least === undefined ? `at most ${amount(most)}` : `${amount(least)} to ${amount(most)}`;
 }

@@ -3,11 +3,22 @@ import { consumerKinds, providerKinds } from '../../src/api/binding/kinds.ts';
 import { inventoryKinds } from '../../src/api/inventory/kinds.ts';
 import type { Kind } from '../../src/api/schema/kind.ts';
 import type { StructuralSchema } from '../../src/api/schema/structural-schema.ts';
-import { limitsOf } from './json-schema.ts';
-import { code, page, table } from './markdown.ts';
+import { limitsOf, limitUnits } from './json-schema.ts';
+import { code, codes, page, table } from './markdown.ts';
+import {
+  common,
+  type Field,
+  familiesOf,
+  fieldsBelow,
+  fieldsOfKind,
+  isConditions,
+  type SharedType,
+  sharedTypes,
+  textOf,
+  typeKey,
+} from './shared-fields.ts';
 
-const legend =
-  'Fields marked with * are required. `[]` stands for an item of a list, `.*` for a value of a map. A Condition has the fields of `metav1.Condition`; kube-bind adds `severity`. The API server rejects objects outside these limits and drops unknown fields, unless the meaning of their object says otherwise.';
+const legend = `Fields marked with * are required. \`[]\` stands for an item of a list, \`.*\` for a value of a map. ${limitUnits} A linked type has a section of its own. The API server rejects objects outside these limits and rules, and drops unknown fields, unless the meaning of their object says otherwise.`;
 
 /** A page for each API group, by file name. */
 export const kindPages = (): [string, string][] => [
@@ -35,65 +46,144 @@ export const kindPages = (): [string, string][] => [
   ],
 ];
 
-const kindsPage = (title: string, source: string, kinds: readonly Kind[], intro: string): string =>
-  page(title, source, intro, legend, ...kinds.flatMap(kindSection));
+/** Kinds with most fields in common are together, after these fields. Shared types are last. */
+function kindsPage(title: string, source: string, kinds: readonly Kind[], intro: string): string {
+  const sections = familiesOf(kinds).flatMap(sectionsOf);
+  const types = sharedTypes(sections.flatMap(({ fields }) => fields));
+  const ofTypes = [...types.values()].map(
+    ({ title, paths, object }): Section => ({
+      title,
+      intro: `Fields of ${codes(paths)}.`,
+      fields: fieldsBelow({ path: '', schema: object }),
+      rules: ownRules('', object),
+    }),
+  );
+  const titles = [...sections, ...ofTypes].map((section) => section.title);
+  const twice = titles.find((name, index) => titles.indexOf(name) < index);
+  if (twice)
+    throw new Error(
+      `${title}: two sections have the title ${twice}; name them apart in docs/generate/shared-fields.ts`,
+    );
+  return page(title, source, intro, legend, ...[...sections, ...ofTypes].flatMap((section) => printed(section, types)));
+}
 
-function kindSection(kind: Kind): string[] {
-  const { group, version, kind: name, namespaced } = kind.resource;
-  const { spec, status } = kind.structural;
-  const rules = [
-    ...(kind.rules ?? []).map(({ message }) => message),
-    ...rulesIn('spec', spec),
-    ...rulesIn('status', status),
-  ];
+interface Rule {
+  /** Empty for a rule of a whole object. */
+  readonly path: string;
+  readonly message: string;
+  /** Belongs to the fields of an object, so to its type if that is shared. */
+  readonly isOfObject: boolean;
+}
+
+interface Section {
+  readonly title: string;
+  readonly intro: string;
+  readonly fields: readonly Field[];
+  /** In addition to those in `fields`. */
+  readonly rules: readonly Rule[];
+}
+
+/** What all kinds of a family have in common, and what each has of its own. */
+function sectionsOf(family: readonly Kind[]): Section[] {
+  const title = family.map(({ resource }) => resource.kind).join(' and ');
+  const fields = family.length > 1 ? common(family.map(fieldsOfKind), textOf) : [];
+  const rules = family.length > 1 ? common(family.map(rulesOfKind), ruleText) : [];
+  const known = new Set([...fields.map(textOf), ...rules.map(ruleText)]);
+  const own = family.map(
+    (kind): Section => ({
+      title: kind.resource.kind,
+      intro: `${describe(kind)}${fields.length > 0 ? ` It has the ${linkTo(title, 'common fields')}.` : ''}`,
+      fields: fieldsOfKind(kind).filter((field) => !known.has(textOf(field))),
+      rules: rulesOfKind(kind).filter((rule) => !known.has(ruleText(rule))),
+    }),
+  );
+  return fields.length > 0
+    ? [{ title, intro: 'These kinds have these fields in common.', fields, rules }, ...own]
+    : own;
+}
+
+function describe({ resource: { group, version, namespaced }, description }: Kind): string {
+  return `${code(`${group}/${version}`)}, ${namespaced ? 'namespaced' : 'cluster-scoped'}. ${description}`;
+}
+
+type SharedTypes = ReadonlyMap<string, SharedType>;
+
+function printed({ title, intro, fields, rules: others }: Section, types: SharedTypes): string[] {
+  const rules = [...others, ...fields.flatMap((field) => rulesIn(field, types))];
   return [
-    `## ${name}`,
-    `${code(`${group}/${version}`)}, ${namespaced ? 'namespaced' : 'cluster-scoped'}. ${kind.description}`,
-    table(
-      ['Field', 'Type', 'Default', 'Meaning'],
-      [...rowsOf('spec', spec, !kind.specOptional), ...rowsOf('status', status, false)],
-    ),
-    ...(rules.length > 0
+    `## ${title}`,
+    intro,
+    ...(fields.length > 0
       ? [
-          'The API server also rejects objects that violate one of these rules:',
-          rules.map((rule) => `- ${rule}.`).join('\n'),
+          table(
+            ['Field', 'Type', 'Meaning'],
+            fields.flatMap((field) => rowsOf(field, types)),
+          ),
         ]
       : []),
+    ...(rules.length > 0 ? ['Rules:', listed(rules)] : []),
   ];
 }
 
-function rowsOf(path: string, schema: StructuralSchema, required: boolean): string[][] {
+function rowsOf(field: Field, types: SharedTypes): string[][] {
+  const { path, schema, isRequired } = field;
   const { description = '', default: byDefault } = schema;
-  const isConditions = schema['x-kubernetes-list-map-keys']?.[0] === 'type';
+  const type = types.get(typeKey(field));
+  const limits = isConditions(schema) ? 'list of [metav1.Condition](conditions.md)' : limitsOf(schema);
   const row = [
-    `${code(path)}${required ? ' *' : ''}`,
-    isConditions ? 'list of Condition' : limitsOf(schema),
-    byDefault === undefined ? '' : code(JSON.stringify(byDefault)),
+    `${code(path)}${isRequired ? '*' : ''}`,
+    [
+      type ? limits.replace('object', linkTo(type.title, 'object')) : limits,
+      ...(byDefault === undefined ? [] : [`default ${code(JSON.stringify(byDefault))}`]),
+    ].join('; '),
     description,
   ];
-  if (isConditions) return [row];
-  return [row, ...below(path, schema).flatMap(([inner, field, isRequired]) => rowsOf(inner, field, isRequired))];
+  return [row, ...(type ? [] : fieldsBelow(field).flatMap((inner) => rowsOf(inner, types)))];
 }
 
-/** The fields of an object, of the items of a list, or of the values of a map. */
-function below(path: string, schema: StructuralSchema): [string, StructuralSchema, boolean][] {
-  if (schema.items?.properties) return below(`${path}[]`, schema.items);
-  if (schema.additionalProperties?.properties) return below(`${path}.*`, schema.additionalProperties);
-  return Object.entries(schema.properties ?? {}).map(([name, field]) => [
-    `${path}.${name}`,
-    field,
-    schema.required?.includes(name) ?? false,
-  ]);
+/** Paths with the same message share a line, without the name of the field before the message. */
+function listed(rules: readonly Rule[]): string {
+  const paths = new Map<string, string[]>();
+  for (const { path, message } of rules) {
+    const name = `${path.split('.').at(-1)} `;
+    const text = message.startsWith(name) ? message.slice(name.length) : message;
+    paths.set(text, [...(paths.get(text) ?? []), path]);
+  }
+  return [...paths]
+    .map(([message, fields]) => [codes(fields), message].filter((text) => text !== '').join(': '))
+    .map((line) => `- ${line}.`)
+    .join('\n');
 }
 
-function rulesIn(path: string, schema: StructuralSchema): string[] {
-  const own = (schema['x-kubernetes-validations'] ?? []).map(
-    ({ message, fieldPath = '' }) => `${code(path + fieldPath)}: ${message}`,
-  );
-  const inner = schema.items ? rulesIn(`${path}[]`, schema.items) : [];
-  const ofValues = schema.additionalProperties ? rulesIn(`${path}.*`, schema.additionalProperties) : [];
-  const ofFields = Object.entries(schema.properties ?? {}).flatMap(([name, field]) =>
-    rulesIn(`${path}.${name}`, field),
-  );
-  return [...own, ...inner, ...ofValues, ...ofFields];
+const ruleText = ({ path, message }: Rule): string => `${path}: ${message}`;
+
+function rulesOfKind({ rules = [], structural: { spec, status } }: Kind): Rule[] {
+  return [
+    ...rules.map(({ message }) => ({ path: '', message, isOfObject: true })),
+    ...ownRules('spec', spec),
+    ...ownRules('status', status),
+  ];
 }
+
+function rulesIn(field: Field, types: SharedTypes): Rule[] {
+  const { path, schema } = field;
+  if (types.has(typeKey(field))) return ownRules(path, schema).filter((rule) => !rule.isOfObject);
+  return [...ownRules(path, schema), ...fieldsBelow(field).flatMap((below) => rulesIn(below, types))];
+}
+
+/** Of the field, its items, and its values, but not of their fields. */
+function ownRules(path: string, schema: StructuralSchema): Rule[] {
+  const { items, additionalProperties: values, 'x-kubernetes-validations': rules = [] } = schema;
+  return [
+    ...rules.map(({ message, fieldPath = '' }) => ({
+      path: path === '' ? fieldPath.slice(1) : path + fieldPath,
+      message,
+      isOfObject: schema.properties !== undefined,
+    })),
+    ...(items ? ownRules(`${path}[]`, items) : []),
+    ...(values ? ownRules(`${path}.*`, values) : []),
+  ];
+}
+
+/** GitHub's anchor of a heading without punctuation. */
+const linkTo = (title: string, text: string): string => `[${text}](#${title.toLowerCase().replaceAll(' ', '-')})`;
