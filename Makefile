@@ -125,13 +125,13 @@ bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200 (others:
 	@$(tsx) test/bench/$(BENCH).ts
 
 .PHONY: manifests
-manifests: node_modules ## writes the generated files: CRDs, webhook configurations, layers of the lint, and docs/reference/
+manifests: node_modules ## writes the generated files: CRDs, webhook configurations, layers of the lint, and pages of docs/reference/ and docs/security/
 	@$(tsx) charts/generate-crds.ts
 	@$(tsx) webhooks/generate.ts
 	@$(tsx) lint/generate.ts
 	@$(tsx) docs/generate/main.ts
 
-generated = charts/drawbridge/files/*/* webhooks/*.yaml webhooks/*/*.yaml lint/layers.json docs/reference/*
+generated = charts/drawbridge/files/*/* webhooks/*.yaml webhooks/*/*.yaml lint/layers.json docs/reference/* docs/security/*
 .PHONY: verify workflows
 verify: node_modules workflows ## fails when a generated file is out of date, or a workflow of .github has a fault
 	@before=$$(cat $(generated) | sha256sum); $(MAKE) manifests >/dev/null; \

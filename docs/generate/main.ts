@@ -1,13 +1,15 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isGenerated } from './markdown.ts';
-import { referencePages } from './pages.ts';
+import { generatedPages } from './pages.ts';
 
-const folder = join(import.meta.dirname, '../reference');
-const pages = referencePages();
+const docs = join(import.meta.dirname, '..');
+const pages = generatedPages();
 // Some pages beside the generated ones are written by hand.
-for (const name of readdirSync(folder)) {
-  const path = join(folder, name);
-  if (!pages.has(name) && isGenerated(readFileSync(path, 'utf8'))) rmSync(path);
+for (const folder of ['reference', 'security']) {
+  for (const name of readdirSync(join(docs, folder))) {
+    const path = `${folder}/${name}`;
+    if (!pages.has(path) && isGenerated(readFileSync(join(docs, path), 'utf8'))) rmSync(join(docs, path));
+  }
 }
-for (const [name, content] of pages) writeFileSync(join(folder, name), content);
+for (const [path, content] of pages) writeFileSync(join(docs, path), content);

@@ -7,15 +7,15 @@ import { kindPages } from './kinds.ts';
 import { metricsPage } from './metrics.ts';
 import { runReasonsPage } from './run-reasons.ts';
 
-/** The generated pages of docs/reference/ by file name, always the same for the same sources. */
-export const referencePages = (): ReadonlyMap<string, string> =>
+/** The generated pages, by path below docs/, always the same for the same sources. */
+export const generatedPages = (): ReadonlyMap<string, string> =>
   new Map([
-    ['flags.md', flagsPage()],
-    ['commands.md', commandsPage()],
-    ['chart-values.md', chartValuesPage()],
-    ['metrics.md', metricsPage()],
-    ['codes.md', codesPage()],
-    ['conditions.md', conditionsPage()],
-    ['run-reasons.md', runReasonsPage()],
-    ...kindPages(),
+    ['reference/flags.md', flagsPage()],
+    ['reference/commands.md', commandsPage()],
+    ['reference/chart-values.md', chartValuesPage()],
+    ['reference/metrics.md', metricsPage()],
+    ['reference/codes.md', codesPage()],
+    ['reference/conditions.md', conditionsPage()],
+    ['reference/run-reasons.md', runReasonsPage()],
+    ...[...kindPages()].map(([name, content]): [string, string] => [`reference/${name}`, content]),
   ]);

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { codeSections } from '../../docs/generate/codes.ts';
 import { isGenerated } from '../../docs/generate/markdown.ts';
-import { referencePages } from '../../docs/generate/pages.ts';
+import { generatedPages } from '../../docs/generate/pages.ts';
 import pkg from '../../package.json' with { type: 'json' };
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -104,9 +104,9 @@ describe('documents', () => {
     );
   });
 
-  for (const [name, content] of referencePages()) {
-    it(`docs/reference/${name} matches its sources; make manifests writes it`, () => {
-      assert.equal(read(`docs/reference/${name}`), content);
+  for (const [path, content] of generatedPages()) {
+    it(`docs/${path} matches its sources; make manifests writes it`, () => {
+      assert.equal(read(`docs/${path}`), content);
     });
   }
 
