@@ -1,3 +1,4 @@
+import { attacksPage } from './attacks-page.ts';
 import { chartValuesPage } from './chart-values.ts';
 import { codesPage } from './codes.ts';
 import { commandsPage } from './commands.ts';
@@ -18,4 +19,5 @@ export const generatedPages = (): ReadonlyMap<string, string> =>
     ['reference/conditions.md', conditionsPage()],
     ['reference/run-reasons.md', runReasonsPage()],
     ...[...kindPages()].map(([name, content]): [string, string] => [`reference/${name}`, content]),
+    ['security/attacks.md', attacksPage()],
   ]);
