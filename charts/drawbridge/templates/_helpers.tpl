@@ -208,5 +208,5 @@ priorityClassName: {{ . }}
 
 {{/* After a remedy that is in vain in other namespaces. */}}
 {{- define "drawbridge.served" -}}
-{{ with .Values.namespaces }}, in a namespace that drawbridge serves: {{ join ", " . }}{{ end }}
+{{ if .Values.namespaces }}, and only in a namespace that the chart value namespaces lists; ask an administrator{{ end }}
 {{- end }}
