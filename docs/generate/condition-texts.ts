@@ -137,14 +137,6 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
     'On the ClusterBinding: the Secret of the provider contains no usable kubeconfig.',
   ],
   ParseError: ['ValidVersion', 'On the ClusterBinding: the version of the konnector cannot be parsed.'],
-  AnotherKonnector: [
-    'SoleKonnector',
-    'On the ClusterBinding: another konnector writes to it, too. If it runs in the same cluster, stop one of the two. Otherwise, give each cluster its own kubeconfig.',
-  ],
-  ForeignConsumerSecret: [
-    'SoleKonnector',
-    'On the ClusterBinding: it named a Secret that no binding of this cluster uses. If that is a Secret of another cluster, give each cluster its own kubeconfig. If you replaced the Secret, do nothing.',
-  ],
   APIServiceBindingNotFound: ['Connected', 'On the export: the consumer has no binding for it.'],
   BoundSchemasNotValid: ['Connected', 'On the export: the consumer cannot use its schemas; the message has the cause.'],
   NA: ['ConsumerInSync', 'On the export: True or False do not apply.'],

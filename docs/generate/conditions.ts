@@ -74,11 +74,7 @@ export const conditionsPage = (): string =>
           'Warning: one of the clusters no longer lets the server list and watch the kinds that the note names.',
         ],
         ['bound object', code('NotSynced'), 'Warning: the server cannot sync the object; the note has the cause.'],
-        [
-          'kubeconfig Secret',
-          codes(['KubeconfigUpdated', 'AnotherKonnector', 'ForeignConsumerSecret']),
-          'The provider replaced the kubeconfig, or `SoleKonnector` became False.',
-        ],
+        ['kubeconfig Secret', code('KubeconfigUpdated'), 'The provider replaced the kubeconfig.'],
         [
           'entry',
           codes(['Done', 'NotReady', 'Progressing', 'Retry', 'Failed', 'Deleted']),

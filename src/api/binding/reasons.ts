@@ -28,12 +28,10 @@ export const unusedReasons = ['ListBindingsFailed', 'ProviderClientError'] as co
 export const addedReasons = [
   'APIServiceBindingInvalid',
   'APIServiceExportInvalid',
-  'AnotherKonnector',
   'CustomResourceDefinitionNamesNotAccepted',
   'CustomResourceDefinitionNotWritten',
   'CustomResourceDefinitionTerminating',
   'ExportsVanished',
-  'ForeignConsumerSecret',
   'InformersSyncing',
   'InvalidClaimableAnnotation',
   'InvalidPermissionClaim',

@@ -1,8 +1,7 @@
-import { clusterBindingName, ownerLabel } from '../../api/binding/names.ts';
+import { ownerLabel } from '../../api/binding/names.ts';
 import { keyOf, type Resource } from '../../api/object.ts';
 import type { Controller } from '../../engine/controller.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
-import { soleKonnector } from '../cluster-binding/plan-status.ts';
 import type { BindingDeps } from '../deps.ts';
 import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
@@ -85,7 +84,6 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
       references.index.hasBoundReferrer(namespace, name) ||
       isForProviders(stores.namespaces.get(namespace)),
     providerIdentity: () => session.clusterNamespaceUid,
-    hasConflictingKonnector: () => hasConflictingKonnector(session),
     requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
     log: loop.log,
   });
@@ -149,12 +147,6 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
 function planFor(mode: SyncMode, mayDelete: boolean): ClaimedObjectStrategyOptions['plan'] {
   if (mode === 'sync') return planClaim;
   return mayDelete ? planUnclaim : undefined;
-}
-
-/** Whether condition SoleKonnector is False: another konnector seems to report there. */
-function hasConflictingKonnector({ clusterNamespace, stores }: ProviderSession): boolean {
-  const found = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
-  return found?.conditions.some(({ type, status }) => type === soleKonnector && status === 'False') ?? false;
 }
 
 /** By its owner label, as on namespaces that were created for a provider. */

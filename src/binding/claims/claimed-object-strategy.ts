@@ -34,7 +34,6 @@ export interface ClaimedObjectStrategyOptions {
   readonly mayCopyToConsumer: (namespace: string, name: string) => boolean;
   /** uid of the namespace that the provider created for this consumer. */
   readonly providerIdentity: () => string | undefined;
-  readonly hasConflictingKonnector: () => boolean;
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
   readonly log: Log;
 }
@@ -127,7 +126,7 @@ export class ClaimedObjectStrategy implements SyncStrategy {
   }
 
   #facts(key: string, consumer: ClaimedView | undefined, provider: ClaimedView | undefined): ClaimFacts {
-    const { namespaces, selectedBy, mayCopyToConsumer, providerIdentity, hasConflictingKonnector } = this.#options;
+    const { namespaces, selectedBy, mayCopyToConsumer, providerIdentity } = this.#options;
     const { namespace, name } = placeOf(key);
     const namespaceView = namespaces.get(namespace);
     return {
@@ -139,7 +138,6 @@ export class ClaimedObjectStrategy implements SyncStrategy {
       },
       consumerNamespace: namespace,
       consumerCluster: namespaces.get(consumerIdentityNamespace)?.uid,
-      hasConflictingKonnector: hasConflictingKonnector(),
       isNamespaceActive: namespaceView !== undefined && !namespaceView.deleting,
       mayCopyToConsumer: mayCopyToConsumer(namespace, name),
       serviceNamespace: this.#options.provider.serviceNamespace(namespace),

@@ -80,9 +80,9 @@ const annotationNames = {
 } as const;
 const originFields = Object.keys(annotationNames) as (keyof OriginAnnotations)[];
 
-/** kube-bind never sets these two, so a copy that lacks only them needs no write. */
+/** kube-bind never sets it, so a copy that lacks only it needs no write. */
 const expectedIfUnset = (name: keyof OriginAnnotations, origin: Partial<OriginAnnotations>): string | undefined =>
-  name === 'providerIdentity' || name === 'copyOf' ? origin[name] : undefined;
+  name === 'providerIdentity' ? origin[name] : undefined;
 
 function annotationsOf(origin: Partial<OriginAnnotations>): Record<string, string> {
   const set = originFields.flatMap((name): [string, string][] => {

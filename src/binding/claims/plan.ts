@@ -11,7 +11,6 @@ export interface ClaimFacts {
   readonly claimed: Readonly<Record<Side, boolean>>;
   readonly consumerNamespace: string;
   readonly consumerCluster: string | undefined;
-  readonly hasConflictingKonnector: boolean;
   readonly isNamespaceActive: boolean;
   /** The namespace has a bound object, one that refers to this, or is there for the provider. */
   readonly mayCopyToConsumer: boolean;
@@ -64,8 +63,6 @@ export interface ClaimPlan {
 
 /** Requeue delay while the uid of the provider is not known. */
 const identityRecheckMs = 30_000;
-/** Requeue delay for a copy that another konnector may own. */
-const conflictRecheckMs = 60_000;
 
 const nothing: ClaimPlan = { actions: [] };
 
@@ -214,34 +211,18 @@ function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: 
 }
 
 function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
-  const { uid, origin } = copy;
-  switch (creatorOf(copy, facts)) {
-    case 'thisServer':
-      return {
-        actions: [
-          { kind: 'delete', side: 'provider', uid, reason: reasonOf(origin.consumerUid, facts.deleted.consumer) },
-        ],
-      };
-    case 'unsure':
-      return { actions: [], requeueAfterMs: conflictRecheckMs };
-    default:
-      return nothing;
-  }
+  if (!isOwnCopy(copy, facts)) return nothing;
+  const reason = reasonOf(copy.origin.consumerUid, facts.deleted.consumer);
+  return { actions: [{ kind: 'delete', side: 'provider', uid: copy.uid, reason }] };
 }
 
-/** `thisServer`: or an earlier konnector of this cluster. `unsure`: perhaps one that still runs. */
-function creatorOf(
-  { name, owner, origin, deleting }: ClaimedView,
-  facts: ClaimFacts,
-): 'thisServer' | 'unsure' | undefined {
-  const { consumer, serviceNamespace, consumerNamespace, deleted, hasConflictingKonnector } = facts;
-  if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !origin.consumerUid) return undefined;
-  if ((origin.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return undefined;
-  if (origin.consumerUid === (consumer ?? deleted.consumer)?.uid) return 'thisServer';
-  // A copy of another original: of another cluster with this kubeconfig, or cloned.
-  if (origin.copyOf !== undefined) return origin.copyOf === copyOfValue(name, facts) ? 'thisServer' : undefined;
-  if (isShared(facts)) return undefined;
-  return hasConflictingKonnector ? 'unsure' : 'thisServer';
+/** Proof: the copy has the uid of the original, or names this cluster and the original. */
+function isOwnCopy({ name, owner, origin, deleting }: ClaimedView, facts: ClaimFacts): boolean {
+  const { consumer, serviceNamespace, consumerNamespace, deleted } = facts;
+  if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !origin.consumerUid) return false;
+  if ((origin.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return false;
+  if (origin.consumerUid === (consumer ?? deleted.consumer)?.uid) return true;
+  return origin.copyOf !== undefined && origin.copyOf === copyOfValue(name, facts);
 }
 
 const copyOfValue = (name: string, { consumerCluster, consumerNamespace }: ClaimFacts): string | undefined =>
@@ -267,7 +248,7 @@ function isCopyFromProvider({ owner, origin, deleting }: ClaimedView, facts: Cla
 export function planUnclaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider } = facts;
   const actions: ClaimAction[] = [];
-  if (provider && creatorOf(provider, facts) === 'thisServer') {
+  if (provider && isOwnCopy(provider, facts)) {
     actions.push({ kind: 'delete', side: 'provider', uid: provider.uid, reason: 'unbound' });
   }
   if (consumer && !isOfAnotherProvider(consumer, facts) && isCopyFromProvider(consumer, facts)) {

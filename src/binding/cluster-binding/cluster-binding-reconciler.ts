@@ -3,26 +3,17 @@ import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import { keyOf, nameOf } from '../../api/object.ts';
 import { secrets } from '../../api/resources.ts';
 import { after, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
-import { type Clock, parseTime } from '../../kit/clock.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
 import { isConflict, TransportError } from '../../kube/errors.ts';
-import { regarding } from '../../kube/event-object.ts';
-import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
 import type { BindConditionUpdate } from '../conditions.ts';
 import type { OpenSession } from '../sessions/open-session.ts';
 import type { Heartbeat } from '../sessions/provider-session.ts';
 import { type SecretView, secretView } from '../sessions/secret-watches.ts';
 import type { ClusterBindingView } from '../stores/provider-stores.ts';
-import {
-  type ConflictingKonnector,
-  heartbeatDueMs,
-  includesSecret,
-  planStatus,
-  type SecretName,
-  type StatusPatch,
-} from './plan-status.ts';
+import { heartbeatDueMs, planStatus, type SecretName, type StatusPatch } from './plan-status.ts';
 import type { SecretSync } from './secret-sync.ts';
 
 export interface ClusterBindingDeps {
@@ -32,9 +23,7 @@ export interface ClusterBindingDeps {
   readonly sync: SecretSync;
   /** The consumer's kubeconfig Secrets for this ClusterBinding, those of this session first. */
   readonly refs: () => readonly SecretKeyRef[];
-  readonly isOnlySession: () => boolean;
   readonly recordHeartbeat: (heartbeat: Heartbeat) => void;
-  readonly events: EventRecorder;
   readonly version: string;
   readonly clock: Clock;
 }
@@ -52,13 +41,11 @@ export const isSilent = ({ stores }: OpenSession): boolean => stores.clusterBind
  */
 export class ClusterBindingReconciler implements Reconciler {
   readonly #deps: ClusterBindingDeps;
-  readonly #conflicts: KonnectorConflicts;
   /** Monotonic milliseconds; undefined after a failure. */
   #answeredAtMs: number | undefined;
 
   constructor(deps: ClusterBindingDeps) {
     this.#deps = deps;
-    this.#conflicts = new KonnectorConflicts(deps.clock);
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
@@ -76,7 +63,6 @@ export class ClusterBindingReconciler implements Reconciler {
       secrets: this.#secretNames(),
       secretValid: secretSync.update,
       version: this.#deps.version,
-      conflict: this.#findConflict(view),
       nowMs: clock.now(),
     });
     try {
@@ -125,7 +111,6 @@ export class ClusterBindingReconciler implements Reconciler {
     status: StatusPatch,
     signal: AbortSignal,
   ): Promise<void> {
-    if (status.lastHeartbeatTime !== undefined) this.#conflicts.recordSent(status.lastHeartbeatTime);
     const patch = { metadata: { uid, resourceVersion }, status };
     await this.#deps.session.client.mergePatch(clusterBindings, nameOf(key), patch, { subresource: 'status', signal });
   }
@@ -143,96 +128,10 @@ export class ClusterBindingReconciler implements Reconciler {
     return this.#answeredAtMs === undefined || clock.monotonic() - this.#answeredAtMs >= maxAgeMs;
   }
 
-  #secretNames(): { namespace: string; name: string }[] {
+  #secretNames(): SecretName[] {
     const names = new Map(
       this.#deps.refs().map(({ namespace, name }) => [keyOf({ namespace, name }), { namespace, name }]),
     );
     return [...names.values()];
-  }
-
-  #findConflict(view: ClusterBindingView): ConflictingKonnector | undefined {
-    if (!this.#deps.isOnlySession()) this.#conflicts.reset();
-    const conflict = this.#conflicts.observe(view, this.#secretNames());
-    const [ref] = this.#deps.refs();
-    if (conflict !== undefined && ref) {
-      const { namespace, name } = ref;
-      this.#deps.events.record({
-        regarding: regarding(secrets, { namespace, name }),
-        type: 'Warning',
-        reason: conflict.reason,
-        action: 'Heartbeat',
-        note: conflict.message,
-      });
-    }
-    return conflict;
-  }
-}
-
-/** A conflict is reported for twice the heartbeat interval after its last sign. */
-const conflictMs = 600_000;
-
-const ownKubeconfig = 'each cluster needs its own kubeconfig; ask the provider for one for each cluster';
-
-/**
- * Another konnector shows in a heartbeat newer than the last one of this process, or in a Secret in
- * the status that no binding here uses. A heartbeat before the first one proves nothing.
- */
-class KonnectorConflicts {
-  readonly #clock: Clock;
-  /** Time in the last heartbeat of this process, epoch milliseconds. */
-  #sentMs: number | undefined;
-  /** When a newer heartbeat was last seen, monotonic milliseconds. */
-  #otherHeartbeatMs: number | undefined;
-  /** When it was last seen, in monotonic milliseconds. */
-  #foreign: { readonly secret: SecretName; readonly observedMs: number } | undefined;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Before the heartbeat is sent: its event may arrive before the answer. */
-  recordSent(heartbeat: string): void {
-    this.#sentMs = parseTime(heartbeat);
-  }
-
-  /** When another session of this process reports: its heartbeats are no conflict. */
-  reset(): void {
-    this.#sentMs = undefined;
-  }
-
-  /** `localSecrets`: this cluster's Secrets for this ClusterBinding. */
-  observe(view: ClusterBindingView, localSecrets: readonly SecretName[]): ConflictingKonnector | undefined {
-    return this.#heartbeatConflict(view) ?? this.#secretConflict(view, localSecrets);
-  }
-
-  #heartbeatConflict({ lastHeartbeatTime }: ClusterBindingView): ConflictingKonnector | undefined {
-    const lastMs = lastHeartbeatTime === undefined ? undefined : parseTime(lastHeartbeatTime);
-    if (this.#sentMs !== undefined && lastMs !== undefined && lastMs > this.#sentMs)
-      this.#otherHeartbeatMs = this.#clock.monotonic();
-    if (!this.#isRecent(this.#otherHeartbeatMs)) return undefined;
-    return {
-      reason: 'AnotherKonnector',
-      message: `another konnector reports to this ClusterBinding; if it runs in the same cluster, stop one of the two; otherwise, ${ownKubeconfig}`,
-    };
-  }
-
-  /** The next heartbeat replaces the foreign Secret; the report outlasts it by ten minutes. */
-  #secretConflict(
-    { consumerSecretRef: secret }: ClusterBindingView,
-    localSecrets: readonly SecretName[],
-  ): ConflictingKonnector | undefined {
-    if (secret && !includesSecret(localSecrets, secret))
-      this.#foreign = { secret, observedMs: this.#clock.monotonic() };
-    const foreign = this.#foreign;
-    if (!foreign || includesSecret(localSecrets, foreign.secret) || !this.#isRecent(foreign.observedMs))
-      return undefined;
-    return {
-      reason: 'ForeignConsumerSecret',
-      message: `status.consumerSecretRef named Secret ${keyOf(foreign.secret)}, which no binding of this cluster uses, so another cluster may share this kubeconfig; ${ownKubeconfig}; if this cluster's Secret was renamed, ignore this message`,
-    };
-  }
-
-  #isRecent(ms: number | undefined): boolean {
-    return ms !== undefined && this.#clock.monotonic() - ms <= conflictMs;
   }
 }

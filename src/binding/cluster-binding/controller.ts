@@ -47,7 +47,6 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       getSecret: (secret) => watches.get(secret),
     }),
     refs: () => [session, ...otherSessions()].flatMap((each) => registry.refsOf(each).sort(byKey)),
-    isOnlySession: () => otherSessions().length === 0,
     recordHeartbeat: (heartbeat) => registry.recordHeartbeat(session, heartbeat),
   });
   return new Controller({

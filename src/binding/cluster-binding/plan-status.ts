@@ -3,22 +3,13 @@ import { bindConditions } from '../../api/binding/names.ts';
 import { sameConditions } from '../../api/conditions.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
-import {
-  type BindConditionUpdate,
-  conditionFalse,
-  conditionTrue,
-  findCondition,
-  setConditionsAndReady,
-} from '../conditions.ts';
+import { type BindConditionUpdate, conditionFalse, conditionTrue, setConditionsAndReady } from '../conditions.ts';
 import type { ClusterBindingView } from '../stores/provider-stores.ts';
 
 /** Promised in the status, as a Go duration. */
 const heartbeatInterval = '5m0s';
 /** Age of the last heartbeat at which the next one is due. */
 export const heartbeatDueMs = 150_000;
-
-/** False while another konnector seems to report to the same ClusterBinding, else absent. */
-export const soleKonnector = 'SoleKonnector';
 
 export interface SecretName {
   readonly namespace: string;
@@ -32,13 +23,7 @@ export interface StatusInput {
   /** Result of the copy of the provider's Secret. Undefined if it failed: the condition stays. */
   readonly secretValid: BindConditionUpdate | undefined;
   readonly version: string;
-  readonly conflict: ConflictingKonnector | undefined;
   readonly nowMs: number;
-}
-
-export interface ConflictingKonnector {
-  readonly reason: 'AnotherKonnector' | 'ForeignConsumerSecret';
-  readonly message: string;
 }
 
 export interface StatusPlan {
@@ -56,20 +41,20 @@ export interface StatusPatch {
 }
 
 /**
- * Plans the status of a ClusterBinding. Only a heartbeat replaces a foreign Secret or removes the
- * condition, so that two konnectors alternate every few minutes instead of fighting at once.
+ * Plans the status of a ClusterBinding. Only a heartbeat replaces a foreign Secret, so that two
+ * konnectors alternate every few minutes instead of fighting at once.
  */
 export function planStatus(input: StatusInput): StatusPlan {
   const { view, secrets, nowMs } = input;
   const dueInMs = msUntilHeartbeat(view.lastHeartbeatTime, nowMs);
   const recorded = view.consumerSecretRef;
   const isForeign = recorded !== undefined && !includesSecret(secrets, recorded);
-  if (isForeign && dueInMs > 0) return { ...planConflictOnly(input), dueInMs };
+  if (isForeign && dueInMs > 0) return { dueInMs };
 
   const status: StatusPatch = {};
   const [consumerSecretRef] = secrets;
   const version = comparableVersion(input.version) ?? 'unknown';
-  const conditions = conditionsOf(input, dueInMs <= 0);
+  const conditions = conditionsOf(input);
   if (consumerSecretRef && (isForeign || !recorded)) status.consumerSecretRef = consumerSecretRef;
   if (view.heartbeatInterval !== heartbeatInterval) status.heartbeatInterval = heartbeatInterval;
   if (dueInMs <= 0) status.lastHeartbeatTime = formatTime(nowMs);
@@ -79,20 +64,10 @@ export function planStatus(input: StatusInput): StatusPlan {
   return { status, dueInMs: dueInMs > 0 ? dueInMs : heartbeatDueMs };
 }
 
-export const includesSecret = (secrets: readonly SecretName[], { namespace, name }: SecretName): boolean =>
+const includesSecret = (secrets: readonly SecretName[], { namespace, name }: SecretName): boolean =>
   secrets.some((secret) => secret.namespace === namespace && secret.name === name);
 
-/** The other fields belong to the other konnector until this server's next heartbeat. */
-function planConflictOnly({ view, conflict, nowMs }: StatusInput): { readonly status?: StatusPatch } {
-  const isReported = findCondition(view.conditions, soleKonnector)?.status === 'False';
-  if (!conflict || isReported) return {};
-  return { status: { conditions: setConditionsAndReady(view.conditions, [conflictCondition(conflict)], nowMs) } };
-}
-
-function conditionsOf(
-  { view, secretValid, version, conflict, nowMs }: StatusInput,
-  isHeartbeat: boolean,
-): BindCondition[] {
+function conditionsOf({ view, secretValid, version, nowMs }: StatusInput): BindCondition[] {
   const updates: BindConditionUpdate[] = [
     ...(secretValid ? [secretValid] : []),
     comparableVersion(version) === undefined
@@ -103,14 +78,9 @@ function conditionsOf(
           `the konnector's version ${quote(version)} is not a semantic version such as 1.2.3; install a release of drawbridge`,
         )
       : conditionTrue(bindConditions.validVersion),
-    ...(conflict === undefined ? [] : [conflictCondition(conflict)]),
   ];
-  const kept = view.conditions.filter(({ type }) => type !== soleKonnector || conflict !== undefined || !isHeartbeat);
-  return setConditionsAndReady(kept, updates, nowMs);
+  return setConditionsAndReady(view.conditions, updates, nowMs);
 }
-
-const conflictCondition = ({ reason, message }: ConflictingKonnector): BindConditionUpdate =>
-  conditionFalse(soleKonnector, 'Warning', reason, message);
 
 /** 0 also if `last` is invalid, or more than 150 s in the future. */
 function msUntilHeartbeat(last: string | undefined, nowMs: number): number {

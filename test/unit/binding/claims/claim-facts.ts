@@ -37,7 +37,12 @@ export const copyUp = (fields: ViewFields = {}) =>
   provider({
     owner: 'consumer',
     ...fields,
-    origin: { consumerNamespace: 'team-a', consumerUid: 'consumer-uid', ...fields.origin },
+    origin: {
+      consumerNamespace: 'team-a',
+      consumerUid: 'consumer-uid',
+      copyOf: 'here/team-a/creds',
+      ...fields.origin,
+    },
   });
 export const copyDown = (fields: ViewFields = {}) =>
   consumer({
@@ -57,7 +62,6 @@ export const facts = (fields: Partial<ClaimFacts> = {}): ClaimFacts => ({
   claimed: { consumer: fields.consumer !== undefined, provider: fields.provider !== undefined },
   consumerNamespace: 'team-a',
   consumerCluster: 'here',
-  hasConflictingKonnector: false,
   isNamespaceActive: true,
   mayCopyToConsumer: true,
   serviceNamespace: { kind: 'ready', name: 'kb-acme-team-a' },

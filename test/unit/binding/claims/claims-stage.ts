@@ -221,6 +221,12 @@ export class ClaimsStage {
   }
 
   /** Acts as the provider's backend: puts an APIServiceNamespace with its status. */
+  /** Its uid identifies the cluster. */
+  consumerCluster(): { readonly uid: string } {
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-system' } };
+    return this.consumer.put(namespaces, namespace).metadata;
+  }
+
   serviceNamespace(name: string, serviceNamespace = `kb-acme-${name}`): void {
     this.provider.put(apiServiceNamespaces, {
       apiVersion: `${bindGroup}/${bindVersion}`,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { copyOfAnnotation } from '../../../../src/api/binding/names.ts';
 import { secrets } from '../../../../src/api/resources.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
@@ -82,10 +83,14 @@ describe('claims', () => {
     });
 
     it('hold back many deletes without an observed cause until the annotation allows them', async () => {
+      const { uid } = stage.consumerCluster();
       stage.serviceNamespace('team-a');
       for (let i = 0; i < 25; i++) {
         const copy = secretIn('kb-acme-team-a', `lost-${i}`, { labels: { 'kube-bind.io/owner': 'consumer' } });
-        const annotations = { 'kube-bind.io/consumer-uid': `gone-${i}` };
+        const annotations = {
+          'kube-bind.io/consumer-uid': `gone-${i}`,
+          [copyOfAnnotation]: `${uid}/team-a/lost-${i}`,
+        };
         stage.provider.put(secrets, { ...copy, metadata: { ...copy.metadata, annotations } });
       }
       await stage.open([secretsOf('kettle')]);

@@ -16,16 +16,15 @@ describe('the plan for a claimed object whose binding is being deleted', () => {
       { consumer: copyDown(), provider: provider({ owner: 'provider' }) },
       ['delete consumer consumer-uid unbound'],
     ],
-    [
-      'deletes the copy of a deleted object',
-      { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }) },
-      ['delete provider provider-uid unbound'],
-    ],
+    ['deletes the copy of a deleted object', { provider: copyUp() }, ['delete provider provider-uid unbound']],
     ['keeps the copy of another cluster', { provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }) }, []],
-    ['keeps a copy that another konnector may own', { provider: copyUp(), hasConflictingKonnector: true }, []],
+    ['keeps a copy without proof', { provider: copyUp({ origin: { copyOf: undefined } }) }, []],
     [
       'keeps the copy of another consumer in a shared namespace',
-      { provider: copyUp({ origin: { consumerUid: 'theirs' } }), serviceNamespace: shared },
+      {
+        provider: copyUp({ origin: { consumerUid: 'theirs', copyOf: 'there/team-a/creds' } }),
+        serviceNamespace: shared,
+      },
       [],
     ],
     ['keeps the copy from another provider', { consumer: copyDown({ origin: { providerIdentity: 'other' } }) }, []],

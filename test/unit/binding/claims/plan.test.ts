@@ -169,22 +169,16 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'keeps a copy with proof while the identity of this cluster is not known',
-        facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }), consumerCluster: undefined },
+        facts: { provider: copyUp(), consumerCluster: undefined },
       },
       {
-        what: 'deletes a copy with proof of this name, even if another konnector reports to the provider',
-        facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }), hasConflictingKonnector: true },
-        actions: ['delete provider provider-uid inferred'],
+        what: 'keeps a copy without proof, as kube-bind writes it',
+        facts: { provider: copyUp({ origin: { copyOf: undefined } }) },
       },
       {
-        what: 'infers nothing without proof while another konnector reports to the provider',
-        facts: { provider: copyUp(), hasConflictingKonnector: true },
-      },
-      {
-        what: 'deletes the copy of an observed deletion, even with a conflicting konnector',
+        what: 'deletes the copy of an observed deletion, also of a cluster with another identity',
         facts: {
           provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }),
-          hasConflictingKonnector: true,
           deleted: went('consumer-uid', true),
         },
         actions: ['delete provider provider-uid deleted'],
@@ -206,18 +200,21 @@ describe('the plan for a claimed object', () => {
     'in a namespace that consumers share': [
       {
         what: 'keeps the copy of another consumer',
-        facts: { provider: copyUp({ origin: { consumerUid: 'theirs' } }), serviceNamespace: shared },
+        facts: {
+          provider: copyUp({ origin: { consumerUid: 'theirs', copyOf: 'there/team-a/creds' } }),
+          serviceNamespace: shared,
+        },
       },
       {
         what: 'deletes a copy with proof of this cluster and name',
-        facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }), serviceNamespace: shared },
+        facts: { provider: copyUp(), serviceNamespace: shared },
         actions: ['delete provider provider-uid inferred'],
       },
       {
         what: 'does not overwrite the object of another consumer',
         facts: {
           consumer: consumer({ owner: 'consumer', contentDigest: 'new' }),
-          provider: copyUp({ origin: { consumerUid: 'theirs' } }),
+          provider: copyUp({ origin: { consumerUid: 'theirs', copyOf: 'there/team-a/creds' } }),
           serviceNamespace: shared,
         },
         problem: /belongs to another consumer, or to an earlier object of this name/,

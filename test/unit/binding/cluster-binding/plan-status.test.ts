@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { BindCondition } from '../../../../src/api/binding/condition.ts';
 import {
   comparableVersion,
   heartbeatDueMs,
@@ -31,7 +30,6 @@ const plan = (input: Partial<StatusInput> = {}) =>
     secrets: [ours],
     secretValid: conditionTrue('SecretValid'),
     version: '0.1.0',
-    conflict: undefined,
     nowMs,
     ...input,
   });
@@ -112,53 +110,6 @@ describe('status of a ClusterBinding', () => {
   it('keeps a reference to any of its own Secrets', () => {
     const status = { ...written, consumerSecretRef: theirs };
     assert.equal(plan({ view: view(status), secrets: [ours, theirs] }).status, undefined);
-  });
-
-  const another = { reason: 'AnotherKonnector', message: 'another one' } as const;
-  const foreign = { reason: 'ForeignConsumerSecret', message: 'names the Secret of another' } as const;
-  const sole = (conditions: readonly BindCondition[] | undefined) =>
-    (conditions ?? [])
-      .filter(({ type }) => type === 'SoleKonnector')
-      .map(({ reason, message }) => ({ reason, message }));
-
-  it('has a condition while another konnector writes, and a later heartbeat removes it', () => {
-    const told = plan({ view: view(written), conflict: another }).status?.conditions;
-    assert.deepEqual(sole(told), [another]);
-    assert.equal(plan({ view: view({ ...written, conditions: told }) }).status, undefined, 'it may be told by another');
-    const due = { ...written, conditions: told, lastHeartbeatTime: ago(heartbeatDueMs) };
-    assert.deepEqual(
-      plan({ view: view(due) }).status?.conditions?.map(({ type, status }) => `${type} ${status}`),
-      ['Ready True', 'SecretValid True', 'ValidVersion True'],
-    );
-  });
-
-  it('reports a foreign Secret at once, and writes nothing else before the heartbeat', () => {
-    const theirsNow = {
-      ...written,
-      consumerSecretRef: theirs,
-      konnectorVersion: 'v0.8.1',
-      lastHeartbeatTime: ago(1000),
-    };
-    const { status } = plan({ view: view(theirsNow), conflict: foreign });
-    assert.deepEqual(Object.keys(status ?? {}), ['conditions']);
-    assert.deepEqual(sole(status?.conditions), [foreign]);
-    assert.equal(status?.conditions?.find(({ type }) => type === 'Ready')?.reason, 'ForeignConsumerSecret');
-    const told = view({ ...theirsNow, conditions: status?.conditions });
-    assert.equal(plan({ view: told, conflict: foreign }).status, undefined);
-    assert.equal(
-      plan({ view: told, conflict: another }).status,
-      undefined,
-      'two konnectors must not answer each other',
-    );
-  });
-
-  it('reports a foreign Secret with the heartbeat that replaces it', () => {
-    const { status } = plan({
-      view: view({ ...written, consumerSecretRef: theirs, lastHeartbeatTime: ago(heartbeatDueMs) }),
-      conflict: foreign,
-    });
-    assert.deepEqual(status?.consumerSecretRef, ours);
-    assert.deepEqual(sole(status?.conditions), [foreign]);
   });
 });
 
