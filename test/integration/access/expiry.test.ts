@@ -12,28 +12,12 @@ import {
   type StoredRequest,
 } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { sideBySide } from '../../support/side-by-side.ts';
 
-/**
- * Registers each case as a test and starts all cases at once, because each takes half a minute: its grant must outlast the planning
- * of a hundred other requests.
- */
-function sideBySide(cases: readonly (readonly [string, () => Promise<void>])[]): void {
-  const outcomes = new Map<string, Promise<unknown>>();
-  before(() => {
-    for (const [title, run] of cases)
-      outcomes.set(
-        title,
-        run().catch((error: unknown) => error),
-      );
-  });
-  for (const [title] of cases) {
-    it(title, async function () {
-      this.timeout(150_000);
-      const error = await outcomes.get(title);
-      if (error) throw error;
-    });
-  }
-}
+/** It outlasts the planning of the requests ahead of it in the queue, even on a busy machine. */
+const short = '20s';
+/** Requests ahead in the queue: more than the controller has workers. */
+const ahead = 40;
 
 describe('a grant', () => {
   let stage: AccessStage;
@@ -132,19 +116,19 @@ describe('a grant', () => {
       stage.kubectl('patch', 'podaccesstemplate', name, '--type=merge', '-p', JSON.stringify({ spec }));
 
     sideBySide([
-      ['with a new pod', () => runGrant(podRequest('plain', { duration: '30s' }), async () => undefined)],
+      ['with a new pod, and records its end', ofNewPod],
       ['with a running pod, which stays', ofRunningPod],
       [
         'with a template that no longer allows any group',
         async () =>
-          runGrant(await requestThrough('closing', 'closing', '30s'), () =>
+          runGrant(await requestThrough('closing', 'closing', short), () =>
             patchTemplate('closing', { accessConfig: { allowedGroups: ['nobody'] } }),
           ),
       ],
       [
         'with a template whose target is gone',
         async () =>
-          runGrant(await requestThrough('aimless', 'aimless', '30s'), async () => {
+          runGrant(await requestThrough('aimless', 'aimless', short), async () => {
             await patchTemplate('aimless', { controllerTargetRef: { name: 'vanished' } });
             await stage.templateReady('PodAccessTemplate', 'aimless', false);
           }),
@@ -152,15 +136,15 @@ describe('a grant', () => {
       [
         'with a longer maximum that is written into the template meanwhile',
         async () =>
-          runGrant(await requestThrough('longer', 'longer', '30s'), () =>
+          runGrant(await requestThrough('longer', 'longer', short), () =>
             patchTemplate('longer', { accessConfig: { defaultDuration: '9h', maxDuration: '99h' } }),
           ),
       ],
       [
         'with an owner that is written into the request meanwhile',
-        () => runGrant(podRequest('owned', { duration: '30s' }), adopt),
+        () => runGrant(podRequest('owned', { duration: short }), adopt),
       ],
-      ['with a hundred requests ahead in the queue whose pods are never Ready', amongUnready],
+      [`with ${ahead} requests ahead in the queue whose pods are never Ready`, amongUnready],
       ['with a foreign finalizer on the request, which stays without access', withForeignFinalizer],
     ]);
 
@@ -180,23 +164,38 @@ describe('a grant', () => {
         const { status, body } = await reviewed(() => stage.create(stage.alice, request));
         assert.equal(status, 201, JSON.stringify(body));
       };
-      // In ten parts, because the API server waits 3 s for a webhook, and a busy machine may take longer for a hundred calls at once.
-      for (let first = 0; first < 100; first += 10) {
+      // In parts, because the API server waits 3 s for a webhook, and a busy machine may take longer for all calls at once.
+      for (let first = 0; first < ahead; first += 10) {
         await Promise.all(Array.from({ length: 10 }, (_, index) => ask(first + index)));
       }
-      await runGrant(podRequest('among-unready', { duration: '30s' }), async () => undefined);
+      await runGrant(podRequest('among-unready', { duration: short }), async () => undefined);
+    }
+
+    async function ofNewPod(): Promise<void> {
+      let request: StoredRequest | undefined;
+      await runGrant(podRequest('plain', { duration: short }), async (ready) => {
+        request = ready;
+      });
+      const line = await stage.auditLine(
+        'the revocation',
+        ({ event, what }) => event === 'revocation' && what.name === 'plain',
+      );
+      assert.deepEqual([line.verdict, line['code'], line.who.user], ['revoked', 'Expired', 'alice']);
+      const isRecorded = async (): Promise<boolean> =>
+        request !== undefined && (await eventsOf(request)).includes('AccessExpired');
+      await until('the Event AccessExpired', isRecorded, { timeoutMs: 30_000, everyMs: 200 });
     }
 
     async function ofRunningPod(): Promise<void> {
       let pod = '';
-      await runGrant(execRequest('running', { duration: '30s' }), async ({ status }) => {
+      await runGrant(execRequest('running', { duration: short }), async ({ status }) => {
         pod = status?.podName ?? '';
       });
       assert.equal(await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.status.phase}'), 'Running');
     }
 
     async function withForeignFinalizer(): Promise<void> {
-      const request = await stage.createReady(stage.alice, podRequest('held', { duration: '30s' }));
+      const request = await stage.createReady(stage.alice, podRequest('held', { duration: short }));
       const pod = request.status?.podName ?? '';
       const patch = (finalizers: unknown): Promise<string> =>
         stage.kubectl(
@@ -273,20 +272,6 @@ describe('a grant', () => {
       !(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''));
     await until('the access to end', shut, { timeoutMs: 2000 });
     await stage.closed(request);
-  });
-
-  it('records the end in an audit line and an Event', async () => {
-    const request = await stage.createReady(stage.alice, podRequest('recorded', { duration: '6s' }));
-    await stage.closed(request);
-    const line = await stage.auditLine(
-      'the revocation',
-      ({ event, what }) => event === 'revocation' && what.name === 'recorded',
-    );
-    assert.deepEqual([line.verdict, line['code'], line.who.user], ['revoked', 'Expired', 'alice']);
-    await until('the Event AccessExpired', async () => (await eventsOf(request)).includes('AccessExpired'), {
-      timeoutMs: 30_000,
-      everyMs: 200,
-    });
   });
 
   describe('ends at once, and all its objects are deleted,', () => {
