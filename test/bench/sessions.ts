@@ -27,7 +27,7 @@ await benchmarkOn(
         const folder = join(directory, 'recordings');
         mkdirSync(folder, { mode: 0o700 });
         return [`--recordings=${folder}`];
-      });
+      }, []);
       const admin = await Person.of(stage.plane, 'root', ['system:masters']);
       return { stage, admin, close: () => Promise.resolve() };
     },

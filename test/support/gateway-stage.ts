@@ -10,14 +10,15 @@ import { grantPurpose, type Signer } from '../../src/access/signing/signer.ts';
 import { accessSessions } from '../../src/api/access/access-session.ts';
 import type { Grant } from '../../src/api/access/grant.ts';
 import { childNameOf } from '../../src/api/access/names.ts';
-import { gatewayGroup, gatewayUserOf, grantProxyPath } from '../../src/api/gateway/names.ts';
+import { gatewayApiService, gatewayGroup, gatewayUserOf, grantProxyPath } from '../../src/api/gateway/names.ts';
 import { formatTime } from '../../src/kit/clock.ts';
 import { DerivedKeyPair } from '../../src/kit/ed25519.ts';
 import { program } from './client.ts';
 import { Person } from './person.ts';
-import { testNamespace } from './plane.ts';
 import { keyOf, signerOf } from './signers.ts';
 
+/** Of the server, and of the pod of the grants. */
+const namespace = 'gateway';
 const rbac = 'rbac.authorization.k8s.io';
 const requests = '/apis/crds.wizardofoz.co/v1alpha1/namespaces';
 
@@ -42,43 +43,55 @@ interface GrantOptions {
   readonly signer?: Signer;
 }
 
+/** The plane of all stages without flags of the API server, which has no server of access. */
+let shared: Promise<Plane> | undefined;
+/** Numbers the requests of all stages of a plane. */
+let count = 0;
+
+/** Ends the plane that stages share, if there is one. */
+export async function stopGatewayPlane(): Promise<void> {
+  const plane = await shared?.catch(() => undefined);
+  shared = undefined;
+  await plane?.stop();
+}
+
 /**
- * A gateway on a plane of its own. No server decides there: the tests sign grants with keys of their own, so that a grant can last for
- * seconds, and its signature can be wrong.
+ * A gateway without a server that decides: the tests sign grants with keys of their own, so that a grant can last for seconds, and its
+ * signature can be wrong. One stage at a time.
  */
 export class GatewayStage {
   readonly plane: Plane;
-  readonly namespace: string;
+  readonly namespace = namespace;
   readonly alice: Person;
   readonly bob: Person;
   readonly signer: Signer = signerOf('ours');
   gateway: GatewayProcess;
   readonly #terminals: Terminal[] = [];
-  #count = 0;
+  readonly #ownsPlane: boolean;
 
-  private constructor(plane: Plane, namespace: string, people: readonly [Person, Person], gateway: GatewayProcess) {
+  private constructor(
+    plane: Plane,
+    people: readonly [Person, Person],
+    gateway: GatewayProcess,
+    { ownsPlane }: { ownsPlane: boolean },
+  ) {
     this.plane = plane;
-    this.namespace = namespace;
     [this.alice, this.bob] = people;
     this.gateway = gateway;
+    this.#ownsPlane = ownsPlane;
   }
 
-  /** `flags`: of the gateway, given the folder of the plane. `env`: further variables of its environment. */
+  /** `flags`: of the gateway, given the folder of the plane. `apiserverFlags`: of a plane of its own. */
   static async open(
     flags: (directory: string) => readonly string[] = () => [],
-    env: Readonly<Record<string, string>> = {},
-    apiserverFlags: readonly string[] = [],
+    apiserverFlags?: readonly string[],
   ): Promise<GatewayStage> {
-    const plane = await startPlane({ apiserverFlags });
-    await plane.kubectl(['apply', '-f', 'charts/drawbridge/files/crds']);
-    const namespace = await testNamespace('gateway', plane);
-    await plane.kubectl(['apply', '-n', namespace, '-f', '-'], { input: rights(namespace) });
-    await plane.kubectl(['apply', '-f', '-'], { input: await policies(plane, namespace) });
+    const ownsPlane = apiserverFlags !== undefined;
+    if (!ownsPlane) shared ??= startPlaneOfGateway([]);
+    const plane = await (ownsPlane ? startPlaneOfGateway(apiserverFlags) : (shared as Promise<Plane>));
     const people = [await Person.of(plane, 'alice', ['devs']), await Person.of(plane, 'bob', ['devs'])] as const;
-    const gateway = await GatewayProcess.start(plane, { namespace, flags: flags(plane.directory), env });
-    const stage = new GatewayStage(plane, namespace, people, gateway);
-    await stage.#pod();
-    return stage;
+    const gateway = await GatewayProcess.start(plane, { namespace, flags: flags(plane.directory) });
+    return new GatewayStage(plane, people, gateway, { ownsPlane });
   }
 
   /** Grants alice `pods/exec` and the given rules on the pod, until `lastsMs` from now. */
@@ -88,7 +101,7 @@ export class GatewayStage {
     forged = {},
     signer = this.signer,
   }: GrantOptions = {}): Promise<StagedGrant> {
-    const name = `debug-${++this.#count}`;
+    const name = `debug-${++count}`;
     const { body } = await this.plane.call('POST', `${requests}/${this.namespace}/execaccessrequests`, {
       apiVersion: 'crds.wizardofoz.co/v1alpha1',
       kind: 'ExecAccessRequest',
@@ -217,25 +230,36 @@ export class GatewayStage {
   async close(): Promise<void> {
     for (const terminal of this.#terminals) terminal.kill();
     await this.gateway?.stop();
-    await this.plane.stop();
-  }
-
-  async #pod(): Promise<void> {
-    const pods = `/api/v1/namespaces/${this.namespace}/pods`;
-    await this.plane.call('POST', pods, {
-      metadata: { name: 'payments' },
-      spec: { containers: [{ name: 'app', image: 'example.org/app' }] },
-    });
-    const isRunning = async (): Promise<boolean> => {
-      const { status } = (await this.plane.probe(`${pods}/payments`)).body as { status?: { phase?: string } };
-      return status?.phase === 'Running';
-    };
-    await until('the pod to run', isRunning, { timeoutMs: 30_000 });
+    if (this.#ownsPlane) return this.plane.stop();
+    await this.plane.call('DELETE', `${requests}/${namespace}/execaccessrequests`);
+    await this.plane.kubectl(['delete', 'apiservice', gatewayApiService]);
+    await this.plane.kubectl(['delete', 'roles,rolebindings', 'views', '-n', namespace, '--ignore-not-found']);
   }
 }
 
+/** A plane with the permissions and the Pod of a stage. */
+async function startPlaneOfGateway(apiserverFlags: readonly string[]): Promise<Plane> {
+  const plane = await startPlane({ apiserverFlags });
+  await plane.kubectl(['create', 'namespace', namespace]);
+  const policies = await policiesOfTheChart(plane);
+  await plane.kubectl(['apply', '-n', namespace, '-f', 'charts/drawbridge/files/crds', '-f', '-'], {
+    input: `${rights()}\n---\n${policies}`,
+  });
+  const pod = { metadata: { name: 'payments' }, spec: { containers: [{ name: 'app', image: 'example.org/app' }] } };
+  const create = async (): Promise<boolean> =>
+    // The ServiceAccount of a Pod comes after its namespace.
+    (await plane.call('POST', `/api/v1/namespaces/${namespace}/pods`, pod)).status === 201;
+  await until('the pod to be created', create, { timeoutMs: 30_000 });
+  const isRunning = async (): Promise<boolean> => {
+    const { body } = await plane.probe(`/api/v1/namespaces/${namespace}/pods/payments`);
+    return (body as { status?: { phase?: string } }).status?.phase === 'Running';
+  };
+  await until('the pod to run', isRunning, { timeoutMs: 30_000 });
+  return plane;
+}
+
 /** The chart's policies about sessions and the Leases of replicas. */
-async function policies({ binaries, directory }: Plane, namespace: string): Promise<string> {
+async function policiesOfTheChart({ binaries, directory }: Plane): Promise<string> {
   const helm = new Helm({ program: binaries.helm, home: directory });
   const manifests = await helm.template(namespace, { features: { gateway: true } });
   return manifests
@@ -244,7 +268,7 @@ async function policies({ binaries, directory }: Plane, namespace: string): Prom
     .join('---\n');
 }
 
-function rights(namespace: string): string {
+function rights(): string {
   const publicKey = new DerivedKeyPair(keyOf('ours'), grantPurpose).publicKey.toString('base64url');
   const documents = [
     { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: keySecretName }, data: { [publicKey]: 'current' } },

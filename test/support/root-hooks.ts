@@ -1,5 +1,6 @@
 import { stopIdleServers } from './access-stage.ts';
 import { stopBindingPlanes } from './binding/planes.ts';
+import { stopGatewayPlane } from './gateway-stage.ts';
 import { stopSharedNode } from './node.ts';
 import { stopSharedPlane } from './plane.ts';
 
@@ -7,6 +8,6 @@ import { stopSharedPlane } from './plane.ts';
 export const mochaHooks = {
   async afterAll(): Promise<void> {
     await stopIdleServers();
-    await Promise.all([stopSharedPlane(), stopBindingPlanes(), stopSharedNode()]);
+    await Promise.all([stopSharedPlane(), stopBindingPlanes(), stopGatewayPlane(), stopSharedNode()]);
   },
 };

@@ -14,7 +14,7 @@ describe('the gateway of an API server with an empty --requestheader-allowed-nam
 
   before(async function () {
     this.timeout(180_000);
-    stage = await GatewayStage.open(undefined, undefined, ['--requestheader-allowed-names=']);
+    stage = await GatewayStage.open(undefined, ['--requestheader-allowed-names=']);
     grant = await stage.grant();
   });
   after(() => stage?.close());

@@ -169,10 +169,10 @@ describe('kubectl in a context of `drawbridge use`', () => {
         assert.equal(await shell.exit(), 5);
       });
 
-      it('copies 100 MB into the pod and back, with equal SHA-256', async function () {
+      it('copies 20 MB into the pod and back, with equal SHA-256', async function () {
         this.timeout(180_000);
         const [up, down] = [join(folder, 'up'), join(folder, 'down')];
-        const content = randomBytes(100 * MB);
+        const content = randomBytes(20 * MB);
         await writeFile(up, content);
         const hash = createHash('sha256').update(content).digest('hex');
         const sent = await kubectl(['cp', up, `${pod}:copied`]);
@@ -224,12 +224,12 @@ describe('kubectl in a context of `drawbridge use`', () => {
         assert.match(wrong.stderr, /BadRequest.*invalid timeout specified in the request URL/);
       });
 
-      it('forwards a port, with 20 MB in both directions at once over each of three connections', async function () {
+      it('forwards a port, with 5 MB in both directions at once over each of three connections', async function () {
         this.timeout(60_000);
         const forward = start('port-forward', `pod/${pod}`, `:${portOf(echo)}`);
         const shown = await forward.shows(/Forwarding from 127\.0\.0\.1:(\d+)/);
         const port = Number(/127\.0\.0\.1:(\d+)/.exec(shown)?.[1]);
-        const content = randomBytes(20 * MB);
+        const content = randomBytes(5 * MB);
         const move = async (): Promise<void> => {
           const socket = connect(port, '127.0.0.1');
           await once(socket, 'connect');

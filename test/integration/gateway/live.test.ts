@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
@@ -18,11 +18,7 @@ describe('the view of a session', () => {
 
   before(async function () {
     this.timeout(180_000);
-    stage = await GatewayStage.open((directory) => {
-      const folder = join(directory, 'recordings');
-      mkdirSync(folder, { mode: 0o700 });
-      return [`--recordings=${folder}`];
-    });
+    stage = await GatewayStage.open((directory) => [`--recordings=${mkdtempSync(join(directory, 'recordings-'))}`]);
     carol = await Person.of(stage.plane, 'carol', ['auditors']);
     await stage.allowViews('auditors');
   });

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { Grant } from '../../../src/api/access/grant.ts';
 import { RecordingsVerifier } from '../../../src/audit/verify/recordings.ts';
@@ -16,8 +17,7 @@ describe('a recorded session through the gateway', () => {
   before(async function () {
     this.timeout(180_000);
     stage = await GatewayStage.open((directory) => {
-      folder = join(directory, 'recordings');
-      mkdirSync(folder, { mode: 0o700 });
+      folder = mkdtempSync(join(directory, 'recordings-'));
       return [`--recordings=${folder}`];
     });
   });
@@ -184,22 +184,22 @@ describe('a recorded session through the gateway', () => {
   });
 
   describe('while its folder is missing', () => {
-    let broken: GatewayStage;
-    before(async function () {
-      this.timeout(180_000);
-      broken = await GatewayStage.open((directory) => [`--recordings=${join(directory, 'absent')}`]);
+    before(async () => {
+      const { plane, namespace } = stage;
+      await stage.gateway.stop();
+      const flags = [`--recordings=${join(plane.directory, 'absent')}`];
+      stage.gateway = await GatewayProcess.start(plane, { namespace, flags });
     });
-    after(() => broken?.close());
     const run = async (record: 'Required' | 'BestEffort') => {
-      const grant = await broken.grant({ over: { session: { via: 'Gateway', record } } });
-      const result = await broken.alice.kubectl([...grant.via, 'exec', 'payments', '--', 'sh', '-c', 'echo ran'], {
+      const grant = await stage.grant({ over: { session: { via: 'Gateway', record } } });
+      const result = await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', 'sh', '-c', 'echo ran'], {
         reject: false,
       });
-      return { ...result, lines: await broken.gateway.audit(({ request }) => request === grant.request) };
+      return { ...result, lines: await stage.gateway.audit(({ request }) => request === grant.request) };
     };
 
     it('is an error in the log from the start', async () => {
-      assert.match(await broken.gateway.log(), /the gateway cannot store recordings.*ENOENT/);
+      assert.match(await stage.gateway.log(), /the gateway cannot store recordings.*ENOENT/);
     });
 
     it('is refused before a byte passes, if it is required', async () => {
