@@ -33,13 +33,12 @@ export async function install(
   port: number,
   { ownCertificate = false } = {},
 ): Promise<Installation> {
-  await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/files/crds')]);
-  await plane.kubectl(['apply', '-f', '-'], { input: stringify(systemNamespace) });
-  const rights = await rightsOfTheChart(plane);
-  await plane.kubectl(['apply', '-f', '-'], {
-    input: [...rights, serviceTo(port)].map((manifest) => stringify(manifest)).join('---\n'),
+  rights ??= rightsOfTheChart(plane);
+  const webhooks = await webhookManifests(plane, port, ownCertificate);
+  const manifests = [systemNamespace, ...(await rights), serviceTo(port), ...webhooks];
+  await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/files/crds'), '-f', '-'], {
+    input: manifests.map((manifest) => stringify(manifest)).join('---\n'),
   });
-  await plane.kubectl(['apply', '-f', '-'], { input: await webhookManifests(plane, port, ownCertificate) });
   return {
     namespace,
     serverUser,
@@ -52,6 +51,9 @@ export async function install(
     ...(await servingCertificate(plane)),
   };
 }
+
+/** Rendered once, because every start of a server in a test installs it. */
+let rights: Promise<Manifest[]> | undefined;
 
 /** The chart's manifests, so that every test runs with the permissions and policies that users get. */
 const rightsOfTheChart = (plane: PlaneClient): Promise<Manifest[]> =>
@@ -87,7 +89,7 @@ const serviceTo = (port: number): unknown => ({
   spec: { type: 'ExternalName', externalName: 'localhost', ports: [{ name: 'webhook', port }] },
 });
 
-async function webhookManifests(plane: PlaneClient, port: number, ownCertificate: boolean): Promise<string> {
+async function webhookManifests(plane: PlaneClient, port: number, ownCertificate: boolean): Promise<unknown[]> {
   const caBundle = Buffer.from(plane.authority.certificate).toString('base64');
   const folder = join(root, 'webhooks');
   const documents: unknown[] = [];
@@ -103,7 +105,7 @@ async function webhookManifests(plane: PlaneClient, port: number, ownCertificate
       documents.push(configuration);
     }
   }
-  return documents.map((document) => stringify(document)).join('---\n');
+  return documents;
 }
 
 async function servingCertificate(plane: PlaneClient): Promise<{ certFile: string; keyFile: string }> {
