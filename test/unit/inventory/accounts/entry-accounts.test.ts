@@ -102,16 +102,6 @@ describe('the access of components to an entry', () => {
     assert.deepEqual(world.cluster.writes, writes);
   });
 
-  it('survives a restart and concurrent components', async () => {
-    await accounts.ensure(entry, network, signal);
-    const next = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
-    await Promise.all([network, eventing, kubeconfig].map((component) => next.ensure(entry, component, signal)));
-    for (const { name } of [network, eventing, kubeconfig]) {
-      assert.equal(world.may(user(name), 'patch', 'clusterinventories/status', 'rt-1'), true, name);
-    }
-    assert.equal(world.cluster.list(roleBindings).length, 3);
-  });
-
   it('is checked once after a restart, and written only where something is missing', async () => {
     await accounts.prepare(entry, [network, kubeconfig] as Registration[], signal);
     const next = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
-import { describeState } from '../../../../src/api/inventory/describe-state.ts';
 import { runObject } from '../../../../src/inventory/stores/run-object.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { inputsOf, nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
@@ -124,23 +123,6 @@ describe('a running key', () => {
     assert.equal(stage.state.phase, 'queued');
   });
 
-  for (const [missing, expected] of [
-    [
-      [{ path: '/status/outputs/cluster/endpoint', want: 'present' }],
-      'the component reports /status/outputs/cluster/endpoint as missing, but the entry contained it when the component was called; check how the component reads the entry',
-    ],
-    [
-      [{ path: '/status/outputs/network', want: 'noReaders' }],
-      'the component waits for /status/outputs/network to have no readers, but this was already so when the component was called; while other objects use what the component created, the component must answer Retry instead of NotReady',
-    ],
-  ] as const) {
-    it(`warns that ${expected}`, () => {
-      const stage = new StepStage().running().later(500);
-      stage.outcome({ outcome: 'NotReady', missing }, { heldAtStart: true, holdsNow: true });
-      assert.equal(stage.effect('warn').message, expected);
-    });
-  }
-
   it('runs as soon as its missing input arrives', () => {
     const stage = new StepStage().running().outcome(notReady, { heldAtStart: false, holdsNow: false }).later(500);
     stage.trigger('InputChanged');
@@ -166,12 +148,6 @@ describe('a running key', () => {
       'InputChanged:/status/outputs/vault',
       'InputArrived:/status/outputs/vault/size',
     ]);
-  });
-
-  it('drops InputArrived if the missing input is gone again when the run starts', () => {
-    const stage = new StepStage().running().outcome(notReady, { heldAtStart: false, holdsNow: false }).later(500);
-    stage.see({ arrived: true }).trigger('InputArrived').see({ digest: 'b', arrived: false }).trigger('InputChanged');
-    assert.deepEqual(stage.dequeued().effect('start').next.reasons, ['InputChanged']);
   });
 
   for (const [asked, expected] of [
@@ -480,24 +456,6 @@ describe('an asynchronous run', () => {
     });
   }
 
-  it('leaves a status that stays true: that the inputs changed since Done, and later that another run is forced', () => {
-    const stage = new StepStage().done().see({ digest: 'b' }).trigger('ConfigChanged').dequeued().started();
-    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
-    assert.equal(stage.kinds.includes('reportStatus'), false);
-    assert.ok(stage.state.status);
-    assert.equal(
-      describeState(stage.state.status),
-      'Progressing (InputsChanged): inputs or registration changed; a run is due or in progress',
-    );
-    stage.see({ digest: 'c' }).trigger('Forced').outcome({ outcome: 'Done' });
-    assert.equal(
-      describeState(stage.effect('reportStatus').status),
-      'Progressing (Forced): force annotation changed; a run is due or in progress',
-    );
-    stage.dequeued();
-    assert.equal(stage.kinds.includes('reportStatus'), false);
-  });
-
   it('shows that it runs although its entry is suspended, and then its last outcome', () => {
     const stage = accepted()
       .see({ mayRun: { may: 'no', why: 'Suspended' } })
@@ -573,15 +531,6 @@ describe('an asynchronous run', () => {
     assert.equal(stage.record.lastOutcome?.message, text(5));
   });
 
-  it('that answered nothing says at its deadline how to answer for longer work', () => {
-    const stage = new StepStage().running();
-    stage.later(600_000).dequeued();
-    assert.match(
-      stage.record.lastOutcome?.message ?? '',
-      /^the component reported no valid outcome before the deadline of the run; check its log; for longer work it must answer 202 and send heartbeats, /,
-    );
-  });
-
   it('shows its first rejected report until a heartbeat, warns once, and names the last one at its deadline', () => {
     const stage = accepted().later(1000);
     const reject = (code: 'InvalidReport' | 'TooLarge') =>
@@ -607,23 +556,6 @@ describe('an asynchronous run', () => {
     assert.deepEqual(reject('TooLarge').effects, []);
     stage.later(nextInMs(stage)).dequeued().started();
     assert.equal(reject('InvalidReport').effect('warn').code, 'ReportRejected');
-  });
-
-  it('shows a rejected report of a teardown', () => {
-    const stage = new StepStage()
-      .done()
-      .see({ mayRun: { may: 'delete' } })
-      .trigger('Deleting')
-      .dequeued()
-      .started();
-    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
-    const { status } = stage
-      .handle({ kind: 'reportRejected', code: 'TooLarge', inputs: stage.inputs })
-      .effect('reportStatus');
-    assert.equal(
-      status.message,
-      'tearing down; report rejected (TooLarge) at 2026-11-21T09:00:01Z, see the log of the component',
-    );
   });
 
   it('keeps the previous credential after a refresh, and both end with the run', () => {
@@ -704,38 +636,6 @@ describe('the status of a teardown', () => {
     });
   }
 
-  for (const [code, handle] of [
-    [
-      'Refused',
-      (stage) => stage.handle({ kind: 'callFailed', code: 'Refused', message: 'found', inputs: stage.inputs }),
-    ],
-    [
-      'Unreachable',
-      (stage) =>
-        stage.handle({
-          kind: 'notAccepted',
-          code: 'Unreachable',
-          message: 'found',
-          retryAfterMs: undefined,
-          probeDelayMs: undefined,
-          inputs: stage.inputs,
-        }),
-    ],
-  ] as const satisfies readonly (readonly [string, (stage: StepStage) => StepStage])[]) {
-    it(`names the abandon annotation if its call failed: ${code}`, () => {
-      const stage = new StepStage().done().see({ mayRun: { may: 'delete' } });
-      const { status } = handle(stage.trigger('Deleting').dequeued().started()).effect('reportStatus');
-      assert.deepEqual(
-        [status.state, status.reason, status.message],
-        [
-          'Deleting',
-          code,
-          'found; to finish without the teardown, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON',
-        ],
-      );
-    });
-  }
-
   it('says what to do if the component waits for what already holds', () => {
     const stage = new StepStage().done().see({ mayRun: { may: 'delete' } });
     stage.trigger('Deleting').dequeued().started().later(500);
@@ -750,11 +650,6 @@ describe('the status of a teardown', () => {
         'while other objects use what the component created, the component must answer Retry instead of NotReady; to finish without the teardown, annotate the entry with abandon.inventory.drawbridge.dev/network=REASON',
       ],
     );
-  });
-
-  it('names only the force annotation as the cause of a forced run', () => {
-    const stage = tornDown({ outcome: 'Failed' }).later(1000).see({ digest: 'forced' });
-    assert.deepEqual(stage.trigger('Forced').dequeued().effect('start').next.reasons, ['Forced']);
   });
 });
 

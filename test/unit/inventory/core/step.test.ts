@@ -254,13 +254,6 @@ describe('the deletion of an entry', () => {
     );
   });
 
-  it('says that a component tears down that answered 202', () => {
-    const stage = deleting(new StepStage().done()).dequeued().started();
-    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs });
-    const { status } = stage.effect('reportStatus');
-    assert.deepEqual([status.state, status.reason, status.message], ['Deleting', 'Running', 'tearing down']);
-  });
-
   for (const [end, text] of [
     [
       (stage: StepStage) => stage.later(300_000).dequeued(),

@@ -28,13 +28,6 @@ const withOneRun = async () => {
 };
 
 describe('an abandoned component', () => {
-  it('loses its access to the entry', async () => {
-    const { manager, ref, annotate } = await withOneRun();
-    await annotate(byAlice);
-    assert.deepEqual(manager.withdrawnComponents, [`${ref.uid}/network`]);
-    await manager.stop();
-  });
-
   it('shows who abandoned it, also if it has never applied to the entry', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network', modes: ['byoc'] }]);
     const { ref } = inventory.create({ name: 'one', annotations: byAlice });

@@ -151,15 +151,6 @@ describe('a report', () => {
     });
   }
 
-  it('that is repeated is accepted twice and counts once', async () => {
-    const { clock, manager, first } = await stage();
-    const body = { run: first.run.id, outcome: 'Done' };
-    for (let i = 0; i < 2; i++) assert.deepEqual(await report(manager, first, body), [200, undefined]);
-    await clock.advance(60_000);
-    assert.deepEqual(await runs(manager), [['{component="network",outcome="Done",reason="Created"}', 1]]);
-    assert.equal(manager.callsOf('network').length, 1);
-  });
-
   it('that is too late is rejected, and does not affect the next run', async () => {
     const { clock, inventory, manager, first } = await stage();
     await clock.advance(35_000);

@@ -121,27 +121,6 @@ describe('the inventory manager', () => {
     assert.equal(inventory.entry(ref)?.conditions.find(({ type }) => type === 'Ready')?.status, 'True');
   });
 
-  it('runs nothing for a change that no component reads', async () => {
-    const { clock, inventory, manager } = await stage([network]);
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
-    for (let i = 0; i < 100; i++) {
-      inventory.edit(ref, ({ spec }) => {
-        spec.cluster = { region: String(i) };
-      });
-      await clock.advance(10);
-    }
-    assert.equal(manager.calls.length, 1);
-  });
-
-  it('retries with backoff and does not reset it for changes of others', async () => {
-    const { clock, inventory, manager } = await stage([network], { network: () => answer({ outcome: 'Retry' }) });
-    inventory.create({ name: 'one' });
-    await clock.advance(60_000);
-    assert.deepEqual(manager.calls.map(({ run }) => run.attempt).slice(0, 4), [0, 1, 2, 3]);
-    assert.ok(manager.calls.length < 10, `${manager.calls.length} calls`);
-  });
-
   it('removes orphaned outputs that other components may wait for', async () => {
     let output = 'dns';
     const { clock, inventory, registrations, manager } = await stage([network, { name: 'dns' }], {
@@ -232,23 +211,6 @@ describe('the inventory manager', () => {
     assert.deepEqual([...manager.remote.wanted.keys()], []);
   });
 
-  it('abandons a component and audits it', async () => {
-    const { clock, inventory, manager } = await stage([network], {
-      network: ({ operation }) => (operation === 'reconcile' ? done() : answer({ outcome: 'Retry' })),
-    });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
-    inventory.delete(ref);
-    await clock.advance(3000);
-    assert.ok(inventory.entry(ref));
-    inventory.edit(ref, ({ metadata }) => {
-      metadata.annotations = { 'abandon.inventory.drawbridge.dev/network': 'lost' };
-    });
-    await clock.advance(3000);
-    assert.equal(inventory.entry(ref), undefined);
-    assert.deepEqual(manager.audited, ['Abandoned']);
-  });
-
   it('abandons a component of a living entry, and runs it anew when the annotation is removed', async () => {
     const { clock, inventory, manager } = await stage([network], {
       network: () => answer({ outcome: 'Done', outputs: { network: { vnetName: 'v' } } }),
@@ -320,27 +282,6 @@ describe('the inventory manager', () => {
     await next.stop();
   });
 
-  it('shows a dead endpoint in each entry, also in those whose run waits, until it is back', async () => {
-    let isDown = true;
-    const { clock, inventory, manager } = await stage([network], {
-      network: () => (isDown ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done()),
-    });
-    const entries = Array.from({ length: 40 }, (_, n) => inventory.create({ name: `e${n}` }));
-    const statuses = () =>
-      entries.map(({ ref }) => {
-        const [status] = inventory.entry(ref)?.components ?? [];
-        return `${status?.state} ${status?.reason ?? ''}`;
-      });
-    await clock.advance(5_000);
-    assert.deepEqual(new Set(statuses()), new Set(['Retrying Unreachable']));
-    const called = new Set(manager.calls.map(({ entry }) => entry.id));
-    assert.ok(called.size < entries.length, 'some were not called');
-    isDown = false;
-    await clock.advance(40_000);
-    assert.deepEqual(new Set(statuses()), new Set(['Done ']));
-    await manager.stop();
-  });
-
   it('stores once that a due run waits for a dead endpoint, and once that an entry is suspended', async () => {
     let isDown = false;
     const { clock, inventory, manager } = await stage([{ ...network, intervalSeconds: 600 }], {
@@ -395,18 +336,6 @@ describe('the inventory manager', () => {
     await manager.stop();
   });
 
-  it('starts nothing while an entry is suspended, and handles its triggers afterwards', async () => {
-    const { clock, inventory, manager } = await stage([network]);
-    const { ref } = inventory.create({ name: 'one', spec: { suspend: true } });
-    await clock.advance(1000);
-    assert.equal(manager.calls.length, 0);
-    inventory.edit(ref, ({ spec }) => {
-      spec.suspend = false;
-    });
-    await clock.advance(1000);
-    assert.equal(manager.calls.length, 1);
-  });
-
   it('accepts reports of an asynchronous run', async () => {
     const { clock, inventory, manager } = await stage([network], {
       network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 30_000 }),
@@ -431,18 +360,6 @@ describe('the inventory manager', () => {
       ['report of a finished run ignored; it differs from the outcome that ended the run'],
     );
     assert.equal(inventory.record(key)?.record.lastOutcome?.outcome, 'Done');
-  });
-
-  it('ends a silent run at its deadline', async () => {
-    const { clock, inventory, manager } = await stage([network], {
-      network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 30_000 }),
-    });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(33_000);
-    assert.equal(manager.calls.length, 2);
-    const run = { entryUid: ref.uid, component: 'network', seq: 1 };
-    const late = await manager.manager.reports.report(run, 'm-1', { run: `${ref.uid}.network.1`, outcome: 'Done' });
-    assert.equal(late.status === 409 && late.code, 'RunOver');
   });
 
   it('dispatches nothing before write authorization is proved', async () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
 import { addToCount } from '../../../../src/inventory/manager/limits.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
 import { type Behavior, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
@@ -85,24 +84,6 @@ describe('the limit of concurrent runs', () => {
     await clock.advance(2000);
     assert.equal(manager.calls.length, 20);
     assert.equal(gauge.most, 2);
-  });
-
-  it('counts asynchronous runs until they end', async () => {
-    const stage = await memoryStage([{ name: 'network', maxConcurrent: 2, leaseSeconds: 60 }], {
-      network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 60_000 }),
-    });
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
-    for (let i = 0; i < 20; i++) inventory.create({ name: `e${i}` });
-    await clock.advance(30_000);
-    assert.equal(manager.calls.length, 2);
-    const [first] = manager.calls as [ReconcileRequest];
-    const run = { entryUid: first.entry.id, component: 'network', seq: first.run.seq };
-    const credential = first.auth.token.replace('token ', '');
-    const reportAnswer = await manager.manager.reports.report(run, credential, { run: first.run.id, outcome: 'Done' });
-    assert.equal(reportAnswer.status, 200);
-    await clock.advance(1000);
-    assert.equal(manager.calls.length, 3);
   });
 
   it('isolates a hanging component from the others', async () => {

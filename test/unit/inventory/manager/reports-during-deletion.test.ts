@@ -30,24 +30,3 @@ describe('the final report of a run whose entry is being deleted', () => {
     await manager.stop();
   });
 });
-
-describe('a report with the outcome Deleted', () => {
-  it('is accepted, even twice', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
-      network: ({ operation }) =>
-        operation === 'delete' ? { kind: 'accepted', heartbeatTimeoutMs: 60_000 } : answer({ outcome: 'Done' }),
-    });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
-    inventory.delete(ref);
-    await clock.advance(1000);
-    const run = { entryUid: ref.uid, component: 'network', seq: 2 };
-    const body = { run: `${ref.uid}.network.2`, outcome: 'Deleted' };
-    for (let i = 0; i < 2; i++) {
-      assert.equal((await manager.manager.reports.report(run, 'm-2', body)).status, 200);
-      await clock.advance(1000);
-    }
-    assert.equal(inventory.entry(ref), undefined);
-    await manager.stop();
-  });
-});

@@ -79,20 +79,4 @@ describe('the Events and reasons of runs', () => {
       [['Created'], ['Forced']],
     );
   });
-
-  it('name only the deletion of an entry', async () => {
-    const stage = await memoryStage([{ name: 'network' }], {
-      network: ({ operation }) => (operation === 'delete' ? answer({ outcome: 'Deleted' }) : done({})),
-    });
-    ({ manager } = stage);
-    const { ref } = stage.inventory.create({ name: 'one' });
-    await stage.clock.advance(5000);
-    stage.inventory.delete(ref);
-    await stage.clock.advance(5000);
-    assert.deepEqual(
-      manager.calls.map(({ run }) => run.reasons),
-      [['Created'], ['Deleting']],
-    );
-    assert.equal(stage.inventory.entry(ref), undefined);
-  });
 });

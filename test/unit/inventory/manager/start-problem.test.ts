@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { CodedError } from '../../../../src/kit/errors.ts';
-import { ApiError } from '../../../../src/kube/errors.ts';
 import { done } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
@@ -45,13 +44,6 @@ describe('a run that the server cannot start', () => {
     });
     await clock.advance(60_000);
     assert.equal(row()?.reason, 'Suspended');
-    await manager.stop();
-  });
-
-  it('shows no error of the API server, which the server retries', async () => {
-    const { clock, manager, row } = await withProblem(() => new ApiError(503, 'ServiceUnavailable', 'busy'));
-    await clock.advance(5_000);
-    assert.deepEqual([row()?.state, row()?.reason], ['Progressing', 'Pending']);
     await manager.stop();
   });
 });
