@@ -107,16 +107,6 @@ describe('the controller of bundles', () => {
     assert.deepEqual(binding?.metadata.annotations, { [claimableAnnotation]: 'secrets' });
   });
 
-  it('follows created and deleted exports', async () => {
-    await start('kettles', 'pots');
-    offer('pans');
-    await settle();
-    withdraw('kettles');
-    await settle();
-    assert.deepEqual(bindings(), ['pots', 'pans']);
-    assert.deepEqual(conditions(), fine);
-  });
-
   it('creates a binding again after another client deleted it', async () => {
     await start('kettles');
     stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
@@ -130,17 +120,6 @@ describe('the controller of bundles', () => {
     stage.acme.cluster.put(apiServiceExports, exportManifest({ metadata, spec: { resources: [] } }));
     await settle(longMs);
     assert.deepEqual(bindings(), ['kettles', 'pots']);
-    assert.deepEqual(conditions(), fine);
-  });
-
-  it('does not change a binding of the same name with another owner', async () => {
-    stage.bind('kettles');
-    await start('kettles');
-    await settle();
-    assert.deepEqual(stage.consumer.list(apiServiceBindings)[0]?.metadata.ownerReferences, undefined);
-    withdraw('kettles');
-    await settle(longMs);
-    assert.deepEqual(bindings(), ['kettles']);
     assert.deepEqual(conditions(), fine);
   });
 
@@ -193,22 +172,6 @@ describe('the controller of bundles', () => {
       );
     });
   }
-
-  it('deletes nothing if a new session finds no exports', async () => {
-    await start('kettles', 'pots');
-    stage.reconciler.suspend();
-    withdraw('kettles');
-    withdraw('pots');
-    await settle();
-    await stage.reconcile();
-    await settle(longMs);
-    assert.deepEqual(bindings(), ['kettles', 'pots']);
-    assert.ok(conditions().includes('Synced False ExportsVanished'));
-    offer('kettles');
-    offer('pots');
-    await settle();
-    assert.deepEqual(conditions(), fine);
-  });
 
   it('deletes nothing if a provider that was restored from a backup lacks one of several exports', async () => {
     await start('kettles', 'pots');

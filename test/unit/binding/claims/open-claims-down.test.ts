@@ -137,19 +137,5 @@ describe('claims', () => {
       assert.equal(stage.events.length, 1);
       assert.equal(stage.events[0]?.reason, 'NotSynced');
     });
-
-    it('do not change the copies of another provider', async () => {
-      stage.serviceNamespace('team-a');
-      const copy = secretIn('team-a', 'creds', { labels: { app: 'kettle', 'kube-bind.io/owner': 'provider' } });
-      const annotations = {
-        'kube-bind.io/provider-namespace': 'kb-acme-team-a',
-        'kube-bind.io/provider-uid': 'theirs',
-        'binding.drawbridge.dev/provider': 'uid-of-another',
-      };
-      stage.consumer.put(secrets, { ...copy, metadata: { ...copy.metadata, annotations } });
-      await stage.open([secretsOf('kettle')]);
-      assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
-      assert.ok(stage.down());
-    });
   });
 });

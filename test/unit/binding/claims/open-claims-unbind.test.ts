@@ -52,15 +52,6 @@ describe('claims', () => {
       assert.ok(stage.told.length > told, 'the binding is told');
     });
 
-    it('continue for another binding of the same kubeconfig that claims the kind', async () => {
-      await share();
-      stage.consumer.drop(customResourceDefinitions, crd);
-      bind('pots', { status: { permissionClaims: [secretsOf('pot')] } });
-      await drain();
-      await stage.settle(1000);
-      assert.deepEqual([shared(), stage.claims.remaining()], [all, 0]);
-    });
-
     it('continue for another binding that uses the same provider with another Secret', async () => {
       await share();
       stage.consumer.drop(customResourceDefinitions, crd);

@@ -46,33 +46,6 @@ describe('claims', () => {
       assert.equal(stage.up(), undefined);
     });
 
-    it('are repaired in the provider, and created again after a deletion there', async () => {
-      stage.serviceNamespace('team-a');
-      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
-      await stage.open([secretsOf('kettle')]);
-      stage.change('provider', 'kb-acme-team-a/creds', { data: { password: 'b3RoZXI=' } });
-      await stage.settle(1000);
-      assert.deepEqual(stage.up()?.['data'], { password: 'c2VjcmV0' });
-      stage.provider.drop(secrets, { namespace: 'kb-acme-team-a', name: 'creds' });
-      await stage.settle(2000);
-      assert.ok(stage.up());
-    });
-
-    it('stay unchanged without the selected label, and are still deleted with their original', async () => {
-      stage.serviceNamespace('team-a');
-      const secret = stage.consumer.put(secrets, secretIn('team-a', 'creds'));
-      await stage.open([secretsOf('kettle')]);
-      stage.change('consumer', 'team-a/creds', {
-        metadata: { ...secret.metadata, labels: { 'kube-bind.io/owner': 'consumer' } },
-        data: { password: 'bmV3' },
-      });
-      await stage.settle();
-      assert.deepEqual(stage.up()?.['data'], { password: 'c2VjcmV0' });
-      stage.consumer.drop(secrets, { namespace: 'team-a', name: 'creds' });
-      await stage.settle();
-      assert.equal(stage.up(), undefined);
-    });
-
     it('are not deleted after a change of all labels', async () => {
       stage.serviceNamespace('team-a');
       const secret = stage.consumer.put(secrets, secretIn('team-a', 'creds'));
@@ -104,18 +77,6 @@ describe('claims', () => {
       await stage.settle();
       assert.ok(stage.up());
       assert.equal(stage.up('other'), undefined);
-    });
-
-    it('are replaced if they cannot be updated', async () => {
-      stage.serviceNamespace('team-a');
-      stage.consumer.put(secrets, secretIn('team-a', 'creds', { immutable: true }));
-      await stage.open([secretsOf('kettle')]);
-      const before = stage.up()?.metadata.uid;
-      stage.consumer.drop(secrets, { namespace: 'team-a', name: 'creds' });
-      stage.consumer.put(secrets, secretIn('team-a', 'creds', { immutable: true, data: { password: 'bmV3' } }));
-      await stage.settle();
-      assert.deepEqual(stage.up()?.['data'], { password: 'bmV3' });
-      assert.notEqual(stage.up()?.metadata.uid, before);
     });
 
     it('are adopted from another konnector, and stay if their original is gone', async () => {

@@ -246,14 +246,6 @@ describe('ClusterBinding', () => {
           : watch(spec);
     }
 
-    it('is copied to a Secret that the konnector can read but not list', async () => {
-      unlistSecrets();
-      await start(kubeconfigText({ token: 'second' }));
-      await until(() => held() === kubeconfigText({ token: 'second' }), 'the copy');
-      await settle();
-      assert.equal(condition('SecretValid')?.status, 'True');
-    });
-
     it('is not reported as valid while the Secret of the consumer cannot be read', async () => {
       unlistSecrets();
       const session = await start();
@@ -269,16 +261,6 @@ describe('ClusterBinding', () => {
       stage.consumer.fault = () => undefined;
       await settle(10_000);
       await until(() => held() === kubeconfigText({ token: 'second' }), 'the copy');
-    });
-
-    it('is not copied to a Secret with the keep annotation', async () => {
-      stage.bind();
-      await start();
-      stage.secret(kubeconfigText(), { annotations: { [keepKubeconfigAnnotation]: 'true' } });
-      offer(kubeconfigText({ token: 'second' }));
-      await settle();
-      assert.equal(held(), kubeconfigText());
-      assert.equal(condition('SecretValid')?.status, 'True');
     });
 
     it('is copied once the keep annotation is removed', async () => {

@@ -45,19 +45,6 @@ describe('the CRD of a binding', () => {
     assert.equal(stage.consumer.calls.slice(before).filter(({ verb }) => verb === 'replace').length, 1);
   });
 
-  it('updates the CRD after a change of its schema', async () => {
-    await stage.bound();
-    const { spec } = boundSchemaManifest();
-    const { versions, ...rest } = spec as { versions: object[] };
-    stage.provider.put(
-      boundSchemas,
-      boundSchemaManifest({ spec: { ...rest, versions: [{ ...versions[0], schema: { type: 'object' } }] } }),
-    );
-    await stage.look();
-    const text = JSON.stringify(stage.crd()?.spec);
-    assert.match(text, /"openAPIV3Schema":\{"type":"object"\}/);
-  });
-
   it('adopts a CRD that another konnector created for the binding', async () => {
     stage.establish();
     stage.bind();

@@ -136,16 +136,6 @@ describe('the reconciler of bindings', () => {
     }
   });
 
-  it('writes nothing without a change', async () => {
-    await stage.bound();
-    const before = stage.consumer.writes.length;
-    for (let i = 0; i < 20; i++) {
-      await stage.clock.advance(60_000);
-      await stage.look();
-    }
-    assert.equal(stage.consumer.writes.length, before);
-  });
-
   it('waits while the store shows an older binding than the last write', async () => {
     stage.bind();
     const { bindings } = stage.deps.stores;

@@ -138,17 +138,6 @@ describe('the unbinding', () => {
       assert.ok(stage.crd()?.metadata.deletionTimestamp);
     });
 
-    it('does the same without a provider', async () => {
-      annotate('Orphan');
-      stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretNotFound', message: 'gone' };
-      await remove();
-      await stage.look();
-      assert.deepEqual(stage.finalizers(), ['example.com/other']);
-      dropCrd();
-      await stage.look();
-      assert.equal(stage.binding(), undefined);
-    });
-
     it('names the kind and the cause if its objects cannot be listed', async () => {
       annotate('Orphan');
       await remove();
@@ -166,17 +155,6 @@ describe('the unbinding', () => {
       );
     });
 
-    it('deletes nothing without a provider, and reports what to do', async () => {
-      stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretNotFound', message: 'gone' };
-      await remove();
-      for (let i = 0; i < 5; i++) await stage.look();
-      assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
-      assert.match(
-        stage.said()['Connected']?.message ?? '',
-        /no valid kubeconfig.* kubectl annotate apiservicebinding kettles --overwrite .*unbind-policy=Orphan/,
-      );
-    });
-
     it('keeps the condition while a provider is read after a restart, unless that fails', async () => {
       await remove();
       await stage.look();
@@ -190,17 +168,6 @@ describe('the unbinding', () => {
       assert.match(
         stage.said()['Connected']?.message ?? '',
         /the server has not listed the objects of the provider yet/,
-      );
-    });
-
-    it('rejects an unknown unbind policy', async () => {
-      annotate('orphan');
-      await remove();
-      await stage.look();
-      assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
-      assert.match(
-        stage.said()['Connected']?.message ?? '',
-        /unbind-policy is "orphan"; allowed are Delete, which deletes the copies in the provider, and Orphan/,
       );
     });
 
@@ -310,13 +277,6 @@ describe('the unbinding', () => {
       await stage.look();
       assert.deepEqual(stage.finalizers(), ['example.com/other']);
       dropCrd();
-      await stage.look();
-      assert.equal(stage.binding(), undefined);
-    });
-
-    it('finishes at once if the binding has no CRDs left', async () => {
-      dropCrd();
-      await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
       await stage.look();
       assert.equal(stage.binding(), undefined);
     });

@@ -325,16 +325,6 @@ describe('the reconciler of exports', () => {
     assert.equal(opened.length, 1);
   });
 
-  it('syncs claims that the status of the binding lists', async () => {
-    await bound();
-    bind({}, { ...inSync, permissionClaims: [secretsClaim] });
-    await look();
-    assert.deepEqual(atWork(), [`sync ${crdName}`, 'claims secrets']);
-    bind({}, inSync);
-    await look();
-    assert.deepEqual(atWork(), [`sync ${crdName}`]);
-  });
-
   it('follows the references of claims in the version that is synced now', async () => {
     await bound();
     bind({}, { ...inSync, permissionClaims: [secretsClaim] });

@@ -266,12 +266,6 @@ for (const [title, rules] of Object.entries(kinds)) {
       );
     });
 
-    it('reports a rejection with the highest code below 500', async () => {
-      stage.plan = () => [stage.write(() => new ApiError(499, '', 'no'))];
-      await stage.reconcile();
-      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider rejected the request: no' });
-    });
-
     it('waits for the time that the server requests (Retry-After)', async () => {
       stage.plan = () => [stage.write(() => new ApiError(429, 'TooManyRequests', 'slow down', 7_000))];
       assert.equal(delayOf(await stage.reconcile()), 7_000);

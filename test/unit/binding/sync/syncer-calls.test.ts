@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { own } from '../../../../src/kit/json-value.ts';
-import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
@@ -26,44 +26,8 @@ describe('a syncer whose calls or lists fail', () => {
     stage = await stageInSync(options);
   };
   const litres = (object: { spec?: unknown } | undefined): unknown => (object?.spec as { litres?: unknown })?.litres;
-  const heldKeys = (count: number): { namespace: string; name: string }[] =>
-    Array.from({ length: count }, (_, i) => ({ namespace: 'team-a', name: `tea-${i}` }));
 
   describe('when calls fail', () => {
-    const forbidden = (): never => {
-      throw new ApiError(403, 'Forbidden', 'kettles is forbidden');
-    };
-
-    it('retries a 403 at least every five seconds, and reports it', async () => {
-      open();
-      stage.provider.fault = forbidden;
-      const syncer = stage.start();
-      stage.put(tea);
-      await stage.settle(60_000);
-      const before = stage.provider.calls.length;
-      assert.ok(before >= 12 && before < 30, `${before}`);
-      assert.match(syncer.problems().join(), /the provider denied permission: kettles is forbidden/);
-      stage.provider.fault = () => {};
-      await stage.settle(5_000);
-      assert.ok(stage.copy(teaCopy));
-      assert.deepEqual(syncer.problems(), []);
-    });
-
-    it('retries all keys as soon as one call succeeds', async () => {
-      open();
-      stage.provider.fault = () => {
-        throw new TransportError('unreachable', undefined, true);
-      };
-      stage.start();
-      for (const key of heldKeys(50)) stage.put(key);
-      await stage.settle(600_000);
-      assert.ok(stage.provider.calls.length < 50 * 50, `${stage.provider.calls.length}`);
-      stage.provider.fault = () => {};
-      await stage.settle(30_000);
-      assert.equal(stage.provider.list(stage.kettles.provider).length, 50);
-      assert.equal(stage.consumer.writes.length, 50);
-    });
-
     it('continues with possible writes, and keeps the problem of the failing one', async () => {
       await inStep();
       await stage.kill();
@@ -89,17 +53,6 @@ describe('a syncer whose calls or lists fail', () => {
       stage.put(tea, { ...stage.object(tea), spec: { litres: 2 } });
       await stage.settle();
       assert.deepEqual(syncer.problems(), []);
-    });
-
-    it('loses no value in conflicts', async () => {
-      await inStep();
-      let conflicts = 0;
-      stage.provider.fault = ({ verb }) => {
-        if (verb === 'patch' && conflicts++ < 3) throw new ApiError(409, 'Conflict', 'modified');
-      };
-      stage.put(tea, { ...stage.object(tea), spec: { litres: 7 } });
-      await stage.settle(10_000);
-      assert.equal(litres(stage.copy(teaCopy)), 7);
     });
 
     it('writes no status to an object that has replaced the one that the status is for', async () => {
@@ -164,29 +117,6 @@ describe('a syncer whose calls or lists fail', () => {
       assert.deepEqual([litres(stage.copy(teaCopy)), await repairs()], [2, 2]);
     });
 
-    it('backs off from a provider that undoes writes', async () => {
-      await inStep();
-      const undo = (): void => {
-        const copy = stage.copy(teaCopy);
-        if (copy) stage.putCopy(teaCopy, { ...copy, spec: { litres: 9 } });
-      };
-      stage.provider.answered = undo;
-      undo();
-      await stage.settle(60_000);
-      assert.ok(stage.provider.writes.length < 10, `${stage.provider.writes.length}`);
-    });
-
-    it('backs off from a status that is not kept', async () => {
-      await inStep();
-      stage.consumer.admit = (_, { status: __, ...object }) => object as never;
-      stage.report(teaCopy, { hot: true });
-      await stage.settle(60_000);
-      stage.put(tea, { ...stage.object(tea), spec: { litres: 3 } });
-      await stage.settle(3_600_000);
-      assert.ok(stage.consumer.writes.length < 15, `${stage.consumer.writes.length} writes in an hour`);
-      assert.equal(stage.events.length, 1);
-    });
-
     it('writes a status that is kept in the end, as when an API server serves the new schema late', async () => {
       await inStep();
       stage.consumer.admit = (_, { status: __, ...object }) => object as never;
@@ -224,14 +154,6 @@ describe('a syncer whose calls or lists fail', () => {
       for (const event of held) event();
       await stage.settle();
       assert.equal(stage.provider.calls.length, 2);
-    });
-
-    it('reports a status without a subresource instead of writing it', async () => {
-      await inStep({ statusSubresource: false });
-      stage.report(teaCopy, { hot: true });
-      await stage.settle(60_000);
-      assert.deepEqual(stage.consumer.writes, []);
-      assert.match(stage.events.map(({ note }) => note).join(), /no status subresource/);
     });
 
     it('writes nothing twice', async () => {
@@ -322,22 +244,5 @@ describe('a syncer whose calls or lists fail', () => {
     await stage.settle(1_000);
     assert.equal(syncer.remaining(), 0);
     assert.ok(changes > before);
-  });
-
-  it('backs off and reports a problem if the namespace of the provider does not exist', async () => {
-    open();
-    stage.provider.fault = ({ verb }) => {
-      if (verb === 'create') throw new ApiError(404, 'NotFound', 'namespaces "kb-acme-team-a" not found');
-    };
-    const syncer = stage.start();
-    stage.put(tea);
-    await stage.settle(600_000);
-    const creates = stage.provider.calls.filter(({ verb }) => verb === 'create').length;
-    assert.ok(creates <= 40, `${creates} creates in ten minutes`);
-    assert.match(syncer.problems().join(), /namespaces "kb-acme-team-a" not found/);
-    stage.provider.fault = () => undefined;
-    await stage.settle(30_000);
-    assert.ok(stage.copy(teaCopy));
-    assert.deepEqual(syncer.problems(), []);
   });
 });

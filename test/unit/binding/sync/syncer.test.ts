@@ -72,16 +72,6 @@ describe('syncer', () => {
       );
     });
 
-    it('removes fields of the copy', async () => {
-      await inStep();
-      stage.put(tea, { ...stage.object(tea), spec: { litres: 3, colour: 'red' } });
-      await stage.settle();
-      stage.put(tea, { ...stage.object(tea), spec: { litres: 3 } });
-      await stage.settle();
-      assert.deepEqual(stage.copy(teaCopy)?.spec, { litres: 3 });
-      assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea', 'patch kettles kb-acme-team-a/tea']);
-    });
-
     it('makes at most five writes for a hundred changes of a status in a second, including the last', async () => {
       await inStep();
       for (let i = 1; i <= 100; i++) {
@@ -145,23 +135,6 @@ describe('syncer', () => {
         assert.deepEqual([stage.object({ name: 'tea' }), stage.copy(copyName)], [undefined, undefined]);
       });
     }
-
-    it('reports a name that is too long, and syncs the other objects', async () => {
-      open({ scope: 'Cluster', isolation: 'Prefixed' });
-      const syncer = stage.start();
-      stage.put({ name: 'x'.repeat(250) });
-      stage.put({ name: 'tea' });
-      await stage.settle();
-      assert.ok(stage.copy({ name: 'kb-acme-tea' }));
-      assert.match(
-        syncer.problems().join(),
-        /its name has 250 characters; the name of its copy begins with .*at most 245/,
-      );
-      assert.deepEqual(
-        stage.events.map(({ reason }) => reason),
-        ['NotSynced'],
-      );
-    });
   });
 
   describe('when an object is deleted', () => {
@@ -247,31 +220,6 @@ describe('syncer', () => {
       assert.equal(litres(stage.copy({ name: 'tea' })), 2);
       assert.deepEqual(syncer.problems(), []);
     });
-
-    it('adopts a copy that another konnector created', async () => {
-      open();
-      const { metadata } = stage.put(tea, { metadata: { name: 'tea', finalizers: [syncerFinalizer] } });
-      const { 'kube-bind.io/consumer-uid': _, ...older } = otherKonnectorAnnotations('team-a', metadata.uid);
-      stage.putCopy(teaCopy, { metadata: { name: 'tea', annotations: older }, spec: { litres: 1, old: true } });
-      const { metadata: before } = stage.copy(teaCopy) ?? {};
-      stage.start();
-      await stage.settle();
-      assert.equal(stage.copy(teaCopy)?.metadata.uid, before?.uid);
-      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ownAnnotations('team-a/tea', metadata.uid));
-      assert.deepEqual(stage.copy(teaCopy)?.spec, { litres: 2 });
-      assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
-    });
-
-    it('keeps the copy of an object that was created again under its name', async () => {
-      await inStep();
-      await stage.kill();
-      stage.consumer.drop(stage.kettles.consumer, tea);
-      const { metadata } = stage.put(tea);
-      stage.start();
-      await stage.settle();
-      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ownAnnotations('team-a/tea', metadata.uid));
-      assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
-    });
   });
 
   describe('with copies whose objects vanished unobserved', () => {
@@ -308,20 +256,6 @@ describe('syncer', () => {
       assert.deepEqual(syncer.problems(), []);
     });
 
-    it('continues by itself when the objects are restored', async () => {
-      await vanished(25);
-      const syncer = stage.start();
-      await stage.settle();
-      for (const key of heldKeys(25)) stage.put(key);
-      await stage.settle();
-      assert.deepEqual(syncer.problems(), []);
-      assert.equal(
-        stage.provider.writes.some((write) => write.startsWith('delete')),
-        false,
-      );
-      assert.equal(stage.provider.writes.length, 25, 'each is stamped');
-    });
-
     it('trusts a read more than a list', async () => {
       await vanished(1);
       const [key] = heldKeys(1);
@@ -337,21 +271,6 @@ describe('syncer', () => {
       );
       stage.consumer.deliver = (_, event) => event();
       for (const event of held) event();
-    });
-
-    it('keeps copies of another cluster with the same kubeconfig, and syncs its own', async () => {
-      await vanished(3);
-      stage.bind('uid-in-another-cluster');
-      stage.start();
-      stage.put(tea);
-      await stage.settle(60_000);
-      assert.equal(stage.provider.list(stage.kettles.provider).length, 4);
-      await stage.kill();
-      const syncer = stage.start('drain');
-      await stage.remove(tea);
-      await stage.settle(60_000);
-      assert.equal(stage.provider.list(stage.kettles.provider).length, 3);
-      assert.equal(syncer.remaining(), 0);
     });
 
     it('deletes nothing while the kind does not exist', async () => {
