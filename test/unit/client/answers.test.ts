@@ -39,16 +39,6 @@ describe('the client says what happened:', () => {
     });
   }
 
-  it('that others may have requests, and how to see them', async () => {
-    const { stderr } = await cluster.run(['list', '--as', 'alice']);
-    assert.match(
-      stderr,
-      /; to request access: drawbridge templates -n payments --as=alice, then drawbridge request; to see those of others: drawbridge list --everyone -n payments --as=alice$/m,
-    );
-    assert.match((await cluster.run(['list', '-A'])).stderr, /: drawbridge list --everyone -A$/m);
-    assert.doesNotMatch((await cluster.run(['list', '--everyone'])).stderr, /those of others/);
-  });
-
   it('commands whose flags a shell reads as they were given', async () => {
     const flags = ['--as', 'alice', '--as-group', 'all devs; id'];
     for (const argv of [['list'], ['get', 'none']]) {
@@ -85,22 +75,6 @@ describe('the client says what happened:', () => {
       assert.match(stderr, new RegExp(`^${nothing} in namespace payments\\b`));
       assert.doesNotMatch(stderr, /try -A/);
     }
-  });
-
-  it('who has access by which request, and how requests ended', async () => {
-    const expired = { ended: { how: 'Expired', reason: 'Expired' } };
-    await open({ podaccessrequests: [request('a', { ready: true, podName: 'p', grant }), request('b', expired)] });
-    const { stdout } = await cluster.run(['who', '--all']);
-    assert.match(stdout, /^WHO +STATE +REQUEST +POD /);
-    assert.match(stdout, /^alice +Ready +pod\/a +p /m);
-    assert.match(stdout, /^alice +Expired +pod\/b +- /m);
-    assert.match((await cluster.run(['show', 'a'])).stdout, /^Requests: .* Expired b /m);
-  });
-
-  it('that other requests of a person may have been deleted', async () => {
-    await open({ podaccessrequests: [request('a', {})] });
-    const heading = 'Other requests of this person through this template (deleted ones are not listed)';
-    assert.ok((await cluster.run(['show', 'a'])).stdout.endsWith(`\n${heading}\nRequests: none that still exists\n`));
   });
 
   it('the whole reason in the wide list', async () => {
@@ -203,16 +177,6 @@ describe('the client says what happened:', () => {
     });
   }
 
-  it('that a template needs no approval, and how long access can last with extensions', async () => {
-    const metadata = { name: 'shell', namespace: 'payments' };
-    const accessConfig = { maxDuration: '2h', allowedGroups: ['devs'], extension: { times: 2, total: '6h' } };
-    await open({ podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec: { accessConfig } }] });
-    assert.match(
-      (await cluster.run(['templates'])).stdout,
-      /^shell +pod +false +1h, max 2h, 6h with extensions +devs +none needed$/m,
-    );
-  });
-
   it('the command for a template of the other kind, with the flags that the user gave', async () => {
     const message = 'template shell is of kind PodAccessTemplate; create a request of kind PodAccessRequest';
     await open({}, ({ method, path }, answer) => {
@@ -311,41 +275,6 @@ describe('the client says what happened:', () => {
     });
   }
 
-  for (const [title, config, shown] of [
-    [
-      'without a mutation config, which keeps them',
-      undefined,
-      /^Pod: +a copy of the pod of the workload, without its labels, except those that the server keeps for NetworkPolicies$/m,
-    ],
-    [
-      'with a mutation config, which keeps only those that it names',
-      { keepLivenessProbe: true },
-      /^Pod: +a copy of the pod of the workload, without its labels, except those that the server keeps for NetworkPolicies, and without probes that the template does not keep\n +changed by the template:\n +keepLivenessProbe: true$/m,
-    ],
-  ] as const) {
-    it(`which probes the access pod has ${title}`, async () => {
-      const metadata = { name: 'shell', namespace: 'payments', uid: 'u-shell', generation: 1 };
-      const spec = { accessConfig: {}, ...(config ? { controllerTargetMutationConfig: config } : {}) };
-      await open({
-        podaccessrequests: [request('a', {})],
-        podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec }],
-      });
-      assert.match((await cluster.run(['show', 'a'])).stdout, shown);
-    });
-  }
-
-  it('what a request waits for, if the client no longer waits', async () => {
-    const message = 'waiting for approvals until 2099-01-01T00:00:00Z: peer 0 of 1';
-    const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Pending', message }];
-    await open({ podaccessrequests: [request('a', { approval: { state: 'Pending' }, conditions })] });
-    const { code, stderr } = await cluster.run(['watch', 'a', '--timeout', '1s']);
-    assert.equal(code, 4);
-    assert.match(
-      stderr,
-      /^drawbridge: not ready in time; the request still waits for approvals until \S+: peer 0 of 1\. To go on: /m,
-    );
-  });
-
   it('that the requester must begin access that was approved, and how', async () => {
     const approval = { state: 'Claimable', until: '2099-01-01T00:00:00Z' };
     const message = `waiting until ${approval.until} for the requester to claim the access`;
@@ -361,23 +290,6 @@ describe('the client says what happened:', () => {
     assert.match(claimed.stderr, /the request still waits; access is being opened\. To go on: /);
   });
 
-  it('when the requester can begin scheduled access', async () => {
-    const [from, until] = ['2099-01-01T00:00:00Z', '2099-01-01T00:01:00Z'];
-    const message = `the requester can claim the access from ${from} until ${until}`;
-    const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Scheduled', message }];
-    const approval = { state: 'Scheduled', until: from };
-    await open({ podaccessrequests: [request('a', { approval, conditions }, { startAt: from })] });
-    const { stdout } = await cluster.run(['get', 'a']);
-    assert.match(
-      stdout,
-      new RegExp(`^State: +Scheduled\nNote: +${message}\nBegins: +${from} \\(in .*\\), at the earliest$`, 'm'),
-    );
-    assert.match(stdout, new RegExp(`^Not before: +${from} \\(in `, 'm'));
-    assert.ok(
-      (await cluster.run(['watch', 'a', '--timeout', '1ms'])).stderr.includes(`still waits; ${message}. To go`),
-    );
-  });
-
   const denials: readonly (readonly [
     title: string,
     status: object,
@@ -391,30 +303,6 @@ describe('the client says what happened:', () => {
       ['start'],
       'NotClaimable: spec.claimed: template "shell" has no approvals.claimWithin, so access opens without a claim; wait until it opens',
       /^drawbridge: denied: NotClaimable: template "shell" has .*; wait until it opens\. The request is Pending; to see it: drawbridge get pod\/a -n payments$/m,
-    ],
-    [
-      'start is too early',
-      {
-        approval: { state: 'Pending' },
-        conditions: [
-          {
-            type: 'AccessApproved',
-            status: 'Unknown',
-            reason: 'Pending',
-            message: 'waiting for approvals: peer 0 of 1',
-          },
-        ],
-      },
-      ['start'],
-      'NotClaimable: spec.claimed: the state of the approval is Pending; access can be claimed only while the state is Claimable; wait for that state',
-      /; wait for that state\. The request is Pending: waiting for approvals: peer 0 of 1; to see it: drawbridge get pod\/a -n payments$/m,
-    ],
-    [
-      'start is too late',
-      { ready: true, grant },
-      ['start'],
-      'NotClaimable: spec.claimed: template "shell" has no approvals.claimWithin, so access opens without a claim; wait until it opens',
-      /\. The request is Ready; to see it: drawbridge get pod\/a -n payments$/m,
     ],
     [
       'an extension is too short',
@@ -479,19 +367,6 @@ describe('the client says what happened:', () => {
       const revoked = `/a revocation requested; the server closes the access${sessions}\n`;
       assert.ok((await cluster.run(['revoke', 'a'])).stdout.endsWith(revoked));
     }
-  });
-
-  it('with which code of the reference a request was denied', async () => {
-    const conditions = [
-      { type: 'AccessApproved', status: 'False', reason: 'Denied', message: 'carol denied the request' },
-    ];
-    const ended = { how: 'Denied', reason: 'VoteDenied' };
-    await open({ podaccessrequests: [request('a', { conditions, ended })] });
-    assert.match((await cluster.run(['get', 'a'])).stdout, /^Denied: +VoteDenied: carol denied the request$/m);
-    const { code, stderr } = await cluster.run(['exec', 'a']);
-    assert.equal(code, 3);
-    assert.match(stderr, /a was denied: VoteDenied: carol denied/);
-    assert.match((await cluster.run(['list', '-o', 'wide'])).stdout, / VoteDenied: carol denied the request$/m);
   });
 
   const own = { kind: 'User', name: 'alice' };
@@ -578,18 +453,6 @@ describe('the client says what happened:', () => {
       assert.deepEqual([(await cluster.run(['exec', 'a'])).code, cluster.ran.length], [0, 1]);
     });
   }
-
-  it('whom to ask, if the template must change', async () => {
-    const message = 'Service payments selects the access pod; change podLabels';
-    const conditions = [{ type: 'AccessResourcesCreated', status: 'False', reason: 'PodIsSelected', message }];
-    const ended = { how: 'Denied', reason: 'PodIsSelected' };
-    await open({ podaccessrequests: [request('a', { conditions, ended })] });
-    const remedy = 'Ask the author of the template to correct it, then create a new request.';
-    assert.match((await cluster.run(['get', 'a'])).stdout, new RegExp(`^To do: +${remedy}$`, 'm'));
-    const { code, stderr } = await cluster.run(['watch', 'a']);
-    assert.equal(code, 3);
-    assert.ok(stderr.endsWith(`a was denied: PodIsSelected: ${message}. ${remedy}\n`), stderr);
-  });
 
   it('of which namespace the requests are that it revoked in all', async () => {
     await open({ podaccessrequests: [request('a', { ready: true, grant })] });

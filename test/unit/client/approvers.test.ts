@@ -59,13 +59,6 @@ describe('drawbridge approvers', () => {
       '--group=payments-leads',
     ],
     [
-      'a binding names a role that does not exist',
-      { all: [leads] },
-      [binding('gone', ['User', 'carol'])],
-      'owner',
-      '--group=payments-leads',
-    ],
-    [
       'a group of one entry of two is bound',
       { all: [leads, security] },
       [binding('approver', ['Group', 'payments-leads'])],
@@ -106,11 +99,6 @@ describe('drawbridge approvers', () => {
       'a user is bound for an entry without groups',
       { all: [{ name: 'peer' }] },
       [binding('approver', ['User', 'carol'])],
-    ],
-    [
-      'any group is bound for an entry without groups',
-      { all: [{ name: 'peer' }] },
-      [binding('approver', ['Group', 'devs'])],
     ],
     [
       'a ServiceAccount is bound whose votes count',

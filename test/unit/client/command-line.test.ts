@@ -80,19 +80,6 @@ describe('the command line of the client', () => {
       kinds.set(name, kind);
     }
   });
-
-  it('accepts the examples of each command', () => {
-    for (const { name, examples = [] } of commands) {
-      for (const example of examples) {
-        const words = example.match(/'[^']*'|\S+/g) ?? [];
-        const { command } = readCommandLine(
-          words.map((word) => word.replaceAll("'", '')),
-          commands,
-        );
-        assert.ok(command.name === name || name === 'pending', example);
-      }
-    }
-  });
 });
 
 describe('completion offers', () => {

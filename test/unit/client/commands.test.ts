@@ -177,10 +177,6 @@ describe('the client', () => {
     assert.equal(code, 3);
   });
 
-  it('shows every permission with its API group', async () => {
-    assert.match((await cluster.run(['show', 'c'])).stdout, /^ +get pods\.metrics\.k8s\.io$/m);
-  });
-
   const unread: readonly (readonly [what: string, path: RegExp, code: number, exit: number, stderr: RegExp])[] = [
     ['the template', /podaccesstemplates\/shell$/, 403, 0, /template shell does not exist, or you may not read it/],
     ['the template', /podaccesstemplates\/shell$/, 401, 1, /does not accept your credentials/],
@@ -235,16 +231,6 @@ describe('the client', () => {
       if (states.length === 2) stop.abort();
     });
     assert.deepEqual([code, states], [130, ['Ready', 'Ended']], stdout);
-  });
-
-  it('does not advise to drop open access while an extension waits', async () => {
-    const { code, stderr } = await cluster.run(['extend', 'a', '--by', '5m', '--timeout', '1ms']);
-    assert.equal(code, 4);
-    assert.match(
-      stderr,
-      /not ready in time; the extension still waits for the server, and access is open until 2099-\S+ .*To see it: drawbridge get pod\/a -n payments$/m,
-    );
-    assert.doesNotMatch(stderr, /drop/);
   });
 
   it('says how long an extension can wait for approvals, and how to see it', async () => {
@@ -324,15 +310,6 @@ describe('the client', () => {
     const name = 'n'.repeat(100);
     await open(undefined, { podaccessrequests: [request(name)] });
     assert.match((await cluster.run(['list'])).stdout, new RegExp(`^${name} `, 'm'));
-  });
-
-  it('prints commands that can be typed as they are', async () => {
-    assert.match((await cluster.run(['get', 'c'])).stdout, /begin access with: drawbridge start pod\/c -n payments$/m);
-    assert.match((await cluster.run(['get', 'none'])).stderr, /to list requests: drawbridge list -n payments$/m);
-    const started = await cluster.run(['get', 'c', '--as=bob']);
-    assert.match(started.stdout, /begin access with: drawbridge start pod\/c -n payments --as=bob$/m);
-    const asBob = await cluster.run(['get', 'none', '--as=bob']);
-    assert.match(asBob.stderr, /to list requests: drawbridge list -n payments --as=bob$/m);
   });
 
   for (const [argv, list] of [

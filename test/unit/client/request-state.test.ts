@@ -176,17 +176,6 @@ describe('the state of a request', () => {
     assert.doesNotMatch(remedyOf('TemplateNotReady'), /author/);
   });
 
-  it('tells the requester, and no approver, what to do about access that was not claimed', () => {
-    const conditions = [condition('AccessApproved', 'False', 'NotClaimed', 'the requester did not claim the access')];
-    const request = object({ conditions, ended: { how: 'Denied', reason: 'NotClaimed' } });
-    const details = detailsOf(request, 0);
-    assert.match(
-      details,
-      /^Denied: +NotClaimed: the requester did not claim the access\nTo do: +Create a new request/m,
-    );
-    assert.doesNotMatch(details, /approvers/);
-  });
-
   const questions: readonly (readonly [question: string | undefined, request: KubeObject])[] = [
     ['Access', object({ approval: { state: 'Pending' } })],
     ['Review', object({ approval: { state: 'ReviewOwed' }, ended: {} })],
