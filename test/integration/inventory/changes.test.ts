@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
 import { registerChain, untilReady } from '../../support/inventory/chain.ts';
-import { writesToOneEntry } from '../../support/inventory/consolidation.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 import { percentile } from '../../support/percentile.ts';
 
@@ -38,12 +37,6 @@ describe('a change of an entry', function () {
     );
     assert.ok(percentile(latencies, 0.5) < 250, `p50 is ${percentile(latencies, 0.5)} ms`);
     assert.equal(other.calls.length, before);
-  });
-
-  it('is merged with others while the component runs, and the last state is handled', async () => {
-    const { tookMs, runs, allowed } = await writesToOneEntry(stage, { writes: 300, runMs: 200 });
-    console.log(`      300 writes over ${(tookMs / 1000).toFixed(2)} s: ${runs} runs`);
-    assert.ok(runs <= allowed, `${runs} runs in ${tookMs} ms, where ${allowed} are allowed`);
   });
 
   it('propagates along a chain of components, each as soon as its input arrives', async () => {

@@ -86,48 +86,4 @@ describe('the deletion of an entry', function () {
       ],
     );
   });
-
-  it('separates a recreated entry of the same name', async () => {
-    const network = await stage.component('network', () => made('network'));
-    const first = await stage.entry('one');
-    await stage.ready('one');
-    await stage.delete('one');
-    await stage.gone('one');
-    const second = await stage.entry('one');
-    await stage.ready('one');
-    assert.notEqual(first.ref.uid, second.ref.uid);
-    const [call] = network.callsFor(second.ref.uid);
-    assert.deepEqual([call?.request.run.seq, call?.request.run.reasons], [1, ['Created']]);
-  });
-});
-
-describe('kubectl get clusterinventories', function () {
-  this.timeout(120_000);
-  let stage: InventoryStage;
-
-  before(async () => {
-    stage = await InventoryStage.open();
-  });
-  after(async () => stage?.close());
-
-  it('shows Ready, what is missing, and since when; each run shows its reasons', async () => {
-    const missing = [{ path: '/spec/cluster/region', want: 'present' as const }] as const;
-    let region = false;
-    await stage.component(
-      'network',
-      () => (region ? { outcome: 'Done' } : { outcome: 'NotReady', missing: [...missing] as [(typeof missing)[0]] }),
-      { reads: ['/spec/cluster/region'] },
-    );
-    await stage.entry('one');
-    await stage.until('the row', async () => (await stage.get('one')).components[0]?.state === 'NotReady');
-    const get = async (kind: string) => (await stage.plane.kubectl(['get', kind, '-n', stage.namespace])).stdout;
-    const [head = '', row = ''] = (await get('clusterinventories')).split('\n');
-    assert.match(head, /NAME +MODE +READY +WAITING FOR +SINCE +AGE/);
-    assert.match(row, /^one +managed +False +network: waits for \/spec\/cluster\/region +\d+s +\d+s$/);
-    region = true;
-    await stage.patch('one', { spec: { cluster: { region: 'here' } } });
-    await stage.ready('one');
-    assert.match((await get('clusterinventories')).split('\n')[1] ?? '', /^one +managed +True /);
-    assert.match(await get('reconcileruns'), /one +network +Idle +2 +Done +\/spec\/cluster\/region changed/);
-  });
 });

@@ -67,14 +67,6 @@ describe('a supplied kubeconfig', function () {
     assert.equal(setterOf(await change(entry, forged, bob)), 'bob');
   });
 
-  it('keeps the user on other changes, and drops it with the reference', async () => {
-    const entry = await supplied('kept', 'admin-a', alice);
-    assert.equal(setterOf(await change(entry, { suspend: true }, bob)), 'alice');
-    assert.equal(setterOf(await change(entry, { kubeconfigSetBy: null }, bob)), 'alice');
-    assert.equal(setterOf(await change(entry, { kubeconfigSecretRef: { name: 'admin-b' } }, bob)), 'bob');
-    assert.equal(setterOf(await change(entry, { kubeconfigSecretRef: null }, bob)), undefined);
-  });
-
   it('is readable only by its component, and only if the user who named it may read it', async () => {
     const mine = await supplied('mine', 'admin-a', alice);
     assert.deepEqual(

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { isDeepStrictEqual } from 'node:util';
 import { stringify } from 'yaml';
 import { shoots } from '../../../examples/inventory/components/cluster.ts';
 import { serviceInstances } from '../../../examples/inventory/components/connectivity-proxy.ts';
@@ -173,19 +172,6 @@ describe('the reference components, with a second plane as the managed cluster',
     const repaired = async (): Promise<boolean> =>
       valueAt(await here.client.get(virtualNetworks, name), '/spec/location') === 'westeurope';
     await until('the repair', repaired, waiting);
-    await ready('orders');
-  });
-
-  it('correct external changes of a cluster', async () => {
-    const name = { namespace, name: String(await at('orders', '/status/outputs/cluster/shootName')) };
-    const workersOf = async (): Promise<readonly object[]> =>
-      valueAt(await here.client.get(shoots, name), '/spec/provider/workers') as readonly object[];
-    const wanted = await workersOf();
-    const changed = wanted.map((worker) => ({ ...worker, machine: { type: 'Standard_Huge' } }));
-    await here.client.mergePatch(shoots, name, { spec: { provider: { workers: changed } } });
-    assert.deepEqual(await workersOf(), changed);
-    await force('orders', 'cluster', 'repair');
-    await until('the repair', async () => isDeepStrictEqual(await workersOf(), wanted), waiting);
     await ready('orders');
   });
 
