@@ -3,26 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { ScriptedRequest, Verdict } from '../../../sandbox/http-script.ts';
 import { containersFolder } from '../../../sandbox/layout.ts';
 import { attachPlane, type Plane, startPlane } from '../../../sandbox/plane.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
-
-interface Pod {
-  readonly metadata: { readonly name: string };
-  readonly status: {
-    readonly phase: string;
-    readonly podIP?: string;
-    readonly startTime?: string;
-    readonly conditions?: { readonly type: string; readonly status: string }[];
-    readonly containerStatuses?: {
-      readonly name: string;
-      readonly ready: boolean;
-      readonly state: Record<string, { readonly reason?: string }>;
-    }[];
-  };
-}
 
 describe('sandbox', () => {
   let plane: Plane;
@@ -37,135 +21,10 @@ describe('sandbox', () => {
   const kubectl = async (...args: string[]): Promise<string> =>
     (await plane.kubectl(['--namespace', namespace, ...args])).stdout;
 
-  const podsOf = async (app: string): Promise<Pod[]> => {
-    const list = JSON.parse(await kubectl('get', 'pods', '--selector', `app=${app}`, '--output=json')) as {
-      items: Pod[];
-    };
-    return list.items;
-  };
-
-  const createPod = async (
-    name: string,
-    annotations: Record<string, string> = {},
-    spec: object = {},
-  ): Promise<void> => {
-    const { status, body } = await plane.call('POST', `/api/v1/namespaces/${namespace}/pods`, {
-      metadata: { name, annotations },
-      spec: { containers: [{ name: 'main', image: 'busybox' }], ...spec },
-    });
-    assert.equal(status, 201, JSON.stringify(body));
-  };
-
-  const podThat = (name: string, condition: (pod: Pod) => boolean): Promise<Pod> =>
-    until(
-      `pod ${name}`,
-      async () => {
-        const pod = (await plane.probe(`/api/v1/namespaces/${namespace}/pods/${name}`)).body as Pod;
-        return condition(pod) && pod;
-      },
-      { timeoutMs: 30_000, everyMs: 20 },
-    );
-
-  const isReady = ({ status }: Pod): boolean =>
-    status.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false;
-
   describe('control plane', () => {
     it('is of the Kubernetes minor version that the project pins', async () => {
       const { body } = await plane.call('GET', '/version');
       assert.match((body as { gitVersion: string }).gitVersion, /^v1\.36\.\d+$/);
-    });
-
-    it('rolls out a Deployment of three and runs its Pods', async () => {
-      await kubectl('create', 'deployment', 'web', '--image=nginx', '--replicas=3');
-      await kubectl('rollout', 'status', 'deployment/web', '--timeout=50s');
-      const pods = await podsOf('web');
-      assert.equal(pods.length, 3);
-      for (const pod of pods) {
-        assert.ok(isReady(pod));
-        assert.match(pod.status.podIP ?? '', /^10\.244\./);
-        assert.ok(pod.status.startTime);
-        assert.deepEqual(
-          pod.status.containerStatuses?.map(({ name, ready }) => ({ name, ready })),
-          [{ name: 'nginx', ready: true }],
-        );
-      }
-    });
-
-    it('deletes Pods without waiting for their grace period of 30 s', async () => {
-      await createPod('leaving');
-      await podThat('leaving', isReady);
-      await kubectl('delete', 'pod', 'leaving', '--timeout=25s');
-    });
-
-    it('completes the Pods of a Job', async () => {
-      await kubectl('create', 'job', 'once', '--image=busybox');
-      await kubectl('wait', '--for=condition=Complete', 'job/once', '--timeout=50s');
-    });
-  });
-
-  describe('Pods with a scripted lifecycle', () => {
-    it('become Ready after the time in their annotation', async () => {
-      const began = performance.now();
-      await createPod('late', { 'sandbox/ready-after': '1500ms' });
-      await podThat('late', isReady);
-      assert.ok(performance.now() - began > 1400);
-    });
-
-    it('run without ever being Ready', async () => {
-      await createPod('never', { 'sandbox/never-ready': 'true' });
-      const pod = await podThat('never', ({ status }) => status.phase === 'Running');
-      assert.ok(!isReady(pod));
-    });
-
-    it('wait for a reason', async () => {
-      await createPod('waiting', { 'sandbox/waiting-reason': 'ImagePullBackOff' });
-      const pod = await podThat('waiting', ({ status }) => status.containerStatuses !== undefined);
-      assert.equal(pod.status.phase, 'Pending');
-      assert.equal(pod.status.containerStatuses?.[0]?.state['waiting']?.reason, 'ImagePullBackOff');
-    });
-
-    it('crash and back off, or fail when they are not restarted', async () => {
-      await createPod('crashing', { 'sandbox/crash': 'true' });
-      await createPod('failing', { 'sandbox/crash': 'true' }, { restartPolicy: 'Never' });
-      const crashing = await podThat('crashing', ({ status }) => status.containerStatuses !== undefined);
-      assert.equal(crashing.status.containerStatuses?.[0]?.state['waiting']?.reason, 'CrashLoopBackOff');
-      await podThat('failing', ({ status }) => status.phase === 'Failed');
-    });
-  });
-
-  describe('users and programs', () => {
-    it('have the identity of their kubeconfig', async () => {
-      const kubeconfig = await plane.kubeconfigFor('alice@example.com', ['developers', 'on-call']);
-      const { stdout } = await plane.kubectl(['auth', 'whoami', '--output=json'], { kubeconfig });
-      const { userInfo } = (JSON.parse(stdout) as { status: { userInfo: { username: string; groups: string[] } } })
-        .status;
-      assert.equal(userInfo.username, 'alice@example.com');
-      assert.deepEqual(userInfo.groups, ['developers', 'on-call', 'system:authenticated']);
-    });
-
-    it('have no permissions by default', async () => {
-      const kubeconfig = await plane.kubeconfigFor('bob');
-      const result = await plane.kubectl(['get', 'pods', '--namespace', namespace], { kubeconfig, reject: false });
-      assert.equal(result.code, 1);
-      assert.match(result.stderr, /User "bob" cannot list resource "pods"/);
-    });
-
-    it('get tokens for ServiceAccounts', async () => {
-      const token = await plane.serviceAccountToken(namespace, 'default', 600);
-      const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } };
-      const { body } = await plane.call('POST', '/apis/authentication.k8s.io/v1/tokenreviews', review);
-      const { status } = body as { status: { authenticated: boolean; user: { username: string } } };
-      assert.deepEqual(
-        [status.authenticated, status.user.username],
-        [true, `system:serviceaccount:${namespace}:default`],
-      );
-    });
-
-    it('run commands in Pods, on this machine as the user that the plane names', async () => {
-      await createPod('shell');
-      await podThat('shell', isReady);
-      assert.equal(await kubectl('exec', 'shell', '--', 'echo', 'hi'), 'hi\n');
-      assert.equal(await kubectl('exec', 'shell', '--', 'id', '--user', '--name'), `${plane.execUser}\n`);
     });
   });
 
@@ -198,31 +57,6 @@ describe('sandbox', () => {
       return plane.kubectl(['--namespace', namespace, ...args], { kubeconfig, reject: false });
     };
 
-    it('forwards everything by default', async () => {
-      const proxy = await plane.proxy();
-      assert.equal((await through(proxy.server, 'get', 'pods')).code, 0);
-      await proxy.close();
-    });
-
-    it('delays', async () => {
-      const proxy = await plane.proxy();
-      proxy.latency(150);
-      const began = performance.now();
-      assert.equal((await through(proxy.server, 'get', '--raw', '/version')).code, 0);
-      // TCP and TLS handshakes and the call: at least two round trips with data.
-      assert.ok(performance.now() - began > 600);
-      await proxy.close();
-    });
-
-    it('rejects and accepts connections again on the same port', async () => {
-      const proxy = await plane.proxy();
-      proxy.refuse();
-      assert.match((await through(proxy.server, 'get', 'pods')).stderr, /refused/);
-      await proxy.pass();
-      assert.equal((await through(proxy.server, 'get', 'pods')).code, 0);
-      await proxy.close();
-    });
-
     it('stays silent without closing, and resets open connections', async () => {
       const proxy = await plane.proxy();
       proxy.stall();
@@ -237,36 +71,6 @@ describe('sandbox', () => {
       proxy.refuse();
       proxy.resetAll();
       assert.match((await cut).stderr, /reset by peer/);
-      await proxy.close();
-    });
-
-    it('keeps the identity of the caller while a script reads the calls', async () => {
-      const seen: string[] = [];
-      const onRequest = ({ path }: ScriptedRequest): Verdict => {
-        seen.push(path);
-        return 'pass';
-      };
-      const proxy = await plane.proxy({ onRequest });
-      const kubeconfig = await plane.kubeconfigFor('carol', ['a', 'b'], { server: proxy.server });
-      const { stdout } = await plane.kubectl(['auth', 'whoami', '--output=json'], { kubeconfig });
-      const { userInfo } = (JSON.parse(stdout) as { status: { userInfo: { username: string; groups: string[] } } })
-        .status;
-      assert.deepEqual([userInfo.username, userInfo.groups], ['carol', ['a', 'b', 'system:authenticated']]);
-      assert.ok(seen.some((path) => path.includes('selfsubjectreviews')));
-      await proxy.close();
-    });
-
-    it('answers instead of the API server', async () => {
-      const proxy = await plane.proxy({
-        onRequest: ({ path }) =>
-          path.includes('/pods')
-            ? {
-                status: 409,
-                body: { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'Conflict', message: 'scripted' },
-              }
-            : 'pass',
-      });
-      assert.match((await through(proxy.server, 'get', 'pods')).stderr, /scripted/);
       await proxy.close();
     });
 
@@ -317,37 +121,6 @@ describe('sandbox', () => {
     });
     after(() => own.stop());
 
-    it('runs beside another plane, with separate data', async () => {
-      assert.notEqual(own.server, plane.server);
-      assert.equal((await own.call('GET', `/api/v1/namespaces/${namespace}`)).status, 404);
-      assert.equal((await plane.call('GET', `/api/v1/namespaces/${namespace}`)).status, 200);
-    });
-
-    it('freezes its API server and continues', async () => {
-      const apiserver = own.component('kube-apiserver');
-      await apiserver.freeze();
-      const call = own.call('GET', '/version');
-      const first = await Promise.race([call, until('silence', silence(), { timeoutMs: 30_000 })]);
-      assert.equal(first, 'silence');
-      apiserver.resume();
-      assert.equal((await call).status, 200);
-    });
-
-    it('restarts its API server after a crash, with its data', async () => {
-      const { pid } = own.component('kube-apiserver');
-      await own.call('POST', '/api/v1/namespaces', { metadata: { name: 'kept' } });
-      await own.component('kube-apiserver').restart();
-      assert.notEqual(own.component('kube-apiserver').pid, pid);
-      assert.equal((await own.call('GET', '/api/v1/namespaces/kept')).status, 200);
-    });
-
-    it('restarts etcd after a crash, with its data', async () => {
-      await own.component('etcd').restart();
-      // `/readyz/etcd` may repeat its last result for a second.
-      const isBack = async (): Promise<boolean> => (await own.call('GET', '/api/v1/namespaces/kept')).status === 200;
-      await until('etcd to be back with its data', isBack, { timeoutMs: 30_000 });
-    });
-
     it('leaves nothing behind when it stops', async () => {
       const pids = [own.component('etcd').pid, own.component('kube-apiserver').pid];
       await own.stop();
@@ -373,11 +146,6 @@ describe('sandbox', () => {
     });
   });
 });
-
-function silence(): () => 'silence' | undefined {
-  const began = performance.now();
-  return () => (performance.now() - began > 300 ? 'silence' : undefined);
-}
 
 function exists(pid: number): boolean {
   try {

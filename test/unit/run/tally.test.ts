@@ -31,30 +31,6 @@ describe('the tally of a test run', () => {
       '  bad: adds up\n      expected 1\n      found 2',
     ]);
   });
-
-  it('shortens a long failure', () => {
-    const tally = new Tally();
-    tally.add(result('bad', { failures: [failure('', 'x'.repeat(10_000))] }));
-    assert.ok(tally.summary().join('\n').length < 1000);
-  });
-
-  it('shows the ten slowest files and the ten slowest tests, slowest first', () => {
-    const tally = new Tally();
-    for (let i = 1; i <= 12; i += 1) {
-      tally.add(result(`file-${i}`, { ms: i * 1000, tests: [{ title: `test ${i}`, ms: i * 100 }] }));
-    }
-    const lines = tally.summary();
-    const shown = (heading: string): string[] => lines.slice(lines.indexOf(heading) + 1).slice(0, 10);
-    const lastTen = [12, 11, 10, 9, 8, 7, 6, 5, 4, 3];
-    assert.deepEqual(
-      shown('The slowest files:').map((line) => line.trim()),
-      lastTen.map((i) => `${i}.0 s  file-${i}`),
-    );
-    assert.deepEqual(
-      shown('The slowest tests:').map((line) => line.trim()),
-      lastTen.map((i) => `${(i / 10).toFixed(1)} s  file-${i}: test ${i}`),
-    );
-  });
 });
 
 describe('a line of progress', () => {
