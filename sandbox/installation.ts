@@ -57,7 +57,7 @@ let rights: Promise<Manifest[]> | undefined;
 
 /** The chart's manifests, so that every test runs with the permissions and policies that users get. */
 const rightsOfTheChart = (plane: PlaneClient): Promise<Manifest[]> =>
-  chartManifests(plane, 'rbac.yaml', 'policies.yaml', 'vote-policies.yaml');
+  chartManifests(plane, 'rbac.yaml', 'policies.yaml');
 
 /**
  * The chart's ClusterRoles for people, as users get them with all features, so that the ones that messages name exist. `install` does not

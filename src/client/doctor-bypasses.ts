@@ -67,7 +67,7 @@ const bypasses: readonly Bypass[] = [
     permissions: [...requests, ...templates].flatMap((plural) =>
       ['update', 'patch'].map((verb) => permission(group, `${plural}/status`, verb)),
     ),
-    effect: 'can write status, which only the server may write; the policy drawbridge-status denies it',
+    effect: 'can write status, which only the server may write; the policy drawbridge-access denies it',
   },
   {
     name: 'server Secrets',

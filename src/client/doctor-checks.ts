@@ -161,18 +161,9 @@ function selectedNamespace(configuration: KubeObject | undefined): string | unde
 }
 
 /** Without `drawbridge-webhooks` and `drawbridge-uninstalling`, which are not always installed. */
-export const expectedPolicies: readonly string[] = [
-  'requests',
-  'templates',
-  'status',
-  'server',
-  'baseline',
-  'children',
-  'gateway',
-  'votes',
-  'votes-kept',
-  'requesters',
-].map((name) => `drawbridge-${name}`);
+export const expectedPolicies: readonly string[] = ['access', 'server', 'baseline', 'children', 'gateway'].map(
+  (name) => `drawbridge-${name}`,
+);
 
 const policies: Check = {
   name: 'policies',

@@ -10,8 +10,14 @@ export const policyCodes = {
   },
   StatusReserved: {
     audience: 'anyone',
-    meaning: 'Only the server writes the status of requests and templates.',
+    meaning: 'Only the server writes the status of requests and templates, and the reviews that emergencies owe.',
     remedy: 'Find out which client tries, and why.',
+  },
+  ProbeOnly: {
+    audience: 'anyone',
+    meaning:
+      'The server creates the ConfigMap `drawbridge-probe` only as a dry run, which the policy `drawbridge-access` must deny. So it proves that the policy is in force.',
+    remedy: 'Choose another name.',
   },
   EndKept: {
     audience: 'anyone',

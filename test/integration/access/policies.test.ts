@@ -145,6 +145,24 @@ describe('without the server and the webhooks, the API server', () => {
     });
   });
 
+  describe('denies in the namespace of the server a ConfigMap', () => {
+    const configMaps = '/api/v1/namespaces/drawbridge-system/configmaps';
+    const named = (name: string): object => ({ metadata: { name } });
+
+    it('with the reviews that emergencies owe, from any client but the server', async () => {
+      const reviews = named('drawbridge-emergency-reviews');
+      assertRefused(await stage.plane.call('POST', `${configMaps}?dryRun=All`, reviews), 'StatusReserved');
+      assertOk(await stage.plane.call('POST', `${configMaps}?dryRun=All`, named('other')));
+    });
+
+    it('with the name of the probe, from any client', async () => {
+      const answer = await stage.plane.call('POST', `${configMaps}?dryRun=All`, named('drawbridge-probe'));
+      assertRefused(answer, 'ProbeOnly');
+      const elsewhere = `/api/v1/namespaces/${stage.namespace}/configmaps?dryRun=All`;
+      assertOk(await stage.plane.call('POST', elsewhere, named('drawbridge-probe')));
+    });
+  });
+
   describe('denies an object of a request', () => {
     const metadata = { name: 'made-1a2b3c4d-access', labels: { [requestLabel]: 'made' } };
     const forgeries: [string, object][] = [
@@ -464,9 +482,7 @@ describe('without the server and the webhooks, the API server', () => {
   });
 
   it('reports no warning about the policies themselves', async () => {
-    const names = ['webhooks', 'requests', 'templates', 'status', 'server', 'baseline', 'children'].map(
-      (name) => `drawbridge-${name}`,
-    );
+    const names = ['webhooks', 'access', 'server', 'baseline', 'children'].map((name) => `drawbridge-${name}`);
     const json = await stage.kubectl('get', 'validatingadmissionpolicies', ...names, '-o', 'json');
     const { items } = JSON.parse(json) as { items: { status: { typeChecking?: object } }[] };
     assert.equal(items.length, names.length);

@@ -88,13 +88,13 @@ describe('admission policies', () => {
   });
 
   it('name the deletion of a request before the missing signature of its change, because no webhook signs that change', () => {
-    const requesters = policies.find(({ metadata }) => metadata.name === 'drawbridge-requesters');
-    const rules = requesters?.spec.validations ?? [];
+    const access = policies.find(({ metadata }) => metadata.name === 'drawbridge-access');
+    const rules = access?.spec.validations ?? [];
     const codeAt = rules.map(({ message }) => message?.split(':')[0]);
     const deleted = rules[codeAt.indexOf('AccessNotOpen')];
     assert.ok(deleted, 'no rule AccessNotOpen');
     assert.ok(codeAt.indexOf('AccessNotOpen') < codeAt.indexOf('StampMissing'));
-    assert.match(deleted.expression, /!has\(oldObject\.metadata\.deletionTimestamp\)$/);
+    assert.match(deleted.expression, /!has\(variables\.before\.metadata\.deletionTimestamp\)$/);
     assert.match(deleted.message ?? '', /the request has ended and is being deleted; create a new request$/);
   });
 });

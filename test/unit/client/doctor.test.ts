@@ -15,7 +15,7 @@ import { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const object = (spec: object, fields: object = {}): KubeObject =>
-  ({ apiVersion: 'v1', kind: 'X', metadata: { name: 'drawbridge-votes' }, spec, ...fields }) as unknown as KubeObject;
+  ({ apiVersion: 'v1', kind: 'X', metadata: { name: 'drawbridge-access' }, spec, ...fields }) as unknown as KubeObject;
 
 describe('the doctor', () => {
   const controller = 'system:controller:job-controller';
@@ -145,14 +145,12 @@ describe('the doctor', () => {
   }
 
   it('expects the admission policies of access in the chart', () => {
-    const chart = ['policies', 'vote-policies']
-      .map((name) => readFileSync(`charts/drawbridge/templates/${name}.yaml`, 'utf8'))
-      .join();
+    const chart = readFileSync('charts/drawbridge/templates/policies.yaml', 'utf8');
     const named = [...chart.matchAll(/^kind: ValidatingAdmissionPolicy\nmetadata:\n {2}name: (\S+)$/gm)];
     assert.deepEqual(named.map(([, name]) => name).sort(), [...expectedPolicies, 'drawbridge-webhooks'].sort());
   });
 
-  const [policyName, actions] = ['drawbridge-votes', { validationActions: ['Deny'] }];
+  const [policyName, actions] = ['drawbridge-access', { validationActions: ['Deny'] }];
   const policies: readonly (readonly [what: string, policy: object, binding: object, found: number])[] = [
     ['is bound with Deny', {}, actions, 0],
     ['is bound with defaults of matchResources', {}, { ...actions, matchResources: { objectSelector: {} } }, 0],
@@ -174,6 +172,6 @@ describe('the doctor', () => {
   }
 
   it('finds a policy that does not exist', () => {
-    assert.match(policyProblems(policyName, [], []).join(), /drawbridge-votes does not exist/);
+    assert.match(policyProblems(policyName, [], []).join(), /drawbridge-access does not exist/);
   });
 });

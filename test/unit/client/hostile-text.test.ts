@@ -58,7 +58,7 @@ const objects = {
   ],
   leases: [{ metadata: { name: 'drawbridge-access' }, spec: { holderIdentity: `${evil}${forged}` } }],
   validatingadmissionpolicies: [
-    { metadata: { name: 'drawbridge-votes' }, spec: { failurePolicy: `${evil}${forged}` } },
+    { metadata: { name: 'drawbridge-access' }, spec: { failurePolicy: `${evil}${forged}` } },
   ],
   validatingadmissionpolicybindings: [],
   mutatingwebhookconfigurations: [],
