@@ -1,4 +1,5 @@
 import { grantMetrics } from '../../src/access/lifecycle/grant-metrics.ts';
+import { policyMetrics } from '../../src/access/policies/controller.ts';
 import { orphansMetric, stateMetrics } from '../../src/access/state-metrics.ts';
 import {
   outcomeMetrics,
@@ -40,6 +41,7 @@ const sections: Readonly<Record<string, (metrics: Metrics) => void>> = {
   Access: (metrics) => {
     grantMetrics(metrics);
     orphansMetric(metrics);
+    policyMetrics(metrics, unused);
     stateMetrics({ metrics, stores: unused, signer: unused, clock: unused, reviews: unused });
   },
   Binding: bindingMetrics,

@@ -56,3 +56,17 @@ export const validatingWebhookConfigurations = resource(
   'ValidatingWebhookConfiguration',
   false,
 );
+export const validatingAdmissionPolicies = resource(
+  'admissionregistration.k8s.io',
+  'v1',
+  'validatingadmissionpolicies',
+  'ValidatingAdmissionPolicy',
+  false,
+);
+export const validatingAdmissionPolicyBindings = resource(
+  'admissionregistration.k8s.io',
+  'v1',
+  'validatingadmissionpolicybindings',
+  'ValidatingAdmissionPolicyBinding',
+  false,
+);

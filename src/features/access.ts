@@ -5,6 +5,9 @@ import { accessControllers } from '../access/controllers.ts';
 import { OwedReviews, reviewsSpec } from '../access/emergency/owed-reviews.ts';
 import { withdrawalSpec } from '../access/gateway-withdrawal.ts';
 import { GrantQuota } from '../access/lifecycle/grant-quota.ts';
+import { policyController } from '../access/policies/controller.ts';
+import { isUntouched } from '../access/policies/installation.ts';
+import { certifyingSpecs, PolicyGuard } from '../access/policies/policy-guard.ts';
 import { parseGrantable } from '../access/policy/granted-rules.ts';
 import type { Violation } from '../access/policy/policy.ts';
 import { notPlanned, type PlannedTemplate } from '../access/policy/template-policy.ts';
@@ -66,6 +69,8 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, name: leaseName });
   const client = leaderOnly(cluster.client);
   const reviews = new OwedReviews({ store: reviewStore, client, signer, namespace, clock });
+  const guard = new PolicyGuard({ client, namespace, clock, log, isUntouched: (stop) => isUntouched(client, stop) });
+  const certifying = certifyingSpecs(() => guard.recheck()).map((spec) => cluster.watch(spec).store);
   const requestEvents = recorder(host, 'access', client);
   const { breakGlassGroup, trustExistingTemplates, accessPods, certificates } = config;
   const planQueue = new AdmissionPlanQueue(clock);
@@ -101,9 +106,17 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   };
   return {
     gate,
-    controllers: accessControllers({ ...controllerDeps, trustExistingTemplates, accessPods, certificates }),
+    controllers: [
+      policyController({ guard, stores: certifying, clock, log, metrics }),
+      ...accessControllers({ ...controllerDeps, trustExistingTemplates, accessPods, certificates }),
+    ],
     webhookDeps: (shared) => ({ access: { ...accessReviews(reviewDeps), ...shared } }),
-    readiness: { stores: () => storesProblem([...stores.all, reviewStore]), 'signing-keys': () => keys.problem() },
+    readiness: {
+      stores: () => storesProblem([...stores.all, reviewStore, ...certifying]),
+      'signing-keys': () => keys.problem(),
+      policies: guard.health,
+      installation: guard.installed,
+    },
     // A first reconcile without keys fails. Revoking needs none, so wait 1 s at most.
     beforeControllers: () => Promise.race([firstKeyAttempt, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: { events: () => Promise.all([podEvents.close(), requestEvents.close()]) },

@@ -8,6 +8,8 @@ export class ApiError extends Error {
     message: string,
     /** From the Retry-After header or Status.details. */
     readonly retryAfterMs?: number,
+    /** Messages of Status.details.causes: who refused, and why. */
+    readonly causes: readonly string[] = [],
   ) {
     super(message);
   }

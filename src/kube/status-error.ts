@@ -1,5 +1,5 @@
 import { parseHttpDate } from '../kit/clock.ts';
-import { own } from '../kit/json-value.ts';
+import { listIn, own } from '../kit/json-value.ts';
 import { ApiError } from './errors.ts';
 import { number, text } from './fields.ts';
 import type { JsonAnswer } from './json-call.ts';
@@ -22,6 +22,7 @@ export function toApiError(code: number, retryAfter: string | string[] | undefin
     text(status, 'reason') ?? '',
     `${code}: ${message.slice(0, MAX_MESSAGE)}`,
     retryAfterMs(retryAfter) ?? statusRetryAfterMs(status),
+    listIn(own(status, 'details'), 'causes').map((cause) => text(cause, 'message') ?? ''),
   );
 }
 

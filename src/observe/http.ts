@@ -20,11 +20,12 @@ interface Probes {
 
 /**
  * `/healthz`, `/livez` (would a restart help?), `/readyz` (may this process get traffic?): 200 or
- * 503, and one line for each check. Rejects with `PortUnavailable`.
+ * 503, and one line for each check. As in Kubernetes, `/readyz?exclude=NAME` does without one.
+ * Rejects with `PortUnavailable`.
  */
 export function startProbeServer(options: Address & Probes): Promise<Listening> {
-  return start(options, async (path, response) => {
-    if (path === '/readyz') return report(response, await options.readiness());
+  return start(options, async (path, response, query) => {
+    if (path === '/readyz') return report(response, without(query.getAll('exclude'), await options.readiness()));
     if (path === '/healthz' || path === '/livez') return report(response, options.liveness());
     return send(response, 404, TEXT, 'not found; available paths: /healthz, /livez, /readyz\n');
   });
@@ -69,6 +70,11 @@ function sharedExposition(metrics: Metrics, clock: Clock): () => Promise<Buffer>
   };
 }
 
+function without(names: readonly string[], { checks }: HealthReport): HealthReport {
+  const left = checks.filter(({ name }) => !names.includes(name));
+  return { healthy: left.every(({ problem }) => problem === undefined), checks: left };
+}
+
 const TEXT = 'text/plain; charset=utf-8';
 
 function report(response: ServerResponse, { healthy, checks }: HealthReport): void {
@@ -96,7 +102,7 @@ const CALL_TIMEOUT_MS = 5_000;
  */
 async function start(
   { host, port }: Address,
-  serve: (path: string, response: ServerResponse) => void | Promise<void>,
+  serve: (path: string, response: ServerResponse, query: URLSearchParams) => void | Promise<void>,
 ): Promise<Listening> {
   // Connections that have carried their call.
   const served = new WeakSet<Socket>();
@@ -105,7 +111,8 @@ async function start(
     served.add(request.socket);
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return send(response, 405, TEXT, 'method not allowed; allowed methods: GET, HEAD\n');
-    return serve((request.url ?? '').replace(/\?.*/s, ''), response);
+    const [path = '', ...query] = (request.url ?? '').split('?');
+    return serve(path, response, new URLSearchParams(query.join('?')));
   };
   const server = createServer(
     // Each check of open connections wakes an idle process, so the checks are rare.

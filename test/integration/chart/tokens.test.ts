@@ -39,6 +39,8 @@ const ofTheCluster = new Set([
   'namespaces',
   'mutatingwebhookconfigurations',
   'validatingwebhookconfigurations',
+  'validatingadmissionpolicies',
+  'validatingadmissionpolicybindings',
   'selfsubjectrulesreviews',
   'subjectaccessreviews',
   'tokenreviews',

@@ -38,6 +38,17 @@ describe('the probe and metrics servers', () => {
     assert.equal((await read(server, '/')).status, 404);
   });
 
+  it('do without a check that the caller excludes, as in Kubernetes', async () => {
+    const health = new Health();
+    const server = await startProbeServer({ ...local, ...healthy, readiness: () => health.readiness() });
+    servers.push(server);
+    health.addCheck('policies', () => 'missing');
+    health.addCheck('stores', () => undefined);
+    assert.deepEqual(await read(server, '/readyz?exclude=policies&verbose'), { status: 200, text: '[+] stores\nok\n' });
+    assert.equal((await read(server, '/readyz?exclude=stores')).status, 503);
+    assert.equal((await read(server, '/readyz')).status, 503);
+  });
+
   it('show a warning, with 200', async () => {
     const health = new Health();
     const server = await startProbeServer({ ...local, ...healthy, readiness: () => health.readiness() });
