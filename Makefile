@@ -73,21 +73,21 @@ shells: ## installs zsh and fish for the tests of completion, and rsyslog for th
 	  { apt-get update --quiet=2 && apt-get install --yes --no-install-recommends zsh fish rsyslog; }
 
 .PHONY: faults
-faults: dist/drawbridge.js sandbox-binaries ## long tests: crashes, outages, and changes of the leader (FILE=... for one file)
+faults: dist/drawbridge.js sandbox-binaries ## long tests: crashes, outages, changes of the leader, and installations of the chart (FILE=... for one file)
 	@rm -rf $(totals)
 	@$(tsx) test/run/main.ts $(or $(FILE),$(filter-out $(nightly) $(alone),$(wildcard test/faults/*/*.test.ts)))
 	$(if $(FILE),,@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(filter-out $(nightly),$(alone)))
 
 .PHONY: nightly
-nightly: dist/drawbridge.js sandbox-binaries ## the longest tests: bursts, attacks, random histories, and random schedules of the inventory (DRAWBRIDGE_SEED=N for other random ones)
+nightly: dist/drawbridge.js sandbox-binaries ## the longest tests: bursts, load, attacks, random histories, and random schedules of the inventory (DRAWBRIDGE_SEED=N for other random ones)
 	@rm -rf $(totals)
 	$(random)
 	@$(tsx) test/run/main.ts $(filter-out $(alone),$(nightly))
 	@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(filter $(nightly),$(alone))
 
 nightly := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories access/burst access/api-server-answers \
-  access/older-kubernetes access/withdrawn-rights admission/under-attack chart/stuck-namespaces gateway/many-sessions \
-  gateway/random-histories gateway/refusals))
+  access/crash access/older-kubernetes access/withdrawn-rights admission/under-attack chart/stuck-namespaces \
+  gateway/many-sessions gateway/random-histories gateway/refusals inventory/killed inventory/many-writes))
 # These check how soon access ends, a call is answered, or many runs end, under load or attack, so no other test runs beside them.
 alone := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories admission/under-attack admission/slow-clients \
   inventory/killed inventory/many-writes))

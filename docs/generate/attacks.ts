@@ -538,20 +538,20 @@ const gateway: readonly Attack[] = [
     stopped:
       'The gateway creates the object before the first byte, or refuses the session. An admission policy lets only the gateway create and change it, without finalizers.',
     remains: 'Reads of logs have no AccessSession.',
-    tests: ['gateway/access-sessions', 'chart/gateway-install'],
+    tests: ['gateway/access-sessions', 'faults/chart/gateway-install'],
   },
   {
     attack: 'create AccessSessions for sessions that do not exist, or accuse a user of an unrecorded one',
     by: ['colleague', 'editor'],
     stopped: 'An admission policy denies it (`SessionForged`).',
-    tests: ['chart/gateway-install'],
+    tests: ['faults/chart/gateway-install'],
   },
   {
     attack: 'end sessions of other users, or read who is connected',
     by: ['colleague', 'editor'],
     stopped:
       'Of the roles for users, only `drawbridge-session-auditor` has permissions for AccessSessions. The chart binds it to no user.',
-    tests: ['chart/gateway-install'],
+    tests: ['faults/chart/gateway-install'],
   },
   {
     attack: 'keep a session after its AccessSession was deleted, because the gateway’s watch is broken',
@@ -574,7 +574,7 @@ const gateway: readonly Attack[] = [
       'An admission policy limits the gateway to the Leases of its replicas and its certificate. An address must be an IP address with a port.',
     remains:
       'The thief can write any such address, but a replica sends calls only to a server with the serving certificate.',
-    tests: ['chart/gateway-install', 'unit/gateway/peers'],
+    tests: ['faults/chart/gateway-install', 'unit/gateway/peers'],
   },
   {
     attack: 'end all sessions, create false AccessSessions, or fill etcd with them',
@@ -785,7 +785,7 @@ const server: readonly Attack[] = [
       'unit/admission/review-limits',
       'unit/observe/metrics',
       'unit/observe/log',
-      'certificates/own-certificates',
+      'faults/access/own-certificates',
     ],
   },
   {
@@ -816,7 +816,7 @@ const server: readonly Attack[] = [
       'A policy admits a request or template only if its attestation names the user who stores it. In certificate mode `own`, webhook paths have a [random segment](../tasks/certificates.md#the-path-segment). With `--client-ca-file`, callers need a client certificate.',
     remains:
       'Otherwise, a client that reaches the port can call the webhooks, in mode `own` only with the segment ([limits](limits.md#forgery)).',
-    tests: ['access/without-webhooks', 'certificates/own-certificates', 'unit/certificates/webhook-paths'],
+    tests: ['access/without-webhooks', 'faults/access/own-certificates', 'unit/certificates/webhook-paths'],
   },
   {
     attack: 'create a key Secret with known keys before the first start',
@@ -839,7 +839,7 @@ const server: readonly Attack[] = [
     stopped:
       'In certificate mode `own`, the server creates a CA, signs one certificate, and discards the CA’s key. It restores a `caBundle` that another client changes.',
     remains: 'In the other modes, an attacker with the key of your CA can.',
-    tests: ['certificates/own-certificates'],
+    tests: ['faults/access/own-certificates'],
   },
   {
     attack: 'change something, or get a signature, with dry runs',
@@ -1067,7 +1067,7 @@ const binding: readonly Attack[] = [
     by: ['provider'],
     stopped: 'With `binding.bindableNamespaces`, only those are created for providers.',
     remains: 'By default, any that does not exist is created.',
-    tests: ['chart/binding-install'],
+    tests: ['faults/chart/binding-install'],
   },
   {
     attack: 'overwrite or delete a Secret, ConfigMap, or ServiceAccount of yours by one of the same name',
@@ -1147,7 +1147,7 @@ const binding: readonly Attack[] = [
       'It holds no wildcard, `escalate`, or `bind`. It may change and delete only definitions that RBAC lists by name, and only read and patch bound objects.',
     remains:
       'It may create definitions and namespaces of any name, read and write Secrets in `kube-bind` and `binding.secretNamespaces`, and write bindings and all objects in `binding.claimable`.',
-    tests: ['chart/binding-install'],
+    tests: ['faults/chart/binding-install'],
   },
 ];
 

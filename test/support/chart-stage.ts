@@ -16,9 +16,18 @@ export type CertificateMode = 'own' | 'cert-manager' | 'secret';
 const service = 'drawbridge-webhook';
 const root = join(chart, '../..');
 
+const webhookKinds = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'];
+
 interface WebhookConfiguration {
-  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
-  readonly webhooks: { readonly name: string; readonly clientConfig: object }[];
+  readonly metadata: {
+    readonly name: string;
+    readonly generation: number;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly webhooks: {
+    readonly name: string;
+    readonly clientConfig: { readonly service: { readonly path: string } };
+  }[];
 }
 
 /** Resolves when every replica of every Deployment of a namespace is ready; rejects with the logs of the replicas. */
@@ -129,6 +138,19 @@ export class ChartStage {
     await this.helm.run([...command, '--namespace', this.namespace, '--values', '-'], { input: JSON.stringify(given) });
   }
 
+  /** Each webhook configuration with how often its content was changed, and the paths that the API server calls. */
+  async webhooksAsCalled(): Promise<{ name: string; generation: number; paths: string[] }[]> {
+    const lists = webhookKinds.map(async (plural) => {
+      const url = `/apis/admissionregistration.k8s.io/v1/${plural}?labelSelector=app.kubernetes.io/name=drawbridge`;
+      return ((await this.plane.probe(url)).body as { items: WebhookConfiguration[] }).items;
+    });
+    return (await Promise.all(lists)).flat().map(({ metadata: { name, generation }, webhooks }) => ({
+      name,
+      generation,
+      paths: webhooks.map(({ clientConfig }) => clientConfig.service.path),
+    }));
+  }
+
   /** Writes a new serving certificate of the same authority into the Secret that the Pods mount. */
   async renewCertificate(): Promise<void> {
     const { certificate, key } = issue(this.plane.authority, {
@@ -149,7 +171,7 @@ export class ChartStage {
   async #emulateCertManager(): Promise<void> {
     await this.renewCertificate();
     const caBundle = Buffer.from(this.plane.authority.certificate).toString('base64');
-    for (const plural of ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations']) {
+    for (const plural of webhookKinds) {
       const url = `/apis/admissionregistration.k8s.io/v1/${plural}`;
       const { items } = (await this.plane.probe(url)).body as { items: WebhookConfiguration[] };
       for (const { metadata, webhooks } of items) {
