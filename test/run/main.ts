@@ -34,7 +34,12 @@ const nameOf = (path: string): string => relative(join(root, 'test'), path);
 const usualSeconds = 8;
 const secondsOf = (path: string): number =>
   (knownSeconds as Readonly<Record<string, number>>)[nameOf(path)] ?? usualSeconds;
-const queue = new FilesByGroup(files.map((path) => ({ path, group: dirname(path), seconds: secondsOf(path) })));
+/** Folders that take less than this in total share a process, and so its planes. */
+const smallSeconds = 60;
+const isSmall = (folder: string): boolean =>
+  files.filter((path) => dirname(path) === folder).reduce((sum, path) => sum + secondsOf(path), 0) < smallSeconds;
+const groupOf = (path: string): string => (isSmall(dirname(path)) ? 'small folders' : dirname(path));
+const queue = new FilesByGroup(files.map((path) => ({ path, group: groupOf(path), seconds: secondsOf(path) })));
 const tally = new Tally();
 const children = new Set<ChildProcess>();
 const running = new Map<ChildProcess, string>();
