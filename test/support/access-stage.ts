@@ -224,17 +224,14 @@ export class AccessStage {
     await until(`the policies to be ${wanted}`, observed, { timeoutMs: 30_000, everyMs: 50 });
   }
 
-  /** Leaves the server to the next stage, or stops it and removes its webhooks. Fails if the API server ever denied it a permission. */
+  /** Leaves the server to the next stage, or stops it; the next stage installs its own. Fails if the API server ever denied it a permission. */
   async close(): Promise<void> {
     idleServers.delete(this.plane);
     try {
       if (this.server.running) await this.#endRequests();
       if (await this.#isAsInstalled()) idleServers.set(this.plane, this.server);
     } finally {
-      if (!idleServers.has(this.plane)) {
-        await this.stop();
-        await this.removeWebhooks();
-      }
+      if (!idleServers.has(this.plane)) await this.stop();
     }
     const calls = this.plane.auditLog.calls({ user: this.server.installation.serverUser, since: this.#auditMark });
     const forbidden = calls
