@@ -90,11 +90,6 @@ const STALE_LISTS_MS = 30_000;
 /** Streams that break in a row, without a valid event, before the reflector relists. */
 const MALFORMED_BEFORE_RELIST = 3;
 
-const doubtTexts = {
-  connection: 'no answer to two calls in a row',
-  permission: 'the server may no longer allow the watch',
-} as const;
-
 /** Runs until the signal aborts. Never rejects. */
 export async function reflect(spec: ReflectorSpec, sink: ReflectorSink, options: ReflectorOptions): Promise<void> {
   await new Reflector(spec, sink, options).run();
@@ -139,7 +134,7 @@ class Reflector {
       alive: () => {
         if (this.#refusals === 0) this.#sink.alive();
       },
-      check: (doubt) => this.#endWatch?.(new Error(doubtTexts[doubt])),
+      check: () => this.#endWatch?.(new Error('the server may no longer allow the watch')),
     };
   }
 

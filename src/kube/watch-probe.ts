@@ -4,9 +4,6 @@ import { isRecord, own, strings } from '../kit/json-value.ts';
 import { ApiError, isUnauthorized } from './errors.ts';
 import type { Transport } from './transport.ts';
 
-/** `permission`: lost perhaps, which an API server checks only when a watch starts. */
-type WatchDoubt = 'connection' | 'permission';
-
 /** The same object for each connection of the watch. */
 export interface ProbedWatch {
   readonly resource: Resource;
@@ -15,36 +12,31 @@ export interface ProbedWatch {
   readonly fieldSelector?: string | undefined;
   /** The API server has answered a review of its namespace, other than with 401, 429, or a 5xx. */
   alive(): void;
-  /** Opens the watch anew, to find out whether the doubt is justified. */
-  check(doubt: WatchDoubt): void;
+  /** Opens the watch anew, to find out whether the API server still allows it. */
+  check(): void;
 }
 
 export interface WatchProbeOptions {
   readonly transport: Pick<Transport, 'request'>;
   readonly clock: Clock;
-  /** Uniform in [0, 1). */
-  readonly random: () => number;
 }
 
 /** Between two reviews of a namespace, so that a lost permission shows within 10 s. */
 const PERIOD_MS = 8_000;
 /** With more namespaces, each is reviewed less often, so that the number of calls stays. */
 const REVIEWS_A_PERIOD = 2;
-/** After a failed review, and after a lost permission, which is rarely the only one. */
+/** After a rejected token, and after a lost permission, which is rarely the only one. */
 const SHORT_PAUSE_MS = 250;
-/** Two reviews with a period and SPREAD_MS take less than 20 s. */
 const ANSWER_MS = 4_000;
-/** Spreads the checks of connections, so that the API server does not get them together. */
-const SPREAD_MS = 3_000;
 /** Reviewed for watches of all namespaces: it normally has no Roles, whose rules do not apply. */
 const CLUSTER_WIDE = 'default';
 const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
 
 /**
  * Asks one cluster every few seconds, with one SelfSubjectRulesReview for each namespace, whether
- * it still answers and allows the watches: an API server does not end an open watch when its
- * permission is withdrawn. An answer is only a hint, after which `check` opens the watch anew. Two
- * failed reviews in a row (no answer within 4 s, or 401) check every watch once.
+ * it still allows the watches: an API server does not end an open watch when its permission is
+ * withdrawn. An answer is only a hint, after which `check` opens the watch anew. Two answers with
+ * 401 in a row check every watch once.
  */
 export class WatchProbe {
   readonly #options: WatchProbeOptions;
@@ -52,10 +44,8 @@ export class WatchProbe {
   readonly #watches = new Map<string, Set<ProbedWatch>>();
   /** Watches that the rules of an answer have allowed. */
   readonly #allowed = new WeakSet<ProbedWatch>();
-  /** A review has failed since the last one that succeeded. */
-  #hasFailed = false;
-  /** What failed reviews put in doubt; reset by one that succeeds. */
-  #doubt: WatchDoubt | undefined;
+  /** Reviews that were answered with 401 since the last one that succeeded. */
+  #rejected = 0;
   /** Checked because no rule allowed them; removed when a rule does again. */
   readonly #checked = new WeakSet<ProbedWatch>();
   readonly #closed = new AbortController();
@@ -133,8 +123,8 @@ export class WatchProbe {
     if (this.#watches.size > 0) this.#schedule();
   }
 
-  /** The rules, or what a failed review puts in doubt; nothing after 429 or 5xx. */
-  async #ask(namespace: string): Promise<RulesAnswer | WatchDoubt | undefined> {
+  /** Undefined if nothing follows for the watches: after no answer, 429, or 5xx. */
+  async #ask(namespace: string): Promise<RulesAnswer | 'rejected' | undefined> {
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SelfSubjectRulesReview',
@@ -144,21 +134,20 @@ export class WatchProbe {
     try {
       return rulesAnswer(await this.#options.transport.request({ ...call, signal: this.#closed.signal }));
     } catch (error) {
-      if (!(error instanceof ApiError)) return 'connection';
-      if (isUnauthorized(error)) return 'permission';
+      if (!(error instanceof ApiError)) return undefined;
+      if (isUnauthorized(error)) return 'rejected';
       // Reviews may not be served, or denied to this user: that says nothing about the watches.
       return error.code >= 500 || error.code === 429 ? undefined : { rules: [], complete: false };
     }
   }
 
-  #handleAnswer(answer: RulesAnswer | WatchDoubt | undefined, watches: readonly ProbedWatch[]): void {
+  #handleAnswer(answer: RulesAnswer | 'rejected' | undefined, watches: readonly ProbedWatch[]): void {
     if (answer === undefined) return;
-    if (typeof answer === 'string') {
-      this.#onFailed(answer);
+    if (answer === 'rejected') {
+      this.#onRejected();
       return;
     }
-    this.#hasFailed = false;
-    this.#doubt = undefined;
+    this.#rejected = 0;
     for (const watch of watches) {
       watch.alive();
       if (isAllowed(answer, watch)) {
@@ -170,32 +159,19 @@ export class WatchProbe {
     }
   }
 
-  /** One failure may be slowness or a replaced token; the second in a row checks every watch. */
-  #onFailed(doubt: WatchDoubt): void {
-    if (doubt === this.#doubt) return;
-    if (!this.#hasFailed) {
-      this.#hasFailed = true;
-      this.#shortPauses = Math.max(1, this.#shortPauses);
-      return;
-    }
-    this.#doubt = doubt;
-    const { clock, random } = this.#options;
-    for (const joined of this.#watches.values()) {
-      for (const watch of joined) {
-        const check = (): void => {
-          if (this.#doubt === doubt && joined.has(watch) && !this.#closed.signal.aborted) watch.check(doubt);
-        };
-        if (doubt === 'connection') clock.schedule(random() * SPREAD_MS, check);
-        else check();
-      }
-    }
+  /** The first may be due to a token that was just replaced; the second checks every watch. */
+  #onRejected(): void {
+    this.#rejected++;
+    if (this.#rejected === 1) this.#shortPauses = Math.max(1, this.#shortPauses);
+    if (this.#rejected !== 2) return;
+    for (const joined of this.#watches.values()) for (const watch of joined) watch.check();
   }
 
   /** Once, until a rule allows the watch again. Returns whether this call checked it. */
   #checkPermission(watch: ProbedWatch): boolean {
     if (this.#checked.has(watch)) return false;
     this.#checked.add(watch);
-    watch.check('permission');
+    watch.check();
     return true;
   }
 }

@@ -301,27 +301,4 @@ describe('a cluster at rest', () => {
     await server.close();
     await closing;
   });
-
-  it('notices within 25 s that nothing is answered any more', async () => {
-    const clock = new SimulatedClock();
-    let isDead = false;
-    const server = await ScriptedApiserver.start(({ method, watch }, answer) => {
-      if (isDead) return;
-      if (method === 'POST') return answer.json(201, { status: { incomplete: true } });
-      if (watch) answer.open();
-      else answer.list('10', []);
-    });
-    const watches = { probe: true };
-    const cluster = openCluster(staticCredentials({ server: server.url }), { clock, random: () => 0.5, watches });
-    const { store } = cluster.watch({ resource: pods, project: () => undefined });
-    await store.whenSynced();
-    await until(() => server.watches.length === 1);
-    await advanceIo(clock, 9_000, 250);
-    isDead = true;
-    await advanceIo(clock, 25_000, 250);
-    assert.match(store.failing?.reason ?? '', /no answer/);
-    const closing = cluster.close();
-    await server.close();
-    await closing;
-  });
 });
