@@ -17,7 +17,7 @@ export const templateConditionTexts: Readonly<Record<TemplateCondition, string>>
   GatewayAvailable:
     'Only for templates with `session.via: Gateway`. `GatewayUnavailable`: the APIService of the gateway is missing or not Available; the message says what to do. The template becomes ready when it is Available.',
   AccessPlanValid:
-    'The [code](codes.md) with which the server would deny every request now, by this template and the objects that its plan reads. Requests read the same objects again, so it denies no request itself and ends no grant. `InvalidAccessCommand` of an `ExecAccessTemplate`: access opens, but the server cannot write its command. `ResourceRefused`: the API server rejects the Pod or the Role in a dry run. If it is True, its message names fields that the API server ignores. `NotPlanned`: the server checks many templates, and this one waits.',
+    'The [code](codes.md) with which the server would deny every request now, by this template and the objects that its plan reads. Requests read the same objects again, so it denies no request itself and ends no grant. `InvalidAccessCommand` of an `ExecAccessTemplate`: access opens, but the server cannot write its command. `ResourceRefused`: the API server rejects the Pod or the Role in a dry run. `FieldsIgnored`: it is True, and the message names fields that the API server ignores. `NotPlanned`: the server checks many templates, and this one waits.',
 };
 
 export const requestConditionTexts: Readonly<Record<RequestCondition, string>> = {

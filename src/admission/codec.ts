@@ -1,3 +1,4 @@
+import type { StatusCause } from '../api/object.ts';
 import { CodedError, quote } from '../kit/errors.ts';
 import { isRecord, own } from '../kit/json-value.ts';
 import { cutInTheMiddle } from '../kit/shorten.ts';
@@ -41,7 +42,12 @@ export interface Review {
 /** `response` of an AdmissionReview, without `uid` and encoding. */
 export interface Answer {
   readonly allowed: boolean;
-  readonly status?: { readonly code: number; readonly reason: string; readonly message: string };
+  readonly status?: {
+    readonly code: number;
+    readonly reason: string;
+    readonly message: string;
+    readonly details: { readonly causes: readonly StatusCause[] };
+  };
   readonly patch?: readonly AdmissionPatchOp[];
   readonly warnings?: readonly string[];
   readonly auditAnnotations?: Readonly<Record<string, string>>;

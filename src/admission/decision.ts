@@ -91,10 +91,11 @@ export function answerOf(decision: Decision): Answer {
   };
 }
 
-function statusOf(denial: Denial): NonNullable<Answer['status']> {
-  const { status, code, message, field } = denial;
-  const where = field === undefined || message.includes(field) ? '' : `${field}: `;
-  return { code: status, reason: reasons[status] ?? 'Unknown', message: `${code}: ${where}${message}` };
+/** Programs read code and field from the cause. If the status is 422, kubectl prints the cause. */
+function statusOf({ status, code, message, field }: Denial): NonNullable<Answer['status']> {
+  const text = `${code}: ${message}`;
+  const cause = { reason: code, message: text, ...(field === undefined ? {} : { field }) };
+  return { code: status, reason: reasons[status] ?? 'Unknown', message: text, details: { causes: [cause] } };
 }
 
 export function invalidSpec(errors: readonly FieldError[]): Decision {

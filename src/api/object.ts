@@ -83,3 +83,10 @@ export interface LabelSelector {
 export function apiVersionOf(resource: Resource): string {
   return resource.group ? `${resource.group}/${resource.version}` : resource.version;
 }
+
+/** A metav1.StatusCause. Of our webhooks and gateway: the code, and the message with the code. */
+export interface StatusCause {
+  readonly reason: string;
+  readonly message: string;
+  readonly field?: string;
+}

@@ -44,7 +44,7 @@ export async function printPages(
       throw error;
     throw new Problem(
       exits.denied,
-      `denied: ${plainMessage(error.message)}; use -n NAMESPACE instead of -A, or ask an administrator for this permission`,
+      `denied: ${plainMessage(error)}; use -n NAMESPACE instead of -A, or ask an administrator for this permission`,
     );
   }
   printer.end();

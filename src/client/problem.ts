@@ -1,7 +1,7 @@
 import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { Client } from '../kube/client.ts';
-import { ApiError, isNotFound, isObjectNotFound, TransportError } from '../kube/errors.ts';
+import { ApiError, isNotFound, isObjectNotFound, isWebhookDenial, TransportError } from '../kube/errors.ts';
 import { exits } from './command-spec.ts';
 
 /** Ends a command: its exit code, and one line for the user, with a remedy. */
@@ -67,7 +67,7 @@ export async function findServed(
 }
 
 function problemOfApiError(error: ApiError): Problem {
-  if (error.code < 500 && error.message.includes(' denied the request: ')) return denialOf(error.message);
+  if (isWebhookDenial(error)) return denialOf(error);
   if (error.code === 401) {
     return new Problem(
       exits.failed,
@@ -80,13 +80,13 @@ function problemOfApiError(error: ApiError): Problem {
       'this cluster does not serve the kinds of drawbridge that this command needs; ask an administrator to install the feature of the command (inventory, binding, or for all others access) or to apply its CRDs, or choose another --context',
     );
   }
-  if (error.code === 403) return denialOf(error.message);
-  return new Problem(exits.failed, plainMessage(error.message));
+  if (error.code === 403) return denialOf(error);
+  return new Problem(exits.failed, plainMessage(error));
 }
 
 /** Denied by RBAC, a policy, or a webhook. Those of drawbridge begin with a code. */
-function denialOf(message: string): Problem {
-  const denial = plainMessage(message);
+function denialOf(error: ApiError): Problem {
+  const denial = plainMessage(error);
   const byRbac = /^.* is forbidden: User "/.test(denial);
   // `default` comes from a kubeconfig without a namespace. Others may be mistyped: the API server
   // answers the same for a namespace that does not exist.
@@ -116,9 +116,12 @@ function roleText(denial: string): string {
 
 const readVerbs: readonly string[] = ['get', 'list', 'watch'];
 
-/** Without the status code and the name of the webhook or policy. */
-export const plainMessage = (message: string): string =>
-  message
-    .replace(/^\d{3}: /, '')
-    .replace(/^admission webhook "[^"]*" denied the request: /, '')
-    .replace(/^.* is forbidden: ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: /, '');
+/** Without the name of the webhook or policy that denied. */
+export function plainMessage(error: unknown): string {
+  if (!(error instanceof ApiError)) return describe(error);
+  const [cause] = error.causes;
+  return (cause?.message ?? error.why).replace(
+    /^ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: /,
+    '',
+  );
+}

@@ -1,7 +1,6 @@
-import { ignoredFieldsText } from '../access/policy/refusal-text.ts';
 import { requestCodes } from '../api/access/codes.ts';
 import type { RequestSpec } from '../api/access/kinds.ts';
-import { requestConditions, summaryConditions, templateConditions } from '../api/access/names.ts';
+import { fieldsIgnored, requestConditions, summaryConditions, templateConditions } from '../api/access/names.ts';
 import type { RequestStatus } from '../api/access/status.ts';
 import { templateCodes } from '../api/access/template-codes.ts';
 import type { CodeTable } from '../api/code-table.ts';
@@ -55,8 +54,8 @@ export const conditionsOf = (object: KubeObject): ReadCondition[] =>
 /** Fields of the template that the API server ignores, as the leader found. */
 export function ignoredFieldsIn(template: KubeObject): string {
   const { accessPlanValid } = templateConditions;
-  const plan = conditionsOf(template).find(({ type, status }) => type === accessPlanValid && status === 'True');
-  return plan ? ignoredFieldsText(plan.message) : '';
+  const isIgnored = ({ type, reason }: ReadCondition): boolean => type === accessPlanValid && reason === fieldsIgnored;
+  return conditionsOf(template).find(isIgnored)?.message ?? '';
 }
 
 /** Code and message of its condition Ready, if that is False. */
@@ -113,14 +112,10 @@ export const cannotOpen = (state: State): boolean => isFinal(state) || state ===
 
 const remedies: CodeTable = { ...requestCodes, ...serverCodes };
 
-/** What to do about a denial. Empty if unknown, or if `message` already tells the requester. */
-export function remedyOf(code: string, message = ''): string {
-  const entry = Object.hasOwn(remedies, code) ? remedies[code] : undefined;
-  if (code === 'AuthorLacksRights' || code === 'AuthorUnknown')
-    return 'Ask a user who holds the permissions to update the template, then create a new request.';
-  // The remedies of these codes address the author of the template.
-  if (Object.hasOwn(templateCodes, code) || entry?.audience === 'author')
-    return 'Ask the author of the template to correct it, then create a new request.';
-  if (message.includes('; ')) return '';
-  return entry?.remedy.replaceAll('`', '') ?? '';
-}
+/** Whom to ask if the message of a denial addresses the author of the template; empty otherwise. */
+export const whomToAsk = (code: string): string =>
+  Object.hasOwn(templateCodes, code) ? 'Ask the author of the template to correct it, then create a new request.' : '';
+
+/** What the requester of a denied request can do; empty if unknown. */
+export const remedyOf = (code: string): string =>
+  whomToAsk(code) || (Object.hasOwn(remedies, code) ? (remedies[code]?.remedy.replaceAll('`', '') ?? '') : '');

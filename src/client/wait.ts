@@ -6,7 +6,7 @@ import { exits } from './command-spec.ts';
 import { follow } from './follow.ts';
 import { Problem } from './problem.ts';
 import { Progress } from './progress.ts';
-import { cannotOpen, remedyOf, specOf, stateOf } from './request-state.ts';
+import { cannotOpen, specOf, stateOf, whomToAsk } from './request-state.ts';
 import { timeFrom } from './times.ts';
 
 /** `WaitOptions.done` for a wait until access is open. */
@@ -103,7 +103,7 @@ export function endedProblem(request: KubeObject): Problem {
   if (state === 'Ending')
     return new Problem(exits.ended, `${name} ends: ${why}; the server has not closed the access yet`);
   if (state === 'Ended') return new Problem(exits.ended, `${name} has ended: ${why}`);
-  const remedy = remedyOf(code, why);
+  const remedy = whomToAsk(code);
   return new Problem(exits.denied, `${name} was denied: ${why}${remedy === '' ? '' : `. ${remedy}`}`);
 }
 

@@ -38,7 +38,7 @@ const titles: Readonly<Record<Refusal['status'], string>> = {
 };
 
 /** As a Kubernetes Status. */
-export const bodyOf = ({ status, message }: Refusal): string =>
+export const bodyOf = ({ status, code, message }: Refusal): string =>
   JSON.stringify({
     kind: 'Status',
     apiVersion: 'v1',
@@ -46,6 +46,7 @@ export const bodyOf = ({ status, message }: Refusal): string =>
     status: 'Failure',
     message: `drawbridge: ${message}`,
     reason: reasons[status],
+    details: { causes: [{ reason: code, message }] },
     code: status,
   });
 

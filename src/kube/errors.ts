@@ -1,3 +1,5 @@
+import type { StatusCause } from '../api/object.ts';
+
 /** An answer of the API server other than 2xx, with the fields of its Status object. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
@@ -8,12 +10,22 @@ export class ApiError extends Error {
     message: string,
     /** From the Retry-After header or Status.details. */
     readonly retryAfterMs?: number,
-    /** Messages of Status.details.causes: who refused, and why. */
-    readonly causes: readonly string[] = [],
+    /** From Status.details. */
+    readonly causes: readonly StatusCause[] = [],
   ) {
     super(message);
   }
+
+  /** The message of the Status: `message` without its code. */
+  get why(): string {
+    const lead = `${this.code}: `;
+    return this.message.startsWith(lead) ? this.message.slice(lead.length) : this.message;
+  }
 }
+
+/** The code with which a webhook or the gateway of drawbridge answered. */
+export const codeOf = (error: unknown): string | undefined =>
+  error instanceof ApiError ? error.causes[0]?.reason : undefined;
 
 /** No complete or valid answer. Unless `notSent`, the server may have acted on the request. */
 export class TransportError extends Error {
@@ -56,6 +68,9 @@ export const isRefused = (error: unknown): boolean =>
   error instanceof ApiError && error.code >= 400 && error.code < 500 && ![404, 409, 429].includes(error.code);
 /** The resourceVersion or the continue token is too old. */
 export const isExpired = (error: unknown): boolean => error instanceof ApiError && error.code === 410;
+/** By any webhook. */
+export const isWebhookDenial = (error: unknown): boolean =>
+  error instanceof ApiError && error.code < 500 && error.message.includes(' denied the request: ');
 /** Because of a webhook with side effects. */
 export const isDryRunUnsupported = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 400 && / does not support dry[ -]?run/i.test(error.message);

@@ -1,3 +1,4 @@
+import type { StatusCause } from '../api/object.ts';
 import { parseHttpDate } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
 import { ApiError } from './errors.ts';
@@ -22,8 +23,17 @@ export function toApiError(code: number, retryAfter: string | string[] | undefin
     text(status, 'reason') ?? '',
     `${code}: ${message.slice(0, MAX_MESSAGE)}`,
     retryAfterMs(retryAfter) ?? statusRetryAfterMs(status),
-    listIn(own(status, 'details'), 'causes').map((cause) => text(cause, 'message') ?? ''),
+    listIn(own(status, 'details'), 'causes').map(causeOf),
   );
+}
+
+function causeOf(cause: unknown): StatusCause {
+  const field = text(cause, 'field');
+  return {
+    reason: text(cause, 'reason') ?? '',
+    message: (text(cause, 'message') ?? '').slice(0, MAX_MESSAGE),
+    ...(field === undefined ? {} : { field }),
+  };
 }
 
 /** From an ERROR event of a watch. Code 500 if the Status has none. */

@@ -48,7 +48,7 @@ export class Applier {
       return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };
     } catch (error) {
       if (isAlreadyExists(error)) return this.#adoptIfOurs(resource, object, provenance, signal);
-      if (isRefusal(error)) return { kind: 'refused', message: error.message };
+      if (isRefusal(error)) return { kind: 'refused', message: error.why };
       throw error;
     }
   }

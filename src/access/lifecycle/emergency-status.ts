@@ -70,11 +70,8 @@ export function reviewedApproval(
   };
 }
 
-/** The end of the message of access that ended before its review. */
-export const awaitsReviewText = '; the request stays until its emergency is reviewed';
-
 /** A clause. A denial prevails over approvals, as in the audit journal. */
-export function verdictText({ votes = [] }: RequestApproval): string {
+function verdictText({ votes = [] }: RequestApproval): string {
   const counted = votes.filter(({ ignored }) => ignored === undefined);
   const vote = counted.find(({ decision }) => decision === 'Deny') ?? counted[0];
   if (!vote) return 'no review of the emergency is owed any more';

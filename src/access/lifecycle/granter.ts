@@ -10,7 +10,7 @@ import type { Plan } from '../builders/plan.ts';
 import { renderAccessCommand } from '../policy/access-command.ts';
 import { decidingGroupsOf } from '../policy/emergency-policy.ts';
 import type { Violation } from '../policy/policy.ts';
-import { refusalText } from '../policy/refusal-text.ts';
+import { refusalCause } from '../policy/refusal-text.ts';
 import { gatewayCommand } from '../policy/session-policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
@@ -80,8 +80,7 @@ export class Granter {
         return this.#deny(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
       }
       if (created.kind === 'refused') {
-        const { cause, requesterRemedy } = refusalText(created.message, object);
-        const message = `the API server rejected ${resource.kind} ${keyOf(object.metadata)}: ${cause}; ${requesterRemedy}, then create a new request`;
+        const message = `the API server rejected ${resource.kind} ${keyOf(object.metadata)}: ${refusalCause(created.message)}; ask the author of the template or an administrator, then create a new request`;
         return this.#deny(request, { code: 'ResourceRefused', message, status: 422 }, signal);
       }
       children.push({

@@ -7,14 +7,13 @@ import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import { isRefused } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
-import { failure } from '../conditions.ts';
 import type { OwedReview, OwedReviews } from '../emergency/owed-reviews.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import { type Cause, causeText } from './cause.ts';
 import type { Decider } from './decider.ts';
-import { awaitsReviewText, owedApproval, reviewedApproval, verdictText } from './emergency-status.ts';
+import { owedApproval, reviewedApproval } from './emergency-status.ts';
 import { endedStatus } from './ended-status.ts';
 import { type Ending, outcomeOf } from './ending.ts';
 import type { Extender } from './extender.ts';
@@ -161,15 +160,9 @@ export class RequestReconciler implements Reconciler {
     const how = outcomeOf(ending);
     const ended = history.end(request, { how, reason: ending, ...(by === undefined ? {} : { by }) }, atMs);
     const approval = owed && owedApproval(request, owed, nowMs);
-    const reviewText = owed
-      ? awaitsReviewText
-      : request.approval?.state === 'Reviewed'
-        ? `; ${verdictText(request.approval)}`
-        : '';
-    const text = `${endText(request, cause)}${denial?.spec.about === 'Review' ? '' : reviewText}`;
     // If the grant is forged, sign no refusal for it.
     const extensions = ending === 'GrantInvalid' ? undefined : extender.refuseUndecided(request);
-    const end = { ending, text, ended, approval, extensions };
+    const end = { ending, text: endText(request, cause), ended, approval, extensions };
     try {
       return await status.write(request, endedStatus(request, end, nowMs), signal);
     } catch (error) {
@@ -251,15 +244,7 @@ export class RequestReconciler implements Reconciler {
       signal,
     );
     const { approval, condition } = reviewedApproval(request, judged);
-    const end = request.conditions.find(
-      ({ type, message }) => type === 'AccessStillValid' && message.endsWith(awaitsReviewText),
-    );
-    const updates = [condition];
-    if (end) {
-      const message = `${end.message.slice(0, -awaitsReviewText.length)}; ${verdictText(approval)}`;
-      updates.push(failure('AccessStillValid', end.reason, message));
-    }
-    return status.write(request, approvalStatus(request, approval, clock.now(), updates), signal);
+    return status.write(request, approvalStatus(request, approval, clock.now(), [condition]), signal);
   }
 
   #isExpired(request: RequestView): boolean {

@@ -28,8 +28,8 @@ export async function probe(client: Client, namespace: string, signal: AbortSign
 }
 
 export function answerOf(error: unknown): ProbeAnswer {
-  // RBAC and webhooks name no causes. A policy of others may refuse first: then the plugin runs.
+  // RBAC names no causes, webhooks others. A policy of others may refuse first: then the plugin runs.
   const [cause] = error instanceof ApiError ? error.causes : [];
-  if (cause?.startsWith("ValidatingAdmissionPolicy '")) return { is: 'refused' };
+  if (cause?.message.startsWith("ValidatingAdmissionPolicy '")) return { is: 'refused' };
   return { is: 'unproven', problem: describe(error) };
 }

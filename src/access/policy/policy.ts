@@ -1,5 +1,4 @@
 import type { Code } from '../../api/codes.ts';
-import { cutInTheMiddle } from '../../kit/shorten.ts';
 
 /** Why a rule denies, for the caller. */
 export interface Violation {
@@ -98,35 +97,3 @@ function explainRule<Input>(name: string, rule: Rule<Input>, input: Input): Expl
   if (applies && !applies(input)) return { rule: name, verdict: 'unknown', requirement };
   return { rule: name, verdict: 'pass', requirement };
 }
-
-/** Characters. Beyond 4,096 in one answer, `encodeAnswer` cuts each warning to 256. */
-const MAX_WARNING = 1024;
-
-/** Warnings of an admission response: violated rules, unchecked rules, then how many passed. */
-export function explanationLines(explanations: readonly Explanation[]): string[] {
-  const withVerdict = (wanted: Explanation['verdict']): Explanation[] =>
-    explanations.filter(({ verdict }) => verdict === wanted);
-  const passed = withVerdict('pass').length;
-  return [
-    ...[...withVerdict('fail'), ...withVerdict('unknown')].map(explanationLine),
-    ...(passed === 0 ? [] : [`${passed} ${passed === 1 ? 'rule' : 'rules'} passed`]),
-  ];
-}
-
-function explanationLine({ rule, verdict, requirement, violation, remedy = '' }: Explanation): string {
-  if (violation && remedy === '') return cutInTheMiddle(`FAIL ${rule}: ${textOf(violation)}`, MAX_WARNING);
-  const start = verdict === 'fail' ? `FAIL ${rule}: ${requirement}` : `not checked ${rule}: whether ${requirement}`;
-  if (remedy === '') return start;
-  const lead = `${start}; to ${verdict === 'fail' ? 'pass' : 'check'}: `;
-  return lead + cutInTheMiddle(remedy, MAX_WARNING - lead.length);
-}
-
-/** A violation that does not deny. */
-export const violationWarning = (violation: ViolationText): string => cutInTheMiddle(textOf(violation), MAX_WARNING);
-
-interface ViolationText {
-  readonly code: string;
-  readonly message: string;
-}
-
-const textOf = ({ code, message }: ViolationText): string => `${code}: ${message}`;

@@ -6,9 +6,9 @@ import type { Clock } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';
 import { RecentMap } from '../../kit/recent-map.ts';
 import type { Client } from '../../kube/client.ts';
-import { ApiError, isAlreadyExists, isDryRunUnsupported, TransportError } from '../../kube/errors.ts';
+import { ApiError, isAlreadyExists, isDryRunUnsupported, isForbidden, TransportError } from '../../kube/errors.ts';
 import { isRefusal } from '../../rbac/applier.ts';
-import { type RefusalText, refusalText, unknownFieldsIn } from '../policy/refusal-text.ts';
+import { refusalCause, unknownFieldsIn } from '../policy/refusal-text.ts';
 
 /** Of one dry run: a slow webhook must not delay the status, for which requests wait. */
 const limitMs = 2000;
@@ -17,8 +17,6 @@ const pauseMs = 10_000;
 /** Templates have similar rules, and an answer about a Role takes the API server 100 ms. */
 const maxRoleAgeMs = 30_000;
 const maxRoles = 1000;
-/** In one answer. */
-const maxUnknownFields = 5;
 
 /** Without the RoleBinding, which needs the stored Role. */
 export interface GrantObjects {
@@ -27,14 +25,15 @@ export interface GrantObjects {
 }
 
 export type DryRunAnswer =
-  /** `unknownFields`: paths of the pod that the API server drops, at most 5. */
-  | { readonly kind: 'accepted'; readonly unknownFields: readonly string[] }
-  | { readonly kind: 'refused'; readonly object: 'pod' | 'Role'; readonly text: RefusalText }
+  /** `ignored`: the fields of the pod that the API server drops, in its words. */
+  | { readonly kind: 'accepted'; readonly ignored?: string }
+  /** `isInvalid`: until the object changes. */
+  | { readonly kind: 'refused'; readonly object: 'pod' | 'Role'; readonly cause: string; readonly isInvalid: boolean }
   /** `mayAnswerLater`: false if a webhook does not support dry runs. */
   | { readonly kind: 'unanswered'; readonly mayAnswerLater: boolean };
 
 const unanswered: DryRunAnswer = { kind: 'unanswered', mayAnswerLater: true };
-const accepted: DryRunAnswer = { kind: 'accepted', unknownFields: [] };
+const accepted: DryRunAnswer = { kind: 'accepted' };
 
 /** Asks the API server by dry runs whether it would create the Pod, then the Role. */
 export class GrantDryRuns {
@@ -57,10 +56,9 @@ export class GrantDryRuns {
 
   async #askPod(pod: KubeObject, signal: AbortSignal): Promise<DryRunAnswer> {
     const strict = await this.#send(pods, pod, signal, 'Strict');
-    if (!Array.isArray(strict)) return strict;
+    if (strict.kind !== 'accepted' || strict.ignored === undefined) return strict;
     const answer = await this.#send(pods, pod, signal);
-    if (Array.isArray(answer)) return unanswered;
-    return answer.kind === 'accepted' ? { kind: 'accepted', unknownFields: strict.slice(0, maxUnknownFields) } : answer;
+    return answer.kind === 'accepted' ? strict : answer;
   }
 
   async #askRole(role: KubeObject, signal: AbortSignal): Promise<DryRunAnswer> {
@@ -69,18 +67,17 @@ export class GrantDryRuns {
     const cached = this.#roles.get(key);
     if (cached && cached.askedMs > askedMs - maxRoleAgeMs) return cached.answer;
     const answer = await this.#send(roles, role, signal);
-    if (Array.isArray(answer)) return unanswered;
     if (answer.kind !== 'unanswered') this.#roles.set(key, { answer, askedMs });
     return answer;
   }
 
-  /** Resolves to the unknown fields if strict validation rejects the object because of them. */
+  /** `ignored` if strict validation rejects the object because of unknown fields. */
   async #send(
     resource: Resource,
     object: KubeObject,
     signal: AbortSignal,
     fieldValidation?: 'Strict',
-  ): Promise<DryRunAnswer | string[]> {
+  ): Promise<DryRunAnswer> {
     const { client, clock } = this.#deps;
     if (clock.monotonic() < this.#pausedUntilMs) return unanswered;
     const limit = new AbortController();
@@ -98,13 +95,15 @@ export class GrantDryRuns {
       if (isAlreadyExists(error)) return accepted;
       if (isDryRunUnsupported(error)) return { kind: 'unanswered', mayAnswerLater: false };
       if (isRefusal(error) && !isAboutNamespace(error)) {
-        return (
-          unknownFieldsIn(error.message) ?? {
-            kind: 'refused',
-            object: resource === pods ? 'pod' : 'Role',
-            text: refusalText(error.message, object),
-          }
-        );
+        const ignored = unknownFieldsIn(error.why);
+        if (ignored !== undefined) return { kind: 'accepted', ignored };
+        const isPod = resource === pods;
+        return {
+          kind: 'refused',
+          object: isPod ? 'pod' : 'Role',
+          cause: refusalCause(error.why),
+          isInvalid: isPod && !isForbidden(error),
+        };
       }
       if (error instanceof TransportError || error.code === 429) this.#pausedUntilMs = clock.monotonic() + pauseMs;
       return unanswered;

@@ -20,7 +20,8 @@ const settleMs = 1000;
 const askAgainMs = 35_000;
 
 /** For a cause that can end without an edit. Many templates of a namespace take longer. */
-export const checksAgain = 'the server checks again, usually every 40 s';
+const refusedRemedy =
+  'correct the template or its workload, or ask an administrator; the server checks again, usually every 40 s';
 
 interface Verdict {
   readonly uid: string;
@@ -35,11 +36,11 @@ interface Verdict {
 
 export interface Judgement {
   /**
-   * Denies every request, except `InvalidAccessCommand` of an ExecAccessTemplate. `ResourceRefused`
-   * has 403 if it can end without an edit.
+   * Denies every request, except `InvalidAccessCommand` of an ExecAccessTemplate.
    */
   readonly violation?: Violation;
-  readonly unknownFields?: readonly string[];
+  /** The fields of the pod that the API server drops, in its words. */
+  readonly ignored?: string;
   /** The API server did not answer: an earlier answer about the version stays the best one. */
   readonly isUnanswered?: boolean;
 }
@@ -157,16 +158,17 @@ export class TemplateJudge implements Source {
   async #ask(objects: GrantObjects, signal: AbortSignal): Promise<{ judgement: Judgement; again: boolean }> {
     const answer = await this.#deps.dryRuns.ask(objects, signal);
     if (answer.kind === 'accepted') {
-      return { judgement: { unknownFields: answer.unknownFields }, again: false };
+      return { judgement: answer.ignored === undefined ? {} : { ignored: answer.ignored }, again: false };
     }
     if (answer.kind === 'unanswered') {
       return { judgement: { isUnanswered: true }, again: answer.mayAnswerLater };
     }
-    const { cause, remedy, endsWithoutEdit: again } = answer.text;
-    const what = answer.object === 'pod' ? 'the access pod' : 'the Role of a grant';
-    const message = `the API server rejects ${what}: ${cause}; ${remedy}${again ? `; ${checksAgain}` : ''}`;
-    const violation: Violation = { code: 'ResourceRefused', message, status: again ? 403 : 422 };
-    return { judgement: { violation }, again };
+    const { object, cause, isInvalid } = answer;
+    const found = `the API server rejects ${object === 'pod' ? 'the access pod' : 'the Role of a grant'}: ${cause}`;
+    const violation: Violation = isInvalid
+      ? { code: 'InvalidPodTemplate', message: `${found}; correct the template or its workload`, status: 422 }
+      : { code: 'ResourceRefused', message: `${found}; ${refusedRemedy}`, status: 403 };
+    return { judgement: { violation }, again: !isInvalid };
   }
 
   /** So that the templates of a namespace are checked at most about once a second. */

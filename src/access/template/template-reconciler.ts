@@ -1,4 +1,4 @@
-import { gatewayCondition, type TemplateCondition, templateConditions } from '../../api/access/names.ts';
+import { fieldsIgnored, gatewayCondition, type TemplateCondition, templateConditions } from '../../api/access/names.ts';
 import { mergeConditions, sameConditions } from '../../api/conditions.ts';
 import type { Resource } from '../../api/object.ts';
 import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
@@ -9,7 +9,6 @@ import type { Store } from '../../kube/store.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
 import { accessCommandViolation } from '../policy/access-command.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
-import { ignoredFieldsNote, ignoredFieldsText } from '../policy/refusal-text.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import { notPlanned } from '../policy/template-policy.ts';
 import type { Signer } from '../signing/signer.ts';
@@ -17,7 +16,7 @@ import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { WorkloadView } from '../stores/cluster-views.ts';
 import { type GatewayView, gatewayViolation } from '../stores/gateway-view.ts';
 import type { TemplateAuthors } from './template-authors.ts';
-import { checksAgain, type Judgement, type TemplateJudge } from './template-judge.ts';
+import type { Judgement, TemplateJudge } from './template-judge.ts';
 
 /** Of an author's permissions, and of a template that the API server rejects. */
 const recheckMs = 40_000;
@@ -100,10 +99,12 @@ export class TemplateReconciler implements Reconciler {
     const { accessPlanValid } = templateConditions;
     const stored = storedCondition(template, accessPlanValid);
     if (judged === notPlanned) return stored ?? unplanned;
-    const { violation, unknownFields = [], isUnanswered } = judged;
+    const { violation, ignored, isUnanswered } = judged;
     if (violation) return failure(accessPlanValid, violation.code, violation.message);
     if (isUnanswered && (stored?.status === 'True' || stored?.reason === refused)) return stored;
-    return success(accessPlanValid, `${this.#deps.planValidMessage}${ignoredFieldsNote(unknownFields)}`);
+    if (ignored === undefined) return success(accessPlanValid, this.#deps.planValidMessage);
+    const message = `the API server ignores fields that a Pod does not have: ${ignored}; correct or remove them`;
+    return { type: accessPlanValid, status: 'True', reason: fieldsIgnored, message };
   }
 
   async #authorCondition(
@@ -221,20 +222,18 @@ const needNoEdit: ReadonlySet<string> = new Set([
   'ConfinementLost',
   'AuthorLacksRights',
   'GatewayUnavailable',
+  refused,
   notPlanned,
 ]);
 
-const canEnd = ({ reason, message }: AccessConditionUpdate<TemplateCondition>): boolean =>
-  needNoEdit.has(reason) || (reason === refused && message.endsWith(checksAgain));
-
 function summaryOf(updates: readonly AccessConditionUpdate<TemplateCondition>[]): Summary {
   const failing = updates.filter(({ status }) => status !== 'True');
-  const stalled = failing.find((update) => !canEnd(update));
+  const stalled = failing.find(({ reason }) => !needNoEdit.has(reason));
   const shown = stalled ?? failing[0];
   if (!shown) {
-    const ignored = updates.map(({ message }) => ignoredFieldsText(message)).find((text) => text !== '');
+    const ignored = updates.find(({ reason }) => reason === fieldsIgnored);
     const message = 'the server can open access for the users that accessConfig allows';
-    return { state: 'ready', message: ignored === undefined ? message : `${message}; ${ignored}` };
+    return { state: 'ready', message: ignored ? `${message}; ${ignored.message}` : message };
   }
   const { reason, message } = shown;
   return { state: stalled ? 'stalled' : 'reconciling', reason, message };

@@ -1,6 +1,7 @@
 import { addedExtensions, type ChangeInput, changePolicy, setsClaimed } from '../../access/policy/change-policy.ts';
 import { chooseExtension } from '../../access/policy/extension-choice.ts';
-import { explain, explanationLines, firstViolation } from '../../access/policy/policy.ts';
+import { explain, firstViolation } from '../../access/policy/policy.ts';
+import { explanationLines } from '../../access/policy/warnings.ts';
 import { accessOfRequest, type RequestKind, type RequestSpec } from '../../api/access/kinds.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';

@@ -4,7 +4,7 @@ import { chooseDuration } from '../../access/policy/duration-choice.ts';
 import { decidingGroupsOf, durationBoundsOf } from '../../access/policy/emergency-policy.ts';
 import type { LimitUse } from '../../access/policy/limits.ts';
 import { setDeadlineMs } from '../../access/policy/pod-deadline.ts';
-import { explain, explanationLines, firstViolation, violationWarning } from '../../access/policy/policy.ts';
+import { explain, firstViolation } from '../../access/policy/policy.ts';
 import {
   createRequestPolicy,
   isEligibleByGroup,
@@ -12,6 +12,7 @@ import {
   type TemplateState,
 } from '../../access/policy/request-policy.ts';
 import { updateRequestPolicy } from '../../access/policy/request-update-policy.ts';
+import { explanationLines, violationWarning } from '../../access/policy/warnings.ts';
 import { accessOfRequest, type RequestKind, type RequestSpec } from '../../api/access/kinds.ts';
 import { type Read, readBySchema } from '../../api/schema/read.ts';
 import { durationText } from '../../kit/go-duration.ts';

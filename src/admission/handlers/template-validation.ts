@@ -2,13 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import {
   type Explanation,
   explain,
-  explanationLines,
   firstViolation,
   introducedViolation,
   type Violation,
-  violationWarning,
 } from '../../access/policy/policy.ts';
-import { ignoredFieldsText } from '../../access/policy/refusal-text.ts';
 import { sessionOf } from '../../access/policy/session-policy.ts';
 import {
   authorCallerViolation,
@@ -21,8 +18,14 @@ import {
   templatePolicy,
   templateWarnings,
 } from '../../access/policy/template-policy.ts';
+import { explanationLines, violationWarning } from '../../access/policy/warnings.ts';
 import { accessOfTemplate } from '../../api/access/kinds.ts';
-import { type TemplateCondition, type TemplateKind, templateConditions } from '../../api/access/names.ts';
+import {
+  fieldsIgnored,
+  type TemplateCondition,
+  type TemplateKind,
+  templateConditions,
+} from '../../api/access/names.ts';
 import type { Code } from '../../api/codes.ts';
 import { readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
@@ -137,7 +140,7 @@ function dryRunLines(input: TemplateInput, { author, plan, gateway }: CheckResul
   const planRemedy =
     plan === notPlanned ? 'store the template; then its condition AccessPlanValid shows the result' : correct;
   const storeIt =
-    'store the template, because a dry run does not ask the API server; if the API server rejects the Pod or the Role of a grant, the condition AccessPlanValid of the template is False with the reason ResourceRefused';
+    'store the template, because a dry run does not ask the API server; if the API server rejects the Pod or the Role of a grant, the condition AccessPlanValid of the template is False';
   return explanationLines([
     ...explain(templatePolicy, input),
     isUnchanged
@@ -159,8 +162,8 @@ function storedAuthorResult(object: unknown): CheckResults['author'] {
 
 /** At most one warning, for this generation. */
 function ignoredFieldsWarnings(object: unknown): string[] {
-  const text = ignoredFieldsText(String(own(storedCondition(object, templateConditions.accessPlanValid), 'message')));
-  return text === '' ? [] : [text];
+  const condition = storedCondition(object, templateConditions.accessPlanValid);
+  return own(condition, 'reason') === fieldsIgnored ? [String(own(condition, 'message'))] : [];
 }
 
 /** As the leader wrote it for this generation. */

@@ -1,7 +1,8 @@
 import { showName } from '../../access/policy/names.ts';
-import { explain, explanationLines, firstViolation } from '../../access/policy/policy.ts';
+import { explain, firstViolation } from '../../access/policy/policy.ts';
 import type { TemplateState } from '../../access/policy/request-policy.ts';
 import { type VoteInput, votePolicy } from '../../access/policy/vote-policy.ts';
+import { explanationLines } from '../../access/policy/warnings.ts';
 import { accessVoteKind, type VoteSpec } from '../../api/access/access-vote.ts';
 import { accessOfRequest } from '../../api/access/kinds.ts';
 import { readBySchema } from '../../api/schema/read.ts';

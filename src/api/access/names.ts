@@ -35,6 +35,9 @@ export const templateConditions = {
   accessPlanValid: 'AccessPlanValid',
 } as const;
 
+/** Reason of AccessPlanValid if it is True, and the API server drops fields of the pod. */
+export const fieldsIgnored = 'FieldsIgnored';
+
 /** Of templates with `session.via: Gateway`; their `status.ready` requires it, too. */
 export const gatewayCondition = 'GatewayAvailable';
 

@@ -107,7 +107,8 @@ export const templateCodes = {
   },
   InvalidPodTemplate: {
     audience: 'author',
-    meaning: '`podSpec`, or the pod template of the workload after the mutations of the template, is invalid.',
+    meaning:
+      '`podSpec`, or the pod template of the workload after the mutations of the template, is invalid, as the server or the API server finds.',
     remedy: 'Correct the field that the message names.',
   },
   InvalidMutationConfig: {

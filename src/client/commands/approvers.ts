@@ -1,6 +1,5 @@
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from '../../api/resources.ts';
-import { describe } from '../../kit/errors.ts';
 import { findObject } from '../../kube/client.ts';
 import { ApiError, isForbidden } from '../../kube/errors.ts';
 import { uncovered } from '../../rbac/rule-cover.ts';
@@ -73,7 +72,7 @@ async function holdersOf(connection: ClusterConnection, template: TypedObject, u
       return await reading;
     } catch (error) {
       if (error instanceof ApiError && isForbidden(error)) unread.forbidden.add(what);
-      else unread.failures.add(plainMessage(describe(error)));
+      else unread.failures.add(plainMessage(error));
       return fallback;
     }
   };

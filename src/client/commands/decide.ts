@@ -1,6 +1,6 @@
 import { accessVotes } from '../../api/access/access-vote.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
-import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
+import { ApiError, codeOf, isForbidden, isNotFound, isWebhookDenial } from '../../kube/errors.ts';
 import {
   findRequest,
   findRequestOrNames,
@@ -18,7 +18,7 @@ import { exits, type FlagSpec } from '../command-spec.ts';
 import { forEach, type Outcome } from '../for-each.ts';
 import { earliestText } from '../option-text.ts';
 import { outputForm } from '../output.ts';
-import { Problem, problemOf } from '../problem.ts';
+import { Problem } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, type State, specOf, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
 import { changedAfterMs, versionOf, votedTemplate } from '../voted-template.ts';
@@ -129,7 +129,7 @@ async function review(
   throw problems.find((error) => !isMissingRequest(error)) ?? problems[0];
 }
 
-const isMissingRequest = (error: unknown): boolean => problemOf(error).message.includes('RequestNotFound: ');
+const isMissingRequest = (error: unknown): boolean => codeOf(error) === 'RequestNotFound';
 
 interface NewVote {
   readonly about: string;
@@ -172,10 +172,7 @@ async function voteProblem(
     );
   }
   // A denial by the webhook says what to do.
-  if (error instanceof ApiError && error.message.includes(' denied the request: ')) {
-    const { exitCode, message } = problemOf(error);
-    return new Problem(exitCode, voteInFlags(message, `${io.program} deny ${target}`));
-  }
+  if (isWebhookDenial(error)) return undefined;
   // Without the permission to create votes, RBAC denies the vote before the webhook.
   return isForbidden(error) ? ownRequestProblem(context, connection, found) : undefined;
 }
@@ -198,13 +195,6 @@ async function ownRequestProblem(
     `denied: ${object.metadata.name} is your own request, which only others can decide; to see whose approvals the template requires: ${io.program} approvers ${template}${withdrawal}`,
   );
 }
-
-/** With flags of the client in place of fields. `toDeny`: the command that denies the request. */
-const voteInFlags = (message: string, toDeny: string): string =>
-  message
-    .replace('set spec.decision to Deny and omit spec.about', `run: ${toDeny}`)
-    .replace(/\bset spec\.about to\b/g, 'use --about')
-    .replace(/\bspec\.(about|max)\b/g, '--$1');
 
 /** As the client knows it. The server counts the vote later. */
 function decidedText(request: KubeObject, about: string, decision: 'Approve' | 'Deny'): string {

@@ -1,4 +1,3 @@
-import { describe } from '../../kit/errors.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import type { Check, CheckResult } from '../check.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
@@ -44,7 +43,7 @@ async function runCheck(
     return findings.map((finding) => ({ check: check.name, ...finding }));
   } catch (error) {
     const why = isForbidden(error) ? 'needs a permission' : 'failed';
-    return [{ check: check.name, result: 'not checked', message: `${why}: ${plainMessage(describe(error))}` }];
+    return [{ check: check.name, result: 'not checked', message: `${why}: ${plainMessage(error)}` }];
   }
 }
 

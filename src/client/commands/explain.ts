@@ -1,5 +1,6 @@
+import { parseWarning, type WarningLine } from '../../access/policy/warnings.ts';
 import { apiVersionOf } from '../../api/object.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { isWebhookDenial } from '../../kube/errors.ts';
 import { findTemplate, requestResource, type TypedObject } from '../access-requests.ts';
 import { approversText } from '../approver-text.ts';
 import { usageProblem } from '../args.ts';
@@ -20,13 +21,7 @@ import {
 } from './request.ts';
 
 /** One rule, from a warning of the server, or a note on what the rules do not cover. */
-interface RuleLine {
-  /** `fail`, `not checked`, `pass`, or `note`. */
-  readonly verdict: string;
-  readonly rule: string;
-  readonly requirement: string;
-  readonly remedy: string;
-}
+type RuleLine = Omit<WarningLine, 'isViolation'>;
 
 export const explain: Command = {
   name: 'explain',
@@ -52,12 +47,11 @@ async function runExplain(context: Context): Promise<number> {
   const denial = await connection.cluster.client.create(resource, manifest, { dryRun: true }).then(
     () => undefined,
     (error: unknown) => {
-      if (error instanceof ApiError && error.message.includes(' denied the request: '))
-        return plainMessage(error.message);
+      if (isWebhookDenial(error)) return plainMessage(error);
       throw error;
     },
   );
-  const lines = connection.warnings.map(parseWarning);
+  const lines = connection.warnings.map(ruleLine);
   const printer = new Printer(io, form, ruleTable);
   const earliest = earliestText(specOf(manifest), template, context.clock.now());
   printer.add([...lines, ...notesOn(context, connection, { type, object: template }, earliest)]);
@@ -78,7 +72,7 @@ function notesOn(
   { type, object }: TypedObject,
   earliest: string,
 ): RuleLine[] {
-  const note = (verdict: string, rule: string, requirement: string): RuleLine => ({
+  const note = (verdict: RuleLine['verdict'], rule: string, requirement: string): RuleLine => ({
     verdict,
     rule,
     requirement,
@@ -87,8 +81,7 @@ function notesOn(
   const notes: RuleLine[] = [];
   const { name } = object.metadata;
   const ignored = ignoredFieldsIn(object);
-  if (ignored !== '')
-    notes.push(note('note', 'ignored-fields', `${ignored}. Ask the author of the template to correct or remove them`));
+  if (ignored !== '') notes.push(note('note', 'ignored-fields', `${ignored} (ask the author of the template)`));
   const approvals = args.has('emergency') ? '' : approversText(object);
   if (approvals !== '') {
     const who = [`${io.program} approvers`, `${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags];
@@ -101,28 +94,13 @@ function notesOn(
   return notes;
 }
 
-/**
- * Parses `FAIL rule: requirement; to pass: remedy`, `not checked rule: …; to check: remedy`, or `17
- * rules passed`. A violation in the template, `CODE: found; what to do`, becomes a failed rule; any
- * other warning a note.
- */
-export function parseWarning(warning: string): RuleLine {
-  const [, verdict, rule = '', requirement = '', remedy = ''] =
-    /^(FAIL|not checked) ([\w-]+): (.*?)(?:; to (?:pass|check): (.*))?$/.exec(warning) ?? [];
-  if (verdict !== undefined) return { verdict: verdict.toLowerCase(), rule, requirement, remedy };
-  const [, code, message = '', found = ''] = /^([A-Z][A-Za-z]+): ((.*?)(?:; .*)?)$/.exec(warning) ?? [];
-  if (code !== undefined) {
-    // The advice alone does not name the fault. An administrator sets a quota or a Pod Security
-    // level.
-    const who =
-      code === 'ResourceRefused' ? 'the author of the template or an administrator' : 'the author of the template';
-    const remedy = `ask ${who} to correct this: ${message}`;
-    return { verdict: 'fail', rule: code, requirement: found, remedy };
-  }
-  const [, passed] = /^(\d+ rules?) passed$/.exec(warning) ?? [];
-  return passed === undefined
-    ? { verdict: 'note', rule: '', requirement: warning, remedy: '' }
-    : { verdict: 'pass', rule: passed, requirement: '', remedy: '' };
+function ruleLine(warning: string): RuleLine {
+  const { isViolation, ...line } = parseWarning(warning);
+  if (!isViolation) return line;
+  // An administrator sets a quota or a Pod Security level.
+  const who =
+    line.rule === 'ResourceRefused' ? 'the author of the template or an administrator' : 'the author of the template';
+  return { ...line, remedy: `ask ${who} to correct this: ${line.requirement}` };
 }
 
 const ruleTable: Presentation<RuleLine> = {

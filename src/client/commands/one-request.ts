@@ -11,7 +11,6 @@ import {
   typeOf,
 } from '../access-requests.ts';
 import { usageProblem } from '../args.ts';
-import { extendProblem, extensionInFlags, startProblem } from '../change-denial.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
@@ -178,10 +177,7 @@ export const start: Command = {
     const connection = await context.connect();
     const found = await findRequest(connection, args.positionals[0] ?? '');
     if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
-    const target = requestWithFlags(connection, found.type, found.object.metadata.name);
-    const object = await patchSpec(connection, found, { claimed: true }).catch((error: unknown) => {
-      throw startProblem(error, found.object, context.io.program, target);
-    });
+    const object = await patchSpec(connection, found, { claimed: true });
     const claimed = { ...found, object };
     printAccess(context, connection, form, await waitFor(context, connection, claimed, { timeoutMs, done: ifReady }));
     return exits.done;
@@ -211,11 +207,8 @@ export const extend: Command = {
     const before = specOf(found.object).extensions ?? [];
     const added = { by, ...(reason === undefined ? {} : { reason }) };
     const target = requestWithFlags(connection, found.type, found.object.metadata.name);
-    const patched = await patchSpec(connection, found, { extensions: [...before, added] }).catch((error: unknown) => {
-      throw extendProblem(error, io.program, target);
-    });
-    for (const warning of connection.warnings)
-      io.printError(`note: ${extensionInFlags(warning, io.program, target)}\n`);
+    const patched = await patchSpec(connection, found, { extensions: [...before, added] });
+    for (const warning of connection.warnings) io.printError(`note: ${warning}\n`);
     if (args.has('no-wait')) {
       const { endsMs } = stateOf(patched);
       const end = endsMs === undefined ? '' : `, at ${timeFrom(endsMs, clock.now())}`;

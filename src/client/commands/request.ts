@@ -1,10 +1,11 @@
+import { parseWarning } from '../../access/policy/warnings.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import { parseGoDuration } from '../../kit/go-duration.ts';
 import { shellWord } from '../../kit/shell-word.ts';
 import { findObject } from '../../kube/client.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { ApiError, codeOf } from '../../kube/errors.ts';
 import { accessOf, fullName, requestWithFlags, type TypeName, templateResource, typeOf } from '../access-requests.ts';
 import { permitsExec } from '../approver-text.ts';
 import { type Args, usageProblem } from '../args.ts';
@@ -112,7 +113,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     if (looksForPod) io.printError(`not checked running-pod: ${runningPodText}\n`);
     const denialText = predictsDenial(connection.warnings)
       ? ', and probably deny it then: see above'
-      : looksForPod || connection.warnings.some((warning) => warning.startsWith('not checked '))
+      : looksForPod || connection.warnings.some((warning) => parseWarning(warning).verdict === 'not checked')
         ? ', and may deny it later: see "not checked" above'
         : '';
     if (!printObject(io, form, created)) io.print(`the server would accept this request${denialText} (dry run)\n`);
@@ -170,7 +171,7 @@ const nameWithoutType = (template: string): string => template.replace(/^.*\//, 
 
 /** A violation in the template begins with a code. The leader will deny, unless it is corrected. */
 export const predictsDenial = (warnings: readonly string[]): boolean => warnings.some(isAboutTemplate);
-const isAboutTemplate = (warning: string): boolean => /^[A-Z][A-Za-z]+: /.test(warning);
+const isAboutTemplate = (warning: string): boolean => parseWarning(warning).isViolation;
 
 /** If the arguments name a pod, a warning of the server is about that pod. */
 export const choosesRunningPod = (args: Args, type: TypeName): boolean =>
@@ -181,15 +182,15 @@ export const runningPodText =
 
 /** Advice for the author of the template ends with whom to ask. */
 const forRequester = (warning: string): string =>
-  isAboutTemplate(warning) ? `${warning.replace(/\.$/, '')}. Ask the author of the template to correct it` : warning;
+  isAboutTemplate(warning) ? `${warning}. Ask the author of the template to correct it` : warning;
 
-/** Messages of the server name the fields. */
+/** By the field that a denial names. */
 const flagOf: Readonly<Record<string, string>> = {
-  duration: '--for',
-  reason: '--reason',
-  startAt: '--at',
-  emergency: '--emergency',
-  targetPod: '--pod',
+  'spec.duration': '--for',
+  'spec.reason': '--reason',
+  'spec.startAt': '--at',
+  'spec.emergency': '--emergency',
+  'spec.targetPod': '--pod',
 };
 
 /** If another command helps, the message contains it. */
@@ -199,8 +200,8 @@ async function createProblem(
   type: TypeName,
   error: unknown,
 ): Promise<Problem> {
-  const { exitCode, message } = problemOf(error);
-  const [template = ''] = args.positionals;
+  const problem = problemOf(error);
+  const { exitCode, message } = problem;
   const name = args.text('name');
   const where = ['-n', connection.namespace, ...connection.quotedFlags];
   if (error instanceof ApiError && error.code === 409 && name !== undefined) {
@@ -215,15 +216,11 @@ async function createProblem(
       `a request ${name} exists already in namespace ${connection.namespace}${ended}; choose another --name, or see it with: ${io.program} get ${requestWithFlags(connection, type, name)}`,
     );
   }
-  const command = args.rest.length === 0 ? [] : ['--', ...args.rest.map(shellWord)];
-  const words = [nameWithoutType(template), ...where, ...givenFlags(args), ...command].join(' ');
-  const commandForKind = (_: string, kind: string): string =>
-    `run: ${io.program} request ${kind.toLowerCase()} ${words}`;
-  const withFlags = message
-    .replace(/\bspec\.(\w+)\b/g, (field, name: string) => flagOf[name] ?? field)
-    .replace(/create a request of kind (Pod|Exec)AccessRequest$/, commandForKind)
-    .replace(/kubectl get (pod|exec)accesstemplates -n \S+$/, [io.program, 'templates', ...where].join(' '));
-  return new Problem(exitCode, withFlags);
+  if (codeOf(error) === 'TemplateNotFound')
+    return new Problem(exitCode, `${message}; with this client: ${[io.program, 'templates', ...where].join(' ')}`);
+  const { field = '' } = (error instanceof ApiError ? error.causes[0] : undefined) ?? {};
+  const flag = flagOf[field];
+  return flag === undefined ? problem : new Problem(exitCode, `${message} (${field} is ${flag})`);
 }
 
 /**

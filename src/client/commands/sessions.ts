@@ -213,10 +213,9 @@ function throwProblem(error: unknown): never {
 /** For a denial, an answer of the gateway, or a cluster without it; other errors stay. */
 function sessionProblem(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
-  const message = plainMessage(error.message);
-  if (isForbidden(error)) return new Problem(exits.denied, `denied: ${message}; ${askForRole}`);
-  const [, byGateway] = /drawbridge: (.*)$/s.exec(message) ?? [];
-  if (byGateway !== undefined) return new Problem(isNotFound(error) ? exits.ended : exits.failed, byGateway);
+  if (isForbidden(error)) return new Problem(exits.denied, `denied: ${plainMessage(error)}; ${askForRole}`);
+  const [byGateway] = error.causes;
+  if (byGateway) return new Problem(isNotFound(error) ? exits.ended : exits.failed, byGateway.message);
   if (!isNotFound(error)) return error;
   return new Problem(
     exits.failed,

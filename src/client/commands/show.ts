@@ -60,7 +60,7 @@ export const show: Command = {
     }
     const history = await unlessForbidden(historyText(connection, found));
     if (typeof history === 'string') io.print(history);
-    else io.printError(`not checked: other requests of this person: ${plainMessage(history.message)}\n`);
+    else io.printError(`not checked: other requests of this person: ${plainMessage(history)}\n`);
     return exits.done;
   },
 };

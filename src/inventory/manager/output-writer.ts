@@ -28,6 +28,9 @@ interface OutputsProblem {
   readonly message: string;
 }
 
+/** Of the webhook that limits an entry. */
+const tooLarge = 'EntryTooLarge';
+
 /** Writes outputs into entries, one write at a time for each entry. */
 export class OutputWriter {
   readonly #deps: OutputWriterDeps;
@@ -59,11 +62,7 @@ export class OutputWriter {
       const before = this.#deps.latestEntries.get(ref.uid)?.content.status.outputs ?? {};
       const writer = { component: registration.name, entryUid: ref.uid, writes: registration.writes };
       const violation = outputsViolation(writer, before, outputs);
-      if (violation) {
-        const { code, message, field } = violation;
-        return { code, message: field === undefined ? message : `${field}: ${message}` };
-      }
-      return this.#write(ref, { outputs }, signal);
+      return violation ?? this.#write(ref, { outputs }, signal);
     });
   }
 
@@ -172,8 +171,8 @@ export class OutputWriter {
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       // The component must publish less.
-      const [, tooLarge] = /EntryTooLarge: (.*)/s.exec(error.message) ?? [];
-      if (tooLarge !== undefined) return { code: 'EntryTooLarge', message: tooLarge };
+      const [cause] = error.causes;
+      if (cause?.reason === tooLarge) return { code: tooLarge, message: cause.message.slice(`${tooLarge}: `.length) };
       return { code: 'NotWritten', message: `the API server rejected ${what}: ${describe(error)}` };
     }
   }

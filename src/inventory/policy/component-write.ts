@@ -18,7 +18,7 @@ export function writeViolation(writer: Writer, before: unknown, after: unknown):
   if (foreign !== undefined) {
     return {
       code: 'ForeignPath',
-      message: `component ${component} does not own this field; it may only write ${writes.join(', ')}; leave the field unchanged, or the server rejects the whole write`,
+      message: `component ${component} does not own ${foreign}; it may only write ${writes.join(', ')}; leave it unchanged, or the server rejects the whole write`,
       field: foreign,
       status: 403,
     };
@@ -41,7 +41,7 @@ function foreignSecret({ entryUid, writes }: Writer, status: unknown): Violation
   if (own(ref, 'name') === expectedName && own(ref, 'namespace') === undefined) return undefined;
   return {
     code: 'ForeignSecret',
-    message: `names another Secret, or sets a namespace; it must name Secret ${expectedName} without a namespace, because readers of this entry may read only that Secret`,
+    message: `${field} names another Secret, or sets a namespace; it must name Secret ${expectedName} without a namespace, because readers of this entry may read only that Secret`,
     field,
     status: 403,
   };

@@ -22,7 +22,7 @@ describe('a user without an allowed group', () => {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /NotEligible: spec\.templateName: user bob is in \[qa, system:authenticated\]; template payments-(shell|exec) allows \[devs, sre\]/,
+        /NotEligible: user bob is in \[qa, system:authenticated\]; template payments-(shell|exec) allows \[devs, sre\]/,
       );
       assert.equal(await stage.read(manifest.kind, 'by-bob'), undefined);
     });

@@ -80,7 +80,7 @@ describe('a request that ended', () => {
       const { stderr } = await alice('patch', 'par', name, '--type=merge', '-p', '{"spec":{"revoked":true}}');
       assert.match(
         stderr,
-        /AccessNotOpen: spec\.revoked: the request ended at \S+ \(Expired\), so there is nothing to revoke/,
+        /AccessNotOpen: .*the request ended at \S+ \(Expired\), so there is nothing to revoke/,
       );
       assert.match(stderr, new RegExp(`kubectl delete podaccessrequest ${name} -n ${stage.namespace}`));
     });
@@ -88,7 +88,7 @@ describe('a request that ended', () => {
     it('cannot be extended or claimed', async () => {
       const { name } = request.metadata;
       const extend = await alice('patch', 'par', name, '--type=merge', '-p', '{"spec":{"extensions":[{"by":"5m"}]}}');
-      assert.match(extend.stderr, /AccessNotOpen: spec\.extensions: the access is not open/);
+      assert.match(extend.stderr, /AccessNotOpen: the access is not open/);
       const claim = await alice('patch', 'par', name, '--type=merge', '-p', '{"spec":{"claimed":true}}');
       assert.match(claim.stderr, /NotClaimable: /);
     });

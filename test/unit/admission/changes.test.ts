@@ -215,7 +215,7 @@ describe('claims and extensions', () => {
     ] as const) {
       it(`an extension by ${userInfo.username} with uid ${userInfo.uid} is denied with the requester`, async () => {
         const answer = await validated({ extensions: asked }, {}, { userInfo });
-        assert.equal(answer.status?.message, `NotRequester: spec.extensions: ${found}; create a request of your own`);
+        assert.equal(answer.status?.message, `NotRequester: ${found}; create a request of your own`);
       });
     }
 

@@ -45,12 +45,13 @@ describe('validation of requests', () => {
     const eve = { username: 'eve', uid: '', groups: ['guests'] };
     const response = await create(stamped({ requester: { ...requester, ...eve } }), { userInfo: eve });
     assert.equal(response.allowed, false);
+    const message =
+      'NotEligible: user eve is in [guests]; template payments-shell allows [devs]; ask for membership in one of these groups, or name another template';
     assert.deepEqual(response.status, {
       code: 403,
       reason: 'Forbidden',
-      message:
-        'NotEligible: spec.templateName: user eve is in [guests]; template payments-shell allows [devs]; ' +
-        'ask for membership in one of these groups, or name another template',
+      message,
+      details: { causes: [{ reason: 'NotEligible', message, field: 'spec.templateName' }] },
     });
     assert.equal(response.auditAnnotations?.['code'], 'NotEligible');
     assert.equal(world.lines[0]?.verdict, 'denied');

@@ -187,7 +187,7 @@ describe('votes', () => {
           world.request = { found: false };
         },
         {},
-        /^RequestNotFound: spec\.request: PodAccessRequest "debug" does not exist in namespace "payments"; to list those that do: kubectl get podaccessrequests -n payments$/,
+        /^RequestNotFound: PodAccessRequest "debug" does not exist in namespace "payments"; to list those that do: kubectl get podaccessrequests -n payments$/,
       ],
       [
         'about a review that is no longer owed',
@@ -195,7 +195,7 @@ describe('votes', () => {
           world.request = { found: false };
         },
         { about: 'Review' },
-        /^RequestNotFound: spec\.request: PodAccessRequest "debug" does not exist in namespace "payments", and no emergency of that name waits for a review \(it may have been reviewed already\); to list/,
+        /^RequestNotFound: PodAccessRequest "debug" does not exist in namespace "payments", and no emergency of that name waits for a review \(it may have been reviewed already\); to list/,
       ],
       [
         'on a request of the other kind',

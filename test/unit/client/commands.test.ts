@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { webhookDenial } from '../../support/webhook-denial.ts';
 
 const request = (name: string, status: object = {}, spec: object = {}) => ({
   apiVersion: 'crds.wizardofoz.co/v1alpha1',
@@ -66,12 +67,12 @@ describe('the client', () => {
     it(`goes on after a failure, and exits with its code: ${argv.join(' ')}`, async () => {
       await open(({ method, path }, answer) => {
         if (method !== 'PATCH' || !path.endsWith('/a')) return false;
-        answer.json(403, { kind: 'Status', code: 403, message: 'admission webhook "x" denied the request: boom' });
+        answer.json(403, webhookDenial(403, 'NotRequester', 'boom'));
         return true;
       });
       const { code, stdout, stderr } = await cluster.run(argv);
       assert.equal(code, 3);
-      assert.equal(stderr, 'drawbridge: denied: boom\n');
+      assert.equal(stderr, 'drawbridge: denied: NotRequester: boom\n');
       assert.equal(stdout.trimEnd().split('\n').length, 2);
       assert.equal(cluster.writes.length, 3);
     });

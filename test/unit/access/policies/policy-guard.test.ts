@@ -10,7 +10,11 @@ import { certifyingManifests } from '../../../support/certifying-objects.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const refusal = new ApiError(403, 'Forbidden', 'refused', undefined, [
-  "ValidatingAdmissionPolicy 'drawbridge-access' with binding 'drawbridge-access' denied request: ProbeOnly: …",
+  {
+    reason: '',
+    message:
+      "ValidatingAdmissionPolicy 'drawbridge-access' with binding 'drawbridge-access' denied request: ProbeOnly: …",
+  },
 ]);
 
 /** One leader, the four objects, and its record. */

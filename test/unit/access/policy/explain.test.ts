@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
 import { changePolicy } from '../../../../src/access/policy/change-policy.ts';
-import {
-  type Explanation,
-  explain,
-  explanationLines,
-  firstViolation,
-  type RuleBook,
-} from '../../../../src/access/policy/policy.ts';
+import { type Explanation, explain, firstViolation, type RuleBook } from '../../../../src/access/policy/policy.ts';
 import { createRequestPolicy, type RequestInput } from '../../../../src/access/policy/request-policy.ts';
 import { updateRequestPolicy } from '../../../../src/access/policy/request-update-policy.ts';
 import { templatePolicy } from '../../../../src/access/policy/template-policy.ts';
+import { explanationLines } from '../../../../src/access/policy/warnings.ts';
 import type { TemplateSpec } from '../../../../src/api/access/kinds.ts';
 import { readyTemplate } from '../../admission/support.ts';
 

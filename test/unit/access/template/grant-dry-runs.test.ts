@@ -22,9 +22,9 @@ const strict = new ApiError(
 );
 const summary = (answer: DryRunAnswer): string =>
   answer.kind === 'accepted'
-    ? `accepted ${answer.unknownFields}`
+    ? `accepted ${answer.ignored ?? ''}`
     : answer.kind === 'refused'
-      ? `refused ${answer.object}`
+      ? `refused ${answer.isInvalid ? 'invalid ' : ''}${answer.object}`
       : `unanswered ${answer.mayAnswerLater}`;
 
 describe('dry runs of the objects of grants', () => {
@@ -64,7 +64,7 @@ describe('dry runs of the objects of grants', () => {
   });
 
   const answers: [title: string, error: unknown, expected: string][] = [
-    ['an invalid pod', invalid, 'refused pod'],
+    ['an invalid pod', invalid, 'refused invalid pod'],
     [
       'a pod that a quota rejects',
       new ApiError(403, 'Forbidden', '403: pods "x" is forbidden: exceeded quota'),
@@ -102,11 +102,11 @@ describe('dry runs of the objects of grants', () => {
     answer = (kind, { fieldValidation }) => {
       if (kind === 'Pod' && fieldValidation === 'Strict') throw strict;
     };
-    assert.equal(await ask(), 'accepted spec.a');
+    assert.equal(await ask(), 'accepted unknown field "spec.a"');
     answer = (_, { fieldValidation }) => {
       throw fieldValidation === 'Strict' ? strict : invalid;
     };
-    assert.equal(await ask(), 'refused pod');
+    assert.equal(await ask(), 'refused invalid pod');
   });
 
   it('reject once this replica does not lead', async () => {

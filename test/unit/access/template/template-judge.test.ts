@@ -35,7 +35,7 @@ class Stage {
   planMs = 0;
   plans = 0;
   /** What the API server answers to dry runs, and how many were sent. */
-  answer: DryRunAnswer = { kind: 'accepted', unknownFields: [] };
+  answer: DryRunAnswer = { kind: 'accepted' };
   asked = 0;
   readonly stores = openAccessStores(this.cluster);
   readonly judge: TemplateJudge;
@@ -188,21 +188,17 @@ describe('the judgement of templates', () => {
     assert.equal(stage.plans, 3);
   });
 
-  const refused = (endsWithoutEdit: boolean): DryRunAnswer => ({
-    kind: 'refused',
-    object: 'pod',
-    text: { cause: 'exceeded quota', remedy: 'raise it', requesterRemedy: 'ask', endsWithoutEdit },
-  });
+  const refused = (isInvalid: boolean): DryRunAnswer => ({ kind: 'refused', object: 'pod', cause: 'no', isInvalid });
   const unanswered = (mayAnswerLater: boolean): DryRunAnswer => ({ kind: 'unanswered', mayAnswerLater });
 
   it('asks the API server once for a version whose plan passes, and never before the author is verified', async () => {
     const one = stage.template('one');
-    stage.answer = refused(false);
+    stage.answer = refused(true);
     assert.equal(await stage.code(one, false), undefined);
     assert.equal(stage.asked, 0);
-    assert.equal(await stage.code(one), 'ResourceRefused');
+    assert.equal(await stage.code(one), 'InvalidPodTemplate');
     await stage.clock.advance(3_600_000);
-    assert.equal(await stage.code(one), 'ResourceRefused');
+    assert.equal(await stage.code(one), 'InvalidPodTemplate');
     assert.equal(stage.asked, 1);
     stage.service(shell);
     await stage.emitted(1000);
@@ -211,11 +207,11 @@ describe('the judgement of templates', () => {
   });
 
   const repeated: [title: string, answer: DryRunAnswer, isRepeated: boolean][] = [
-    ['rejects it for a cause that can end without an edit', refused(true), true],
-    ['rejects it for a cause that needs an edit', refused(false), false],
+    ['rejects it for a cause that can end without an edit', refused(false), true],
+    ['finds it invalid', refused(true), false],
     ['gave no answer', unanswered(true), true],
     ['supports no dry run', unanswered(false), false],
-    ['accepts it', { kind: 'accepted', unknownFields: [] }, false],
+    ['accepts it', { kind: 'accepted' }, false],
   ];
   for (const [title, answer, isRepeated] of repeated) {
     it(`asks ${isRepeated ? 'again within 40 s' : 'only once'} if the API server ${title}`, async () => {
@@ -232,7 +228,7 @@ describe('the judgement of templates', () => {
   }
 
   it('asks again about at most one template of a namespace a second', async () => {
-    stage.answer = refused(true);
+    stage.answer = refused(false);
     const templates = Array.from({ length: 120 }, (_, index) => stage.template(`t-${index}`));
     for (const one of templates) await stage.code(one);
     await stage.clock.advance(119_000);

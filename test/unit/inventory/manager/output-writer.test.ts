@@ -86,11 +86,8 @@ describe('outputs that make the entry too large', () => {
         return done({ network: { v: 'A' } });
       },
     });
-    const denied = new ApiError(
-      413,
-      '',
-      'admission webhook "size.inventory.drawbridge.dev" denied the request: EntryTooLarge: the entry would have 70000 bytes; at most 65536 are allowed',
-    );
+    const message = 'EntryTooLarge: the entry would have 70000 bytes; at most 65536 are allowed';
+    const denied = new ApiError(413, '', message, undefined, [{ reason: 'EntryTooLarge', message }]);
     inventory.create({ name: 'one' });
     await clock.advance(30_000);
     const last = inventory.records()[0]?.record.lastOutcome;

@@ -114,7 +114,7 @@ describe('a component’s write of the status of an entry', () => {
     const violation = writeViolation(twice, {}, { outputs: { cluster: { x: 1 } } });
     assert.match(
       violation?.message ?? '',
-      /component network does not own this field; it may only write \/status\/outputs\/network, \/status/,
+      /component network does not own \/status\/outputs\/cluster; it may only write \/status\/outputs\/network, \/status/,
     );
   });
 });
