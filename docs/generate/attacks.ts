@@ -543,7 +543,7 @@ const gateway: readonly Attack[] = [
   {
     attack: 'create AccessSessions for sessions that do not exist, or accuse a user of an unrecorded one',
     by: ['colleague', 'editor'],
-    stopped: 'An admission policy denies it (`SessionForged`).',
+    stopped: 'An admission policy denies it (`StatusReserved`).',
     tests: ['faults/chart/gateway-install'],
   },
   {

@@ -111,6 +111,6 @@ export const runReasonsPage = (): string =>
     'In `reason` of `status.components`, of `spec.lastOutcome` of a ReconcileRun, and in metrics. The outcome is Retry.',
     reasonTable(callFailureTexts),
     '## Other reasons',
-    'In the same places. The [codes](codes.md#inventory) `ForeignPath`, `ForeignSecret`, and `EntryTooLarge` also appear there, with the outcome Failed. With the state `Deleting`, the reason may also be the outcome of the last teardown: `Failed`, `NotReady`, `Progressing`, or `Retry`.',
+    'In the same places. The [codes](codes.md#inventory) `ForeignPath` and `EntryTooLarge` also appear there, with the outcome Failed. With the state `Deleting`, the reason may also be the outcome of the last teardown: `Failed`, `NotReady`, `Progressing`, or `Retry`.',
     reasonTable(otherTexts),
   );

@@ -101,7 +101,7 @@ function statusOf({ status, code, message, field }: Denial): NonNullable<Answer[
 export function invalidSpec(errors: readonly FieldError[]): Decision {
   const [first] = errors;
   return deny({
-    code: 'InvalidSpec',
+    code: 'InvalidObject',
     message: errors.map(({ field, message }) => `${field} ${message}`).join('; '),
     status: 422,
     ...(first ? { field: first.field } : {}),

@@ -17,7 +17,7 @@ const MAX_UID = 64;
 const proxyName = /^(?:[a-z]{0,5}:(?=[^:]*:))?([^:]{0,253})(?::[-a-z0-9]{0,15})?$/;
 
 /**
- * `InvalidName` or `InvalidObject`: no object can have this name, namespace, or uid, which the API
+ * `InvalidObject`: no object can have this name, namespace, or uid, which the API
  * server validates later. `CallerTooLarge`: for logs, audit lines, and signatures.
  */
 export const limitViolation = (review: Review): Denial | undefined =>
@@ -82,7 +82,7 @@ export function truncateToLimits(review: Review): Review {
 }
 
 const invalidName = (found: string, allowed: string): Denial => ({
-  code: 'InvalidName',
+  code: 'InvalidObject',
   message: `${found} is invalid; ${allowed}; correct it`,
   status: 422,
 });

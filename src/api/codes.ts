@@ -7,27 +7,16 @@ import type { inventoryCodes } from './inventory/codes.ts';
 
 /** Denials of any webhook. */
 export const serverCodes = {
-  InvalidSpec: {
-    audience: 'anyone',
-    meaning: 'Fields of the spec are invalid.',
-    remedy: 'Correct every field that the message lists.',
-  },
   InvalidObject: {
     audience: 'anyone',
-    meaning: 'The object is malformed, or its spec is too large.',
+    meaning: 'The object is malformed, is too large, or has an invalid field or name.',
     remedy: 'Correct what the message names.',
-  },
-  InvalidName: {
-    audience: 'anyone',
-    meaning: 'No object can have this name or namespace.',
-    remedy: 'Correct the name.',
   },
   CallerTooLarge: {
     audience: 'operator',
     meaning:
-      'The caller has more than 1,000 groups, or more than 1,000 keys and values in extra, or its name, uid, a group, or a text in extra exceeds 1,024 characters.',
-    remedy:
-      'Remove the user from some groups, or configure the authentication of the cluster to report fewer groups and less extra.',
+      'The caller has more than 1,000 groups or values of extra, or one of them, the name, or the uid exceeds 1,024 characters.',
+    remedy: 'Remove the user from some groups, or configure the authentication of the cluster to report less.',
   },
   SigningKeyUnavailable: {
     audience: 'operator',
@@ -37,7 +26,7 @@ export const serverCodes = {
   AuditUnavailable: {
     audience: 'operator',
     meaning:
-      'The server or the gateway cannot write its audit journal, so it opens no access and no session, and shows no session or recording. Open access still ends on time.',
+      'The server or the gateway cannot write its audit journal, so it opens no access, session, or recording. Open access still ends on time.',
     remedy: 'Free disk space, check the log collector, or restart with another `--audit-log`.',
   },
   DeadlineExceeded: {
@@ -48,8 +37,7 @@ export const serverCodes = {
   InternalError: {
     audience: 'operator',
     meaning: 'The webhook or the gateway failed unexpectedly.',
-    remedy:
-      'If a webhook failed, the line `webhook failed to decide` in the log of the server has the cause. If the gateway failed, the message has it.',
+    remedy: 'The message or the line `webhook failed to decide` in the log of the server has the cause.',
   },
 } as const satisfies CodeTable;
 

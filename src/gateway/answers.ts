@@ -5,7 +5,7 @@ import { own } from '../kit/json-value.ts';
 
 export interface Refusal {
   readonly status: 400 | 401 | 403 | 404 | 405 | 429 | 431 | 502 | 503;
-  /** Stable, such as `NoLiveGrant`; for the audit journal. */
+  /** Stable, such as `NoGrant`; for the audit journal. */
   readonly code: string;
   /** What was found; what is allowed; what to do. */
   readonly message: string;

@@ -150,7 +150,7 @@ export class Gateway {
     if ('status' in grant) return { kind: 'refusal', refusal: grant, stream };
     if (!isSubject(grant, caller)) {
       const message = `grant ${grant.name} was given to ${subjectsText(grant)}; you are ${caller.username}; create a request of your own`;
-      const refusal: Refusal = { status: 403, code: 'NotYourGrant', message };
+      const refusal: Refusal = { status: 403, code: 'NoGrant', message };
       return { kind: 'refusal', refusal, stream, audit: { caller, grant } };
     }
     const decision = decide(proxyCall, grant);
@@ -261,24 +261,24 @@ const noUser: Refusal = {
 };
 const unknownPath: Refusal = {
   status: 404,
-  code: 'UnknownPath',
+  code: 'NotServed',
   message:
     'the gateway does not serve this path; it serves GET for discovery, and below namespaces/NAMESPACE: grants/GRANT/proxy/…, sessions/SESSION/log, and recordings/SESSION/log, without percent signs, backslashes, and empty segments; use kubectl drawbridge exec, or drawbridge sessions',
 };
 const onlyGet: Refusal = {
   status: 405,
-  code: 'OnlyGet',
+  code: 'NotServed',
   message: 'sessions and recordings can only be read; use GET',
 };
 const noUpgrade: Refusal = {
   status: 400,
-  code: 'NoStream',
+  code: 'NotServed',
   message: 'the call asks for an upgrade, and nothing at this path is a stream; call it without the header Upgrade',
 };
 
 const unreachable = (error: unknown): Refusal => ({
   status: 502,
-  code: 'ApiServerUnreachable',
+  code: 'GatewayFailed',
   message: `the gateway could not complete the call to the API server: ${describe(error)}; try again`,
 });
 

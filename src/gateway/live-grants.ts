@@ -93,7 +93,7 @@ export class LiveGrants {
     return this.find(namespace, name);
   }
 
-  /** Refuses with `GatewayNotReady` if stores or keys are missing or stale, or `NoLiveGrant`. */
+  /** Refuses with `GatewayNotReady` if stores or keys are missing or stale, or `NoGrant`. */
   find(namespace: string, name: string): LiveGrant | Refusal {
     if (this.isStale || !this.#proof.hasKeys) return notReady;
     const request = this.#request(namespace, name);
@@ -101,7 +101,7 @@ export class LiveGrants {
     if (request?.grant && typeof end === 'number') return liveGrantOf(request, request.grant, name, end);
     const found = request && typeof end === 'object' ? `its access has ended: ${end.code}` : 'no request has it';
     const message = `grant ${name} in namespace ${namespace}: ${found}; create a new request, and wait until it is ready`;
-    return { status: 403, code: 'NoLiveGrant', message };
+    return { status: 403, code: 'NoGrant', message };
   }
 
   /** Why the streams of the grant must end now, or when they must, epoch ms. */

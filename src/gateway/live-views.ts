@@ -152,12 +152,12 @@ export const notOpen = ({ namespace, session }: RecordingName): Refusal => ({
 
 export const nothingToShow = ({ namespace, session }: RecordingName): Refusal => ({
   status: 400,
-  code: 'NoTerminal',
+  code: 'NotServed',
   message: `session ${session} forwards ports, so it has no output to watch; only sessions of exec and attach can be watched; to end it: drawbridge sessions kill ${session} -n ${namespace}`,
 });
 
 export const tooManyViewers: Refusal = {
   status: 429,
-  code: 'TooManyViewers',
+  code: 'TooManySessions',
   message: `too many viewers; allowed are ${MAX_PER_SESSION} for a session, and ${MAX_VIEWERS} for a replica of the gateway; end another view, or try again later`,
 };

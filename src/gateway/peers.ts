@@ -134,12 +134,12 @@ function targetOf(address: string): { readonly host: string; readonly port: numb
 
 const notPeer: Refusal = {
   status: 401,
-  code: 'NotPeer',
+  code: 'NotApiServer',
   message:
     'the connection does not have the serving certificate of the gateway; only its replicas may call this path; use drawbridge sessions tail',
 };
 const unknownPath: Refusal = {
   status: 404,
-  code: 'UnknownPath',
+  code: 'NotServed',
   message: 'among replicas, the gateway serves GET /peer/NAMESPACE/SESSION only; use drawbridge sessions tail',
 };

@@ -186,7 +186,7 @@ export function decide(call: ProxyCall, granted: Granted): Decision {
     const unknown = [...query.keys()].find((name) => !parameters[what].includes(name));
     if (unknown === undefined) return undefined;
     const message = `the query has ${shown(unknown)}; the gateway passes ${parameters[what].join(', ')}; remove the parameter`;
-    return refusal(400, 'UnknownParameter', message);
+    return refusal(400, 'NotServed', message);
   }
 }
 

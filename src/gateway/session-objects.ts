@@ -72,7 +72,7 @@ export class SessionObjects {
 
   /**
    * Creates the AccessSession after a due renewal of the Lease. Call it before the first byte, and
-   * `end` later in any case. Rejects with CodedError `SessionNotStored` if that fails or takes 5 s.
+   * `end` later in any case. Rejects with CodedError `GatewayFailed` if that fails or takes 5 s.
    */
   async begin(call: AuditedCall, decision: StreamDecision, record: SessionRecord, session: Session): Promise<void> {
     const { client, clock, replicas, log } = this.#deps;
@@ -219,6 +219,6 @@ export class SessionObjects {
 /** For users, so without the reason, which may name parts of the cluster. */
 const notStored = (): CodedError =>
   new CodedError(
-    'SessionNotStored',
+    'GatewayFailed',
     'the gateway could not create the AccessSession, by which administrators see and end the session; try again, or tell an administrator, who finds the reason in the log of the gateway',
   );

@@ -161,7 +161,7 @@ const noRecording = ({ namespace, session }: RecordingName): Refusal => ({
 
 const unreadable: Refusal = {
   status: 503,
-  code: 'RecordingUnreadable',
+  code: 'GatewayFailed',
   message:
     'the gateway cannot read the recording now; try again, or ask an administrator, who finds the reason in the log of the gateway',
 };

@@ -54,7 +54,7 @@ describe('kubectl debug on a real node', function () {
     it('is denied to all but the users of the grant', async () => {
       const { code, stderr } = await debug(stage.carol, '--profile=baseline');
       assert.equal(code, 1);
-      assert.match(stderr, /NotYourPod/);
+      assert.match(stderr, /NoGrant/);
     });
 
     it('is denied with the default profile, and the denial names the profile that works', async () => {

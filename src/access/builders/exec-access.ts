@@ -35,7 +35,7 @@ interface Refused {
 
 /**
  * The named pod, if it is a running one of the workload, or any running one, the same each time.
- * The caller pins it by uid. Codes `InvalidSelector`, `InvalidTargetPod`, and `NoRunningPod`.
+ * The caller pins it by uid. Codes `InvalidTemplate`, `InvalidTargetPod`, and `NoRunningPod`.
  */
 export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | Refused {
   const { requestUid, targetPod, workload, controllers } = input;
@@ -64,7 +64,7 @@ function selectedPods({
   return { pods: eligible.filter(({ labels }) => compiled.matches(labels) && !Object.hasOwn(labels, requestLabel)) };
 }
 
-/** Code `InvalidSelector`. */
+/** Code `InvalidTemplate`. */
 export function selectorOf({
   kind,
   name,
@@ -72,9 +72,9 @@ export function selectorOf({
 }: SelectingWorkload): { readonly matches: (labels: Readonly<Record<string, string>>) => boolean } | Refused {
   const compiled = compileSelector(selector);
   if ('error' in compiled)
-    return refuse('InvalidSelector', `the selector of ${kind} ${name} is invalid: ${compiled.error}; correct it`);
+    return refuse('InvalidTemplate', `the selector of ${kind} ${name} is invalid: ${compiled.error}; correct it`);
   if (!isEmpty(selector)) return compiled;
-  return refuse('InvalidSelector', `${kind} ${name} has no selector, so its pods are unknown; set its spec.selector`);
+  return refuse('InvalidTemplate', `${kind} ${name} has no selector, so its pods are unknown; set its spec.selector`);
 }
 
 function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodView } | Refused {

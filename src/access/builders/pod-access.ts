@@ -197,7 +197,7 @@ function sourceOf({ request, templateSpec, workload }: PodAccessInput): PodSourc
   if (!ref) {
     if (templateSpec.podSpec) return { podTemplate: { spec: templateSpec.podSpec } };
     const message = 'the template has neither controllerTargetRef nor podSpec, so there is no pod to create; set one';
-    return { violation: { code: 'MissingTarget', message, field: 'spec', status: 422 } };
+    return { violation: { code: 'InvalidTemplate', message, field: 'spec', status: 422 } };
   }
   if (workload) return { podTemplate: workload.podTemplate, workload };
   return { violation: targetNotFound(ref, request.namespace) };
@@ -286,7 +286,7 @@ function* mountViolations(spec: PodTemplate['spec'], { workload }: PodSource): G
                 `${used}, which spec.podSpec.volumes does not have; add it there, or remove the mount`,
                 'spec.podSpec.volumes',
               ];
-          yield { code: 'InvalidPodTemplate', message, field, status: 422, key: `${list}: ${why}` };
+          yield { code: 'InvalidTemplate', message, field, status: 422, key: `${list}: ${why}` };
         }
       }
     }
@@ -299,7 +299,7 @@ function* metadataViolations({ metadata }: PodTemplate): Generator<Violation> {
     if (map === undefined || map === null) continue;
     if (isRecord(map) && Object.values(map).every((value) => typeof value === 'string')) continue;
     const message = `metadata.${field} of the access pod must be a map of strings; correct the template's podLabels, podAnnotations, or patch`;
-    yield { code: 'InvalidPodTemplate', message, field: `metadata.${field}`, status: 422 };
+    yield { code: 'InvalidTemplate', message, field: `metadata.${field}`, status: 422 };
   }
 }
 

@@ -62,7 +62,7 @@ function applyConfig(
   const copied = budget.copy(fields);
   if ('problem' in copied) {
     const message = `${CONFIG} ${copied.problem}; correct it`;
-    return { code: 'InvalidMutationConfig', message, field: CONFIG, status: 422 };
+    return { code: 'InvalidTemplate', message, field: CONFIG, status: 422 };
   }
   const setting = (field: keyof ControllerTargetMutationConfig): unknown => own(copied.value, field);
   const { metadata, spec } = template;
@@ -97,7 +97,7 @@ function applyConfig(
 
 type ResolvedContainer = { readonly container: JsonObject } | { readonly violation: Violation };
 
-/** Named by the config, else by kubectl's annotation, else the first. Code `ContainerNotFound`. */
+/** Named by the config, else by kubectl's annotation, else the first. Code `InvalidTemplate`. */
 function defaultContainer(template: PodTemplate, configured: unknown): ResolvedContainer {
   const { containers } = template.spec;
   const annotated = own(own(template.metadata, 'annotations'), DEFAULT_CONTAINER);
@@ -111,7 +111,7 @@ function defaultContainer(template: PodTemplate, configured: unknown): ResolvedC
   const source = byConfig ? field : `the annotation ${DEFAULT_CONTAINER} of the workload`;
   const remedy = byConfig ? 'name one of these' : `name one of these in ${field}`;
   const message = `${source} names the container ${quote(name)}; the pod template has ${quote(names, 256)}: ${remedy}`;
-  return { violation: { code: 'ContainerNotFound', message, field, status: 422 } };
+  return { violation: { code: 'InvalidTemplate', message, field, status: 422 } };
 }
 
 /** Replaces a value that is not a map. */
@@ -140,7 +140,7 @@ type CopiedTemplate = Copied | { readonly violation: Violation };
 /** Checks the shape that the other functions rely on. */
 function copyTemplate(value: unknown, what: string, remedy: string, budget: PlanBudget): CopiedTemplate {
   const unusable = (why: string): { readonly violation: Violation } => ({
-    violation: { code: 'InvalidPodTemplate', message: `${what} ${why}; ${remedy}`, status: 422 },
+    violation: { code: 'InvalidTemplate', message: `${what} ${why}; ${remedy}`, status: 422 },
   });
   const copied = budget.copy(value);
   if ('problem' in copied) return unusable(copied.problem);

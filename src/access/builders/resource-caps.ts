@@ -18,7 +18,7 @@ const workPerResourceHolder = 256;
 
 /**
  * Lowers requests and limits of containers and pod in place. A container without a limit gets the
- * cap, and then a missing request becomes 0. Code `InvalidQuantity`; throws `PlanTooLarge`.
+ * cap, and then a missing request becomes 0. Code `InvalidTemplate`; throws `PlanTooLarge`.
  */
 export function capResources(
   podSpec: JsonObject,
@@ -106,5 +106,5 @@ function lowerTo(
 }
 
 const invalid = (field: string, why: string): { readonly violation: Violation } => ({
-  violation: { code: 'InvalidQuantity', message: `${field}: ${why}`, field, status: 422 },
+  violation: { code: 'InvalidTemplate', message: `${field}: ${why}`, field, status: 422 },
 });

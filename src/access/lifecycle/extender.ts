@@ -190,7 +190,7 @@ interface ExtenderDeps {
 }
 
 const undecided = {
-  code: 'AccessNotOpen',
+  code: 'WrongState',
   message: 'access ended before the server decided the extension; create a new request',
 } satisfies Pick<Violation, 'code' | 'message'>;
 

@@ -69,7 +69,7 @@ const accessCanBeClaimed: Check<ChangeInput> = (input) => {
   if (!setsClaimed(input) || !template.found) return undefined;
   if (template.spec.accessConfig.approvals?.claimWithin === undefined) {
     return refuse(
-      'NotClaimable',
+      'WrongState',
       `template ${showName(spec.templateName)} has no approvals.claimWithin, so access opens without a claim; wait until it opens`,
       'spec.claimed',
       422,
@@ -78,7 +78,7 @@ const accessCanBeClaimed: Check<ChangeInput> = (input) => {
   if (approvalState === 'Claimable') return undefined;
   // An earlier claim could start the access while its requester is away.
   return refuse(
-    'NotClaimable',
+    'WrongState',
     `the state of the approval is ${approvalState ?? 'not set yet'}; access can be claimed only while the state is Claimable; ` +
       claimRemedy(approvalState),
     'spec.claimed',
@@ -96,7 +96,7 @@ function claimRemedy(approvalState: string | undefined): string {
 const accessIsOpen: Check<ChangeInput> = (input) => {
   if (addedExtensions(input) <= 0 || input.access) return undefined;
   return refuse(
-    'AccessNotOpen',
+    'WrongState',
     'the access is not open; an extension can be added only while it is open; wait until it opens, or create a new request if it has ended',
     'spec.extensions',
     403,
@@ -110,7 +110,7 @@ const isOneExtension: Check<ChangeInput> = (input) => {
   if (added <= 0 || !access) return undefined;
   if (added > 1) {
     return refuse(
-      'ExtensionPending',
+      'WrongState',
       `the update adds ${added} extensions; an update can add one: add the next after the server has decided on the first`,
       'spec.extensions',
       422,
@@ -119,7 +119,7 @@ const isOneExtension: Check<ChangeInput> = (input) => {
   const asked = oldSpec.extensions?.length ?? 0;
   if (asked <= access.decided) return undefined;
   return refuse(
-    'ExtensionPending',
+    'WrongState',
     `extension ${asked} is not decided yet; add the next one after status.extensions shows the decision`,
     'spec.extensions',
     403,

@@ -45,7 +45,7 @@ export function chooseExtension(
   if (granted >= config.times) {
     const times = config.times === 1 ? 'once' : `${config.times} times`;
     return refuse(
-      'TooManyExtensions',
+      'NotExtendable',
       `access was extended ${times}, as often as the template allows; create a new request`,
       'spec.extensions',
       403,
@@ -77,7 +77,7 @@ export function chooseExtension(
     const lasts = durationText(BigInt(endMs - startMs) * 1_000_000n);
     const longest = 'ns' in total ? durationText(total.ns) : config.total;
     return refuse(
-      'TotalReached',
+      'NotExtendable',
       `asked for ${durationText(asked.ns)} more; access already lasts ${lasts}, and the template allows ${longest} in total; create a new request`,
       'spec.extensions',
       403,

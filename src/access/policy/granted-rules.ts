@@ -24,7 +24,7 @@ export const rulesOf = ({ exec = true, rules = [] }: RuleConfig): readonly Templ
   ...rules,
 ];
 
-/** Code `InvalidRules`, if `exec` is false: no rules, or a rule with `pods/exec`. */
+/** Code `InvalidTemplate`, if `exec` is false: no rules, or a rule with `pods/exec`. */
 export function withoutExecViolations({ exec = true, rules = [] }: RuleConfig): Violation[] {
   if (exec) return [];
   if (rules.length === 0) {
@@ -61,7 +61,7 @@ export const rulesViolations = (rules: readonly TemplateRule[] = []): Violation[
   ...tooManyRights(rules),
 ];
 
-/** Without `InvalidRules` names, so that no violation hides behind them. */
+/** Without names, so that no violation hides behind them. */
 export function validPartsOf({ exec = true, rules = [] }: RuleConfig): TemplateRule[] {
   if (tooManyRights(rules).length > 0) return [];
   return rules.map(({ apiGroups, resources, verbs }) => ({
@@ -100,11 +100,11 @@ function tooManyRights(rules: readonly TemplateRule[]): Violation[] {
   const found = new Set(rightsOf(rules).map(describeRight)).size;
   if (found <= MAX_RIGHTS) return [];
   const message = `${field} adds ${found} different rights; at most ${MAX_RIGHTS} are allowed: remove some, or create a second template`;
-  return [{ code: 'TooManyRights', message, field, status: 422 }];
+  return [{ code: 'InvalidTemplate', message, field, status: 422 }];
 }
 
 const invalid = (path: string, problem: string): Violation => ({
-  code: 'InvalidRules',
+  code: 'InvalidTemplate',
   message: `${path} ${problem}`,
   field: path,
   status: 422,

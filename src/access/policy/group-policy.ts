@@ -24,7 +24,7 @@ export const templateGroupsViolations = (config: AccessConfig): Violation[] =>
   );
 
 const systemGroup = (field: string, group: string, members: string): Violation => ({
-  code: 'SystemGroup',
+  code: 'InvalidTemplate',
   message:
     `${field} has ${quote(group)}; Kubernetes reserves groups that begin with system:, for example for all authenticated users; ` +
     `name the groups of the people who may ${members}`,

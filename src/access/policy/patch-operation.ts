@@ -63,7 +63,7 @@ export function patchViolation(index: number, raw: unknown, why: string, member?
   const shownOp = OPERATIONS.find((name) => name === op) ?? (typeof op === 'string' ? quote(op) : '');
   const shown = [shownOp, typeof path === 'string' ? quote(path, maxShownPointer) : ''].filter(Boolean).join(' ');
   const field = `${FIELD}[${index}]${member ? `.${member}` : ''}`;
-  return { code: 'InvalidPatch', message: `${field}${shown ? ` (${shown})` : ''}: ${why}`, field, status: 422 };
+  return { code: 'InvalidTemplate', message: `${field}${shown ? ` (${shown})` : ''}: ${why}`, field, status: 422 };
 }
 
 const refuse = (index: number, raw: unknown, why: string, member?: string): { readonly violation: Violation } => ({

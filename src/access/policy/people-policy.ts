@@ -15,7 +15,7 @@ const toleranceMs = 60_000;
 export function grantToViolations({ grantTo, approvals, emergency }: AccessConfig): Violation[] {
   if (grantTo !== 'AllowedGroups') return [];
   return [...(approvals ? ['approvals'] : []), ...(emergency ? ['emergency'] : [])].map((field) => ({
-    code: 'GrantToGroups',
+    code: 'InvalidTemplate',
     message:
       `spec.accessConfig.grantTo is AllowedGroups, and spec.accessConfig.${field} is set; approved and emergency access is for the ` +
       `requester only: set grantTo to Requester, or remove ${field}`,
@@ -67,7 +67,7 @@ export function startViolation(
 }
 
 const refuse = (why: string, status: Violation['status']): Violation => ({
-  code: 'InvalidStart',
+  code: 'InvalidRequest',
   message: `spec.startAt ${why}`,
   field: 'spec.startAt',
   status,

@@ -8,26 +8,26 @@ import type { Violation } from './policy.ts';
 const maxProgramSize = 256;
 const patternField = 'spec.accessConfig.reason.pattern';
 
-/** `InvalidPattern`: no valid RE2 syntax, or too large. */
+/** `InvalidTemplate`: no valid RE2 syntax, or too large. */
 export function reasonConfigViolation(config: ReasonConfig | undefined): Violation | undefined {
   if (config?.pattern === undefined) return undefined;
   const compiled = compile(config.pattern);
   if (!('problem' in compiled)) return undefined;
   return {
-    code: 'InvalidPattern',
+    code: 'InvalidTemplate',
     message: `${patternField} ${quote(config.pattern)} ${compiled.problem}`,
     field: patternField,
     status: 422,
   };
 }
 
-/** `ReasonMissing`, `ReasonMismatch`, or `InvalidPattern` if no reason can match. */
+/** `InvalidRequest`, or `InvalidTemplate` if no reason can match. */
 export function reasonViolation(reason: string | undefined, config: ReasonConfig | undefined): Violation | undefined {
   if (!config) return undefined;
   const length = [...(reason ?? '').trim()].length;
   if (length < config.minLength) {
     const found = length === 0 ? 'is missing' : `has ${characters(length)}`;
-    return violation('ReasonMissing', `spec.reason ${found}; write ${reasonText(config)}`);
+    return violation('InvalidRequest', `spec.reason ${found}; write ${reasonText(config)}`);
   }
   if (config.pattern === undefined) return undefined;
   const compiled = compile(config.pattern);
@@ -35,7 +35,7 @@ export function reasonViolation(reason: string | undefined, config: ReasonConfig
   if ('problem' in compiled) return reasonConfigViolation(config);
   if (compiled.pattern.matcher(reason ?? '').find()) return undefined;
   return violation(
-    'ReasonMismatch',
+    'InvalidRequest',
     `spec.reason ${quote(reason ?? '')} does not match ${quote(config.pattern)}; write a reason that matches${promptText(config)}`,
   );
 }

@@ -240,7 +240,7 @@ const targetPodIsName: Check<RequestInput> = ({ kind, spec }) => {
 const isNotRevoked: Check<RequestInput> = ({ spec }) => {
   if (own(spec, 'revoked') !== true) return undefined;
   return {
-    code: 'AlreadyRevoked',
+    code: 'InvalidRequest',
     message: 'spec.revoked is true, so access would end before it starts; create the request without it',
     field: 'spec.revoked',
     status: 422,
@@ -258,7 +258,7 @@ const setsNoUpdateField: Check<RequestInput> = ({ spec }) => {
   const field = Object.entries(isSet).find(([, value]) => value)?.[0];
   if (field === undefined) return undefined;
   return {
-    code: 'TooEarly',
+    code: 'InvalidRequest',
     message: `spec.${field} is set; a new request cannot set it; create the request without it`,
     field: `spec.${field}`,
     status: 422,

@@ -9,7 +9,7 @@ import type { RequestInput } from './request-policy.ts';
 const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   if (isSame(own(spec, 'requester'), own(oldSpec, 'requester'))) return undefined;
   return {
-    code: 'RequesterImmutable',
+    code: 'SpecImmutable',
     message: 'spec.requester names who created the request and cannot change; create a request of your own instead',
     field: 'spec.requester',
     status: 403,
@@ -25,7 +25,7 @@ const staysRevoked: Check<RequestInput> = ({ spec, oldSpec }) => {
 const hasNotEnded: Check<RequestInput> = ({ kind, namespace, name, spec, oldSpec, ended }) => {
   if (!ended || own(spec, 'revoked') !== true || own(oldSpec, 'revoked') === true) return undefined;
   return {
-    code: 'AccessNotOpen',
+    code: 'WrongState',
     message:
       `the request ended at ${ended.at} (${ended.how}), so there is nothing to revoke; to remove it before ${ended.until}: ` +
       `kubectl delete ${kind.toLowerCase()} ${name} -n ${namespace}`,

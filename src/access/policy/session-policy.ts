@@ -37,12 +37,12 @@ const passedRules: readonly TemplateRule[] = [
 const field = 'spec.accessConfig';
 const minute = 60_000_000_000n;
 
-/** `InvalidSession`: invalid or without effect. `GatewayToGroups`: grants to whole groups. */
+/** Fields that are invalid or without effect, or that grant sessions to whole groups. */
 export function sessionViolations({ session, grantTo }: SessionConfig): Violation[] {
   const { via, idleAfter, record = 'Off', recordInput = false } = session ?? {};
   const violations: Violation[] = [];
-  const add = (name: string, problem: string, code: Violation['code'] = 'InvalidSession'): void => {
-    violations.push(refuse(code, `${field}.${name} ${problem}`, `${field}.${name}`, 422));
+  const add = (name: string, problem: string): void => {
+    violations.push(refuse('InvalidTemplate', `${field}.${name} ${problem}`, `${field}.${name}`, 422));
   };
   if (idleAfter !== undefined && via !== 'Gateway') {
     add(
@@ -70,7 +70,7 @@ export function sessionViolations({ session, grantTo }: SessionConfig): Violatio
   if (via === 'Gateway' && grantTo === 'AllowedGroups') {
     const problem =
       'is AllowedGroups, and session.via is Gateway; a session through the gateway belongs to one person: set grantTo to Requester';
-    add('grantTo', problem, 'GatewayToGroups');
+    add('grantTo', problem);
   }
   return violations;
 }
@@ -83,7 +83,7 @@ export function gatewayRulesViolations(config: SessionConfig): Violation[] {
       `${field}.rules hands out ${describeRight(right)}, which the gateway does not pass; allowed are get, list, and watch of pods, ` +
       'get of pods/log, and get and create of pods/exec, pods/attach, and pods/portforward: remove it, or set session.via to Direct' +
       ' (then the gateway neither records nor ends sessions)';
-    return refuse('GatewayRule', message, `${field}.rules`, 422);
+    return refuse('InvalidTemplate', message, `${field}.rules`, 422);
   });
 }
 

@@ -49,7 +49,7 @@ export const windowsViolations = (windows: readonly StartWindow[]): Violation[] 
 function unknownZone(timeZone: string, index: number): Violation {
   const field = `spec.accessConfig.start.windows[${index}].timeZone`;
   return {
-    code: 'InvalidWindow',
+    code: 'InvalidTemplate',
     message: `${field} is ${quote(timeZone)}, which is not a time zone; write an IANA name, such as Europe/Berlin`,
     field,
     status: 422,

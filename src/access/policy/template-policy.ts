@@ -77,7 +77,7 @@ const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
   if (isRecord(ref)) return targetNameViolation(ref);
   if (kind === 'PodAccessTemplate' && own(spec, 'podSpec')) return undefined;
   const needed = kind === 'PodAccessTemplate' ? 'controllerTargetRef or podSpec' : 'controllerTargetRef';
-  return invalid('MissingTarget', 'spec', `the template names no target; set ${needed}`);
+  return invalid('InvalidTemplate', 'spec', `the template names no target; set ${needed}`);
 };
 
 /** No object can have this name: the template would wait for ever. */
@@ -87,7 +87,7 @@ function targetNameViolation({ kind, name }: JsonObject): Violation | undefined 
   const remedy = isObjectName(text.trim())
     ? `write ${quote(text.trim())}, without spaces around it`
     : 'names have at most 253 lower-case letters, digits, "-", and ".", and begin and end with a letter or digit: write the name of the workload';
-  return invalid('InvalidName', targetNameField, `no ${String(kind)} can be named ${quote(text)}; ${remedy}`);
+  return invalid('InvalidTemplate', targetNameField, `no ${String(kind)} can be named ${quote(text)}; ${remedy}`);
 }
 
 const targetNameField = 'spec.controllerTargetRef.name';
@@ -99,7 +99,7 @@ const podSpecHasContainers: Check<TemplateInput> = ({ spec }) => {
   const containers = own(podSpec, 'containers');
   if (Array.isArray(containers) && containers.length > 0 && containers.every(isRecord)) return undefined;
   return invalid(
-    'InvalidPodSpec',
+    'InvalidTemplate',
     'spec.podSpec.containers',
     'must be a list with at least one container; write each as in a Pod',
   );
@@ -202,7 +202,7 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     requirement: 'the template names a target, by a name that an object can have',
     check: hasTarget,
     remedy: (input) => {
-      if (hasTarget(input)?.code === 'InvalidName') return `correct ${targetNameField}`;
+      if (hasTarget(input)?.field === targetNameField) return `correct ${targetNameField}`;
       return input.kind === 'PodAccessTemplate' ? 'set controllerTargetRef or podSpec' : 'set controllerTargetRef';
     },
   },
@@ -332,12 +332,12 @@ function mutationOf(spec: TemplateSpec): ControllerTargetMutationConfig | undefi
 
 function checkQuantity(value: unknown, field: string, least: 'zero' | 'positive'): Violation | undefined {
   const parsed = parseQuantity(value);
-  if ('error' in parsed) return invalid('InvalidQuantity', field, parsed.error);
+  if ('error' in parsed) return invalid('InvalidTemplate', field, parsed.error);
   const { nano } = parsed.quantity;
   if (nano < 0n || (nano === 0n && least === 'positive')) {
     const allowed = least === 'zero' ? 'must not be negative' : 'must be above zero';
     return invalid(
-      'InvalidQuantity',
+      'InvalidTemplate',
       field,
       `is ${quote(String(value))}; it ${allowed}; write, for example, 500m or 2Gi`,
     );

@@ -84,7 +84,7 @@ const requestExists = ({ namespace, spec, request }: NamedObjects): Violation | 
 const requestIsOpen: Check<VoteInput> = ({ spec, request }) => {
   if (!request.found || !request.ended || spec.about === 'Review') return undefined;
   return refuse(
-    'RequestEnded',
+    'NothingToDecide',
     `${spec.request.kind} ${showName(spec.request.name)} has ended; vote on a request that has not ended`,
     'spec.request',
     403,
@@ -198,7 +198,7 @@ const voterIsAPerson: Check<VoteInput> = (input) => {
   if (!isServiceAccount(input) || !templateIsKnown(input)) return undefined;
   if (template.found && template.spec.accessConfig.approvals?.serviceAccounts) return undefined;
   return refuse(
-    'ServiceAccountVote',
+    'NotApprover',
     `${showName(voter.username)} is a ServiceAccount; without accessConfig.approvals.serviceAccounts in the template, only votes of people count; vote as a person`,
     'spec.request',
     403,
@@ -224,7 +224,7 @@ const voterIsInAGroup: Check<VoteInput> = ({ voter, spec, template, request }) =
   if (approvals.all.some((entry) => fits({ voter }, entry))) return undefined;
   const needed = approvals.all.map(({ name, groups = [] }) => `${name}: ${listNames(groups)}`).join('; ');
   return refuse(
-    'NotInGroups',
+    'NotApprover',
     `an approval of ${showName(voter.username)} would not count: the user is in none of the groups that template ${showName(request.templateName)} needs (${needed}); ` +
       'ask members of these groups to approve; you can only deny',
     'spec.decision',

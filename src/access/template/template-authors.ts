@@ -30,7 +30,7 @@ export class TemplateAuthors {
 
   /**
    * Cached permissions may be `maxAgeMs` old, a minute at most. Codes `AuthorUnknown`,
-   * `InvalidRules`, `TooManyRights`, and `AuthorLacksRights`.
+   * `InvalidTemplate` and `AuthorLacksRights`.
    */
   async violation(template: TemplateView, maxAgeMs: number, signal: AbortSignal): Promise<Violation | undefined> {
     const { spec, namespace, name } = template;

@@ -166,7 +166,7 @@ export class TemplateJudge implements Source {
     const { object, cause, isInvalid } = answer;
     const found = `the API server rejects ${object === 'pod' ? 'the access pod' : 'the Role of a grant'}: ${cause}`;
     const violation: Violation = isInvalid
-      ? { code: 'InvalidPodTemplate', message: `${found}; correct the template or its workload`, status: 422 }
+      ? { code: 'InvalidTemplate', message: `${found}; correct the template or its workload`, status: 422 }
       : { code: 'ResourceRefused', message: `${found}; ${refusedRemedy}`, status: 403 };
     return { judgement: { violation }, again: !isInvalid };
   }

@@ -197,13 +197,13 @@ const noGatewayGrant = ({ namespace, pod }: PodConnect): Denial => ({
 });
 
 const gatewayStaysOut = (subResource: string): Denial => ({
-  code: 'GatewayStaysOut',
+  code: 'TokenMisused',
   message: `the gateway called pods/${subResource}; it may call only ${forwardedByGateway.join(', ')} of pods: use one of these`,
   status: 403,
 });
 
 const notYourPod = ({ pod }: PodConnect, { request, template }: PodGrant): Denial => ({
-  code: 'NotYourPod',
+  code: 'NoGrant',
   message:
     `pod ${pod} belongs to PodAccessRequest ${request}; only its subjects may connect; ` +
     `create a request of your own: a PodAccessRequest with spec.templateName ${template}`,
@@ -211,7 +211,7 @@ const notYourPod = ({ pod }: PodConnect, { request, template }: PodGrant): Denia
 });
 
 const accessEnded = ({ pod }: PodConnect): Denial => ({
-  code: 'AccessEnded',
+  code: 'NoGrant',
   message: `no open request grants access to pod ${pod}; only subjects of an open request may connect; create a new request`,
   status: 403,
 });

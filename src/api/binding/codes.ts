@@ -4,9 +4,7 @@ import type { CodeTable } from '../code-table.ts';
 export const bindingCodes = {
   Bundled: {
     audience: 'operator',
-    meaning:
-      'An APIServiceBindingBundle owns the APIServiceBinding that the request deletes. The bundle would create the binding again, and all objects of the bound kinds would be lost.',
-    remedy:
-      'Run `kubectl delete sbb NAME --cascade=orphan`, which keeps the bindings of the bundle. Then delete the binding.',
+    meaning: 'An APIServiceBindingBundle owns the APIServiceBinding, and would create it again, without its objects.',
+    remedy: 'Run `kubectl delete sbb NAME --cascade=orphan`, which keeps the bindings. Then delete the binding.',
   },
 } as const satisfies CodeTable;

@@ -20,49 +20,37 @@ export const sessionEndTexts = {
 
 /** Refusals by the gateway. */
 export const gatewayCodes = {
-  NoLiveGrant: {
-    audience: 'requester',
-    meaning: 'No request has this grant, or its access has ended.',
-    remedy: 'Create a new request, and wait until it is ready.',
-  },
-  NotYourGrant: {
-    audience: 'requester',
-    meaning: 'The grant was given to another user.',
-    remedy: 'Create a request of your own.',
-  },
   NotGranted: {
     audience: 'requester',
     meaning: 'The grant does not allow the call, or the gateway does not pass such calls.',
     remedy: 'Call what the message lists, or create a request through a template that allows the call.',
   },
-  UnknownParameter: {
+  NotServed: {
     audience: 'requester',
-    meaning: 'The query of the call has a parameter that the gateway does not pass.',
-    remedy: 'Remove the parameter that the message names.',
+    meaning:
+      'The gateway does not serve the path, the method, or the parameter, or the session has no output to watch.',
+    remedy: 'Use `kubectl drawbridge exec`, `drawbridge sessions`, or what the message lists.',
   },
   TooManySessions: {
     audience: 'requester',
-    meaning:
-      'The grant has 64 open sessions in the replica, or the replica has 1,000, or the grant began more sessions than allowed: 200 at once, then 10 a second.',
-    remedy: 'Close some sessions, or try again later.',
+    meaning: 'The grant or the replica has as many open or new sessions as allowed, or as many viewers.',
+    remedy: 'Close some sessions or views, or try again later.',
   },
   WebSocketRequired: {
     audience: 'requester',
-    meaning: 'The client called exec, attach, or port-forward without a WebSocket, for example with SPDY.',
+    meaning: 'The client called exec, attach, or port-forward without a WebSocket.',
     remedy:
       'Use kubectl 1.31 or newer. A newer kubectl calls so after its WebSocket was refused; `-v=4` shows the reason.',
   },
   UnknownProtocol: {
     audience: 'requester',
-    meaning:
-      'The WebSocket has no subprotocol that the gateway passes, or the API server chose one that the gateway did not offer.',
-    remedy: 'Use kubectl 1.31 or newer. If the message names the API server, tell an administrator.',
+    meaning: 'The WebSocket has no subprotocol that the gateway and the API server pass.',
+    remedy: 'Use kubectl 1.31 or newer.',
   },
-  SessionNotStored: {
+  GatewayFailed: {
     audience: 'operator',
-    meaning: 'The gateway could not create the AccessSession, so it opens no session.',
-    remedy:
-      'Read the log of the gateway. Check that the CRD of AccessSession is installed, and that the API server accepts writes.',
+    meaning: 'The gateway could not reach the API server, create the AccessSession, or read a recording.',
+    remedy: 'Try again. The log of the gateway has the reason.',
   },
   RecorderUnavailable: {
     audience: 'operator',
@@ -71,19 +59,13 @@ export const gatewayCodes = {
   },
   GatewayNotReady: {
     audience: 'operator',
-    meaning: 'The gateway has not read the grants or their keys, or lost contact with the API server for over 90 s.',
+    meaning: 'The gateway has not read the grants or their keys, or lost contact with the API server.',
     remedy: 'Try again. `/readyz` of the gateway names the cause.',
   },
   FrontProxyUntrusted: {
     audience: 'operator',
-    meaning:
-      'The gateway cannot read the front-proxy settings of the API server, or a user could pose as the API server under them.',
+    meaning: 'The gateway cannot read the front-proxy settings of the API server, or they are not safe.',
     remedy: 'See [certificates](../tasks/open-sessions-through-the-gateway.md#certificates).',
-  },
-  ApiServerUnreachable: {
-    audience: 'operator',
-    meaning: 'The gateway could not reach the API server.',
-    remedy: 'Try again. The log of the gateway has the reason.',
   },
   RefusedByApiServer: {
     audience: 'requester',
@@ -92,40 +74,19 @@ export const gatewayCodes = {
   },
   NotApiServer: {
     audience: 'anyone',
-    meaning: 'The caller does not present the front-proxy certificate of the API server.',
+    meaning:
+      'The caller is neither the API server nor a replica of the gateway: it does not present their certificate.',
     remedy: 'Call the API server, for example with `kubectl`. It forwards the call to the gateway.',
   },
   NoUser: {
     audience: 'operator',
-    meaning:
-      'The API server named no user or several, or the user has a name of more than 1,024 characters or more than 1,000 groups.',
+    meaning: 'The API server named no user or several, or a user that is too large.',
     remedy: 'Check the groups of the user, and the `--requestheader` flags of the API server.',
-  },
-  UnknownPath: {
-    audience: 'anyone',
-    meaning: 'The gateway does not serve the path.',
-    remedy: 'Use `kubectl drawbridge exec`, `drawbridge sessions`, or a path that the message lists.',
   },
   HeadTooLarge: {
     audience: 'requester',
-    meaning:
-      'The path, the query, and the headers of the call have over 256 KiB, for example because of a long command.',
+    meaning: 'The path, the query, and the headers of the call have over 256 KiB.',
     remedy: 'Shorten the command: `kubectl exec -i POD -- sh < script.sh`.',
-  },
-  OnlyGet: {
-    audience: 'anyone',
-    meaning: 'The method of a call for a session or a recording is not GET.',
-    remedy: 'Use GET. To end a session, delete its AccessSession.',
-  },
-  NoStream: {
-    audience: 'anyone',
-    meaning: 'The call asks for an upgrade, and nothing at its path is a stream.',
-    remedy: 'Call the path without the header `Upgrade`.',
-  },
-  NotPeer: {
-    audience: 'anyone',
-    meaning: 'The caller of a path for replicas does not present the serving certificate of the gateway.',
-    remedy: 'Use `drawbridge sessions tail`.',
   },
   SessionNotOpen: {
     audience: 'operator',
@@ -135,27 +96,11 @@ export const gatewayCodes = {
   NoRecording: {
     audience: 'operator',
     meaning: 'The gateway has no recording of a session with this name in the namespace.',
-    remedy:
-      'Check the name and the namespace. The audit journal of the gateway shows whether the session was recorded, and whether its recording was deleted.',
-  },
-  TooManyViewers: {
-    audience: 'operator',
-    meaning: 'A session has at most 8 viewers, and a replica 64.',
-    remedy: 'End another view, or try again later.',
-  },
-  NoTerminal: {
-    audience: 'operator',
-    meaning: 'The session forwards ports, and has no output to watch.',
-    remedy: 'To end the session: `drawbridge sessions kill SESSION -n NAMESPACE`.',
-  },
-  RecordingUnreadable: {
-    audience: 'operator',
-    meaning: 'The gateway cannot read the recording from its storage.',
-    remedy: 'Try again. The log of the gateway has the reason.',
+    remedy: 'Check the name and the namespace. The audit journal of the gateway shows what happened to the recording.',
   },
   ReplicaUnreachable: {
     audience: 'operator',
-    meaning: 'A replica of the gateway holds the session, and the replica that got the call cannot reach it.',
+    meaning: 'The replica of the gateway that holds the session cannot be reached.',
     remedy: 'Let the replicas reach each other at port 9445. The log of the gateway has the reason.',
   },
 } as const satisfies CodeTable;

@@ -216,8 +216,17 @@ async function createProblem(
       `a request ${name} exists already in namespace ${connection.namespace}${ended}; choose another --name, or see it with: ${io.program} get ${requestWithFlags(connection, type, name)}`,
     );
   }
-  if (codeOf(error) === 'TemplateNotFound')
-    return new Problem(exitCode, `${message}; with this client: ${[io.program, 'templates', ...where].join(' ')}`);
+  if (codeOf(error) === 'TemplateNotFound') {
+    const other = type === 'pod' ? 'exec' : 'pod';
+    const wanted = { namespace: connection.namespace, name: nameWithoutType(args.positionals[0] ?? '') };
+    const found = await unlessForbidden(findObject(connection.cluster.client, templateResource(other), wanted, {}));
+    const rest = args.rest.length === 0 ? [] : ['--', ...args.rest.map(shellWord)];
+    const command =
+      found === undefined || found instanceof Error
+        ? ['templates', ...where]
+        : ['request', other, wanted.name, ...where, ...givenFlags(args), ...rest];
+    return new Problem(exitCode, `${message}; with this client: ${[io.program, ...command].join(' ')}`);
+  }
   const { field = '' } = (error instanceof ApiError ? error.causes[0] : undefined) ?? {};
   const flag = flagOf[field];
   return flag === undefined ? problem : new Problem(exitCode, `${message} (${field} is ${flag})`);

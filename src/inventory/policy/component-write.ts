@@ -40,7 +40,7 @@ function foreignSecret({ entryUid, writes }: Writer, status: unknown): Violation
   const expectedName = kubeconfigSecretName(entryUid);
   if (own(ref, 'name') === expectedName && own(ref, 'namespace') === undefined) return undefined;
   return {
-    code: 'ForeignSecret',
+    code: 'ForeignPath',
     message: `${field} names another Secret, or sets a namespace; it must name Secret ${expectedName} without a namespace, because readers of this entry may read only that Secret`,
     field,
     status: 403,

@@ -63,8 +63,8 @@ export interface RegistrationPaths {
 }
 
 /**
- * `OwnOutputRead`: the component reads a path that it writes. `PathTaken`: one of `others`, with a
- * mode in common, owns an overlapping path.
+ * `PathTaken`: the component reads a path that it writes, or one of `others`, with a mode in
+ * common, owns an overlapping path.
  */
 export function registrationViolation(
   { name, spec }: RegistrationPaths,
@@ -73,7 +73,7 @@ export function registrationViolation(
   const ownRead = ownOutputRead(name, spec);
   if (ownRead !== undefined) {
     return {
-      code: 'OwnOutputRead',
+      code: 'PathTaken',
       message: `reads ${ownRead}, which the component writes itself; a component may only read paths that it does not own, or each run would trigger the next; remove it from reads`,
       field: 'spec.reads',
       status: 422,

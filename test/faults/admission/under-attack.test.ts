@@ -116,9 +116,7 @@ describe('under attack', function () {
     const { status, body } = await enter.exec(eve, stage.namespace, pod);
     const ms = performance.now() - startedMs;
     const text = JSON.stringify(body);
-    return status === 403 && text.includes('NotYourPod')
-      ? { ms }
-      : { ms, failure: `${status} after ${ms} ms: ${text}` };
+    return status === 403 && text.includes('NoGrant') ? { ms } : { ms, failure: `${status} after ${ms} ms: ${text}` };
   };
 
   const attacked = async ({ ms, otherPorts, ...plan }: Plan): Promise<Outcome> => {

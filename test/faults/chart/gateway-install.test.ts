@@ -167,7 +167,7 @@ describe('the chart with the gateway, installed by Helm', function () {
   const isKept = async (tried: Promise<ApiAnswer>): Promise<void> => {
     const { status, body } = await tried;
     assert.equal(status, 403, JSON.stringify(body));
-    assert.match((body as { message: string }).message, /ApiServiceKept/);
+    assert.match((body as { message: string }).message, /TokenMisused/);
   };
 
   it('can change only caBundle of its APIService, and no other APIService', async () => {
@@ -270,13 +270,13 @@ describe('the chart with the gateway, installed by Helm', function () {
     };
 
     it('can be created and changed by the gateway alone', async () => {
-      denies(await stage.plane.call('POST', `${url()}?dryRun=All`, session()), /SessionForged/, 'administrator');
+      denies(await stage.plane.call('POST', `${url()}?dryRun=All`, session()), /StatusReserved/, 'administrator');
       const gateway = await accountUser(stage.plane, 'drawbridge-gateway');
       // Without it, another replica would delete the object at once.
       assert.equal((await gateway.call('POST', leaseUrl(), lease('drawbridge-gateway-one'))).status, 201);
       assert.equal((await gateway.call('POST', url(), session())).status, 201);
       const held = { metadata: { finalizers: ['example.org/hold'] } };
-      denies(await stage.plane.call('PATCH', `${url()}/${name}`, held), /SessionForged/, held);
+      denies(await stage.plane.call('PATCH', `${url()}/${name}`, held), /StatusReserved/, held);
       denies(await gateway.call('PATCH', `${url()}/${name}`, held), /cannot patch resource/, held);
       assert.equal((await gateway.call('DELETE', `${leaseUrl()}/drawbridge-gateway-one`)).status, 200);
       const isGone = async (): Promise<boolean> => (await stage.plane.probe(`${url()}/${name}`)).status === 404;
@@ -343,7 +343,7 @@ describe('the chart with the gateway, installed by Helm', function () {
     for (const [what, tried] of tries) {
       const { status, body } = await tried;
       assert.equal(status, 403, what);
-      assert.match((body as { message: string }).message, /ReplicaLeaseOnly/, what);
+      assert.match((body as { message: string }).message, /TokenMisused/, what);
     }
     for (const address of ['10.0.0.1:9445', '[fd00::1]:9445'])
       assert.equal((await post(lease('drawbridge-gateway-one', address))).status, 201, address);

@@ -162,14 +162,14 @@ describe('two replicas of the gateway that refuse streams', () => {
     },
     {
       what: 'exec with a parameter that the gateway does not pass',
-      code: 'UnknownParameter',
+      code: 'NotServed',
       grant: () => stage.grant(),
       path: `${exec}&user=root`,
       shown: /the query has \\"user\\"/,
     },
     {
       what: 'exec of a user of another grant',
-      code: 'NotYourGrant',
+      code: 'NoGrant',
       grant: () => stage.grant(),
       person: () => stage.bob,
       path: exec,
@@ -199,7 +199,7 @@ describe('two replicas of the gateway that refuse streams', () => {
     },
     {
       what: 'exec whose session cannot be stored',
-      code: 'SessionNotStored',
+      code: 'GatewayFailed',
       grant: unstorable,
       path: exec,
       shown: /could not create the AccessSession/,

@@ -154,7 +154,7 @@ describe('access that others approve', () => {
         reject: false,
       });
     const denial =
-      /NotInGroups: an approval of carol would not count: the user is in none of the groups that template security needs \(security: \[secops\]\)/;
+      /NotApprover: an approval of carol would not count: the user is in none of the groups that template security needs \(security: \[secops\]\)/;
     const dryRun = await create('Approve', '--dry-run=server');
     assert.match(dryRun.stderr, denial);
     assert.match(
@@ -403,7 +403,7 @@ describe('access that others approve', () => {
     assert.equal(await stage.alice.mayExec(stage.namespace, open.status?.podName ?? ''), false);
     const line = await stage.auditLine('the end', ({ event, what }) => event === 'revocation' && what.name === 'ended');
     assert.equal(line['code'], 'VoteDenied');
-    assertDenied(await vote(stage.carol, denied), /RequestEnded: /);
+    assertDenied(await vote(stage.carol, denied), /NothingToDecide: /);
   });
 
   it('counts a vote for one version of the template', async () => {
@@ -451,7 +451,7 @@ describe('access that others approve', () => {
       const asOther = {
         voter: { username: 'erin', uid: '', groups: [], time: new Date().toISOString(), signature: 'x' },
       };
-      assertDenied(await vote(stage.carol, other, asOther), /VoterForged: /);
+      assertDenied(await vote(stage.carol, other, asOther), /IdentityForged: /);
       const asSelf = { username: 'bob', uid: '', groups: ['qa', 'system:authenticated'], signature: 'x' };
       const named = { kind: 'ExecAccessTemplate', name: 'peer', uid: 'u', generation: 1 };
       const time = new Date().toISOString();

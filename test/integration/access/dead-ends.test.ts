@@ -154,13 +154,13 @@ describe('a request that can never be granted', () => {
       {
         title: 'a patch that does not apply',
         manifest: through('patch-misses'),
-        condition: ['AccessResourcesCreated', 'InvalidPatch'],
+        condition: ['AccessResourcesCreated', 'InvalidTemplate'],
         message: /patchSpecOperations\[0\]/,
       },
       {
         title: 'a patch whose test does not hold',
         manifest: through('patch-tests'),
-        condition: ['AccessResourcesCreated', 'InvalidPatch'],
+        condition: ['AccessResourcesCreated', 'InvalidTemplate'],
         message: /patchSpecOperations\[0\]/,
       },
       {
@@ -178,7 +178,7 @@ describe('a request that can never be granted', () => {
       {
         title: 'a container that the pod does not have',
         manifest: through('no-container'),
-        condition: ['AccessResourcesCreated', 'ContainerNotFound'],
+        condition: ['AccessResourcesCreated', 'InvalidTemplate'],
         message: /"sidecar"/,
       },
     ];

@@ -37,7 +37,7 @@ describe('only the subjects of its grant enter an access pod', () => {
       assert.equal(await eve.mayExec(stage.namespace, pod), true, 'RBAC would let her');
       const { status, body } = await enter[way](eve, stage.namespace, pod);
       assert.equal(status, 403, JSON.stringify(body));
-      assert.match((body as { message: string }).message, /NotYourPod: .* create a request of your own/);
+      assert.match((body as { message: string }).message, /NoGrant: .* create a request of your own/);
     });
   }
 
@@ -45,7 +45,7 @@ describe('only the subjects of its grant enter an access pod', () => {
     it(`by ${how} of exec, only the requester enters`, async () => {
       const { status, body } = await exec(eve, stage.namespace, pod);
       assert.equal(status, 403, JSON.stringify(body));
-      assert.match(JSON.stringify(body), /NotYourPod: .* create a request of your own/);
+      assert.match(JSON.stringify(body), /NoGrant: .* create a request of your own/);
       const own = await exec(stage.alice, stage.namespace, pod);
       // After admission, the API server would upgrade the POST to SPDY.
       assert.equal(own.status, how === 'a POST' ? 400 : 101, JSON.stringify(own.body));
@@ -58,10 +58,7 @@ describe('only the subjects of its grant enter an access pod', () => {
       reject: false,
     });
     assert.notEqual(code, 0);
-    assert.match(
-      stderr,
-      /NotYourPod: pod own-\w+-access belongs to PodAccessRequest own; only its subjects may connect/,
-    );
+    assert.match(stderr, /NoGrant: pod own-\w+-access belongs to PodAccessRequest own; only its subjects may connect/);
   });
 
   it('the break-glass group enters, with an audit line and a Warning Event', async () => {

@@ -104,14 +104,14 @@ describe('open access', () => {
     const states = (statusOf(await decided(request, 2)).extensions ?? []).map(({ state }) => state);
     assert.deepEqual(states, ['Granted', 'Granted']);
     const third = await change(stage.alice, request, { extensions: [{ by: '1m' }, { by: '2m' }, { by: '3m' }] });
-    assert.match(messageOf(third), /TooManyExtensions: /);
+    assert.match(messageOf(third), /NotExtendable: /);
     assert.equal((await change(stage.carol, request, { revoked: true })).status, 200);
     await stage.closed(request);
   });
 
   it('begins with the claim of its requester only', async () => {
     const request = await stage.createOk(stage.alice, execRequest('claimed', { templateName: 'claimed' }));
-    assert.match(messageOf(await change(stage.alice, request, { claimed: true })), /NotClaimable: /);
+    assert.match(messageOf(await change(stage.alice, request, { claimed: true })), /WrongState: /);
     const vote = await stage.carol.call(
       'POST',
       `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.namespace}/accessvotes`,

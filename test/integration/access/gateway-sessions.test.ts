@@ -191,7 +191,7 @@ describe('access through the gateway', () => {
       );
       const others = await enter[way](stage.bob, stage.namespace, podOf(ofPod));
       assert.equal(others.status, 403);
-      assert.match(JSON.stringify(others.body), /NotYourPod/);
+      assert.match(JSON.stringify(others.body), /NoGrant/);
     });
   }
 
@@ -274,7 +274,7 @@ describe('access through the gateway', () => {
       it(`denies the gateway ${title}`, async () => {
         const { status, body } = await call();
         assert.equal(status, 403, JSON.stringify(body));
-        assert.match(JSON.stringify(body), /GatewayStaysOut/);
+        assert.match(JSON.stringify(body), /TokenMisused/);
       });
     }
 

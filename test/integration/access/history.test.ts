@@ -78,19 +78,16 @@ describe('a request that ended', () => {
     it('cannot be revoked again, with the command that removes it', async () => {
       const { name } = request.metadata;
       const { stderr } = await alice('patch', 'par', name, '--type=merge', '-p', '{"spec":{"revoked":true}}');
-      assert.match(
-        stderr,
-        /AccessNotOpen: .*the request ended at \S+ \(Expired\), so there is nothing to revoke/,
-      );
+      assert.match(stderr, /WrongState: .*the request ended at \S+ \(Expired\), so there is nothing to revoke/);
       assert.match(stderr, new RegExp(`kubectl delete podaccessrequest ${name} -n ${stage.namespace}`));
     });
 
     it('cannot be extended or claimed', async () => {
       const { name } = request.metadata;
       const extend = await alice('patch', 'par', name, '--type=merge', '-p', '{"spec":{"extensions":[{"by":"5m"}]}}');
-      assert.match(extend.stderr, /AccessNotOpen: the access is not open/);
+      assert.match(extend.stderr, /WrongState: the access is not open/);
       const claim = await alice('patch', 'par', name, '--type=merge', '-p', '{"spec":{"claimed":true}}');
-      assert.match(claim.stderr, /NotClaimable: /);
+      assert.match(claim.stderr, /WrongState: /);
     });
 
     it('cannot have its end changed or removed, even by an administrator without the policies', async () => {

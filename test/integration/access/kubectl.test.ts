@@ -102,7 +102,7 @@ describe('kubectl prints for a request', () => {
     const { stderr } = await stage.carol.kubectl(exec, { reject: false });
     assert.match(
       stderr,
-      /NotYourPod: .* create a request of your own: a PodAccessRequest with spec\.templateName payments-shell/,
+      /NoGrant: .* create a request of your own: a PodAccessRequest with spec\.templateName payments-shell/,
     );
   });
 

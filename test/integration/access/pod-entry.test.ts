@@ -53,7 +53,7 @@ describe('each of the five calls that enter a pod', () => {
       const found = lineOf(await lines(pod, 'eve'), way);
       assert.ok(found);
       assertLine(found, pod, uid);
-      assert.deepEqual([found.verdict, found['code'], found['request']], ['denied', 'NotYourPod', 'own']);
+      assert.deepEqual([found.verdict, found['code'], found['request']], ['denied', 'NoGrant', 'own']);
       assert.equal((await lines(pod, 'eve')).filter(({ event }) => event === way).length, 1);
     });
   }

@@ -92,7 +92,7 @@ describe('a revoked request', () => {
       await stage.createOk(stage.alice, manifest),
       ({ status }) => (status?.conditions ?? []).some((condition) => condition.status === 'False'),
     );
-    assertRefused(await patch(stage.alice, request, { revoked: true }), 403, /AccessNotOpen: .*nothing to revoke/);
+    assertRefused(await patch(stage.alice, request, { revoked: true }), 403, /WrongState: .*nothing to revoke/);
     const revocations = await stage.audit(({ event, what }) => event === 'revocation' && what.name === 'denied');
     assert.deepEqual(revocations, [], 'there was no access that could have ended');
   });
@@ -156,7 +156,7 @@ describe('a revoked request', () => {
     assertRefused(
       await stage.create(stage.alice, podRequest('stillborn', { revoked: true })),
       422,
-      /AlreadyRevoked: spec\.revoked is true/,
+      /InvalidRequest: spec\.revoked is true/,
     ));
 
   it('is never granted if it is created as revoked without the webhooks', async () => {

@@ -152,7 +152,7 @@ describe('rules that a template adds', () => {
     );
     const both = { ...base, rules: [logs, { ...forward, resources: ['pods/exec'] }] };
     const accessCommand = 'kubectl logs {{ .Metadata.Name }}';
-    assert.match(await apply({ ...both, accessCommand }), /InvalidRules: .*rules\[1\]\.resources has "pods\/exec"/);
+    assert.match(await apply({ ...both, accessCommand }), /InvalidTemplate: .*rules\[1\]\.resources has "pods\/exec"/);
   });
 
   it('apply to the pod of a PodAccessRequest too', async () => {
@@ -179,8 +179,8 @@ describe('rules that a template adds', () => {
       [{ ...logs, resources: ['pods/logs'] }],
       /NotGrantable: .*; Pods have no subresource "logs", only .*, log, .*; correct the name/,
     ],
-    ['on other resources', [{ ...logs, resources: ['secrets'] }], /InvalidRules: .*"secrets"/],
-    ['with wildcards', [{ ...logs, verbs: ['*'] }], /InvalidRules: .*"\*"/],
+    ['on other resources', [{ ...logs, resources: ['secrets'] }], /InvalidTemplate: .*"secrets"/],
+    ['with wildcards', [{ ...logs, verbs: ['*'] }], /InvalidTemplate: .*"\*"/],
     ['without resources', [{ apiGroups: [''], resources: [], verbs: ['get'] }], /resources/],
   ] as const) {
     it(`are denied ${title}`, async () => {

@@ -47,17 +47,17 @@ describe('kubectl apply of a template', () => {
     [
       'a patch path that its own podSpec does not have',
       template('path', { podSpec, ...patch({ op: 'remove', path: '/spec/containers/1' }) }),
-      /InvalidPatch: .*patchSpecOperations\[0\] .*there is nothing at "\/spec\/containers\/1"; "\/spec\/containers" is a list of 1: write the index 0$/m,
+      /InvalidTemplate: .*patchSpecOperations\[0\] .*there is nothing at "\/spec\/containers\/1"; "\/spec\/containers" is a list of 1: write the index 0$/m,
     ],
     [
       'a replacement of what its own podSpec does not have',
       template('replace', { podSpec, ...patch({ op: 'replace', path: '/spec/priorityClassName', value: 'high' }) }),
-      /InvalidPatch: .* there is nothing at "\/spec\/priorityClassName"; write op: add, /,
+      /InvalidTemplate: .* there is nothing at "\/spec\/priorityClassName"; write op: add, /,
     ],
     [
       'a null in its patch, which kubectl apply drops',
       template('null', { podSpec, ...patch({ op: 'add', path: '/spec/priorityClassName', value: null }) }),
-      /InvalidPatch: .*: add needs a value; .* kubectl apply --server-side if it is null/,
+      /InvalidTemplate: .*: add needs a value; .* kubectl apply --server-side if it is null/,
     ],
     [
       'an unknown placeholder',
@@ -86,7 +86,7 @@ describe('kubectl apply of a template', () => {
     [
       'a trailing space in the name of the workload',
       template('workload', workload('payments ')),
-      /InvalidName: spec\.controllerTargetRef\.name: .*"payments "; write "payments"/,
+      /InvalidObject: spec\.controllerTargetRef\.name: .*"payments "; write "payments"/,
     ],
   ];
   for (const [title, manifest, message] of refused) {

@@ -113,7 +113,7 @@ describe('a template grants', () => {
       it(group, async () => {
         const approvals = { all: [{ name: 'peer', groups: [group] }] };
         for (const accessConfig of [{ allowedGroups: ['devs', group] }, { allowedGroups: ['devs'], approvals }]) {
-          refused(await create(stage.plane, podTemplate('everybody', { accessConfig })), /SystemGroup/);
+          refused(await create(stage.plane, podTemplate('everybody', { accessConfig })), /InvalidTemplate/);
         }
       });
     }

@@ -87,16 +87,16 @@ describe('a template whose objects the API server would reject', () => {
       const since = stage.plane.auditLog.mark();
       const { name = '' } = manifest.metadata;
       await stage.apply(manifest);
-      const found = await judged(name, 'InvalidPodTemplate');
+      const found = await judged(name, 'InvalidTemplate');
       const prefix = 'the API server rejects the access pod: ';
       assert.equal(message(found).slice(0, prefix.length), prefix);
       assert.match(message(found).slice(prefix.length), cause);
       assert(message(found).endsWith(correct), message(found));
-      assert.deepEqual([found.status?.ready, conditionOf(found, 'Stalled')?.reason], [false, 'InvalidPodTemplate']);
+      assert.deepEqual([found.status?.ready, conditionOf(found, 'Stalled')?.reason], [false, 'InvalidTemplate']);
       const wide = await stage.kubectl('get', 'podaccesstemplate', name, '-o', 'wide');
       assert.match(
         wide,
-        /^NAME +READY +STATE .* WHY\n\S+ +false +InvalidPodTemplate .* the API server rejects the access pod: /,
+        /^NAME +READY +STATE .* WHY\n\S+ +false +InvalidTemplate .* the API server rejects the access pod: /,
       );
       await stage.runMarkerGrant();
       assert.equal(writesOf(name, since), 1);
@@ -196,7 +196,7 @@ describe('a template whose objects the API server would reject', () => {
 
   it('leaves a request that it denies with no Event but the denial', async () => {
     await stage.apply(withPod('denying', { imagePullPolicy: 'Sometimes' }));
-    await judged('denying', 'InvalidPodTemplate');
+    await judged('denying', 'InvalidTemplate');
     const request = await stage.createOk(stage.alice, podRequest('denied', { templateName: 'denying' }));
     const denied = await stage.requestUntil(
       'to be denied',

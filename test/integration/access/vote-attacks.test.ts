@@ -107,7 +107,7 @@ describe('votes on real requests, under attack', () => {
 
   it('of ServiceAccounts count only if the template says so', async () => {
     const [refused, counted] = await Promise.all([ask('people', 'one'), ask('robots', 'robots')]);
-    assert.match(messageOf(await vote(robot, 'people')), /ServiceAccountVote: /);
+    assert.match(messageOf(await vote(robot, 'people')), /NotApprover: /);
     created(await vote(robot, 'robots', { onBehalfOf: 'carol' }));
     await stage.ready(counted);
     assert.deepEqual(ignoredIn(await pending(refused, 0)), []);

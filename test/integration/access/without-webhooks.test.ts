@@ -85,9 +85,9 @@ describe('without the webhooks', () => {
     };
 
     it('the API server stores no template with a stolen attestation of an administrator', async () => {
-      refused(await create(mallory, await attested('author', privileged, admin)), 'AuthorForged');
+      refused(await create(mallory, await attested('author', privileged, admin)), 'IdentityForged');
       const more = { ...self, groups: [...self.groups, 'system:masters'] };
-      refused(await create(mallory, await attested('author', privileged, more)), 'AuthorForged');
+      refused(await create(mallory, await attested('author', privileged, more)), 'IdentityForged');
       refused(await create(mallory, privileged), 'AuthorMissing');
     });
 
@@ -95,10 +95,10 @@ describe('without the webhooks', () => {
       const url = stage.urlOf('PodAccessTemplate', 'payments-shell');
       const { author } = (await attested('author', privileged, admin)).spec as { author?: object };
       const change = { allowPrivilegedPod: true };
-      refused(await mallory.call('PATCH', url, { spec: { ...change, author } }), 'AuthorForged');
-      refused(await mallory.call('PATCH', url, { spec: { author } }), 'AuthorForged');
+      refused(await mallory.call('PATCH', url, { spec: { ...change, author } }), 'IdentityForged');
+      refused(await mallory.call('PATCH', url, { spec: { author } }), 'IdentityForged');
       // The attestation of the earlier author does not cover another user's change.
-      refused(await mallory.call('PATCH', url, { spec: change }), 'AuthorForged');
+      refused(await mallory.call('PATCH', url, { spec: change }), 'IdentityForged');
       refused(await mallory.call('PATCH', url, { spec: { author: null } }), 'AuthorMissing');
       stored(await mallory.call('PATCH', url, { metadata: { labels: { team: 'payments' } } }));
     });
@@ -109,7 +109,7 @@ describe('without the webhooks', () => {
         { username: 'ceo', groups: ['devs', 'system:authenticated'] },
         { username: 'alice', groups: ['devs', 'admins', 'system:authenticated'] },
       ]) {
-        refused(await create(stage.alice, await attested('requester', asked, user)), 'RequesterForged');
+        refused(await create(stage.alice, await attested('requester', asked, user)), 'IdentityForged');
       }
     });
 

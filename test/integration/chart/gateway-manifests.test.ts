@@ -257,7 +257,7 @@ describe('the chart with the gateway', () => {
           });
         const isDenied = async (spec: object, metadata: object): Promise<boolean> => {
           const { status, body } = await apply(spec, metadata);
-          return status === 403 && /ApiServiceKept/.test((body as { message: string }).message);
+          return status === 403 && /TokenMisused/.test((body as { message: string }).message);
         };
         await plane.kubectl(['apply', '-f', '-'], { input: policy });
         await plane.kubectl(grant);

@@ -135,7 +135,7 @@ describe('a client with the token of a ServiceAccount of the chart', () => {
         for (const change of refused) {
           const { status, body } = await patch(change);
           assert.equal(status, 403, JSON.stringify(change));
-          assert.match((body as { message: string }).message, /WebhookKept/);
+          assert.match((body as { message: string }).message, /TokenMisused/);
         }
         const { status, body } = await patch({ webhooks: elsewhere(webhooks) });
         assert.equal(status, 200, JSON.stringify(body));

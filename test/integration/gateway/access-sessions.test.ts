@@ -134,7 +134,7 @@ describe('an AccessSession', () => {
     const [denied] = await stage.gateway.audit(
       (line) => line.verdict === 'denied' && line['request'] === grant.request,
     );
-    assert.equal(denied?.['code'], 'SessionNotStored');
+    assert.equal(denied?.['code'], 'GatewayFailed');
     await stage.plane.kubectl(['apply', '-f', 'charts/drawbridge/files/crds/accesssessions.yaml']);
     await whenServed(stage.plane, crd);
     const opens = async (): Promise<boolean> => {

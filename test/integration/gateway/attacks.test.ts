@@ -123,7 +123,7 @@ describe('the gateway under attack', () => {
       assert.notEqual(code, 0);
       assert.match(stderr, /drawbridge: grant \S+ was given to alice; you are bob; create a request of your own/);
       const [line] = await stage.gateway.audit(({ verdict, who }) => verdict === 'denied' && who.user === 'bob');
-      assert.deepEqual([line?.event, line?.['code'], line?.['request']], ['session', 'NotYourGrant', grant.request]);
+      assert.deepEqual([line?.event, line?.['code'], line?.['request']], ['session', 'NoGrant', grant.request]);
     });
 
     it('and is an administrator is refused, too', async () => {

@@ -200,7 +200,7 @@ describe('the token of a run', function () {
     assert.deepEqual(verdicts, [200, 200, 200, 403, 403]);
     await stage.record(entry, 'kubeconfig', { credentialId: producer.id });
     const publish = (name: string) => patch(entry.ref, { outputs: { kubeconfig: { secretRef: { name } } } });
-    assert.match(await stage.refusal(producer.token, publish('elsewhere')), /ForeignSecret: /);
+    assert.match(await stage.refusal(producer.token, publish('elsewhere')), /ForeignPath: /);
     assert.equal(await stage.verdict(producer.token, publish(kc(entry).name)), 200);
   });
 

@@ -66,12 +66,12 @@ describe('the webhooks of the inventory', function () {
 
   const registrations: [string, string, object, RegExp][] = [
     ['with the path of another', 'vnet', { writes: ['/status/outputs/network/vnet'] }, /PathTaken: .*network/],
-    ['that reads its own output', 'loop', { reads: ['/status/outputs/loop/x'] }, /OwnOutputRead: /],
+    ['that reads its own output', 'loop', { reads: ['/status/outputs/loop/x'] }, /PathTaken: /],
     [
       'with an invalid selector',
       'odd',
       { selector: { matchExpressions: [{ key: 'a', operator: 'Near' }] } },
-      /InvalidSpec: /,
+      /InvalidObject: /,
     ],
   ];
   for (const [what, name, spec, message] of registrations) {

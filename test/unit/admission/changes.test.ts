@@ -137,11 +137,11 @@ describe('claims and extensions', () => {
       ['Denied', 'create a new request'],
       ['TimedOut', 'create a new request'],
     ] as const) {
-      it(`a claim is denied with NotClaimable while the state is ${state}`, async () => {
+      it(`a claim is denied with WrongState while the state is ${state}`, async () => {
         approvalState = state;
         const answer = await validated({ claimed: true, claimSignature: 's' });
         const message = answer.status?.message ?? '';
-        assert.match(message, /^NotClaimable: .*; access can be claimed only while the state is Claimable; /);
+        assert.match(message, /^WrongState: .*; access can be claimed only while the state is Claimable; /);
         assert.equal(message.split('; ').at(-1), remedy);
       });
     }
@@ -230,7 +230,7 @@ describe('claims and extensions', () => {
         { userInfo: { ...alice, uid: 'u-2' } },
         'NotRequester',
       ],
-      ['a claim without claimWithin', () => withConfig({ extension }), { claimed: true }, {}, {}, 'NotClaimable'],
+      ['a claim without claimWithin', () => withConfig({ extension }), { claimed: true }, {}, {}, 'WrongState'],
       [
         'a claim after the template was deleted',
         () => {
@@ -241,7 +241,7 @@ describe('claims and extensions', () => {
         {},
         'TemplateNotFound',
       ],
-      ['an extension of access that is not open', closed, { extensions: asked }, {}, {}, 'AccessNotOpen'],
+      ['an extension of access that is not open', closed, { extensions: asked }, {}, {}, 'WrongState'],
       [
         'an extension that the template does not allow',
         () => withConfig({ approvals }),
@@ -259,7 +259,7 @@ describe('claims and extensions', () => {
         { extensions: [...asked, ...asked, ...asked] },
         { extensions: [...asked, ...asked] },
         {},
-        'TooManyExtensions',
+        'NotExtendable',
       ],
       [
         'an extension of access that lasts the total already',
@@ -270,16 +270,16 @@ describe('claims and extensions', () => {
         { extensions: asked },
         {},
         {},
-        'TotalReached',
+        'NotExtendable',
       ],
-      ['two extensions at once', nothing, { extensions: [...asked, ...asked] }, {}, {}, 'ExtensionPending'],
+      ['two extensions at once', nothing, { extensions: [...asked, ...asked] }, {}, {}, 'WrongState'],
       [
         'an extension while one is undecided',
         nothing,
         { extensions: [...asked, ...asked] },
         { extensions: asked },
         {},
-        'ExtensionPending',
+        'WrongState',
       ],
       ['an extension by no duration', nothing, { extensions: [{ by: 'long' }] }, {}, {}, 'InvalidDuration'],
     ] as const) {
@@ -297,10 +297,10 @@ describe('claims and extensions', () => {
       ['extensions', asked],
       ['revokedReason', 'done'],
     ] as const) {
-      it(`a new request with ${field} is denied with TooEarly`, async () => {
+      it(`a new request with ${field} is denied with InvalidRequest`, async () => {
         const object = accessRequest({ requester, [field]: value });
         const answer = await world.review(paths.validatePod, reviewOf('podaccessrequests', 'CREATE', { object }));
-        assert.match(answer.status?.message ?? '', new RegExp(`^TooEarly: spec\\.${field} `));
+        assert.match(answer.status?.message ?? '', new RegExp(`^InvalidRequest: spec\\.${field} `));
       });
     }
   });

@@ -34,7 +34,7 @@ describe('metrics of the webhooks', () => {
       'oz_access_request_created_total{kind="PodAccessRequest",namespace="payments",template="payments-shell",user="redacted"} 1',
       'oz_pod_exec_total{namespace="payments",subresource="exec",user="redacted",interactive="true"} 1',
       'drawbridge_admission_review_duration_seconds_count{webhook="vpodaccessrequest.kb.io",operation="CREATE",allowed="false",code="InvalidDuration"} 1',
-      'drawbridge_admission_review_duration_seconds_count{webhook="enforce.vpod.kb.io",operation="CONNECT",allowed="false",code="AccessEnded"} 1',
+      'drawbridge_admission_review_duration_seconds_count{webhook="enforce.vpod.kb.io",operation="CONNECT",allowed="false",code="NoGrant"} 1',
     ]) {
       assert.ok(text.split('\n').includes(line), `missing ${line} in\n${text}`);
     }

@@ -61,9 +61,9 @@ describe('guarding access pods', () => {
       const { allowed, status } = await world.review(paths.guardPod, review);
       assert.equal(allowed, false);
       assert.equal(status?.code, 403);
-      assert.match(status?.message ?? '', /^NotYourPod: .*PodAccessRequest debug/);
+      assert.match(status?.message ?? '', /^NoGrant: .*PodAccessRequest debug/);
       const [line] = world.lines;
-      assert.deepEqual([line?.event, line?.verdict, line?.code], [way, 'denied', 'NotYourPod']);
+      assert.deepEqual([line?.event, line?.verdict, line?.code], [way, 'denied', 'NoGrant']);
       assert.deepEqual([line?.who.user, line?.request, line?.pod], ['carol', 'debug', pod]);
       assert.deepEqual(world.connectEvents, []);
     });
@@ -71,7 +71,7 @@ describe('guarding access pods', () => {
 
   it('denies all callers if the pod has no open request', async () => {
     world.pod = { uid: 'p-1', isAccessPod: true, grants: [] };
-    assert.match((await enter(alice)).status?.message ?? '', /^AccessEnded: /);
+    assert.match((await enter(alice)).status?.message ?? '', /^NoGrant: /);
   });
 
   it('allows pods that the server did not create, and reports a missing pod', async () => {
@@ -138,7 +138,7 @@ describe('guarding access pods', () => {
     }
 
     it('denies other users, and allows the break-glass group, as for any access pod', async () => {
-      assert.match((await enter(carol)).status?.message ?? '', /^NotYourPod: /);
+      assert.match((await enter(carol)).status?.message ?? '', /^NoGrant: /);
       assert.equal((await enter(firefighter)).auditAnnotations?.['code'], 'BreakGlass');
     });
 
@@ -216,7 +216,7 @@ describe('guarding against the gateway', () => {
     it(`denies ${way} to every pod, also to that of a Gateway grant`, async () => {
       const { allowed, status } = await world.review(paths.guardGateway, review);
       assert.equal(allowed, false);
-      assert.match(status?.message ?? '', new RegExp(`^GatewayStaysOut: the gateway called pods/${way}`));
+      assert.match(status?.message ?? '', new RegExp(`^TokenMisused: the gateway called pods/${way}`));
     });
   }
 

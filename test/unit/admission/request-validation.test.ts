@@ -94,8 +94,8 @@ describe('validation of requests', () => {
       403,
       'LimitReached',
     ],
-    ['an invalid spec', () => create(stamped({ templateName: 7 })), 422, 'InvalidSpec'],
-    ['no object at all', () => create(null), 422, 'InvalidSpec'],
+    ['an invalid spec', () => create(stamped({ templateName: 7 })), 422, 'InvalidObject'],
+    ['no object at all', () => create(null), 422, 'InvalidObject'],
   ];
   for (const [title, ask, status, code] of refusals) {
     it(`denies ${title} with ${code}`, async () => {
@@ -182,7 +182,7 @@ describe('validation of requests', () => {
 
   it('records what a denied request asked for', async () => {
     await create(stamped({ startAt: '2026-11-21T12:00:00Z', reason: 'maintenance' }));
-    assert.equal(world.lines[0]?.code, 'InvalidStart');
+    assert.equal(world.lines[0]?.code, 'InvalidRequest');
     assert.equal(world.lines[0]?.startAt, '2026-11-21T12:00:00Z');
     assert.equal(world.lines[0]?.reason, 'maintenance');
   });
@@ -224,7 +224,7 @@ describe('validation of requests', () => {
 
     it('denies them without a reason', async () => {
       const response = await ask({ reason: 'urgent' });
-      assert.match(response.status?.message ?? '', /^ReasonMissing: .*at least 10 characters/);
+      assert.match(response.status?.message ?? '', /^InvalidRequest: .*at least 10 characters/);
     });
 
     it('denies them while the review of an earlier one is overdue', async () => {
@@ -274,7 +274,7 @@ describe('validation of requests', () => {
     const longer = await update(stamped({ duration: '2h' }), stamped({ duration: '1h' }));
     assert.match(longer.status?.message ?? '', /^SpecImmutable: /);
     const taken = await update(stamped({ requester: { ...requester, username: 'eve' } }), stamped());
-    assert.match(taken.status?.message ?? '', /^RequesterImmutable: /);
+    assert.match(taken.status?.message ?? '', /^SpecImmutable: /);
     const repaired = await update(stamped(), accessRequest({ templateName: 7 }));
     assert.match(
       repaired.status?.message ?? '',

@@ -20,16 +20,16 @@ describe('a review above the limits', () => {
     [
       'a namespace of 64 characters',
       { namespace: 'n'.repeat(64) },
-      /^InvalidName: namespace "n+…?" is invalid; at most 63 lower-case letters, digits, and "-" are allowed, with a letter or digit at each end; correct it$/,
+      /^InvalidObject: namespace "n+…?" is invalid; at most 63 lower-case letters, digits, and "-" are allowed, with a letter or digit at each end; correct it$/,
     ],
-    ['a namespace that is no label', { namespace: 'a.b' }, /^InvalidName: namespace "a.b"/],
-    ['a name of 254 characters', { name: 'n'.repeat(254) }, /^InvalidName: name "n+…"/],
+    ['a namespace that is no label', { namespace: 'a.b' }, /^InvalidObject: namespace "a.b"/],
+    ['a name of 254 characters', { name: 'n'.repeat(254) }, /^InvalidObject: name "n+…"/],
     [
       'an object whose name has 254 characters',
       { object: named('n'.repeat(254)) },
-      /^InvalidName: metadata.name "n+…" is invalid; at most 253 lower-case letters, digits, "-", and "." are allowed, with a letter or digit at each end and next to each "."; correct it$/,
+      /^InvalidObject: metadata.name "n+…" is invalid; at most 253 lower-case letters, digits, "-", and "." are allowed, with a letter or digit at each end and next to each "."; correct it$/,
     ],
-    ['an object whose name is no subdomain', { object: named('Shell') }, /^InvalidName: metadata.name "Shell"/],
+    ['an object whose name is no subdomain', { object: named('Shell') }, /^InvalidObject: metadata.name "Shell"/],
     [
       'an object with a uid of 65 characters',
       { object: named('shell', uid(65)) },
@@ -40,7 +40,7 @@ describe('a review above the limits', () => {
       { operation: 'UPDATE', object: named('shell'), oldObject: named('shell', uid(65)) },
       /^InvalidObject: metadata.uid has 65/,
     ],
-    ['a name with characters that labels may not have', { name: 'a\nb' }, /^InvalidName: name "a\\nb"/],
+    ['a name with characters that labels may not have', { name: 'a\nb' }, /^InvalidObject: name "a\\nb"/],
   ];
   for (const [title, fields, message] of refused) {
     it(`is denied before any work, with an answer and nothing else: ${title}`, async () => {
@@ -76,7 +76,7 @@ describe('a review above the limits', () => {
     }
     const world = new World();
     const { status } = await world.review(paths.guardPod, connectReview('exec', { name: 'web-0:8080' }));
-    assert.match(status?.message ?? '', /^InvalidName/);
+    assert.match(status?.message ?? '', /^InvalidObject/);
   });
 
   it('is allowed by an observe-only webhook, which records it within the limits', async () => {

@@ -36,9 +36,9 @@ describe('validation of templates', () => {
     const bad: [unknown, RegExp][] = [
       [{ ...good, accessConfig: { ...accessConfig, defaultDuration: '48h' } }, /^InvalidDuration: /],
       [{ ...good, accessConfig: { ...accessConfig, accessCommand: 'kubectl {{ .Spec.Secret }}' } }, /\.Spec\.Secret/],
-      [{ accessConfig }, /^MissingTarget: /],
-      [{ ...good, accessConfig: {} }, /^InvalidSpec: spec.accessConfig.allowedGroups is required/],
-      [null, /^InvalidSpec: /],
+      [{ accessConfig }, /^InvalidTemplate: /],
+      [{ ...good, accessConfig: {} }, /^InvalidObject: spec.accessConfig.allowedGroups is required/],
+      [null, /^InvalidObject: /],
     ];
     for (const [spec, message] of bad) {
       const response = await create(spec);
@@ -58,7 +58,7 @@ describe('validation of templates', () => {
 
   it('denies groups that Kubernetes assigns', async () => {
     const response = await create({ ...good, accessConfig: { allowedGroups: ['devs', 'system:authenticated'] } });
-    assert.match(response.status?.message ?? '', /^SystemGroup: .*"system:authenticated"/);
+    assert.match(response.status?.message ?? '', /^InvalidTemplate: .*"system:authenticated"/);
   });
 
   for (const [title, forged, found] of [
@@ -106,7 +106,7 @@ describe('validation of templates', () => {
   it('denies approvals by a group that Kubernetes assigns, in an update only if it adds the group', async () => {
     const byGroups = (...groups: string[]) => config({ approvals: { all: [{ name: 'peer', groups }] } });
     const stored = byGroups('system:masters');
-    const denied = /^SystemGroup: spec\.accessConfig\.approvals\.all\[0\]\.groups has "system:masters"/;
+    const denied = /^InvalidTemplate: spec\.accessConfig\.approvals\.all\[0\]\.groups has "system:masters"/;
     const created = await create(stored);
     const added = await update(stored, byGroups('devs'));
     const kept = await update(config({ ...stored.accessConfig, maxDuration: '2h' }), stored);
@@ -133,7 +133,7 @@ describe('validation of templates', () => {
       [byRule, /^InvalidGroup: spec\.accessConfig\.allowedGroups\[0\] is "devs "/],
       [byItself, /^PodReachesTooFar: hostNetwork is set$/],
       [byAnotherObject, /^TargetNotFound: no Deployment; create it$/],
-      [bySchema, /^InvalidSpec: spec\.accessConfig\.allowedGroups is required/],
+      [bySchema, /^InvalidObject: spec\.accessConfig\.allowedGroups is required/],
     ] as const) {
       assert.equal(response.allowed, true, response.status?.message);
       assert.match(response.warnings?.[0] ?? '', warning);
@@ -259,7 +259,7 @@ describe('validation of templates', () => {
     assert.equal(created.allowed, true);
     assert.equal(created.warnings?.length, 1);
     assert.match(created.warnings[0] ?? '', warned);
-    assert.match(denied.status?.message ?? '', /^MissingTarget: /);
+    assert.match(denied.status?.message ?? '', /^InvalidTemplate: /);
     assert.equal(updated.allowed, true);
     assert.deepEqual(updated.warnings, ['PodReachesTooFar: hostNetwork']);
   });

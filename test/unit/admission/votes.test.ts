@@ -330,9 +330,9 @@ describe('votes', () => {
       () => withConfig({ approvals: { ...approvals, all: [{ name: 'security', count: 1, groups: ['secops'] }] } }),
       signedVote(),
       carol,
-      'NotInGroups',
+      'NotApprover',
     ],
-    ['of a ServiceAccount', nothing, signedVote({}, robot), robot, 'ServiceAccountVote'],
+    ['of a ServiceAccount', nothing, signedVote({}, robot), robot, 'NotApprover'],
     [
       'in the name of another person',
       nothing,
@@ -350,7 +350,7 @@ describe('votes', () => {
       'RequestNotFound',
     ],
     ['on a request that was created anew', change({ uid: 'r-2' }), signedVote(), carol, 'RequestNotFound'],
-    ['on a request that has ended', change({ ended: true }), signedVote(), carol, 'RequestEnded'],
+    ['on a request that has ended', change({ ended: true }), signedVote(), carol, 'NothingToDecide'],
     [
       'on a request whose template is gone',
       () => {
@@ -413,7 +413,7 @@ describe('votes', () => {
       },
       signedVote({ about: 'Review' }, robot),
       robot,
-      'ServiceAccountVote',
+      'NotApprover',
     ],
     [
       'about the review of one’s own emergency',
@@ -422,7 +422,7 @@ describe('votes', () => {
       { username: 'alice', uid: 'u-1', groups: [] },
       'SelfApproval',
     ],
-    ['about anything else', nothing, signedVote({ about: 'Extension-0' }), carol, 'InvalidSpec'],
+    ['about anything else', nothing, signedVote({ about: 'Extension-0' }), carol, 'InvalidObject'],
     ['for no duration', nothing, signedVote({ max: 'short' }), carol, 'InvalidDuration'],
     ['for less than a second', nothing, signedVote({ max: '999ms' }), carol, 'InvalidDuration'],
   ] as const) {

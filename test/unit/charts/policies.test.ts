@@ -91,9 +91,9 @@ describe('admission policies', () => {
     const access = policies.find(({ metadata }) => metadata.name === 'drawbridge-access');
     const rules = access?.spec.validations ?? [];
     const at = (part: string): number => rules.findIndex(({ message }) => message?.includes(part));
-    const deleted = rules[at('AccessNotOpen: ')];
-    assert.ok(deleted, 'no rule AccessNotOpen');
-    assert.ok(at('AccessNotOpen: ') < at('the webhook did not sign the change'));
+    const deleted = rules[at('WrongState: ')];
+    assert.ok(deleted, 'no rule WrongState');
+    assert.ok(at('WrongState: ') < at('the webhook did not sign the change'));
     assert.match(deleted.expression, /!has\(variables\.before\.metadata\.deletionTimestamp\)$/);
     assert.match(deleted.message ?? '', /the request has ended and is being deleted; create a new request$/);
   });

@@ -286,11 +286,11 @@ describe('the client says what happened:', () => {
     it(`in the words of the server why it denies ${argv[0]}`, async () => {
       await open({ podaccessrequests: [request('a', { ready: true, grant })] }, ({ method }, answer) => {
         if (method !== 'PATCH') return false;
-        answer.json(403, webhookDenial(403, 'NotClaimable', 'the state is Pending; wait', 'spec.claimed'));
+        answer.json(403, webhookDenial(403, 'WrongState', 'the state is Pending; wait', 'spec.claimed'));
         return true;
       });
       const { code, stderr } = await cluster.run(argv);
-      assert.deepEqual([code, stderr], [3, 'drawbridge: denied: NotClaimable: the state is Pending; wait\n']);
+      assert.deepEqual([code, stderr], [3, 'drawbridge: denied: WrongState: the state is Pending; wait\n']);
     });
 
   it('that a revoked request had opened no access', async () => {

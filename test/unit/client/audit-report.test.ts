@@ -157,7 +157,7 @@ describe('drawbridge audit report', () => {
     const refused = line('grant', {
       verdict: 'denied',
       what: { namespace: 'payments', name: 'debug', uid: 'u1' },
-      code: 'TooManyExtensions',
+      code: 'NotExtendable',
       time: '2026-11-21T09:20:00Z',
     });
     const lines = [granted('alice', 'u1', { votes, reason: 'INC-42' }), refused];

@@ -36,8 +36,8 @@ describe('drawbridge explain', () => {
       'the API server rejects the access pod: failed quota: q: must specify limits.cpu for: cart,envoy; set the resources that the ResourceQuota asks for in the pod',
     ],
     [
-      'InvalidPatch: patchSpecOperations[0] (replace "/spec/x"): there is nothing at "/spec/x"; paths are those of a pod',
-      'InvalidPatch',
+      'InvalidTemplate: patchSpecOperations[0] (replace "/spec/x"): there is nothing at "/spec/x"; paths are those of a pod',
+      'InvalidTemplate',
       'patchSpecOperations[0] (replace "/spec/x"): there is nothing at "/spec/x"; paths are those of a pod',
     ],
   ];

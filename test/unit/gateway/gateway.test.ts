@@ -118,12 +118,7 @@ describe('a call for a grant', () => {
   const forBob = { subjects: [{ kind: 'User' as const, name: 'bob' }] };
   const refusals: [what: string, refuse: () => unknown, message: RegExp, lines: readonly string[]][] = [
     ['has ended', () => open() && cluster.change({ spec: { revoked: true } }), /its access has ended: Revoked/, []],
-    [
-      'was given to another',
-      () => cluster.open(cluster.clock.now() + 60_000, forBob),
-      /was given to bob/,
-      ['NotYourGrant'],
-    ],
+    ['was given to another', () => cluster.open(cluster.clock.now() + 60_000, forBob), /was given to bob/, ['NoGrant']],
     ['is not read yet', () => cluster.clock.advance(91_000), /has not read the grants/, []],
   ];
   for (const [what, refuse, message, lines] of refusals) {

@@ -44,7 +44,7 @@ describe('a call for a grant', () => {
     await clock.advance(2 * second - 1);
     assert.deepEqual(answers, []);
     await clock.advance(1);
-    assert.deepEqual(answers, ['403 NoLiveGrant']);
+    assert.deepEqual(answers, ['403 NoGrant']);
   });
 
   it('is refused at once if the access has ended', async () => {
@@ -53,7 +53,7 @@ describe('a call for a grant', () => {
     cluster.change({ spec: { templateName: 'payments-exec', revoked: true } });
     call();
     await clock.advance(0);
-    assert.deepEqual(answers, ['403 NoLiveGrant']);
+    assert.deepEqual(answers, ['403 NoGrant']);
   });
 
   it('is refused at once while 256 calls wait', async () => {
@@ -63,7 +63,7 @@ describe('a call for a grant', () => {
     assert.deepEqual(answers, []);
     call();
     await clock.advance(0);
-    assert.deepEqual(answers, ['403 NoLiveGrant']);
+    assert.deepEqual(answers, ['403 NoGrant']);
     await clock.advance(2 * second);
     assert.equal(answers.length, 257);
   });

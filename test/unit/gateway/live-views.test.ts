@@ -151,16 +151,16 @@ describe('the views of a session', () => {
 
     it('for eight viewers of a session', () => {
       const places = Array.from({ length: 8 }, () => take(session));
-      assert.deepEqual(Object(views.reserve(session)).code, 'TooManyViewers');
+      assert.deepEqual(Object(views.reserve(session)).code, 'TooManySessions');
       for (const release of [places[0], places[0]]) release?.();
       take(session);
-      assert.deepEqual(Object(views.reserve(session)).code, 'TooManyViewers');
+      assert.deepEqual(Object(views.reserve(session)).code, 'TooManySessions');
     });
 
     it('for 64 viewers of a replica, of sessions and of recordings', () => {
       for (let i = 0; i < 63; i++) take();
       take(session);
-      for (const of of [session, undefined]) assert.deepEqual(Object(views.reserve(of)).code, 'TooManyViewers');
+      for (const of of [session, undefined]) assert.deepEqual(Object(views.reserve(of)).code, 'TooManySessions');
     });
   });
 });

@@ -147,11 +147,11 @@ describe('what a grant lets its subject call through the gateway', () => {
       call(`${pods}/web-0/exec`, { method: 'POST', upgrade: 'websocket' }),
       '400 WebSocketRequired',
     ],
-    ['an unknown parameter of exec', stream(`${pods}/web-0/exec?user=root`), '400 UnknownParameter'],
+    ['an unknown parameter of exec', stream(`${pods}/web-0/exec?user=root`), '400 NotServed'],
     [
       'a log without the check of certificates',
       call(`${pods}/web-0/log?insecureSkipTLSVerifyBackend=true`),
-      '400 UnknownParameter',
+      '400 NotServed',
     ],
   ];
   for (const [what, asked, code] of refused) it(`refuses ${what}`, () => assert.equal(codeOf(asked), code));

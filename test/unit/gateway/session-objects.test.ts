@@ -99,7 +99,7 @@ describe('the objects of sessions', () => {
       await create(...args);
       throw new Error('the answer was lost');
     };
-    await assert.rejects(replica.open(), { code: 'SessionNotStored' });
+    await assert.rejects(replica.open(), { code: 'GatewayFailed' });
     client.create = create;
   };
   const writes = (): string[] =>
@@ -194,7 +194,7 @@ describe('the objects of sessions', () => {
     it(`refuse the session if the API server does not answer the call ${unanswered} for 5 s`, async () => {
       cluster.fault = ({ verb }) => (verb === unanswered ? new Promise(() => {}) : undefined);
       let isRefused = false;
-      const refused = assert.rejects(replica.open(), { code: 'SessionNotStored' }).then(() => {
+      const refused = assert.rejects(replica.open(), { code: 'GatewayFailed' }).then(() => {
         isRefused = true;
       });
       await clock.advance(5 * second);

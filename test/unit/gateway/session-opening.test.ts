@@ -246,11 +246,11 @@ describe('the opening of a session', () => {
 
   it('is refused without its AccessSession, and completes its recording', async () => {
     const stage = new Stage('Required');
-    stage.objectWaits = Promise.reject(new CodedError('SessionNotStored', 'the API server is away'));
+    stage.objectWaits = Promise.reject(new CodedError('GatewayFailed', 'the API server is away'));
     await stage.open();
     assert.match(await stage.received(), /^HTTP\/1\.1 503 .*the API server is away/s);
     assert.deepEqual([stage.calls, stage.sessions.count, stage.objects], [[], 0, ['ended']]);
-    assert.deepEqual(stage.verdicts, ['recorded', 'denied SessionNotStored', 'recorded']);
+    assert.deepEqual(stage.verdicts, ['recorded', 'denied GatewayFailed', 'recorded']);
   });
 
   it('keeps its AccessSession until the recording is complete, so that no other replica deletes the recording', async () => {

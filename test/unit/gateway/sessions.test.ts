@@ -166,7 +166,7 @@ describe('a session of a grant', () => {
       const stream = stage.begin();
       change(stage.cluster);
       assert.deepEqual(stream.ends, [code]);
-      assert.match(stage.code(), /^403 NoLiveGrant: grant \S+ in namespace payments: .*; create a new request/);
+      assert.match(stage.code(), /^403 NoGrant: grant \S+ in namespace payments: .*; create a new request/);
     });
   }
 

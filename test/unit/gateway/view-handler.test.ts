@@ -100,7 +100,7 @@ describe('a view of a session or a recording', () => {
       (await answered()).text,
       /forwards ports, so it has no output to watch; only sessions of exec and attach can be watched/,
     );
-    assert.deepEqual(written(), [['denied', 'Session', 'NoTerminal']]);
+    assert.deepEqual(written(), [['denied', 'Session', 'NotServed']]);
   });
 
   it('is refused for a session that is not open, and for a recording that is not there', async () => {
@@ -154,8 +154,8 @@ describe('a view of a session or a recording', () => {
 
     for (const [status, code] of [
       [404, 'SessionNotOpen'],
-      [429, 'TooManyViewers'],
-      [400, 'NoTerminal'],
+      [429, 'TooManySessions'],
+      [400, 'NotServed'],
       [401, 'ReplicaUnreachable'],
       [500, 'ReplicaUnreachable'],
     ] as const) {

@@ -113,7 +113,7 @@ const endingOf = ({ code, message }: { readonly code: string; readonly message: 
 });
 
 /** The component published outputs that it may not write, so a retry cannot succeed. */
-const ruleCodes: ReadonlySet<string> = new Set<InventoryCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
+const ruleCodes: ReadonlySet<string> = new Set<InventoryCode>(['ForeignPath', 'EntryTooLarge']);
 
 /** Ends the run as Retry, although the component may have run. */
 export function onCallFailed(transition: Transition, { code, message, inputs }: KeyEventOf<'callFailed'>): void {

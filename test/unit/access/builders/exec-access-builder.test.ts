@@ -95,12 +95,12 @@ describe('choice of the pod for exec', () => {
       /NoRunningPod: .*; wait for its rollout$/,
     ],
     ['the workload controls no running pod', { controllers: new Set(['other']) }, /NoRunningPod/],
-    ['the selector is absent', { workload: { ...deployment(), selector: undefined } }, /InvalidSelector/],
-    ['the selector is empty and would match every pod', { workload: deployment({}) }, /InvalidSelector/],
+    ['the selector is absent', { workload: { ...deployment(), selector: undefined } }, /InvalidTemplate/],
+    ['the selector is empty and would match every pod', { workload: deployment({}) }, /InvalidTemplate/],
     [
       'the selector is broken',
       { workload: deployment({ matchExpressions: [{ key: 'a', operator: 'Near' }] }) },
-      /InvalidSelector: the selector of Deployment web is invalid: .*Near/,
+      /InvalidTemplate: the selector of Deployment web is invalid: .*Near/,
     ],
   ] as const) {
     it(`fails if ${title}`, () => assert.match(choose(over as Partial<ExecPodInput>), expected));

@@ -198,7 +198,7 @@ describe('JSON patch', () => {
   it('names the field of the API', () => {
     const patched = applyJsonPatch(template, [{ op: 'add', path: '/spec/x' }]);
     assert.ok('violation' in patched);
-    assert.equal(patched.violation.code, 'InvalidPatch');
+    assert.equal(patched.violation.code, 'InvalidTemplate');
     assert.equal(patched.violation.field, 'spec.controllerTargetMutationConfig.patchSpecOperations[0].value');
   });
 

@@ -322,7 +322,7 @@ describe('pod access builder', () => {
   });
 
   for (const [title, spec, over, expected] of [
-    ['neither workload nor podSpec', { controllerTargetRef: undefined }, {}, /MissingTarget/],
+    ['neither workload nor podSpec', { controllerTargetRef: undefined }, {}, /InvalidTemplate/],
     [
       'a workload that is gone',
       {},

@@ -155,16 +155,16 @@ describe('pod template mutation', () => {
       'a default container that is not there',
       { defaultContainerName: 'nope' },
       source,
-      /ContainerNotFound: .*defaultContainerName names the container "nope"; .*"app, side"/,
+      /InvalidTemplate: .*defaultContainerName names the container "nope"; .*"app, side"/,
     ],
     [
       'an annotation that names no container',
       {},
       { ...source, metadata: { annotations: { 'kubectl.kubernetes.io/default-container': 'x' } } },
-      /ContainerNotFound: the annotation .* "x"; .*: name one of these in spec\.controllerTargetMutationConfig\.defaultContainerName/,
+      /InvalidTemplate: the annotation .* "x"; .*: name one of these in spec\.controllerTargetMutationConfig\.defaultContainerName/,
     ],
-    ['a template without spec', {}, { metadata: {} }, /InvalidPodTemplate: the pod template has no spec/],
-    ['no template', undefined, null, /InvalidPodTemplate/],
+    ['a template without spec', {}, { metadata: {} }, /InvalidTemplate: the pod template has no spec/],
+    ['no template', undefined, null, /InvalidTemplate/],
     ['no containers', undefined, { spec: { containers: [] } }, /has no containers/],
     ['odd containers', undefined, { spec: { containers: ['x'] } }, /not an object/],
     [
@@ -183,7 +183,7 @@ describe('pod template mutation', () => {
       'a patch that does not apply',
       { patchSpecOperations: [{ op: 'remove' as const, path: '/spec/x' }] },
       source,
-      /InvalidPatch: spec\.controllerTargetMutationConfig\.patchSpecOperations\[0\] \(remove "\/spec\/x"\)/,
+      /InvalidTemplate: spec\.controllerTargetMutationConfig\.patchSpecOperations\[0\] \(remove "\/spec\/x"\)/,
     ],
   ] as const) {
     it(`rejects ${title}`, () =>
@@ -261,8 +261,8 @@ describe('resource caps', () => {
   it('reject invalid quantities', () => {
     assert.match(
       refusal(undefined, withResources({ limits: { cpu: 'lots' } }), caps),
-      /InvalidQuantity: container app, resources\.limits\.cpu: "lots"/,
+      /InvalidTemplate: container app, resources\.limits\.cpu: "lots"/,
     );
-    assert.match(refusal(undefined, source, { maxCpu: 'lots' }), /InvalidQuantity: spec\.maxCpu/);
+    assert.match(refusal(undefined, source, { maxCpu: 'lots' }), /InvalidTemplate: spec\.maxCpu/);
   });
 });

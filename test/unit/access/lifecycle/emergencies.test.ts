@@ -151,8 +151,8 @@ describe('emergency access', () => {
 
   for (const [title, spec, groups, code] of [
     ['to members of the allowed groups only', { emergency: true, reason }, ['devs'], 'EmergencyNotAllowed'],
-    ['without a reason', { emergency: true }, ['oncall'], 'ReasonMissing'],
-    ['for a reason that says nothing', { emergency: true, reason: 'urgent' }, ['oncall'], 'ReasonMissing'],
+    ['without a reason', { emergency: true }, ['oncall'], 'InvalidRequest'],
+    ['for a reason that says nothing', { emergency: true, reason: 'urgent' }, ['oncall'], 'InvalidRequest'],
     [
       'for a later time',
       { emergency: true, reason, startAt: '2026-11-21T12:00:00Z' },
@@ -190,7 +190,7 @@ describe('emergency access', () => {
     ask();
     await stage.pass();
     assert.equal(stage.isOpen, false);
-    assert.deepEqual(codes(), ['GrantToGroups']);
+    assert.deepEqual(codes(), ['InvalidTemplate']);
     assert.equal(stage.cluster.names(configMaps).length, 0, 'no review is owed');
   });
 

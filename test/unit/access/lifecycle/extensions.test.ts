@@ -109,7 +109,7 @@ describe('an extension of open access', () => {
     assert.equal(entries()[0]?.expiresAt, timeAt(30));
     stage.extend('1m');
     await stage.pass();
-    assert.match(entries()[1]?.message ?? '', /^TotalReached: /);
+    assert.match(entries()[1]?.message ?? '', /^NotExtendable: /);
     await endsAfter(30);
   });
 
@@ -120,9 +120,9 @@ describe('an extension of open access', () => {
       await stage.pass();
     }
     assert.deepEqual(states(), ['Granted', 'Granted', 'Refused']);
-    assert.match(entries()[2]?.message ?? '', /^TooManyExtensions: /);
-    assert.equal(stage.lines.at(-1)?.code, 'TooManyExtensions');
-    assert.equal(stage.events.at(-1)?.reason, 'TooManyExtensions');
+    assert.match(entries()[2]?.message ?? '', /^NotExtendable: /);
+    assert.equal(stage.lines.at(-1)?.code, 'NotExtendable');
+    assert.equal(stage.events.at(-1)?.reason, 'NotExtendable');
     await endsAfter(12);
   });
 
@@ -296,7 +296,7 @@ describe('an extension of open access', () => {
       stage.vote('dave', { decision: 'Deny' });
       await stage.pass();
       assert.equal(stage.isOpen, false);
-      const refused = 'AccessNotOpen: access ended before the server decided the extension; create a new request';
+      const refused = 'WrongState: access ended before the server decided the extension; create a new request';
       assert.deepEqual([states(), entries()[0]?.message], [['Refused'], refused]);
       const writes = stage.cluster.calls.slice(calls).filter(({ verb }) => verb === 'patch');
       assert.equal(writes.length, 1);

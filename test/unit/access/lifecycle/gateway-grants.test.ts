@@ -137,12 +137,12 @@ describe('a grant through the gateway', () => {
   });
 
   for (const [title, config, code] of [
-    ['for whole groups', { session: { via: 'Gateway' }, grantTo: 'AllowedGroups' }, 'GatewayToGroups'],
-    ['with an idle limit beyond a day', { session: { via: 'Gateway', idleAfter: '48h' } }, 'InvalidSession'],
+    ['for whole groups', { session: { via: 'Gateway' }, grantTo: 'AllowedGroups' }, 'InvalidTemplate'],
+    ['with an idle limit beyond a day', { session: { via: 'Gateway', idleAfter: '48h' } }, 'InvalidTemplate'],
     [
       'with a rule that the gateway does not pass',
       { session: { via: 'Gateway' }, rules: [{ ...log, resources: ['pods/proxy'] }] },
-      'GatewayRule',
+      'InvalidTemplate',
     ],
   ] as const) {
     it(`${title} is denied, although the template was stored without the webhook`, async () => {

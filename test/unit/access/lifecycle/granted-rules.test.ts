@@ -75,13 +75,13 @@ describe('the rules of a grant', () => {
     await stage.clock.advance(100);
     assert.deepEqual(
       stage.lines.map(({ verdict, code }) => [verdict, code]),
-      [['denied', 'InvalidRules']],
+      [['denied', 'InvalidTemplate']],
     );
   });
 
   for (const [title, rules, code] of [
     ['that may not be handed out here', [log, forward], 'NotGrantable'],
-    ['on something else than pods', [{ ...log, resources: ['secrets'] }], 'InvalidRules'],
+    ['on something else than pods', [{ ...log, resources: ['secrets'] }], 'InvalidTemplate'],
   ] as const) {
     it(`${title} are denied, although the template is stored with them`, async () => {
       template(...rules);

@@ -63,7 +63,7 @@ describe('explaining a policy', () => {
       },
       [
         ['duration', 'InvalidDuration', 'write a Go duration from 1s up, such as 30m, or leave spec.duration out'],
-        ['not-revoked', 'AlreadyRevoked', 'leave spec.revoked out'],
+        ['not-revoked', 'InvalidRequest', 'leave spec.revoked out'],
         [
           'limits',
           'LimitReached',
@@ -110,7 +110,7 @@ describe('explaining a policy', () => {
     ],
     [
       'a template whose author lacks nothing, but whose rules are invalid',
-      { template: readyTemplate({ ready: false, failing: { ...lacksRights, reason: 'InvalidRules' } }) },
+      { template: readyTemplate({ ready: false, failing: { ...lacksRights, reason: 'InvalidTemplate' } }) },
       [
         [
           'template-ready',

@@ -48,8 +48,8 @@ describe('the extension of access', () => {
   for (const [what, by, given, over, code] of [
     ['without extensions in the template', '30m', undefined, open, 'NotExtendable'],
     ['of an emergency', '30m', config, { ...open, emergency: true }, 'NotExtendable'],
-    ['beyond the number of times', '30m', config, { ...open, decided: 2, granted: 2 }, 'TooManyExtensions'],
-    ['beyond the total', '1s', config, { ...open, endMs: 120 * minute }, 'TotalReached'],
+    ['beyond the number of times', '30m', config, { ...open, decided: 2, granted: 2 }, 'NotExtendable'],
+    ['beyond the total', '1s', config, { ...open, endMs: 120 * minute }, 'NotExtendable'],
     ['beyond the end of the pod', '1s', config, { ...open, podEndMs: open.endMs }, 'NotExtendable'],
     ['by nothing', '0s', config, open, 'InvalidDuration'],
     ['by less than a second', '999ms', config, open, 'InvalidDuration'],

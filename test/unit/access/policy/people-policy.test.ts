@@ -52,7 +52,7 @@ describe('spec.startAt', () => {
   ] as const) {
     it(`is denied ${title}`, () => {
       const violation = startViolation(startAt, config, askedAtMs);
-      assert.equal(violation?.code, 'InvalidStart');
+      assert.equal(violation?.code, 'InvalidRequest');
       assert.match(violation?.message ?? '', message);
     });
   }

@@ -8,18 +8,18 @@ describe('reasons of requests', () => {
     [undefined, undefined, undefined],
     ['', undefined, undefined],
     [undefined, { minLength: 0 }, undefined],
-    [undefined, { minLength: 1 }, 'ReasonMissing'],
+    [undefined, { minLength: 1 }, 'InvalidRequest'],
     ['.', { minLength: 1 }, undefined],
-    ['         .', { minLength: 2 }, 'ReasonMissing'],
+    ['         .', { minLength: 2 }, 'InvalidRequest'],
     ['0123456789', { minLength: 10 }, undefined],
-    ['012345678', { minLength: 10 }, 'ReasonMissing'],
+    ['012345678', { minLength: 10 }, 'InvalidRequest'],
     // Four characters, each of two UTF-16 units.
     ['😀😀😀😀', { minLength: 4 }, undefined],
-    ['😀😀😀😀', { minLength: 5 }, 'ReasonMissing'],
+    ['😀😀😀😀', { minLength: 5 }, 'InvalidRequest'],
     ['INC-42 disk is full', ticket, undefined],
-    ['see INC-42', ticket, 'ReasonMismatch'],
-    ['INC-42', ticket, 'ReasonMissing'],
-    ['anything', { minLength: 0, pattern: '(' }, 'InvalidPattern'],
+    ['see INC-42', ticket, 'InvalidRequest'],
+    ['INC-42', ticket, 'InvalidRequest'],
+    ['anything', { minLength: 0, pattern: '(' }, 'InvalidTemplate'],
   ] as const) {
     it(`${code ?? 'accept'}: ${JSON.stringify(reason)} for ${JSON.stringify(config)}`, () => {
       assert.equal(reasonViolation(reason, config)?.code, code);
@@ -45,13 +45,13 @@ describe('reasons of requests', () => {
   ] as const) {
     it(`refuse the pattern ${pattern}`, () => {
       const violation = reasonConfigViolation({ minLength: 0, pattern });
-      assert.equal(violation?.code, 'InvalidPattern');
+      assert.equal(violation?.code, 'InvalidTemplate');
       assert.match(violation?.message ?? '', problem);
     });
   }
 
   it('match (a+)+$ in linear time', () => {
-    assert.equal(reasonViolation(`${'a'.repeat(1023)}!`, { minLength: 0, pattern: '(a+)+$' })?.code, 'ReasonMismatch');
+    assert.equal(reasonViolation(`${'a'.repeat(1023)}!`, { minLength: 0, pattern: '(a+)+$' })?.code, 'InvalidRequest');
   });
 
   for (const [reason, link, pattern, address] of [

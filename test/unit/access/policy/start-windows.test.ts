@@ -84,7 +84,7 @@ describe('windows for the start of access', () => {
   it('need a time zone that exists', () => {
     assert.deepEqual(windowsViolations([office, night]), []);
     const [violation] = windowsViolations([office, { ...night, timeZone: 'Europe/Bonn' }]);
-    assert.equal(violation?.code, 'InvalidWindow');
+    assert.equal(violation?.code, 'InvalidTemplate');
     assert.equal(violation?.field, 'spec.accessConfig.start.windows[1].timeZone');
     assert.match(violation?.message ?? '', /"Europe\/Bonn", which is not a time zone; write an IANA name/);
   });

@@ -128,7 +128,7 @@ describe('the policy for votes', () => {
     const template = templateWith({ approvals: { ...approvals, all } });
     assert.equal(
       denial({ template }),
-      'NotInGroups: an approval of carol would not count: the user is in none of the groups that template payments-shell needs (owner: [payments-leads]; security: [secops, ciso]); ask members of these groups to approve; you can only deny',
+      'NotApprover: an approval of carol would not count: the user is in none of the groups that template payments-shell needs (owner: [payments-leads]; security: [secops, ciso]); ask members of these groups to approve; you can only deny',
     );
     assert.equal(denial({ template, voter: { ...input.voter, groups: ['ciso'] } }), undefined);
     assert.equal(denial({ template, spec: { ...input.spec, decision: 'Deny' } }), undefined);

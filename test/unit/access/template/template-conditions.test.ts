@@ -56,10 +56,10 @@ describe('the conditions of a template', () => {
   const unsigned = { author: { username: 'erin', uid: '', groups: [], time: '2026-11-21T09:00:00Z', signature: 'A' } };
   const summaries: [title: string, reason: string, summary: 'Stalled' | 'Reconciling', spec: object][] = [
     ['its author is unknown', 'AuthorUnknown', 'Stalled', unsigned],
-    ['its rules are invalid', 'InvalidRules', 'Stalled', rules({ verbs: ['get'], resources: ['secrets'] })],
+    ['its rules are invalid', 'InvalidTemplate', 'Stalled', rules({ verbs: ['get'], resources: ['secrets'] })],
     [
       'it adds too many rights',
-      'TooManyRights',
+      'InvalidTemplate',
       'Stalled',
       rules(rightsTo(...'abcdefgh'), rightsTo(...'ijklmnop'), rightsTo('q')),
     ],

@@ -157,7 +157,7 @@ describe('the judgement of templates', () => {
       [{ accessConfig: { allowedGroups: ['devs '] } }, 'InvalidGroup'],
       [
         { accessConfig: { allowedGroups: ['devs'], approvals: { all: [{ name: 'a', groups: ['system:masters'] }] } } },
-        'SystemGroup',
+        'InvalidTemplate',
       ],
       [
         {
@@ -196,9 +196,9 @@ describe('the judgement of templates', () => {
     stage.answer = refused(true);
     assert.equal(await stage.code(one, false), undefined);
     assert.equal(stage.asked, 0);
-    assert.equal(await stage.code(one), 'InvalidPodTemplate');
+    assert.equal(await stage.code(one), 'InvalidTemplate');
     await stage.clock.advance(3_600_000);
-    assert.equal(await stage.code(one), 'InvalidPodTemplate');
+    assert.equal(await stage.code(one), 'InvalidTemplate');
     assert.equal(stage.asked, 1);
     stage.service(shell);
     await stage.emitted(1000);

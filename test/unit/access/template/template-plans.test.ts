@@ -100,7 +100,7 @@ describe('plans of templates', () => {
     [
       'a patch path that podSpec does not have',
       { podSpec: { containers: [container] }, ...patch({ op: 'remove', path: '/spec/containers/1' }) },
-      /^InvalidPatch: spec\.controllerTargetMutationConfig\.patchSpecOperations\[0\] .*there is nothing at "\/spec\/containers\/1"; "\/spec\/containers" is a list of 1: write the index 0$/,
+      /^InvalidTemplate: spec\.controllerTargetMutationConfig\.patchSpecOperations\[0\] .*there is nothing at "\/spec\/containers\/1"; "\/spec\/containers" is a list of 1: write the index 0$/,
     ],
     [
       'a label in the access command that the pod does not have',
@@ -142,9 +142,9 @@ describe('plans of templates', () => {
         'PodReachesTooFar spec.volumes[0].hostPath',
         'PodReachesTooFar spec.volumes[1].hostPath',
         'PodReachesTooFar spec.containers[0].securityContext.privileged',
-        'InvalidPodTemplate spec.podSpec.volumes',
+        'InvalidTemplate spec.podSpec.volumes',
         'InvalidAccessCommand spec.accessConfig.accessCommand',
-        'InvalidPatch spec.controllerTargetMutationConfig.patchSpecOperations[0]',
+        'InvalidTemplate spec.controllerTargetMutationConfig.patchSpecOperations[0]',
       ],
     );
   });
@@ -175,7 +175,7 @@ describe('plans of templates', () => {
     assert.equal(await codeNow(plans([workload]), { controllerTargetRef }, 'ExecAccessTemplate'), undefined);
     assert.equal(
       await codeNow(plans([withoutSelector]), { controllerTargetRef }, 'ExecAccessTemplate'),
-      'InvalidSelector',
+      'InvalidTemplate',
     );
     assert.equal(await codeNow(plans(), { controllerTargetRef }, 'ExecAccessTemplate'), 'TargetNotFound');
   });

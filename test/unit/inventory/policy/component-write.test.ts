@@ -67,21 +67,21 @@ describe('a component’s write of the status of an entry', () => {
       kubeconfig,
       {},
       ref('admin-token'),
-      { code: 'ForeignSecret', field: '/status/outputs/kubeconfig/secretRef' },
+      { code: 'ForeignPath', field: '/status/outputs/kubeconfig/secretRef' },
     ],
     [
       'a reference into another namespace',
       kubeconfig,
       {},
       ref(`kc-${uid}`, { namespace: 'kube-system' }),
-      { code: 'ForeignSecret', field: '/status/outputs/kubeconfig/secretRef' },
+      { code: 'ForeignPath', field: '/status/outputs/kubeconfig/secretRef' },
     ],
     [
       'a malformed reference',
       kubeconfig,
       {},
       { outputs: { kubeconfig: { secretRef: 'kc' } } },
-      { code: 'ForeignSecret', field: '/status/outputs/kubeconfig/secretRef' },
+      { code: 'ForeignPath', field: '/status/outputs/kubeconfig/secretRef' },
     ],
     [
       'a reference of its own kind, under its own path',
@@ -107,7 +107,7 @@ describe('a component’s write of the status of an entry', () => {
     assert.equal(outputsViolation(network, outputs, { cluster: null })?.field, '/status/outputs/cluster');
     assert.equal(outputsViolation(network, outputs, { cluster: { x: 1 } })?.field, '/status/outputs/cluster');
     assert.equal(outputsViolation(network, outputs, 'nonsense')?.code, 'ForeignPath');
-    assert.equal(outputsViolation(kubeconfig, {}, { kubeconfig: { secretRef: { name: 'x' } } })?.code, 'ForeignSecret');
+    assert.equal(outputsViolation(kubeconfig, {}, { kubeconfig: { secretRef: { name: 'x' } } })?.code, 'ForeignPath');
   });
 
   it('yields a message with the component and its paths', () => {

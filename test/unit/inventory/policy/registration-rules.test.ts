@@ -53,13 +53,13 @@ describe('registrations', () => {
       'its own output',
       registration('network', { reads: ['/status/outputs/network/v'] }),
       [],
-      ['OwnOutputRead', 'spec.reads'],
+      ['PathTaken', 'spec.reads'],
     ],
     [
       'all outputs, its own among them',
       registration('a', { reads: ['/status/outputs'] }),
       [],
-      ['OwnOutputRead', 'spec.reads'],
+      ['PathTaken', 'spec.reads'],
     ],
   ];
   for (const [what, one, others, expected] of cases) {
