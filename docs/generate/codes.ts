@@ -29,7 +29,7 @@ export const codesPage = (): string =>
   page(
     'Codes',
     'the codes in src/api and src/access',
-    'The message of a denial begins with a code. The code is also the `code` of audit lines, and the reason of conditions and Warning Events. Codes are stable between releases. See also [conditions and Events](conditions.md), and [run reasons](run-reasons.md) for the codes of runs.',
+    'The message of a denial begins with a code. For programs, `status.details.causes` of the answer has the code as `reason`, and the field. The code is also the `code` of audit lines, and the reason of conditions and Warning Events. Codes are stable between releases. See also [conditions and Events](conditions.md), and [run reasons](run-reasons.md) for the codes of runs.',
     ...Object.entries(codeSections).flatMap(([title, section]) => [
       `## ${title}`,
       table(
