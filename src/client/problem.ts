@@ -1,7 +1,14 @@
 import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { Client } from '../kube/client.ts';
-import { ApiError, isNotFound, isObjectNotFound, isWebhookDenial, TransportError } from '../kube/errors.ts';
+import {
+  ApiError,
+  CredentialError,
+  isNotFound,
+  isObjectNotFound,
+  isWebhookDenial,
+  TransportError,
+} from '../kube/errors.ts';
 import { exits } from './command-spec.ts';
 
 /** Ends a command: its exit code, and one line for the user, with a remedy. */
@@ -29,9 +36,10 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof ApiError) return problemOfApiError(error);
   if (error instanceof TransportError) {
-    const remedy = error.message.includes('no credentials for')
-      ? 'check the user in the kubeconfig, or log in again, as for kubectl'
-      : 'check the network and the kubeconfig, for example with: kubectl version';
+    const remedy =
+      error instanceof CredentialError
+        ? 'check the user in the kubeconfig, or log in again, as for kubectl'
+        : 'check the network and the kubeconfig, for example with: kubectl version';
     return new Problem(exits.failed, `cannot reach the cluster: ${error.message}; ${remedy}`);
   }
   if (error instanceof CodedError && kubeconfigCodes.includes(error.code))

@@ -114,7 +114,7 @@ const remedies: CodeTable = { ...requestCodes, ...serverCodes };
 
 /** Whom to ask if the message of a denial addresses the author of the template; empty otherwise. */
 export const whomToAsk = (code: string): string =>
-  Object.hasOwn(templateCodes, code) ? 'Ask the author of the template to correct it, then create a new request.' : '';
+  Object.hasOwn(templateCodes, code) ? 'Ask the author of the template to correct it, then create a new request' : '';
 
 /** What the requester of a denied request can do; empty if unknown. */
 export const remedyOf = (code: string): string =>

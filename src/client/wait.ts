@@ -47,10 +47,11 @@ export async function waitFor(
   const toContinue = options.extensionText
     ? `To see it: ${io.program} get ${requestWithFlags(connection, type, name.name)}`
     : nextCommands(context, connection, type, name.name);
+  // Repeats the last progress, which a terminal has erased by then.
   const unfinishedText = (): string =>
     options.extensionText
-      ? `the extension ${stillWaitsText(shown)}, and ${openText(latest, clock.now()) || 'access stays open'}. ${toContinue}`
-      : `the request ${stillWaitsText(shown)}. ${toContinue}`;
+      ? `the extension is not decided: ${shown}; ${openText(latest, clock.now()) || 'access stays open'}. ${toContinue}`
+      : `the request is not ready: ${shown}. ${toContinue}`;
   const onChange = (request: KubeObject | undefined): KubeObject | undefined => {
     if (!request || request.metadata.uid !== uid)
       throw new Problem(exits.ended, `${name.name} has ended: the request was deleted`);
@@ -84,10 +85,6 @@ export function nextCommands({ io }: Context, connection: ClusterConnection, typ
   const target = requestWithFlags(connection, type, name);
   return `To go on: ${io.program} watch ${target}. To drop it: ${io.program} drop ${target}`;
 }
-
-/** Repeats the last progress, which a terminal has erased by then. */
-const stillWaitsText = (shown: string): string =>
-  shown.startsWith('waiting ') ? `still waits ${shown.slice('waiting '.length)}` : `still waits; ${shown}`;
 
 /** What a request waits for, and the command if its requester must start it. */
 function waitingText(request: KubeObject, startCommand: string): string {

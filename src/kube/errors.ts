@@ -42,6 +42,9 @@ export class TransportError extends Error {
   }
 }
 
+/** The kubeconfig yields no credentials, for example because its exec plugin failed. */
+export class CredentialError extends TransportError {}
+
 export const isUnauthorized = (error: unknown): boolean => error instanceof ApiError && error.code === 401;
 export const isForbidden = (error: unknown): boolean => error instanceof ApiError && error.code === 403;
 /** The object does not exist, or its kind or path is not served. */

@@ -1,7 +1,7 @@
 import { type Clock, parseHttpDate, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { ConnectionAuth, Credentials } from './credentials.ts';
-import { ApiError, TransportError } from './errors.ts';
+import { ApiError, CredentialError, TransportError } from './errors.ts';
 import { CallError, CallLimit, jsonCall } from './json-call.ts';
 import { type PoolName, Pools, sameTls } from './pools.ts';
 import { retryDelayMs } from './retry.ts';
@@ -234,7 +234,7 @@ export class Transport {
     if (this.#auth && nowMs - this.#auth.sinceMs < AUTH_CACHE_MS) return this.#auth.value;
     const value = this.#credentials.connectionAuth().catch((error: unknown) => {
       this.#auth = undefined;
-      throw new TransportError(`no credentials for ${this.#origin}: ${describe(error)}`, error, true);
+      throw new CredentialError(`no credentials for ${this.#origin}: ${describe(error)}`, error, true);
     });
     // If all callers were aborted, an unhandled rejection would end the process.
     value.catch(() => undefined);

@@ -152,8 +152,7 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
 
 type FailingCondition = NonNullable<Extract<TemplateState, { readonly found: true }>['failing']>;
 
-const failingText = ({ type, message }: FailingCondition): string =>
-  `${type} is not True: ${message.replace(/\.$/, '')}`;
+const failingText = ({ type, message }: FailingCondition): string => `${type} is not True: ${message}`;
 
 /** Their messages say who can correct the template, and end with the command. */
 const authorCodes: readonly string[] = ['AuthorUnknown', 'AuthorLacksRights'];

@@ -153,7 +153,7 @@ export async function endRequest(
   const { state } = stateOf(object);
   if (isFinal(state)) {
     const { exitCode, message } = endedProblem(object);
-    throw new Problem(exitCode, `${message.replace(/\.$/, '')}; ${deleteText(connection, object)}`);
+    throw new Problem(exitCode, `${message}; ${deleteText(connection, object)}`);
   }
   if (cannotOpen(state)) throw endedProblem(object);
   const patch = {

@@ -3,7 +3,7 @@ import { backoffMs } from '../../kit/backoff.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
-import { isForbidden, isUnreachable } from '../../kube/errors.ts';
+import { codeOf, isForbidden, isUnreachable } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Entry } from '../entry.ts';
 import { noSuchRunCode } from '../policy/violation.ts';
@@ -121,7 +121,7 @@ export class DryRunProof implements AuthorizationProof {
       );
       return 'the API server accepted a status write by a token without a run; the webhook for clusterinventories/status must reject it; check that the ValidatingWebhookConfiguration of drawbridge exists: kubectl get validatingwebhookconfigurations';
     } catch (error) {
-      if (isForbidden(error) && describe(error).includes(`${noSuchRunCode}: `)) return undefined;
+      if (isForbidden(error) && codeOf(error) === noSuchRunCode) return undefined;
       throw error;
     } finally {
       await close();

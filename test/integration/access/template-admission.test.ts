@@ -86,7 +86,7 @@ describe('kubectl apply of a template', () => {
     [
       'a trailing space in the name of the workload',
       template('workload', workload('payments ')),
-      /InvalidObject: spec\.controllerTargetRef\.name: .*"payments "; write "payments"/,
+      /InvalidTemplate: spec\.controllerTargetRef\.name: .*"payments "; write "payments"/,
     ],
   ];
   for (const [title, manifest, message] of refused) {

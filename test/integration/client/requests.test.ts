@@ -176,7 +176,7 @@ describe('a person who uses drawbridge to get access', () => {
       assert.equal(code, 130);
       assert.match(
         stderr,
-        /interrupted; the request still waits for approvals until \S+: peer 0 of 1 from \[devs\]\. To go on: drawbridge watch pod\/waits .*To drop it: drawbridge drop pod\/waits/,
+        /interrupted; the request is not ready: waiting for approvals until \S+: peer 0 of 1 from \[devs\]\. To go on: drawbridge watch pod\/waits .*To drop it: drawbridge drop pod\/waits/,
       );
       const later = await client.run(stage.alice, 'watch', 'waits', '--timeout', '1s');
       assert.equal(later.code, 4, later.stderr);

@@ -176,7 +176,7 @@ describe('the token of a run', function () {
     const message = await stage.refusal(live.token, both);
     assert.match(
       message,
-      /ForeignPath: \/status\/outputs\/cluster: component network does not own this field; it may only write/,
+      /ForeignPath: component network does not own \/status\/outputs\/cluster; it may only write/,
     );
     assert.deepEqual((await stage.read(entry)).status, before.status);
     const lines = stage.audit().filter(({ run }) => run === `${entry.ref.uid}.network.7`);

@@ -272,11 +272,11 @@ describe('the client says what happened:', () => {
     const { stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
     assert.match(
       stderr,
-      /the request still waits until 2099-01-01T00:00:00Z for the requester to claim the access\. To begin access: drawbridge start pod\/a -n payments\. To go on: /,
+      /the request is not ready: waiting until 2099-01-01T00:00:00Z for the requester to claim the access\. To begin access: drawbridge start pod\/a -n payments\. To go on: /,
     );
     await open({ podaccessrequests: [request('a', { approval, conditions }, { claimed: true })] });
     const claimed = await cluster.run(['start', 'a', '--timeout', '1ms']);
-    assert.match(claimed.stderr, /the request still waits; access is being opened\. To go on: /);
+    assert.match(claimed.stderr, /the request is not ready: access is being opened\. To go on: /);
   });
 
   for (const argv of [

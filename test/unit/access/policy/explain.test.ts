@@ -92,7 +92,7 @@ describe('explaining a policy', () => {
       {
         template: readyTemplate({
           ready: false,
-          failing: { type: 'GatewayAvailable', reason: 'GatewayUnavailable', message: 'the APIService is missing.' },
+          failing: { type: 'GatewayAvailable', reason: 'GatewayUnavailable', message: 'the APIService is missing' },
         }),
       },
       [
