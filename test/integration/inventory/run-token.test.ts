@@ -174,10 +174,7 @@ describe('the token of a run', function () {
     const before = await stage.read(entry);
     const both = patch(entry.ref, { outputs: { network: { vnetName: 'w' }, cluster: { endpoint: 'e' } } });
     const message = await stage.refusal(live.token, both);
-    assert.match(
-      message,
-      /ForeignPath: component network does not own \/status\/outputs\/cluster; it may only write/,
-    );
+    assert.match(message, /ForeignPath: component network does not own \/status\/outputs\/cluster; it may only write/);
     assert.deepEqual((await stage.read(entry)).status, before.status);
     const lines = stage.audit().filter(({ run }) => run === `${entry.ref.uid}.network.7`);
     assert.deepEqual(
