@@ -164,12 +164,16 @@ export class InventoryServer {
     await exited;
   }
 
-  /** Deletes its permissions, its webhooks, and the CRDs with every object. Call it after `stop`. */
+  /** Deletes its permissions and its webhooks. Call it after `stop`. */
+  async unregister(): Promise<void> {
+    const webhooks = (await webhookManifests(this.#plane, 1)).map((manifest) => stringify(manifest));
+    const input = [...(this.#rights ? [this.#rights] : []), ...webhooks].join('---\n');
+    await this.#plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input });
+  }
+
+  /** Deletes also the CRDs with every object. Call it after `stop`. */
   async uninstall(): Promise<void> {
-    if (this.#rights) await this.#plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: this.#rights });
-    for (const manifest of await webhookManifests(this.#plane, 1)) {
-      await this.#plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: stringify(manifest) });
-    }
+    await this.unregister();
     await removeInventoryKinds(this.#plane);
   }
 }

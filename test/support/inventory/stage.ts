@@ -165,7 +165,8 @@ export class InventoryStage {
     } finally {
       for (const component of this.#components.values()) component?.close();
       await this.server.stop();
-      await this.server.uninstall();
+      // The kinds stay for the next stage, because the API server takes seconds to replace them.
+      await this.server.unregister();
       await this.plane.kubectl(['delete', 'namespace', this.namespace, '--wait=false']);
       await this.cluster.close();
     }
