@@ -176,7 +176,7 @@ const access: readonly Attack[] = [
     attack: 'delay expiry with many requests',
     by: ['colleague'],
     stopped: 'In the queue, ends of access come before decisions, and some workers are reserved for them.',
-    tests: ['access/expiry', 'faults/access/burst', 'faults/admission/under-attack'],
+    tests: ['faults/access/busy-queue', 'faults/access/burst', 'faults/admission/under-attack'],
   },
   {
     attack: 'rely on clocks that differ, or that were set back',
@@ -620,14 +620,14 @@ const recordings: readonly Attack[] = [
     by: ['storage user'],
     stopped: '`drawbridge audit verify --recordings` compares them with the journal.',
     remains: 'The last bytes of a recording that did not end regularly are unproven.',
-    tests: ['unit/audit/verify/recordings', 'gateway/recordings-in-s3'],
+    tests: ['unit/audit/verify/recordings', 'faults/gateway/recordings-in-s3'],
   },
   {
     attack: 'store an object where the gateway would store the next part',
     by: ['storage user'],
     stopped: 'The gateway never replaces an object.',
     remains: 'The recording is lost: the session ends, or continues with `BestEffort`.',
-    tests: ['gateway/recordings-in-s3'],
+    tests: ['faults/gateway/recordings-in-s3'],
   },
   {
     attack: 'delete or read recordings with the gateway’s credentials of the storage',

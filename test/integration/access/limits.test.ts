@@ -4,7 +4,7 @@ import { execRequest, type Manifest, podRequest, reviewed, type StoredRequest } 
 import { AccessStage } from '../../support/access-stage.ts';
 import type { Person } from '../../support/person.ts';
 
-const attempts = 50;
+const attempts = 20;
 const perUser = 7;
 const perNamespace = 12;
 const perTemplate = 4;

@@ -27,7 +27,7 @@ const pageOf = (keys: readonly string[], next?: string): string =>
     next === undefined ? '' : `<NextContinuationToken>${next}</NextContinuationToken>`
   }${keys.map((key) => `<Contents><Key>${key}</Key><LastModified>2026-11-24T10:00:00.000Z</LastModified></Contents>`).join('')}</ListBucketResult>`;
 
-/** A server that answers wrongly. A real one is in test/integration/gateway/recordings-in-s3.test.ts. */
+/** A server that answers wrongly. A real one is in test/faults/gateway/recordings-in-s3.test.ts. */
 describe('recordings in a bucket whose server misbehaves', () => {
   let server: Server;
   let clock: SimulatedClock;
