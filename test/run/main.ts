@@ -1,5 +1,5 @@
 // Runs the test files below a folder, or the named files, in several processes at once: `main.ts test/integration`.
-// DRAWBRIDGE_TEST_PROCESSES sets their number (default 3). Adds the totals that mocha wrote into the folder DRAWBRIDGE_TEST_TOTALS.
+// DRAWBRIDGE_TEST_PROCESSES sets their number (default 5). Adds the totals that mocha wrote into the folder DRAWBRIDGE_TEST_TOTALS.
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -10,8 +10,8 @@ import knownSeconds from './seconds.json' with { type: 'json' };
 import { type FileResult, progressLine, Tally } from './tally.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-/** One process on a running plane, because several would interfere. */
-const processes = process.env['DRAWBRIDGE_SANDBOX'] ? 1 : Number(process.env['DRAWBRIDGE_TEST_PROCESSES'] ?? 3);
+/** Tests mostly wait, so five keep two processors busy. One process on a running plane, because several would interfere. */
+const processes = process.env['DRAWBRIDGE_SANDBOX'] ? 1 : Number(process.env['DRAWBRIDGE_TEST_PROCESSES'] ?? 5);
 /** How long a file may take before it counts as hanging. */
 const fileLimitMs = 15 * 60_000;
 const killAfterMs = 10_000;
