@@ -23,6 +23,7 @@ describe('a grant ends on time while the queue is full', function () {
       ...spec,
     },
   });
+
   // More than the controller has workers.
   it('of forty requests whose pods are never Ready', async () => {
     await stage.apply(
