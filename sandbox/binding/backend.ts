@@ -1,5 +1,4 @@
 import {
-  apiServiceExportRequests,
   apiServiceExports,
   apiServiceNamespaces,
   bindGroup,
@@ -116,20 +115,6 @@ export class Backend {
   async withdraw(name: string): Promise<void> {
     await this.provider.client.delete(apiServiceExports, { namespace: this.clusterNamespace, name });
     await this.#rights.revoke(name);
-  }
-
-  /** Creates a request of the consumer that the backend has refused permanently. */
-  async refuse(name: string, terminalMessage: string): Promise<void> {
-    const { client } = this.provider;
-    const namespace = this.clusterNamespace;
-    await client.create(apiServiceExportRequests, {
-      apiVersion,
-      kind: apiServiceExportRequests.kind,
-      metadata: { namespace, name },
-      spec: { resources: [{ group: 'nowhere.example', resource: 'nothings', versions: ['v1'] }] },
-    });
-    const status = { phase: 'Failed', terminalMessage };
-    await client.mergePatch(apiServiceExportRequests, { namespace, name }, { status }, { subresource: 'status' });
   }
 
   /** Changes the spec of a BoundSchema, as the backend does with schemaUpdatePolicy Always. */

@@ -42,17 +42,6 @@ describe('a bundle', () => {
     await stage.side.consumer.whenCondition('ovens', 'Ready');
   });
 
-  it('does not adopt a binding that another client created', async () => {
-    const { consumer } = stage.side;
-    const binding = await consumer.get(apiServiceBindings, { name: 'kettles' });
-    assert.equal(binding?.metadata.ownerReferences?.[0]?.name, 'acme');
-    await consumer.bind('mine', 'nowhere');
-    await consumer.whenCondition('mine', 'SecretValid', 'False');
-    assert.deepEqual(await bindings(), ['kettles', 'mine', 'ovens']);
-    await consumer.client.delete(apiServiceBindings, { name: 'mine' });
-    await whenBound(['kettles', 'ovens']);
-  });
-
   it('unbinds a deleted export', async () => {
     await stage.side.backend.withdraw('ovens');
     await whenBound(['kettles']);

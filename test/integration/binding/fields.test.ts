@@ -1,11 +1,5 @@
 import assert from 'node:assert/strict';
-import {
-  apiServiceBindings,
-  clusterNamespaceAnnotation,
-  consumerUidAnnotation,
-  providerUidAnnotation,
-  resyncAnnotation,
-} from '../../../src/api/binding/names.ts';
+import { clusterNamespaceAnnotation, consumerUidAnnotation } from '../../../src/api/binding/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
@@ -50,14 +44,12 @@ describe('the synced fields', () => {
 
   for (const [what, patch, gone] of [
     ['a field', { spec: { note: null } }, ({ spec }: KubeObject) => own(spec, 'note') === undefined],
-    ['a field of a field', { spec: { tags: { b: null } } }, ({ spec }) => own(own(spec, 'tags'), 'b') === undefined],
     [
       'an element of a list',
       { spec: { secretRefs: [{ name: 'y' }] } },
       ({ spec }) => refsOf(spec) === '[{"name":"y"}]',
     ],
     ['a field beside spec', { recipe: { water: null } }, (copy) => own(copy['recipe'], 'water') === undefined],
-    ['all of it', { recipe: null }, (copy) => copy['recipe'] === undefined],
   ] satisfies [string, object, (copy: KubeObject) => boolean][]) {
     it(`are removed from the copy: ${what}`, async () => {
       await change(patch);
@@ -79,13 +71,6 @@ describe('the synced fields', () => {
     assert.equal(copy.metadata.annotations?.[clusterNamespaceAnnotation], stage.side.backend.clusterNamespace);
   });
 
-  it('are complete again after a client deletes the copy', async () => {
-    const before = await stage.copy(kind(), name());
-    await stage.provider.client.delete(kind().inProvider, stage.copyName(kind(), name()));
-    const after = await whenCopy(({ metadata }) => metadata.uid !== before?.metadata.uid);
-    await whenObject(({ metadata }) => metadata.annotations?.[providerUidAnnotation] === after.metadata.uid);
-  });
-
   it('are the whole status, including removals, from the copy to its object', async () => {
     await stage.report(kind(), name(), { result: 'hot', notes: ['a', 'b'] });
     await whenObject(({ status }) => own(status, 'result') === 'hot');
@@ -105,14 +90,6 @@ describe('the synced fields', () => {
     const resources = [`${kind().inConsumer.plural}/status`];
     const writes = auditLog.calls({ user, since, resources }).length;
     assert.ok(writes <= 2 + seconds / 0.3, `${writes} writes in ${seconds} s`);
-  });
-
-  it('are synced again when the annotation of the binding requests it', async () => {
-    const { client } = stage.side.consumer;
-    const patch = { metadata: { annotations: { [resyncAnnotation]: 'now' } } };
-    await client.mergePatch(apiServiceBindings, { name: 'kitchen' }, patch);
-    await change({ spec: { heat: 7 } });
-    await whenCopy(({ spec }) => own(spec, 'heat') === 7);
   });
 
   it('caused no denied call', () => {

@@ -77,18 +77,6 @@ describe('namespaces of a consumer and its provider', () => {
     await whenGone('the Secret', () => stage.side.consumer.get(secrets, here));
   });
 
-  it('repair changed copies in the consumer', async () => {
-    const there = { namespace: menuThere, name: 'wines' };
-    const here = { namespace: menu, name: 'wines' };
-    const { client } = stage.side.consumer;
-    await stage.provider.client.create(secrets, secret(there, 'red'));
-    await whenSecret(client, here, 'red');
-    await client.mergePatch(secrets, here, { data: { key: Buffer.from('blue').toString('base64') } });
-    await whenSecret(client, here, 'red');
-    await client.delete(secrets, here);
-    await whenSecret(client, here, 'red');
-  });
-
   it('keep a Secret of the consumer that has the name of a provider’s Secret', async () => {
     const { consumer } = stage.side;
     const here = { namespace: menu, name: 'safe' };
@@ -140,13 +128,6 @@ describe('namespaces of a consumer and its provider', () => {
     await whenGone('the namespace there', () => getIfThere(stage.provider.client, namespaces, there));
     assert.ok(await stage.copy(stage.kinds.kettles, { namespace: menu, name: 'tea' }));
     await consumer.whenCondition('kitchen', 'Ready');
-  });
-
-  it('sync again when they are recreated under the same names', async () => {
-    const { namespace, consumer } = stage.side;
-    await consumer.namespace(namespace);
-    await stage.create(stage.kinds.kettles, { namespace, name: 'tea' });
-    await stage.whenSynced(stage.kinds.kettles, { namespace, name: 'tea' });
   });
 
   it('stay in the consumer when the provider deletes its request', async () => {

@@ -128,42 +128,6 @@ describe('credentials that are replaced', () => {
     assert.equal(await kubeconfigOfConsumer(), kubeconfig);
   });
 
-  it('that do not work are not used: the konnector keeps the last working ones, and the binding reports it', async () => {
-    const { consumer, backend } = stage.side;
-    const good = await kubeconfigOfConsumer();
-    const annotations = { [keepKubeconfigAnnotation]: 'true' };
-    const load = steadily();
-    await consumer.connect(good.replace(/token: .*/, 'token: nobody'), { annotations });
-    const condition = await consumer.whenCondition('kitchen', 'SecretValid', 'False');
-    assert.equal(condition.reason, 'KubeconfigSecretInvalid');
-    assert.match(condition.message ?? '', /its new kubeconfig is not used, and the previous one stays in use: .*401/);
-    await works();
-    await consumer.connect('not: a: kubeconfig', { annotations });
-    await consumer.whenCondition('kitchen', 'SecretValid', 'False');
-    await works();
-    await consumer.connect(backend.identity.kubeconfig, { annotations });
-    await consumer.whenCondition('kitchen', 'SecretValid');
-    await consumer.whenCondition('kitchen', 'Ready');
-    await assertOnce(await load.end());
-  });
-
-  it('from the provider that do not work never reach the consumer', async () => {
-    const { consumer, backend } = stage.side;
-    const good = backend.identity.kubeconfig;
-    // Writes a Secret without the annotation of kubectl bind, so that the konnector may replace the kubeconfig by the provider's.
-    await consumer.connect(good);
-    await backend.identity.publish(good.replace(/token: .*/, 'token: nobody'));
-    assert.match(await until('the condition at the provider', secretProblem, patience), /is not copied: .*401/);
-    assert.equal(await kubeconfigOfConsumer(), good);
-    await works();
-    await backend.identity.publish(good);
-    await until(
-      'the condition at the provider to be gone',
-      async () => (await secretProblem()) === undefined,
-      patience,
-    );
-  });
-
   it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
     assert.deepEqual(stage.providerRefusals(), []);

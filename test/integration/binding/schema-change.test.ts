@@ -79,32 +79,6 @@ describe('a schema that changes', () => {
     await stage.whenObject(kind(), name('before'), ({ status }) => own(status, 'colour') === 'red');
   });
 
-  it('is rejected if it is incompatible, and nothing changes', async () => {
-    const before = await crdHere();
-    await stage.side.backend.changeSchema(kind(), (bound) => {
-      const [version] = bound['versions'] as object[];
-      return { versions: [{ ...version, schema: { type: 'object', properties: { spec: { items: {} } } } }] };
-    });
-    const reason = 'CustomResourceDefinitionUpdateFailed';
-    await stage.side.consumer.whenCondition('kitchen', 'Connected', 'False', { reason });
-    await stage.side.consumer.whenCondition('kitchen', 'SchemaInSync', 'False', { reason });
-    assert.equal((await crdHere())?.metadata.generation, before?.metadata.generation);
-    await stage.create(kind(), name('meanwhile'));
-    await stage.whenSynced(kind(), name('meanwhile'));
-    await addField('spec', 'spout');
-    await whenCrd('the next schema', (crd) => text(crd.spec).includes('"spout"'));
-    await stage.side.consumer.whenCondition('kitchen', 'Ready');
-  });
-
-  it('is restored after a client changes the CRD in the consumer', async () => {
-    const { client } = stage.side.consumer;
-    const at = { name: kind().crd.metadata.name };
-    await client.mergePatch(customResourceDefinitions, at, { spec: { names: { shortNames: ['k'] } } });
-    await whenCrd('the names of before', (crd) => own(own(crd.spec, 'names'), 'shortNames') === undefined);
-    await stage.create(kind(), name('after'));
-    await stage.whenSynced(kind(), name('after'));
-  });
-
   it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
     assert.deepEqual(stage.providerRefusals(), []);

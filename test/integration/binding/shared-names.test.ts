@@ -95,24 +95,13 @@ describe('two consumers without isolation', () => {
     assert.deepEqual(deletes(second), []);
   });
 
-  it('do not change objects that the provider created', async () => {
-    const { client } = stage.provider;
-    const native = { apiVersion: `${kind().inProvider.group}/v1`, kind: 'Oven', metadata: { name: 'native' } };
-    await client.create(kind().inProvider, { ...native, spec: { heat: 1 } });
-    await create('after-native', first);
-    await create('after-native-too', second);
-    const found = await copyOf('native');
-    assert.equal(found?.metadata.annotations, undefined);
-    assert.equal(own(found?.spec, 'heat'), 1);
-  });
-
   it('keep their own objects when the other restarts, unbinds, or has none', async () => {
     await first.consumer.konnector.kill();
     await first.consumer.start();
     await create('after-restart', first);
     await first.consumer.client.delete(kind().inConsumer, { name: 'of-first' });
     await stage.whenCopyGone(kind(), { name: 'of-first' }, first);
-    const all = ['of-second', 'late', 'late-too', 'same', 'after-native', 'after-native-too', 'after-restart'];
+    const all = ['of-second', 'late', 'late-too', 'same', 'after-restart'];
     for (const name of all) assert.ok(await copyOf(name), name);
     assert.deepEqual([deletes(first), deletes(second)], [['of-first'], []]);
     const held = await second.consumer.get(kind().inConsumer, { name: 'of-second' });

@@ -78,15 +78,6 @@ describe('a person who uses drawbridge to decide', () => {
     assert.match(await client.ok(stage.alice, 'get', 'less'), new RegExp(`^${granted}1 person$`, 'm'));
   });
 
-  it('denies a request, and the requester learns why, with exit code 3', async () => {
-    const running = await ask('denied');
-    await client.ok(stage.carol, 'deny', 'denied', '--reason', 'use staging');
-    await ended(running, 3, /denied was denied: .*use staging/);
-    const details = await client.ok(stage.alice, 'get', 'denied');
-    assert.match(details, /^State: +Denied$/m);
-    assert.match(details, /use staging/);
-  });
-
   it('approves only the version of the template that they saw', async () => {
     const running = await ask('edited');
     const versionIn = (shown: string): string => /^Approve this: .* --template-version (\S+)$/m.exec(shown)?.[1] ?? '';
@@ -123,39 +114,18 @@ describe('a person who uses drawbridge to decide', () => {
     await client.ok(stage.alice, 'drop', 'edited');
   });
 
-  it('cannot approve a request of their own', async () => {
-    const running = await ask('own');
-    assert.equal(await client.ok(stage.alice, 'pending'), '');
-    const { code, stderr } = await client.run(stage.alice, 'approve', 'own');
-    assert.equal(code, 3, stderr);
-    assert.match(stderr, /^drawbridge: denied: SelfApproval: /);
-    running.kill('SIGINT');
-    assert.equal((await running.ended).code, 130);
-  });
-
-  it('cannot approve without the verb approve on the template', async () => {
-    const { code, stderr } = await client.run(stage.bob, 'approve', 'own');
-    assert.equal(code, 3, stderr);
-    assert.equal(await client.ok(stage.bob, 'pending'), '');
-  });
-
   it('ends access of a user in every namespace', async () => {
     const denied = await client.run(stage.carol, 'revoke', '--user', 'alice', '-A');
     assert.equal(denied.code, 3, denied.stderr);
     const admin = { kubeconfig: stage.plane.adminKubeconfig };
     const revoked = await client.ok(admin, 'revoke', '--user', 'alice', '-A', '--reason', 'incident closed');
-    assert.deepEqual(revoked.trimEnd().split('\n').sort(), [
-      `podaccessrequest.crds.wizardofoz.co/less revocation requested in ${stage.namespace}; the server closes the access`,
-      `podaccessrequest.crds.wizardofoz.co/own revocation requested in ${stage.namespace}; it had opened no access`,
-    ]);
+    assert.equal(
+      revoked,
+      `podaccessrequest.crds.wizardofoz.co/less revocation requested in ${stage.namespace}; the server closes the access\n`,
+    );
     await stage.auditLine(
       'the revocation by the administrator',
       ({ who, reason }) => who.user === 'sandbox-admin' && reason === 'incident closed',
     );
-  });
-
-  it('is named by the journal for every vote', async () => {
-    const votes = await stage.audit(({ what, verdict }) => what.kind === 'AccessVote' && verdict === 'allowed');
-    assert.deepEqual([...new Set(votes.map(({ who }) => who.user))], ['carol']);
   });
 });

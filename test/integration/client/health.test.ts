@@ -67,55 +67,6 @@ describe('drawbridge tells administrators', () => {
     assert.doesNotMatch((await client.run(client.admin, ...doctor)).stdout, /mallory/);
   });
 
-  it('that the webhooks answer, if they serve only the namespaces that the chart value names', async () => {
-    const names = ['mutatingwebhookconfiguration', 'validatingwebhookconfiguration'].map(
-      (kind) => `${kind}/drawbridge-podaccessrequests`,
-    );
-    const select = async (selector: object): Promise<void> => {
-      for (const name of names) {
-        const { stdout } = await stage.plane.kubectl(['get', name, '-o', 'json']);
-        const configuration = JSON.parse(stdout);
-        for (const webhook of configuration.webhooks) webhook.namespaceSelector = selector;
-        await stage.plane.kubectl(['replace', '-f', '-'], { input: JSON.stringify(configuration) });
-      }
-    };
-    const here = { key: 'kubernetes.io/metadata.name', operator: 'In', values: [stage.namespace] };
-    await select({ matchExpressions: [here] });
-    try {
-      await until(
-        'the API server to apply the selector',
-        async () => /^webhooks answer +ok +/m.test((await client.run(client.admin, ...doctor)).stdout),
-        { timeoutMs: 30_000 },
-      );
-    } finally {
-      await select({});
-    }
-  });
-
-  it('what it could not check, and which permission is missing', async () => {
-    const { code, stdout } = await client.run(stage.alice, ...doctor);
-    assert.equal(code, 1);
-    assert.match(stdout, /^webhooks +not checked +needs a permission: .*User "alice" cannot get resource/m);
-    assert.match(stdout, /^nodes\/proxy +not checked +needs a permission: .*cannot list resource/m);
-  });
-
-  it('that webhooks are not called', async () => {
-    const configuration = 'validatingwebhookconfiguration/drawbridge-podaccessrequests';
-    const { stdout: saved } = await stage.plane.kubectl(['get', configuration, '-o', 'json']);
-    await stage.plane.kubectl(['delete', configuration]);
-    try {
-      const isFound = async (): Promise<boolean> =>
-        /^webhooks +found +ValidatingWebhookConfiguration drawbridge-podaccessrequests does not exist; install it with the chart$/m.test(
-          (await client.run(client.admin, ...doctor)).stdout,
-        );
-      await until('the doctor to find it', isFound, { timeoutMs: 30_000, everyMs: 500 });
-    } finally {
-      const { metadata, ...rest } = JSON.parse(saved);
-      const input = JSON.stringify({ ...rest, metadata: { name: metadata.name, labels: metadata.labels } });
-      await stage.plane.kubectl(['create', '-f', '-'], { input });
-    }
-  });
-
   it('what entries of the inventory wait for, and why components ran', async () => {
     await install(clusterInventoryKind, reconcileRunKind);
     try {

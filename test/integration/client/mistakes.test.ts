@@ -20,18 +20,6 @@ describe('after a mistake, the client prints what to type instead', () => {
     return result.stderr;
   };
 
-  it('a template of the other type', async () => {
-    const pod = await fails(stage.alice, 3, 'request', 'pod', 'payments-exec');
-    assert.ok(pod.endsWith(`; with this client: drawbridge request exec payments-exec -n ${stage.namespace}\n`), pod);
-    const exec = await fails(stage.alice, 3, 'request', 'exec', 'payments-shell');
-    assert.ok(exec.endsWith(`; with this client: drawbridge request pod payments-shell -n ${stage.namespace}\n`), exec);
-  });
-
-  it('a namespace that does not exist', async () => {
-    const text = await fails(stage.alice, 3, 'request', 'pod', 'payments-shell', '-n', 'paymnts');
-    assert.match(text, /in the namespace "paymnts"; check the name of the namespace, or ask an administrator/);
-  });
-
   it('a name that a request has already', async () => {
     await client.ok(stage.alice, 'request', 'pod', 'payments-shell', '--name', 'twice');
     const text = await fails(stage.alice, 1, 'request', 'pod', 'payments-shell', '--name', 'twice');
@@ -110,38 +98,6 @@ describe('after a mistake, the client prints what to type instead', () => {
     const note = `note: twice was opened for alice, not for carol; for access of your own: drawbridge request pod payments-shell -n ${stage.namespace}`;
     assert.equal(text.trimEnd().split('\n').at(-1), note, text);
     assert.doesNotMatch(await fails(stage.alice, 1, 'exec', 'twice', '--', 'false'), /note:/);
-  });
-
-  it('a vote on a request of their own, and a second vote', async () => {
-    const accessConfig = { approvals: { all: [{ name: 'two', count: 2 }] } };
-    const patch = JSON.stringify({ spec: { accessConfig } });
-    await stage.kubectl('patch', 'eat', 'payments-exec', '--type=merge', '-p', patch);
-    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
-    await client.ok(stage.alice, 'request', 'exec', 'payments-exec', '--name', 'own', '--no-wait');
-    const own = await fails(stage.alice, 3, 'approve', 'own');
-    assert.equal(
-      own,
-      `drawbridge: denied: own is your own request, which only others can decide; to see whose approvals the template requires: drawbridge approvers payments-exec -n ${stage.namespace}; to withdraw it: drawbridge drop exec/own -n ${stage.namespace}\n`,
-    );
-    assert.match(
-      await fails(stage.carol, 3, 'approve', 'own'),
-      /is forbidden: .*ask an administrator for this permission, which the ClusterRole drawbridge-approver of the chart gives$/m,
-    );
-    await client.ok(client.admin, 'approve', 'own');
-    const again = await client.run(client.admin, 'approve', 'own');
-    assert.equal(again.code, 1);
-    assert.match(
-      again.stderr,
-      /^drawbridge: you have approved this already \(Access of own\), and you cannot approve it again/,
-    );
-  });
-
-  it('a pod that may not exist: a dry run says that the server has not checked it', async () => {
-    const dryRun = ['payments-exec', '--pod', 'nosuchpod', '--dry-run', 'server'];
-    const { code, stdout, stderr } = await client.run(stage.alice, 'request', 'exec', ...dryRun);
-    const text = 'the server would accept this request, and may deny it later: see "not checked" above (dry run)\n';
-    assert.deepEqual([code, stdout], [0, text]);
-    assert.match(stderr, /^not checked target-pod: /m);
   });
 
   it('a template that cannot open access: it says that the request would be denied, and why', async () => {

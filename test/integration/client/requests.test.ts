@@ -9,9 +9,6 @@ import { podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Client, type RunningClient } from '../../support/client.ts';
 
-/** Any control character but the newline. */
-const escapes = /[^\P{Cc}\n]/u;
-
 describe('a person who uses drawbridge to get access', () => {
   let stage: AccessStage;
   let client: Client;
@@ -33,15 +30,6 @@ describe('a person who uses drawbridge to get access', () => {
     until(`the client to say ${text}`, () => text.test(running.soFar().stderr), { timeoutMs: 30_000 });
   const fields = (line: string | undefined): string[] => (line ?? '').trim().split(/ {2,}/);
 
-  it('sees the templates, with durations, groups, and approvers', async () => {
-    const [header, ...rows] = (await client.ok(stage.alice, 'templates')).trimEnd().split('\n');
-    assert.deepEqual(fields(header), ['NAME', 'TYPE', 'READY', 'DURATION', 'GROUPS', 'APPROVED BY']);
-    assert.deepEqual(rows.map(fields).sort(), [
-      ['payments-exec', 'exec', 'true', '30m, max 2h', 'devs, sre', 'none needed'],
-      ['payments-shell', 'pod', 'true', '1h, max 4h', 'devs, sre', 'none needed'],
-    ]);
-  });
-
   it('waits for a pod, runs a command in it, sees it in the list, and gives it back', async () => {
     const { code, stdout, stderr } = await client.run(
       stage.alice,
@@ -60,13 +48,6 @@ describe('a person who uses drawbridge to get access', () => {
       `${after.code} ${after.stderr}`,
       /^(5 drawbridge: mine (has ended|ends): |1 drawbridge: no request mine in namespace )/,
     );
-  });
-
-  it('gets the command that uses the access on standard output, and a request with a name of its own', async () => {
-    const stdout = await client.ok(stage.alice, 'request', 'exec', 'payments-exec');
-    assert.match(stdout, /^kubectl exec -ti -n \S+ payments-\S+ -- \/bin\/sh\n$/);
-    const names = await client.ok(stage.alice, 'list', '-o', 'name');
-    assert.match(names, /^execaccessrequest\.crds\.wizardofoz\.co\/payments-exec-\w+$/m);
   });
 
   it('gets a command that works, and why that of the template is missing, once access is open', async () => {
@@ -129,42 +110,6 @@ describe('a person who uses drawbridge to get access', () => {
     });
   }
 
-  it('reads objects as JSON and YAML', async () => {
-    const request = await stage.createReady(stage.alice, podRequest('forms', { reason: 'a\u001b[2Jb\u009b' }));
-    const json = await client.ok(stage.alice, 'get', 'forms', '-o', 'json');
-    assert.equal(JSON.parse(json).metadata.uid, request.metadata.uid);
-    assert.equal(JSON.parse(json).spec.reason, 'a\u001b[2Jb\u009b');
-    assert.doesNotMatch(json, escapes);
-    assert.doesNotMatch(json, /managedFields/);
-    const list = JSON.parse(await client.ok(stage.alice, 'list', '-o', 'json'));
-    assert.ok(list.kind === 'List' && list.items.length > 0);
-    for (const form of ['yaml', 'table', 'wide']) {
-      assert.doesNotMatch(await client.ok(stage.alice, 'get', 'forms', '-o', form), escapes);
-      assert.doesNotMatch(await client.ok(stage.alice, 'list', '-o', form), escapes);
-    }
-  });
-
-  it('sees no requests of others in the list, unless asked for', async () => {
-    await stage.createReady(stage.alice, podRequest('of-alice'));
-    assert.equal(await client.ok(stage.carol, 'list'), '');
-    assert.match(await client.ok(stage.carol, 'list', '--everyone'), /^of-alice .* alice /m);
-    const { code, stderr } = await client.run(stage.carol, 'drop', 'of-alice');
-    assert.equal(code, 1);
-    assert.match(stderr, /a request of alice; to end it: drawbridge revoke pod\/of-alice/);
-  });
-
-  it('is told why the server denies a request, with exit code 3', async () => {
-    const { code, stdout, stderr } = await client.run(stage.bob, 'request', 'pod', 'payments-shell');
-    assert.deepEqual([code, stdout], [3, '']);
-    assert.match(stderr, /^drawbridge: denied: NotEligible: user bob is in \[qa, system:authenticated\]; .*\n$/);
-  });
-
-  it('learns by a dry run whether the server would accept a request', async () => {
-    const ask = ['request', 'pod', 'payments-shell', '--dry-run', 'server'];
-    assert.match(await client.ok(stage.alice, ...ask), /would accept/);
-    assert.equal((await client.run(stage.bob, ...ask)).code, 3);
-  });
-
   it('sees for whom a request waits, can stop waiting, and go on later', async () => {
     await patchTemplate({ approvals: { all: [{ name: 'peer', groups: ['devs'] }] } });
     try {
@@ -209,22 +154,6 @@ describe('a person who uses drawbridge to get access', () => {
     const short = await client.run(stage.alice, 'extend', 'longer', '--by', '1ms');
     assert.equal(short.code, 3, short.stderr);
     assert.match(short.stderr, /^drawbridge: denied: NotExtendable: /);
-  });
-
-  it('prints each change, as JSON one object a line', async () => {
-    const running = client.start(stage.alice, 'list', '-w', '-o', 'json');
-    const request = await stage.createReady(stage.alice, podRequest('watched'));
-    const ready = (): boolean =>
-      running
-        .soFar()
-        .stdout.split('\n')
-        .slice(0, -1)
-        .map((line) => JSON.parse(line))
-        .some(({ metadata, status }) => metadata.name === 'watched' && status?.ready);
-    await until('the client to print the ready request', ready, { timeoutMs: 30_000 });
-    running.kill('SIGINT');
-    assert.equal((await running.ended).code, 130);
-    assert.ok(request.metadata.uid);
   });
 
   it('makes every call with the credentials of the person, also by impersonation', async () => {
