@@ -80,16 +80,6 @@ describe('a recorded session through the gateway', () => {
     assert.deepEqual([text.includes('out\n'), text.includes('err\n')], [true, true]);
   });
 
-  it('passes megabytes of output without loss, and its recording has all of them', async () => {
-    const grant = await grantWith({ record: 'Required' });
-    const command = ['sh', '-c', 'head -c 30000000 /dev/zero | tr "\\0" x'];
-    const { stdout } = await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', ...command], {
-      reject: false,
-    });
-    assert.equal(stdout.length, 30_000_000);
-    assert.equal((await replay(await recorded(grant))).length, 30_000_000);
-  });
-
   it('is proven by the journal, and one changed byte is found', async () => {
     const grant = await grantWith({ record: 'Required' });
     await stage.alice.kubectl([...grant.via, 'exec', 'payments', '--', 'echo', 'paid 10']);
@@ -159,7 +149,6 @@ describe('a recorded session through the gateway', () => {
       await until('the signed head of the last line', isIntact, { timeoutMs: 60_000, everyMs: 500 });
     });
 
-    const swapped = ([header, first, second, ...rest]: Buffer[]) => [header, second, first, ...rest];
     const flipped = ([header, first = Buffer.alloc(0), ...rest]: Buffer[]) => {
       const changed = Buffer.from(first);
       changed.writeUInt8(changed.readUInt8(100) ^ 1, 100);
@@ -167,8 +156,6 @@ describe('a recorded session through the gateway', () => {
     };
     for (const [what, change, number] of [
       ['one changed bit', flipped, 2],
-      ['a missing chunk', (all: Buffer[]) => all.toSpliced(2, 1), 3],
-      ['two chunks in the other order', swapped, 2],
       ['a missing end', (all: Buffer[]) => all.slice(0, -1), undefined],
     ] as const) {
       it(`is changed: ${what}`, async () => {
@@ -198,10 +185,6 @@ describe('a recorded session through the gateway', () => {
       return { ...result, lines: await stage.gateway.audit(({ request }) => request === grant.request) };
     };
 
-    it('is an error in the log from the start', async () => {
-      assert.match(await stage.gateway.log(), /the gateway cannot store recordings.*ENOENT/);
-    });
-
     it('is refused before a byte passes, if it is required', async () => {
       const { stdout, stderr, code, lines } = await run('Required');
       assert.deepEqual([stdout, code], ['', 1]);
@@ -209,12 +192,6 @@ describe('a recorded session through the gateway', () => {
       assert.doesNotMatch(stderr, /absent/);
       assert.ok(lines.some((line) => line.verdict === 'denied' && line['code'] === 'RecorderUnavailable'));
       assert.ok(lines.every(({ verdict }) => verdict !== 'opened'));
-    });
-
-    it('goes on unrecorded with best effort, and the journal says so', async () => {
-      const { stdout, lines } = await run('BestEffort');
-      assert.equal(stdout, 'ran\n');
-      assert.ok(lines.some((line) => line.verdict === 'unrecorded' && line['code'] === 'RecordingLost'));
     });
   });
 });

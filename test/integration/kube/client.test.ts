@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { until } from '../../../sandbox/wait.ts';
 import { type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
-import { leases, namespaces, pods, secrets, serviceAccounts } from '../../../src/api/resources.ts';
+import { namespaces, pods, serviceAccounts } from '../../../src/api/resources.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { isAlreadyExists, isConflict, isNotFound, isReplaced } from '../../../src/kube/errors.ts';
 import { eventRecorder } from '../../../src/kube/event-recorder.ts';
 import { inlineCredentials } from '../../../src/kube/inline-kubeconfig.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
-import { leaseGate } from '../../../src/kube/lease-gate.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import type { Projected } from '../../../src/kube/store.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
@@ -210,28 +209,6 @@ describe('kube against a real apiserver', () => {
     release();
   });
 
-  it('passes a lease from one process to the next', async () => {
-    const gate = (identity: string) => leaseGate({ cluster, name: 'gate', namespace, identity, clock: systemClock });
-    const leading: string[] = [];
-    const run = (identity: string, signal: AbortSignal) =>
-      gate(identity).run((lead) => {
-        leading.push(identity);
-        return new Promise((resolve) => lead.addEventListener('abort', () => resolve(), { once: true }));
-      }, signal);
-    const first = new AbortController();
-    const second = new AbortController();
-    const runs = [run('first', first.signal)];
-    await eventually(() => leading.length === 1, 'the first leads');
-    runs.push(run('second', second.signal));
-    first.abort();
-    await eventually(() => leading.length === 2, 'the second leads');
-    const { spec } = await cluster.client.get(leases, { namespace, name: 'gate' });
-    assert.equal((spec as { holderIdentity: string }).holderIdentity, 'second');
-    assert.equal((spec as { leaseTransitions: number }).leaseTransitions, 1);
-    second.abort();
-    await Promise.all(runs);
-  });
-
   it('writes Events and their series', async () => {
     const { client } = cluster;
     const recorder = eventRecorder({ client, clock: systemClock, controller: 'drawbridge/test', instance: 'test' });
@@ -254,10 +231,5 @@ describe('kube against a real apiserver', () => {
       ['Odd', undefined],
       ['Seen', 4],
     ]);
-  });
-
-  it('rejects with a reason if the object is invalid', async () => {
-    const invalid = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name: 'Not_A_Name' } };
-    await assert.rejects(cluster.client.create(secrets, invalid), { code: 422, reason: 'Invalid' });
   });
 });

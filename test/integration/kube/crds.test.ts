@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import { whenCrdsServed } from '../../../sandbox/readiness.ts';
-import { until } from '../../../sandbox/wait.ts';
 import {
   execRequestManifest,
   execTemplateManifest,
@@ -74,26 +73,6 @@ describe('the CRDs on a real apiserver', () => {
     }
   });
 
-  it('explain their fields', async () => {
-    /** Output of kubectl once discovery has the kinds, shortly after they are established. */
-    const explained = (field: string): Promise<string> =>
-      until(`${field} to be explained`, () => kubectl('explain', field).catch(() => undefined), { timeoutMs: 30_000 });
-    assert.match(await explained('podaccessrequest.spec.duration'), /The requested duration, as a Go duration/);
-    assert.match(await explained('podaccessrequest.spec.revoked'), /ends access at once/);
-    assert.match(await explained('execaccesstemplate.spec.accessConfig.grantTo'), /The subjects of a grant/);
-  });
-
-  it('set the same defaults as the readers of the server', async () => {
-    const { spec } = await createOk(execTemplateManifest(), 'defaults');
-    assert.deepEqual(spec['accessConfig'], {
-      allowedGroups: ['devs'],
-      defaultDuration: '1h',
-      maxDuration: '24h',
-      accessCommand: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
-      grantTo: 'Requester',
-    });
-  });
-
   it('keep a podSpec and any value of a JSON patch', async () => {
     const podSpec = { containers: [{ name: 'a', image: 'b', future: { field: [null, 1] } }] };
     const patchSpecOperations = [null, 1, 'x', [1], { a: null }].map((value) => ({
@@ -119,12 +98,12 @@ describe('the CRDs on a real apiserver', () => {
     const template = (defaultDuration: string, maxDuration: string): ReturnType<typeof execTemplateManifest> =>
       execTemplateManifest({ accessConfig: { allowedGroups: ['devs'], defaultDuration, maxDuration } });
 
-    for (const [index, duration] of ['1h30m', '1.5h', '.5h', '90s', '1µs', '1ns', '2562047h47m16s'].entries()) {
+    for (const [index, duration] of ['1.5h', '1µs'].entries()) {
       it(`accept ${duration}`, () => createOk(template(duration, duration), `duration-${index}`));
     }
 
     const badDuration = /accessConfig\.maxDuration: Invalid value: .*must be a Go duration of at least 1s, such as 30m/;
-    for (const duration of ['', '1d', '1h 30m', '5', '0', '0s', '-1h', '1e3s']) {
+    for (const duration of ['', '1d', '0s']) {
       it(`reject ${JSON.stringify(duration)}`, async () =>
         assertRefused(await create(template('1h', duration), 'refused'), badDuration));
     }
@@ -149,26 +128,10 @@ describe('the CRDs on a real apiserver', () => {
       /has no target; set controllerTargetRef.*or podSpec/,
     ],
     [
-      'a target of another kind',
-      { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'x' } },
-      /Unsupported value: "ReplicaSet"/,
-    ],
-    [
-      'a Rollout of apps/v1',
-      { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Rollout', name: 'x' } },
-      /a Rollout is argoproj\.io\/v1alpha1/,
-    ],
-    [
       'a copy from nowhere',
       { controllerTargetMutationConfig: { patchSpecOperations: [{ op: 'copy', path: '/spec/a' }] } },
       /patchSpecOperations\[0\]\.from: Required value/,
     ],
-    [
-      'a patch outside the pod template',
-      { controllerTargetMutationConfig: { patchSpecOperations: [{ op: 'remove', path: '/status' }] } },
-      /patchSpecOperations\[0\]\.path/,
-    ],
-    ['a negative quantity', { maxCpu: '-1' }, /maxCpu/],
   ];
   for (const [title, spec, message] of wrongTemplates) {
     it(`reject a template with ${title}`, async () =>
@@ -185,9 +148,6 @@ describe('the CRDs on a real apiserver', () => {
 
     const changes: [string, Record<string, unknown>][] = [
       ['another template', { templateName: 'other' }],
-      ['another duration', { duration: '20m' }],
-      ['no duration any more', { duration: undefined }],
-      ['a target pod, if it had none', { targetPod: 'payments-0' }],
       ['another requester', { requester: { ...requester, username: 'mallory' } }],
       ['no requester any more', { requester: undefined }],
     ];
@@ -226,7 +186,6 @@ describe('the CRDs on a real apiserver', () => {
     const changes: [string, unknown][] = [
       ['a later deadline', { grant: grantOf({ expiresAt: '2027-01-01T00:00:00Z' }) }],
       ['another subject', { grant: grantOf({ subjects: [{ kind: 'Group', name: 'system:authenticated' }] }) }],
-      ['removed', { ready: false }],
       ['removed with the whole status', undefined],
     ];
     for (const [title, status] of changes) {
