@@ -252,25 +252,16 @@ describe('configuration', () => {
 
   const mistakes: { args?: string[]; env?: Record<string, string>; message: RegExp }[] = [
     { args: ['--port=web'], message: /^--port is "web"; it must be a port number from 0 to 65535$/ },
-    { args: ['--port=65536'], message: /^--port is "65536"/ },
-    { args: ['--port=-1'], message: /--port/ },
     { args: ['--port='], message: /^--port must not be empty$/ },
-    { args: ['--health-port=1e3'], message: /^--health-port is "1e3"/ },
     {
       args: ['--log-level=verbose'],
       message: /^--log-level is "verbose"; it must be one of error, warn, info, debug$/,
     },
-    { args: ['--log-format=xml'], message: /^--log-format is "xml"; it must be one of json, text$/ },
-    { args: ['--leader-elect=yes'], message: /^--leader-elect is "yes"; it must be one of true, false$/ },
-    { args: ['--certificates=given'], message: /^--certificates is "given"; it must be one of files, own$/ },
     {
       args: ['--certificate-names=a,,b'],
       message:
         /^--certificate-names contains ""; it must be names separated by commas, without spaces; a name has 1 to 253/,
     },
-    { args: ['--certificate-names=*.svc'], message: /^--certificate-names contains "\*\.svc"/ },
-    { args: ['--webhook-configurations=../x'], message: /^--webhook-configurations contains "\.\.\/x"/ },
-    { args: ['--cert-file='], message: /^--cert-file must not be empty$/ },
     {
       args: ['--features=acces'],
       message: /^--features is "acces"; it must be access, binding, inventory, gateway, or several/,
@@ -301,23 +292,17 @@ describe('configuration', () => {
       message: /^--s3-endpoint is .* it must be an https URL without user/,
     },
     { args: ['--peer-address=gateway-0'], message: /^--peer-address is "gateway-0"; it must be an IP address/ },
-    { args: ['--peer-address=0.0.0.0'], message: /^--peer-address is "0.0.0.0"; it must be an IP address/ },
     {
       args: ['--callback-url=https://a@b'],
       message: /^--callback-url is .* it must be an http or https URL without user/,
     },
-    { args: ['--callback-url=ftp://a'], message: /^--callback-url is "ftp:\/\/a"; it must be an http or https URL/ },
     { args: ['--component-api-url=http://127.0.0.1'], message: /^--component-api-url is .* it must be an https URL/ },
-    { args: ['--features='], message: /^--features must not be empty$/ },
     { args: ['--server-address=8090'], message: /^--server-address is "8090"; it must be HOST:PORT or :PORT, with/ },
-    { args: ['--server-address=:99999'], message: /^--server-address is ":99999"; it must be HOST:PORT or/ },
     {
       args: ['--provider-polling-interval=1ms'],
       message: /^--provider-polling-interval is "1ms"; it must be at least 1 s$/,
     },
-    { args: ['--bindable=*'], message: /^--bindable contains "\*"/ },
     { args: ['-v=loud'], message: /^-v is "loud"; it must be a whole number of at most 9 digits$/ },
-    { args: ['--logging-format=xml'], message: /^--logging-format is "xml"; it must be one of json, text$/ },
     { args: ['--prot=1'], message: /--prot.*; see drawbridge --help$/ },
     { args: ['stray'], message: /stray.*; see drawbridge --help$/ },
     { args: ['--port'], message: /--port.*; see drawbridge --help$/ },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { apiServiceBindings, apiServiceExports, unbindPolicyAnnotation } from '../../../src/api/binding/names.ts';
-import { type KubeObject, keyOf } from '../../../src/api/object.ts';
-import { customResourceDefinitions, secrets } from '../../../src/api/resources.ts';
+import { apiServiceBindings, unbindPolicyAnnotation } from '../../../src/api/binding/names.ts';
+import { keyOf } from '../../../src/api/object.ts';
+import { customResourceDefinitions } from '../../../src/api/resources.ts';
 import { conditionsOf, crdName, kettles } from '../../support/binding/memory-stage.ts';
 import { loadYamlOnce } from '../../support/binding/session-stage.ts';
 import { blue, copyOfBlue, WholeKonnector } from '../../support/binding/whole-konnector.ts';
@@ -34,24 +34,6 @@ describe('the whole konnector', () => {
     assert.deepEqual([whole.consumer.writes.length, whole.provider.writes.length], writes);
   });
 
-  it('shares the claimed Secrets, selected by reference and by label', async () => {
-    const secret = (name: string, labels = {}): KubeObject => ({
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { namespace: 'team-a', name, labels },
-      data: { key: 'dmFsdWU=' },
-    });
-    for (const name of ['referred', 'private']) whole.consumer.put(secrets, secret(name));
-    whole.consumer.put(secrets, secret('labelled', { app: 'kettle' }));
-    whole.kettle({ secretRefs: [{ name: 'referred', namespace: 'team-a' }] });
-    const shared = (): string[] => whole.provider.list(secrets).map(({ metadata }) => keyOf(metadata));
-    await whole.until('both are there', () => shared().length === 2);
-    await whole.settle();
-    assert.deepEqual(shared().sort(), ['kb-acme-team-a/labelled', 'kb-acme-team-a/referred']);
-    whole.consumer.drop(secrets, { namespace: 'team-a', name: 'labelled' });
-    await whole.until('one is gone', () => shared().length === 1);
-  });
-
   for (const policy of ['Delete', 'Orphan']) {
     it(`unbinds with policy ${policy} and leaves nothing in the consumer`, async () => {
       whole.kettle({ litres: 1 });
@@ -67,16 +49,4 @@ describe('the whole konnector', () => {
       assert.equal(copy() !== undefined, policy === 'Orphan');
     });
   }
-
-  it('unbinds an export that the provider has deleted', async () => {
-    whole.kettle({ litres: 1 });
-    await whole.until('the copy is there', () => copy() !== undefined);
-    whole.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
-    await whole.settle();
-    assert.deepEqual(whole.consumer.find(kettles, blue)?.metadata.finalizers ?? [], []);
-    assert.equal(conditionsOf(binding())['Connected']?.reason, 'APIServiceExportNotFound');
-    await whole.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
-    await whole.until('the binding is gone', () => binding() === undefined);
-    assert.ok(copy());
-  });
 });

@@ -65,14 +65,6 @@ describe('the certificate that the server creates itself', () => {
       assert.deepEqual(stage.untrusted(), []);
     });
 
-    it('is read by later replicas, and not created again', async () => {
-      stage.replica({ leads: true });
-      await settle();
-      const { certificate } = stage.replica();
-      assert.equal(certificate.problem(), undefined);
-      assert.equal(new Set(stage.serials()).size, 1);
-    });
-
     it('keeps a replica from being ready until it is trusted', async () => {
       stage.cluster.fault = ({ plural }) => {
         if (plural === mutatingWebhookConfigurations.plural) throw new ApiError(403, 'Forbidden', 'may not patch');
@@ -338,17 +330,6 @@ describe('the certificate that the server creates itself', () => {
       await stage.clock.advance(propagationMs + 1000);
       assert.equal(new Set([...stage.serials(), before]).size, 2);
       assert.deepEqual(stage.untrusted(), []);
-    });
-
-    it('is restored, with a successor, if the Secret is corrupted', async () => {
-      stage.replica({ leads: true });
-      await settle();
-      const [before] = stage.serials();
-      stage.putSecret({ labels: ours, data: { 'tls.crt': 'bm9uZQ==' } });
-      await settle();
-      assert.equal(stage.serials()[0], before);
-      assert.deepEqual(stage.untrusted(), []);
-      assert.ok(stage.data()['next-tls.crt']);
     });
 
     const unusable: [string, () => Record<string, string | null>][] = [

@@ -343,22 +343,6 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('calls admit again on wake', async () => {
-    let open = false;
-    const t = setUp(() => done, { admit: () => open });
-    t.synced.resolve();
-    t.emit('a', 'event');
-    await t.clock.settle();
-    open = true;
-    await t.clock.advance(60_000);
-    assert.deepEqual(t.keys(), []);
-    t.controller.wake();
-    await t.clock.settle();
-    assert.deepEqual(t.keys(), ['a']);
-    t.stop.abort();
-    await t.run;
-  });
-
   it('aborts the current reconciles when it stops, waits for them, and starts no other', async () => {
     const t = setUp(undefined, { workers: 1 });
     t.synced.resolve();

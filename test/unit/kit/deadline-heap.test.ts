@@ -3,30 +3,6 @@ import fc from 'fast-check';
 import { DeadlineHeap } from '../../../src/kit/deadline-heap.ts';
 
 describe('DeadlineHeap', () => {
-  it('pops due keys, earliest first, and equal times in the order in which they were set', () => {
-    const heap = new DeadlineHeap<string>();
-    heap.set('c', 3);
-    heap.set('a', 1);
-    heap.set('a2', 1);
-    heap.set('z', 9);
-    assert.deepEqual(heap.popDue(3), ['a', 'a2', 'c']);
-    assert.equal(heap.peek()?.key, 'z');
-    assert.equal(heap.size, 1);
-  });
-
-  it('moves a key that is set again, both ways', () => {
-    const heap = new DeadlineHeap<string>();
-    for (const [key, at] of [
-      ['a', 1],
-      ['b', 2],
-      ['c', 3],
-    ] as const)
-      heap.set(key, at);
-    heap.set('a', 10);
-    heap.set('c', 0);
-    assert.deepEqual(heap.popDue(100), ['c', 'b', 'a']);
-  });
-
   it('behaves like a sorted list of keys', () => {
     const command = fc.oneof(
       fc.record({ kind: fc.constant('set' as const), key: fc.nat(30), at: fc.nat(50) }),

@@ -30,35 +30,6 @@ describe('a budget that sources share', () => {
     assert.equal(share.inUse, 3);
   });
 
-  it('evicts the oldest piece of the largest source for a source with little', () => {
-    const take = taker(new FairShare({ total: 6 }));
-    for (const name of ['a1', 'a2', 'a3', 'a4']) take('a', 1, name);
-    for (const name of ['b1', 'b2']) take('b', 1, name);
-    assert.ok(take('c'));
-    assert.deepEqual(dropped, ['a1']);
-    assert.ok(take('c'));
-    assert.deepEqual(dropped, ['a1', 'a2']);
-    assert.equal(take('c'), undefined, 'all hold two');
-    assert.deepEqual(dropped, ['a1', 'a2']);
-  });
-
-  it('admits a source without pieces, among any number of others', () => {
-    const take = taker(new FairShare({ total: 100 }));
-    for (let index = 0; index < 100; index++) take(`a${index}`);
-    assert.ok(take('modest'));
-    assert.deepEqual(dropped, ['a0']);
-    assert.equal(take('a1'), undefined, 'equals do not displace each other');
-  });
-
-  it('evicts as many pieces as it needs, and none if the new piece is larger than the largest source', () => {
-    const take = taker(new FairShare({ total: 64 }));
-    for (let index = 0; index < 16; index++) take('a', 4, `a${index}`);
-    assert.ok(take('b', 8));
-    assert.deepEqual(dropped, ['a0', 'a1']);
-    assert.equal(take('c', 65), undefined);
-    assert.deepEqual(dropped, ['a0', 'a1']);
-  });
-
   it('evicts the oldest larger piece of a source that uses everything for its own smaller piece, and none for an equal one', () => {
     const take = taker(new FairShare({ total: 9 }));
     for (const name of ['small', 'large', 'larger']) take('a', name === 'small' ? 1 : 4, name);

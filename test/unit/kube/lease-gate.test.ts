@@ -161,16 +161,6 @@ describe('lease gate', () => {
     assert.equal(b.server.requests.length, before);
   });
 
-  it('leads as soon as its watch shows that the leader has released the Lease', async () => {
-    const a = await candidate('a');
-    await until(() => a.now === 1);
-    const b = await candidate('b');
-    await until(() => store.watches.size === 1);
-    a.stop.abort();
-    await a.running;
-    await until(() => b.now === 1);
-  });
-
   it('leads as soon as its watch shows a release during its own attempt', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);

@@ -135,25 +135,6 @@ describe('watches that the API server refuses', () => {
 
   const refusal = { type: 'ERROR', object: { kind: 'Status', code: 403, reason: 'Forbidden', message: 'no' } };
 
-  it('are reported, and retried at most once a second, if the server accepts each one only to refuse it at once', async () => {
-    const changes: (number | undefined)[] = [];
-    await synced();
-    store.onRefusal(() => changes.push(store.failing?.refused));
-    isListed = () => false;
-    server.follow((request, answer) => {
-      if (!request.watch) return script(request, answer);
-      answer.open();
-      answer.event(refusal.type, refusal.object);
-    });
-    await advanceIo(clock, 30_000, 50);
-    assert.equal(store.failing?.refused, 403);
-    assert.deepEqual(changes, [403]);
-    assert.deepEqual(lines, [
-      'warn list-watch is no longer allowed; the store is out of date; check the credentials and their permission to list and watch',
-    ]);
-    assert.ok(server.watches.length <= 30, `${server.watches.length} watches`);
-  });
-
   it('stay refused, with one line in the log, if the server accepts every third one for a moment', async () => {
     const changes: (number | undefined)[] = [];
     await synced();

@@ -13,7 +13,7 @@ import { readPermissionClaims } from '../../../../src/api/binding/permission-cla
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { customResourceDefinition } from '../../../../src/api/schema/crd.ts';
 import type { Kind } from '../../../../src/api/schema/kind.ts';
-import { type Read, readBySchema } from '../../../../src/api/schema/read.ts';
+import type { Read } from '../../../../src/api/schema/read.ts';
 import type { StructuralSchema } from '../../../../src/api/schema/structural-schema.ts';
 import * as objects from '../../../support/binding/objects.ts';
 import { celRefusals } from '../../../support/cel-rules.ts';
@@ -170,24 +170,6 @@ describe('the CRDs of kube-bind', () => {
     }
   });
 
-  for (const kind of all) {
-    for (const { name, schema } of crdOf(kind).versions) {
-      const title = `${kind.resource.kind} ${name}`;
-
-      it(`${title} explains every field`, () => {
-        assert.deepEqual(unexplained(schema.openAPIV3Schema), []);
-      });
-
-      it(`${title} has defaults that its own schema accepts`, () => {
-        for (const [path, field] of fieldsOf(schema.openAPIV3Schema, title)) {
-          if (field.default === undefined) continue;
-          const { default: value, ...withoutDefault } = field;
-          assert.ok(readBySchema(withoutDefault, value, path).ok, path);
-        }
-      });
-    }
-  }
-
   it('serve only the fields of v1alpha1 in v1alpha1', () => {
     const [old] = crdOf(consumerKinds[0] as Kind).versions;
     const properties = old?.schema.openAPIV3Schema.properties;
@@ -244,18 +226,3 @@ describe('the rules of the CRDs of kube-bind', () => {
     assert.equal(rules(boundSchemaKind, of({ strategy: 'None', webhook: {} })).length, 1);
   });
 });
-
-/** Every field below `schema` with its path, including items and map values. */
-function* fieldsOf(schema: StructuralSchema, path: string): Generator<[string, StructuralSchema]> {
-  yield [path, schema];
-  for (const [name, property] of Object.entries(schema.properties ?? {})) yield* fieldsOf(property, `${path}.${name}`);
-  if (schema.items) yield* fieldsOf(schema.items, `${path}[]`);
-  if (schema.additionalProperties) yield* fieldsOf(schema.additionalProperties, `${path}.*`);
-}
-
-/** The named fields without a description; `kubectl explain` shows only named fields. */
-function unexplained(root: StructuralSchema): string[] {
-  return [...fieldsOf(root, '')]
-    .filter(([name, field]) => !/(\[\]|\.\*|\.metadata)$/.test(name) && !field.description)
-    .map(([name]) => name);
-}

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { apiServiceBindings, copyOfAnnotation } from '../../../../src/api/binding/names.ts';
+import { copyOfAnnotation } from '../../../../src/api/binding/names.ts';
 import { configMaps, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
-import { bindingManifest } from '../../../support/binding/objects.ts';
 import { byReference, ClaimsStage, claimOn, kettle, kettles, secretIn, secretsOf } from './claims-stage.ts';
 
 describe('claims', () => {
@@ -115,19 +114,6 @@ describe('claims', () => {
       }
       await stage.settle(3000);
       assert.deepEqual([stage.up('proved'), !!stage.up('clone'), !!stage.up('theirs')], [undefined, true, true]);
-    });
-
-    it('exclude objects of the cluster and kubeconfigs of providers', async () => {
-      stage.serviceNamespace('team-a');
-      stage.consumer.put(apiServiceBindings, {
-        ...bindingManifest(),
-        spec: { kubeconfigSecretRef: { namespace: 'team-a', name: 'acme', key: 'kubeconfig' } },
-      });
-      stage.consumer.put(secrets, secretIn('team-a', 'acme'));
-      stage.consumer.put(secrets, secretIn('team-a', 'token', { type: 'kubernetes.io/service-account-token' }));
-      stage.consumer.put(secrets, secretIn('team-a', 'plain'));
-      await stage.open([claimOn('secrets', { labelSelector: {} })]);
-      assert.deepEqual(stage.provider.writes, ['create secrets kb-acme-team-a/plain']);
     });
 
     for (const [resource, plural] of [

@@ -62,23 +62,6 @@ describe('the index of references', () => {
     assert.deepEqual(told, [false, true]);
   });
 
-  it('keeps a target that one object refers to twice until both references are gone', () => {
-    const index = new ReferenceIndex();
-    const store = storeOf([kettle('one', 1, [{ name: 'x' }])], projectObject);
-    index.add('kettles', store, paired);
-    index.add('kettles', store, {
-      ...paired,
-      name: path('spec.refs.0.name'),
-      namespace: path('spec.refs.0.namespace'),
-    });
-    store.apply('MODIFIED', kettle('one', 2, [{ name: 'other' }, { name: 'x' }]), '2');
-    assert.ok(index.referrer('team-a', 'x'));
-    store.apply('MODIFIED', kettle('one', 3, [{ name: 'x' }, { name: 'other' }]), '3');
-    assert.ok(index.referrer('team-a', 'x'));
-    store.apply('MODIFIED', kettle('one', 4, []), '4');
-    assert.equal(index.referrer('team-a', 'x'), undefined);
-  });
-
   it('always equals the references of all objects', () => {
     const word = fc.constantFrom('p', 'q', 'r');
     const step = fc.record({

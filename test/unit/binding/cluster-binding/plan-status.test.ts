@@ -38,23 +38,6 @@ const plan = (input: Partial<StatusInput> = {}) =>
 const written = { ...plan().status };
 
 describe('status of a ClusterBinding', () => {
-  it('contains all fields in the first plan', () => {
-    assert.deepEqual(plan(), {
-      status: {
-        consumerSecretRef: ours,
-        heartbeatInterval: '5m0s',
-        lastHeartbeatTime: '2026-11-21T09:00:00Z',
-        konnectorVersion: 'v0.1.0',
-        conditions: ['Ready', 'SecretValid', 'ValidVersion'].map((type) => ({
-          type,
-          status: 'True',
-          lastTransitionTime: '2026-11-21T09:00:00Z',
-        })),
-      },
-      dueInMs: heartbeatDueMs,
-    });
-  });
-
   const beats: [what: string, last: string | undefined, dueInMs: number, beats: boolean][] = [
     ['no heartbeat was written yet', undefined, heartbeatDueMs, true],
     ['the last heartbeat is no time', 'soon', heartbeatDueMs, true],
