@@ -3,7 +3,12 @@ import { type Behavior, InMemoryManager } from './in-memory-manager.ts';
 import { MemoryRegistrations, type RegistrationSeed } from './memory-registrations.ts';
 import { MemoryInventory } from './memory-stores.ts';
 
-/** A running in-memory manager with a simulated clock. Stop `manager` at the end. */
+const managers: InMemoryManager[] = [];
+afterEach(async () => {
+  for (const manager of managers.splice(0)) await manager.stop();
+});
+
+/** A running in-memory manager with a simulated clock, which is stopped after the test. */
 export async function memoryStage(
   registered: readonly RegistrationSeed[],
   components: Readonly<Record<string, Behavior>> = {},
@@ -13,6 +18,7 @@ export async function memoryStage(
   const inventory = new MemoryInventory();
   const registrations = new MemoryRegistrations(clock, registered);
   const manager = new InMemoryManager({ clock, inventory, registrations, random, components }).start();
+  managers.push(manager);
   await clock.advance(1);
   return { clock, inventory, registrations, manager };
 }

@@ -253,17 +253,6 @@ describe('the objects of sessions', () => {
       cluster.deliverEvents();
       assert.deepEqual([names(), session.ends], [[session.id], []]);
     });
-
-    it('are deleted when a process of its name starts again', async () => {
-      await replica.open();
-      await replica.crash();
-      const again = new Replica(cluster, clock, 'one');
-      await clock.advance(0);
-      assert.deepEqual(names(), []);
-      const session = await again.open();
-      await clock.advance(second);
-      assert.deepEqual([names(), session.ends], [[session.id], []]);
-    });
   });
 
   it('are deleted when the process stops, and the Lease after them', async () => {

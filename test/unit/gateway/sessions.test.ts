@@ -112,29 +112,6 @@ describe('a session of a grant', () => {
     assert.deepEqual([stream.ends, other.ends], [['Killed'], []]);
   });
 
-  it('goes on when the access is extended, and ends at the new deadline', async () => {
-    const stage = new Stage();
-    const endMs = stage.clock.now() + minute;
-    const grant = stage.cluster.open(endMs);
-    const stream = stage.begin();
-    await stage.advance(minute / 2);
-    stage.cluster.extend(grant, 0, endMs + minute);
-    await stage.advance(minute + minute / 2 - 1);
-    assert.deepEqual(stream.ends, []);
-    await stage.advance(1);
-    assert.deepEqual(stream.ends, ['Expired']);
-  });
-
-  it('ignores an extension that another key signed', async () => {
-    const stage = new Stage();
-    const endMs = stage.clock.now() + minute;
-    const grant = stage.cluster.open(endMs);
-    const stream = stage.begin();
-    stage.cluster.extend(grant, 0, endMs + 60 * minute, signerOf('mallory'));
-    await stage.advance(minute);
-    assert.deepEqual(stream.ends, ['Expired']);
-  });
-
   const causes: readonly [string, (cluster: GatewayCluster) => void, StreamEnd['code']][] = [
     ['is revoked', (cluster) => cluster.change({ spec: { templateName: 'x', revoked: true } }), 'Revoked'],
     [

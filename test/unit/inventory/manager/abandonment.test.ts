@@ -29,11 +29,10 @@ const withOneRun = async () => {
 
 describe('an abandoned component', () => {
   it('shows who abandoned it, also if it has never applied to the entry', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network', modes: ['byoc'] }]);
+    const { clock, inventory } = await memoryStage([{ name: 'network', modes: ['byoc'] }]);
     const { ref } = inventory.create({ name: 'one', annotations: byAlice });
     await clock.advance(3000);
     assert.equal(inventory.entry(ref)?.components[0]?.message, 'abandoned by alice: lost');
-    await manager.stop();
   });
 
   it('loses its access to an entry that is being deleted', async () => {
@@ -59,7 +58,6 @@ describe('an abandoned component', () => {
     await clock.advance(60_000);
     assert.deepEqual(inventory.records(), []);
     assert.equal(row()?.reason, 'Abandoned');
-    await manager.stop();
   });
 });
 
@@ -143,11 +141,10 @@ describe('an abandon annotation without a recorded user, on an entry that is not
     assert.deepEqual(manager.withdrawnComponents, []);
     await annotate({});
     assert.equal(row()?.message, undefined);
-    await manager.stop();
   });
 
   it('shows before the message of the component, once', async () => {
-    const { clock, inventory, manager, registrations } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, registrations } = await memoryStage([{ name: 'network' }], {
       network: () => answer({ outcome: 'Failed', message: 'no quota' }),
     });
     const { ref } = inventory.create({ name: 'one', annotations: abandon });
@@ -160,6 +157,5 @@ describe('an abandon annotation without a recorded user, on an entry that is not
     registrations.put({ name: 'network' });
     await clock.advance(3000);
     assert.equal(message(), expected);
-    await manager.stop();
   });
 });

@@ -34,9 +34,6 @@ const verdicts: Readonly<Record<string, { readonly reply: Reply; readonly row: u
 };
 
 describe('an answer', () => {
-  let manager: InMemoryManager | undefined;
-  afterEach(() => manager?.stop());
-
   async function stage(reply: Reply) {
     let faulty = true;
     const staged = await memoryStage([{ name: 'network' }, { name: 'other' }], {
@@ -48,7 +45,6 @@ describe('an answer', () => {
       },
       other: () => done({ other: { is: 'its own' } }),
     });
-    ({ manager } = staged);
     staged.inventory.create({ name: 'one' });
     await staged.clock.advance(callMs / 2);
     return staged;
@@ -94,14 +90,10 @@ describe('an answer', () => {
 });
 
 describe('a report', () => {
-  let manager: InMemoryManager | undefined;
-  afterEach(() => manager?.stop());
-
   async function stage() {
     const staged = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }, { name: 'other' }], {
       network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 30_000 }),
     });
-    ({ manager } = staged);
     staged.inventory.create({ name: 'one' });
     await staged.clock.advance(1);
     const first = staged.manager.callsOf('network')[0] as ReconcileRequest;

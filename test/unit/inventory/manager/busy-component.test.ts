@@ -47,7 +47,6 @@ describe('a component that answers 429 or 503', () => {
     assert.equal(manager.calls.length, 6);
     assert.deepEqual(seen, ['Ready True, Done ']);
     assert.equal(inventory.entry(ref)?.components[0]?.reason, undefined);
-    await manager.stop();
   });
 
   it('is Retrying at once if it does not accept a forced run, with one write for all answers', async () => {
@@ -65,41 +64,36 @@ describe('a component that answers 429 or 503', () => {
     ]);
     assert.equal(writes, 3);
     assert.equal(manager.calls.length, 5);
-    await manager.stop();
   });
 
   it('is Retrying at once if it does not accept the first run', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], { network: () => busy(30_000) });
+    const { clock, inventory } = await memoryStage([{ name: 'network' }], { network: () => busy(30_000) });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(2000);
     const [row] = inventory.entry(ref)?.components ?? [];
     assert.deepEqual([row?.state, row?.reason, row?.message], ['Retrying', 'Busy', 'the component answered 429']);
-    await manager.stop();
   });
 
   it('shows the newest answer once it is Retrying, also after a forced run', async () => {
     const stage = await doneThen(busy(61_000), busy(undefined, 'the component answered 503'), busy(61_000));
-    const { manager, inventory, ref, observe, force } = stage;
+    const { inventory, ref, observe, force } = stage;
     for (const status of [429, 503]) {
       force();
       await observe(300);
       assert.equal(inventory.entry(ref)?.components[0]?.message, `the component answered ${status}`);
     }
-    await manager.stop();
   });
 
   it('is Retrying after five answers in a row, with one write of the status', async () => {
-    const { manager, observe, seen } = await doneThen(...Array(8).fill(busy()));
+    const { observe, seen } = await doneThen(...Array(8).fill(busy()));
     await observe(170_000);
     assert.deepEqual(seen, ['Ready True, Done ', 'Ready False, Retrying Busy', 'Ready True, Done ']);
-    await manager.stop();
   });
 
   it('is Retrying at once if it asks for more than a minute', async () => {
-    const { manager, observe, seen } = await doneThen(busy(61_000));
+    const { observe, seen } = await doneThen(busy(61_000));
     await observe(170_000);
     assert.deepEqual(seen, ['Ready True, Done ', 'Ready False, Retrying Busy', 'Ready True, Done ']);
-    await manager.stop();
   });
 });
 
@@ -119,7 +113,6 @@ describe('the next run of a component that answers 503 with Retry-After', () => 
     }
     assert.equal(manager.calls.length - callsBefore, 4);
     assert.ok(versions.size <= 9, `${versions.size} versions`);
-    await manager.stop();
   });
 });
 
@@ -172,7 +165,6 @@ describe('an outage of an endpoint', () => {
           [seen.includes(during) ? during : `Retrying network: Retrying (${code}): ${message}`, 'Done'],
           name,
         );
-      await manager.stop();
     });
   }
 
@@ -223,7 +215,6 @@ describe('an outage of an endpoint', () => {
       assert.deepEqual(seen, [expected]);
       assert.equal(manager.calls.at(-1)?.entry.id, ref.uid);
       answer = done();
-      await manager.stop();
     });
   }
 });

@@ -28,7 +28,6 @@ describe('keys of deleted entries', () => {
     await clock.advance(3_600_000);
     const depths = await manager.metric('workqueue_depth');
     assert.equal(depths.get('{name="inventory-runs",controller="inventory-runs"}'), 0);
-    await manager.stop();
   });
 
   it('take no slot from waiting keys', () => {

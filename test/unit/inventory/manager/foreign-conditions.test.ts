@@ -32,6 +32,5 @@ describe('a condition of another writer', () => {
       ['BackedUp', 'True'],
       ['Ready', 'True'],
     ]);
-    await manager.stop();
   });
 });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
-import type { InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 const minute = 60_000;
@@ -42,12 +41,8 @@ const idOf = (token: string): string => token.replace('token ', '');
 const beat = { heartbeat: {} };
 
 describe('the heartbeats of an asynchronous run', () => {
-  let manager: InMemoryManager | undefined;
-  afterEach(() => manager?.stop());
-
   it('return a new token after half of the lifetime, and both tokens may report until the next one', async () => {
     const run = await longRun(3600);
-    ({ manager } = run);
     const { credentials, clock } = run;
     await run.beatUntil(4.5 * minute);
     assert.deepEqual(credentials.length, 1);
@@ -72,7 +67,6 @@ describe('the heartbeats of an asynchronous run', () => {
 
   it('are accepted although the clock was set forward', async () => {
     const run = await longRun(3600);
-    ({ manager } = run);
     run.clock.setWall(run.clock.now() + 2 * 60 * minute);
     await run.beatUntil(minute);
     assert.equal((await run.report(run.credentials.at(-1) ?? '', { outcome: 'Done' })).status, 200);
@@ -80,7 +74,6 @@ describe('the heartbeats of an asynchronous run', () => {
 
   it('do not extend the previous token beyond the maximum lifetime', async () => {
     const run = await longRun(3600);
-    ({ manager } = run);
     const { clock, credentials } = run;
     await run.beatUntil(5.5 * minute);
     const [first = ''] = credentials;
@@ -96,7 +89,6 @@ describe('the heartbeats of an asynchronous run', () => {
 
   it('do not extend a run beyond its maximum duration, and return no token then', async () => {
     const run = await longRun(480);
-    ({ manager } = run);
     const { clock, credentials } = run;
     await run.beatUntil(7.5 * minute);
     assert.equal(credentials.length, 2);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { keyText } from '../../../../src/inventory/key.ts';
-import { done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { done } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 
@@ -52,16 +52,12 @@ const faults: Readonly<Record<string, (stage: Stage, uid: string) => () => void>
 const rowOf = (inventory: MemoryInventory, name: string) => inventory.entry({ name })?.components[0];
 
 describe('an exception in the handling of one key', () => {
-  let manager: InMemoryManager | undefined;
-  afterEach(() => manager?.stop());
-
   for (const [what, begin] of Object.entries(faults)) {
     it(`in ${what}: shows in its status, stops no other key, is retried with backoff, and recovers`, async () => {
       const stage = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }], {
         network: () => done({ network: { vnet: 'v' } }),
       });
       const { clock, inventory } = stage;
-      ({ manager } = stage);
       const bad = inventory.create({ name: 'bad' });
       const end = begin(stage, bad.ref.uid);
       for (let i = 0; i < 40; i++) inventory.create({ name: `e${i}` });
@@ -88,9 +84,7 @@ describe('an exception in the handling of one key', () => {
   }
 
   it('keeps no slot of its component during the backoff', async () => {
-    const stage = await memoryStage([{ name: 'network', maxConcurrent: 1 }]);
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', maxConcurrent: 1 }]);
     manager.issuing = ({ ref }) => ref.name === 'bad' && poison();
     inventory.create({ name: 'bad' });
     await clock.advance(60_000);
@@ -100,11 +94,9 @@ describe('an exception in the handling of one key', () => {
   });
 
   it('is retried with backoff even if a run ends meanwhile', async () => {
-    const stage = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }], {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }], {
       network: ({ run }) => (run.seq === 1 ? { kind: 'accepted', heartbeatTimeoutMs: 20_000 } : done()),
     });
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
     const { ref } = inventory.create({ name: 'bad' });
     await clock.advance(2_000);
     const { entries } = manager.stores;
@@ -130,8 +122,7 @@ describe('an exception in the handling of one key', () => {
 
   it('loses no remote event during the backoff', async () => {
     const stage = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }]);
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
+    const { clock, inventory, manager } = stage;
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     assert.equal(manager.calls.length, 1);

@@ -1,38 +1,13 @@
 import assert from 'node:assert/strict';
-import {
-  answer,
-  type Behavior,
-  done,
-  InMemoryManager,
-  notReady,
-} from '../../../support/inventory/in-memory-manager.ts';
-import { MemoryRegistrations, type RegistrationSeed } from '../../../support/inventory/memory-registrations.ts';
+import { answer, type Behavior, done, InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import type { RegistrationSeed } from '../../../support/inventory/memory-registrations.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
-import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
-import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const network: RegistrationSeed = { name: 'network' };
-const cluster: RegistrationSeed = { name: 'cluster', reads: ['/status/outputs/network/vnetName'] };
-
-const open: InMemoryManager[] = [];
-
-async function stage(registered: readonly RegistrationSeed[], components: Readonly<Record<string, Behavior>> = {}) {
-  const clock = new SimulatedClock();
-  const inventory = new MemoryInventory();
-  const registrations = new MemoryRegistrations(clock, registered);
-  const manager = new InMemoryManager({ clock, inventory, registrations, random: () => 0.5, components }).start();
-  open.push(manager);
-  await clock.advance(1);
-  return { clock, inventory, registrations, manager };
-}
 
 describe('the inventory manager', () => {
-  afterEach(async () => {
-    for (const manager of open.splice(0)) await manager.stop();
-  });
-
   it('runs the components of a new entry and reports Ready', async () => {
-    const { clock, inventory, manager } = await stage([network], {
+    const { clock, inventory, manager } = await memoryStage([network], {
       network: () => done({ network: { vnetName: 'v' } }),
     });
     const { ref } = inventory.create({ name: 'one' });
@@ -54,7 +29,7 @@ describe('the inventory manager', () => {
 
   it('handles an entry with a large status', async () => {
     const missing = [{ path: '/spec/cluster/x', want: 'equals', value: 'x'.repeat(70_000) }] as const;
-    const { clock, inventory, manager } = await stage([network, { name: 'wordy' }], {
+    const { clock, inventory, manager } = await memoryStage([network, { name: 'wordy' }], {
       wordy: () => answer({ outcome: 'NotReady', missing }),
     });
     const { ref } = inventory.create({ name: 'one' });
@@ -88,42 +63,11 @@ describe('the inventory manager', () => {
       assert.deepEqual(manager.calls.at(-1)?.run.reasons, reasons);
     }
     assert.equal(manager.calls.length, 5);
-    await manager.stop();
-  });
-
-  it('triggers a component when its missing input arrives', async () => {
-    let vnet: string | undefined;
-    const { clock, inventory, manager } = await stage([network, cluster], {
-      network: () =>
-        vnet === undefined ? notReady('/spec/components/network/config/cidr') : done({ network: { vnetName: vnet } }),
-      cluster: () =>
-        vnet === undefined ? notReady('/status/outputs/network/vnetName') : done({ cluster: { ok: true } }),
-    });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
-    assert.deepEqual(
-      inventory.entry(ref)?.components.map(({ state }) => state),
-      ['NotReady', 'NotReady'],
-    );
-    vnet = 'v1';
-    inventory.edit(ref, ({ spec }) => {
-      spec.components = { network: { enabled: true, config: { cidr: '10.0.0.0/16' } } };
-    });
-    await clock.advance(1000);
-    assert.deepEqual(
-      manager.callsOf('network').map(({ run }) => run.reasons[0]?.split(':')[0]),
-      ['Created', 'ConfigChanged'],
-    );
-    assert.deepEqual(manager.callsOf('cluster').at(-1)?.run.reasons, [
-      'InputChanged:/status/outputs/network/vnetName',
-      'InputArrived:/status/outputs/network/vnetName',
-    ]);
-    assert.equal(inventory.entry(ref)?.conditions.find(({ type }) => type === 'Ready')?.status, 'True');
   });
 
   it('removes orphaned outputs that other components may wait for', async () => {
     let output = 'dns';
-    const { clock, inventory, registrations, manager } = await stage([network, { name: 'dns' }], {
+    const { clock, inventory, registrations, manager } = await memoryStage([network, { name: 'dns' }], {
       network: ({ operation }) => {
         if (operation === 'reconcile') return done({ network: { vnetName: 'v' } });
         const left = Object.keys(inventory.entry(ref)?.content.status.outputs ?? {}).filter((key) => key !== 'network');
@@ -149,31 +93,9 @@ describe('the inventory manager', () => {
     assert.deepEqual(manager.withdrawn, [ref.uid]);
   });
 
-  it('tears down in any order and then removes the finalizer', async () => {
-    const { clock, inventory, manager } = await stage([network, cluster], {
-      network: ({ operation }) => {
-        if (operation === 'reconcile') return done({ network: { vnetName: 'v' } });
-        const missing = [{ path: '/status/outputs/network', want: 'noReaders' as const }] as const;
-        const isFirst = manager.callsOf('network').filter((call) => call.operation === 'delete').length === 1;
-        return isFirst
-          ? answer({ outcome: 'NotReady', missing: [...missing] as [(typeof missing)[0]] })
-          : answer({ outcome: 'Deleted' });
-      },
-      cluster: ({ operation }) => (operation === 'reconcile' ? done({ cluster: {} }) : answer({ outcome: 'Deleted' })),
-    });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
-    inventory.delete(ref);
-    await clock.advance(5000);
-    assert.equal(inventory.entry(ref), undefined);
-    assert.deepEqual(inventory.records(), []);
-    assert.deepEqual(manager.withdrawn, [ref.uid]);
-    assert.equal(manager.callsOf('network').at(-1)?.operation, 'delete');
-  });
-
   it('tears down an entry whose record was watched first', async () => {
     const teardown: Behavior = ({ operation }) => (operation === 'delete' ? answer({ outcome: 'Deleted' }) : done());
-    const { clock, inventory, registrations, manager } = await stage([network], { network: teardown });
+    const { clock, inventory, registrations, manager } = await memoryStage([network], { network: teardown });
     const next = new InMemoryManager({
       clock,
       inventory,
@@ -186,7 +108,7 @@ describe('the inventory manager', () => {
     await clock.advance(1_000);
     await manager.stop();
     inventory.delete(ref);
-    open.push(next.start());
+    next.start();
     next.stores.resume('records');
     await clock.advance(1_000);
     assert.equal(next.calls.length, 0);
@@ -197,11 +119,12 @@ describe('the inventory manager', () => {
       ['delete'],
     );
     assert.equal(inventory.entry(ref), undefined);
+    await next.stop();
   });
 
   it('has no remote watches while it is not the leader', async () => {
     const watch = { cluster: 'managed', group: 'services.test', version: 'v1', resource: 'instances', fields: 'spec' };
-    const { clock, inventory, manager } = await stage([{ name: 'network', remoteWatches: [watch] }], {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', remoteWatches: [watch] }], {
       network: () => done(),
     });
     const { ref } = inventory.create({ name: 'one' });
@@ -211,39 +134,8 @@ describe('the inventory manager', () => {
     assert.deepEqual([...manager.remote.wanted.keys()], []);
   });
 
-  it('abandons a component of a living entry, and runs it anew when the annotation is removed', async () => {
-    const { clock, inventory, manager } = await stage([network], {
-      network: () => answer({ outcome: 'Done', outputs: { network: { vnetName: 'v' } } }),
-    });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
-    assert.equal(inventory.records().length, 1);
-    inventory.edit(ref, ({ metadata }) => {
-      metadata.annotations = {
-        'abandon.inventory.drawbridge.dev/network': 'lost',
-        'abandoned-by.inventory.drawbridge.dev/network': 'alice',
-      };
-    });
-    await clock.advance(3000);
-    assert.deepEqual(inventory.records(), []);
-    const abandoned = inventory.entry(ref);
-    assert.deepEqual(abandoned?.content.status.outputs, {});
-    assert.deepEqual(
-      abandoned?.components.map(({ state, reason, message }) => [state, reason, message]),
-      [['NotApplicable', 'Abandoned', 'abandoned by alice: lost']],
-    );
-    assert.deepEqual(manager.audited, ['Abandoned']);
-    inventory.edit(ref, ({ metadata }) => {
-      metadata.annotations = {};
-    });
-    await clock.advance(3000);
-    assert.equal(manager.calls.length, 2);
-    assert.equal(inventory.entry(ref)?.components[0]?.state, 'Done');
-    await manager.stop();
-  });
-
   it('ignores an annotation without its user until the entry is deleted', async () => {
-    const { clock, inventory, manager } = await stage([network], {
+    const { clock, inventory, manager } = await memoryStage([network], {
       network: ({ operation }) => (operation === 'reconcile' ? done() : answer({ outcome: 'Retry' })),
     });
     const { ref } = inventory.create({ name: 'one' });
@@ -258,11 +150,10 @@ describe('the inventory manager', () => {
     await clock.advance(3000);
     assert.equal(inventory.entry(ref), undefined);
     assert.deepEqual(manager.audited, ['Abandoned']);
-    await manager.stop();
   });
 
   it('abandons a component that is no longer registered, also one that it never knew', async () => {
-    const { clock, inventory, registrations, manager } = await stage([network]);
+    const { clock, inventory, registrations, manager } = await memoryStage([network]);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     registrations.remove('network');
@@ -284,7 +175,7 @@ describe('the inventory manager', () => {
 
   it('stores once that a due run waits for a dead endpoint, and once that an entry is suspended', async () => {
     let isDown = false;
-    const { clock, inventory, manager } = await stage([{ ...network, intervalSeconds: 600 }], {
+    const { clock, inventory } = await memoryStage([{ ...network, intervalSeconds: 600 }], {
       network: () => (isDown ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done()),
     });
     const { ref } = inventory.create({ name: 'waits' });
@@ -310,12 +201,11 @@ describe('the inventory manager', () => {
       await clock.advance(5_000);
     }
     assert.deepEqual(seen, ['held: Suspended', 'Idle']);
-    await manager.stop();
   });
 
   it('says for each component of a suspended entry that is being deleted what keeps its teardown from starting', async () => {
     const failed = { kind: 'outcome', outcome: { outcome: 'Failed', message: 'no such region' } } as const;
-    const { clock, inventory, manager } = await memoryStage([{ name: 'a' }, { name: 'b' }], { b: () => failed });
+    const { clock, inventory } = await memoryStage([{ name: 'a' }, { name: 'b' }], { b: () => failed });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(5000);
     inventory.edit(ref, ({ spec }) => {
@@ -333,11 +223,10 @@ describe('the inventory manager', () => {
         ['b', 'Suspended', 'Suspended', `${text}; last outcome: Failed: no such region`],
       ],
     );
-    await manager.stop();
   });
 
   it('accepts reports of an asynchronous run', async () => {
-    const { clock, inventory, manager } = await stage([network], {
+    const { clock, inventory, manager } = await memoryStage([network], {
       network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 30_000 }),
     });
     const { ref } = inventory.create({ name: 'one' });
@@ -363,28 +252,10 @@ describe('the inventory manager', () => {
   });
 
   it('dispatches nothing before write authorization is proved', async () => {
-    const { clock, inventory, manager } = await stage([network]);
+    const { clock, inventory, manager } = await memoryStage([network]);
     manager.proved = false;
     inventory.create({ name: 'one' });
     await clock.advance(10_000);
     assert.equal(manager.calls.length, 0);
-  });
-
-  it('only probes a dead endpoint, and continues when it is back', async () => {
-    let dead = true;
-    const { clock, inventory, manager } = await stage([network], {
-      network: () => (dead ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done()),
-    });
-    for (let i = 0; i < 50; i++) inventory.create({ name: `e${i}` });
-    await clock.advance(5_000);
-    const first = manager.calls.length;
-    assert.ok(first <= 50 + 10, `${first} calls`);
-    await clock.advance(60_000);
-    assert.ok(manager.calls.length - first <= 6, `${manager.calls.length - first} probes`);
-    dead = false;
-    await clock.advance(35_000);
-    const records = inventory.records();
-    assert.equal(records.filter(({ record }) => record.lastOutcome?.outcome === 'Done').length, 50);
-    assert.ok(records.every(({ record }) => record.attempt === 0));
   });
 });

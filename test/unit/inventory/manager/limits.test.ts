@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { addToCount } from '../../../../src/inventory/manager/limits.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
-import { type Behavior, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { type Behavior, done } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 /** Counts active calls. */
@@ -36,9 +36,6 @@ it('the counts of runs contain no key without runs', () => {
 });
 
 describe('the limit of concurrent runs', () => {
-  let manager: InMemoryManager | undefined;
-  afterEach(() => manager?.stop());
-
   const isDone = (row: { readonly state: string }): boolean => row.state === 'Done';
 
   it('is six per entry over all components, and does not delay other entries', async () => {
@@ -49,12 +46,10 @@ describe('the limit of concurrent runs', () => {
       ofEntry.set(entry.id, gauge);
       return gauge.during(() => sleep(clock, 1000, signal).then(() => done()));
     };
-    const stage = await memoryStage(
+    const { clock, inventory, manager } = await memoryStage(
       names.map((name) => ({ name })),
       Object.fromEntries(names.map((name) => [name, slow])),
     );
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
     const one = inventory.create({ name: 'one' });
     await clock.advance(500);
     assert.equal(ofEntry.get(one.ref.uid)?.now, 6);
@@ -71,11 +66,9 @@ describe('the limit of concurrent runs', () => {
 
   it('is maxConcurrent per component over all entries', async () => {
     const gauge = new Gauge();
-    const stage = await memoryStage([{ name: 'network', maxConcurrent: 2 }], {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', maxConcurrent: 2 }], {
       network: (_request, signal) => gauge.during(() => sleep(clock, 1000, signal).then(() => done())),
     });
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
     for (let i = 0; i < 20; i++) inventory.create({ name: `e${i}` });
     await clock.advance(9900);
     assert.equal(gauge.most, 2);
@@ -87,11 +80,12 @@ describe('the limit of concurrent runs', () => {
   });
 
   it('isolates a hanging component from the others', async () => {
-    const stage = await memoryStage([{ name: 'dead', maxConcurrent: 4, timeoutSeconds: 30 }, { name: 'network' }], {
-      dead: hang,
-    });
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
+    const { clock, inventory, manager } = await memoryStage(
+      [{ name: 'dead', maxConcurrent: 4, timeoutSeconds: 30 }, { name: 'network' }],
+      {
+        dead: hang,
+      },
+    );
     for (let i = 0; i < 50; i++) inventory.create({ name: `e${i}` });
     await clock.advance(1000);
     assert.equal(manager.callsOf('dead').length, 4);

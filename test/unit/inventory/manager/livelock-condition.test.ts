@@ -26,6 +26,5 @@ describe('the condition Livelock', () => {
     await set('c');
     assert.equal(livelock()?.status, 'False');
     assert.equal(manager.callsOf('network').at(-1)?.run.reasons[0], `ConfigChanged:${region}`);
-    await manager.stop();
   });
 });

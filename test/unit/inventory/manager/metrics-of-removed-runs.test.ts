@@ -20,7 +20,6 @@ describe('metrics of runs whose records are removed', () => {
         ['Deleted', 1],
       ],
     );
-    await manager.stop();
   });
 
   it('count runs of abandoned components', async () => {
@@ -38,6 +37,5 @@ describe('metrics of runs whose records are removed', () => {
     assert.equal(inventory.entry(ref), undefined);
     const runs = await manager.metric('drawbridge_inventory_runs_total');
     assert.equal(runs.get('{component="network",outcome="Retry",reason="Abandoned"}'), 1, JSON.stringify([...runs]));
-    await manager.stop();
   });
 });

@@ -18,6 +18,5 @@ describe('a component that the server cannot call', () => {
     const records = inventory.records().map(({ record }) => record);
     assert.equal(records.filter(({ lastOutcome }) => lastOutcome?.outcome === 'Done').length, 30);
     assert.ok(records.every(({ attempt }) => attempt === 0));
-    await manager.stop();
   });
 });

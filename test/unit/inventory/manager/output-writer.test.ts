@@ -80,7 +80,7 @@ describe('outputs while the watch is late', () => {
 
 describe('outputs that make the entry too large', () => {
   it('end the run as Failed, because a retry cannot succeed', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory } = await memoryStage([{ name: 'network' }], {
       network: () => {
         inventory.fault = (asked, when) => (asked === 'entry.patch' && when === 'before' ? denied : undefined);
         return done({ network: { v: 'A' } });
@@ -96,7 +96,6 @@ describe('outputs that make the entry too large', () => {
       ['Failed', 'EntryTooLarge', 'the entry would have 70000 bytes; at most 65536 are allowed'],
     );
     inventory.fault = () => undefined;
-    await manager.stop();
   });
 });
 
@@ -133,7 +132,6 @@ describe('a component that is Deleted', () => {
       assert.equal(inventory.entry(ref), undefined);
       assert.deepEqual(inventory.records(), []);
       assert.equal(manager.calls.filter((call) => call.operation === 'delete').length, 1);
-      await manager.stop();
     });
   }
 });

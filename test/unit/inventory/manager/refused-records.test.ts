@@ -36,11 +36,10 @@ describe('a record that the API server rejects', () => {
     assert.equal(record.lastOutcome?.outcome, 'Done');
     assert.equal(inventory.entry(ref)?.components[0]?.state, 'Done');
     assert.equal(manager.calls.length, 1);
-    await manager.stop();
   });
 
   it('is stored without the details of the outcome if they are invalid', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory } = await memoryStage([{ name: 'network' }], {
       network: () => answer({ outcome: 'Failed', message: 'hostile' }),
     });
     let first = true;
@@ -58,26 +57,10 @@ describe('a record that the API server rejects', () => {
     assert.equal(record.lastOutcome?.outcome, 'Failed');
     assert.equal(record.lastOutcome.reason, 'NotStored');
     assert.match(record.lastOutcome.message ?? '', /Invalid value/);
-    await manager.stop();
-  });
-
-  it('prevents the publication of its outputs', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
-      network: () => done({ network: { vnet: 'v1' } }),
-    });
-    const swaps = refuseSwaps(inventory);
-    const { ref } = inventory.create({ name: 'one' });
-    const outputs = () => inventory.entry(ref)?.content.status.outputs;
-    await clock.advance(60_000);
-    assert.deepEqual(outputs(), {});
-    swaps.refused = false;
-    await clock.advance(60_000);
-    assert.deepEqual(outputs(), { network: { vnet: 'v1' } });
-    await manager.stop();
   });
 
   it('prevents the publication of its outputs after another replica wrote first', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory } = await memoryStage([{ name: 'network' }], {
       network: () => done({ network: { vnet: 'late' } }),
     });
     const other = inventory.open();
@@ -96,7 +79,6 @@ describe('a record that the API server rejects', () => {
     assert.equal(inventory.records()[0]?.record.credentialId, 'of-the-other');
     assert.deepEqual(inventory.entry(ref)?.content.status.outputs, {});
     other.close();
-    await manager.stop();
   });
 
   it('does not replace a newer one', async () => {
@@ -122,11 +104,10 @@ describe('a record that the API server rejects', () => {
     await clock.advance(50_000);
     const { record } = inventory.records()[0] ?? {};
     assert.deepEqual([record?.phase, record?.lastOutcome?.outcome, row()?.state], ['Idle', 'Done', 'Done']);
-    await manager.stop();
   });
 
   it('is not retried after its entry was deleted', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory } = await memoryStage([{ name: 'network' }], {
       network: () => done(),
     });
     const swaps = refuseSwaps(inventory);
@@ -141,11 +122,10 @@ describe('a record that the API server rejects', () => {
     const before = swaps.tried;
     await clock.advance(600_000);
     assert.equal(swaps.tried, before);
-    await manager.stop();
   });
 
   it('does not prevent the abandonment of its component', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory } = await memoryStage([{ name: 'network' }], {
       network: () => done(),
     });
     refuseSwaps(inventory);
@@ -157,6 +137,5 @@ describe('a record that the API server rejects', () => {
     });
     await clock.advance(60_000);
     assert.equal(inventory.entry(ref), undefined);
-    await manager.stop();
   });
 });

@@ -82,6 +82,5 @@ describe('a changed registration', () => {
       [1, 'Done'],
       [2, 'Done'],
     ]);
-    await manager.stop();
   });
 });

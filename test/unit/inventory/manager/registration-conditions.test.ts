@@ -24,9 +24,6 @@ function conditions({ statusPatches }: Pick<InMemoryManager, 'statusPatches'>, c
 }
 
 describe('the conditions of registrations', () => {
-  let manager: InMemoryManager | undefined;
-  afterEach(() => manager?.stop());
-
   const cases = {
     'one that reads its own output': {
       registered: [{ name: 'network', reads: ['/status/outputs/network/vnet'] }],
@@ -67,9 +64,7 @@ describe('the conditions of registrations', () => {
   };
   for (const [what, { registered, refused, message }] of Object.entries(cases)) {
     it(`refuse ${what}: it is not called, and others run`, async () => {
-      const stage = await memoryStage([...registered, { name: 'bystander' }]);
-      const { clock, inventory } = stage;
-      ({ manager } = stage);
+      const { clock, inventory, manager } = await memoryStage([...registered, { name: 'bystander' }]);
       inventory.create({ name: 'one' });
       await clock.advance(60_000);
       for (const component of refused) {
@@ -92,9 +87,9 @@ describe('the conditions of registrations', () => {
   }
 
   it('allow runs as soon as a refused registration is corrected', async () => {
-    const stage = await memoryStage([{ name: 'network', reads: ['/status/outputs/network'] }]);
-    const { clock, inventory, registrations } = stage;
-    ({ manager } = stage);
+    const { clock, inventory, registrations, manager } = await memoryStage([
+      { name: 'network', reads: ['/status/outputs/network'] },
+    ]);
     inventory.create({ name: 'one' });
     await clock.advance(10_000);
     assert.equal(manager.calls.length, 0);
@@ -106,9 +101,10 @@ describe('the conditions of registrations', () => {
   });
 
   it('allow the second of two owners to run once the first is deleted', async () => {
-    const stage = await memoryStage([{ name: 'network' }, { name: 'pirate', writes: ['/status/outputs/network'] }]);
-    const { clock, inventory, registrations } = stage;
-    ({ manager } = stage);
+    const { clock, inventory, registrations, manager } = await memoryStage([
+      { name: 'network' },
+      { name: 'pirate', writes: ['/status/outputs/network'] },
+    ]);
     inventory.create({ name: 'one' });
     await clock.advance(1000);
     registrations.remove('network');
@@ -119,11 +115,9 @@ describe('the conditions of registrations', () => {
 
   it('name why calls to the endpoint fail, without a write for each further failure', async () => {
     let call = 0;
-    const stage = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: () => ({ kind: 'notAccepted', code: 'Unreachable', message: `cause ${++call}` }),
     });
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
     inventory.create({ name: 'one' });
     await clock.advance(120_000);
     assert.ok(call > 6, `${call} calls`);
@@ -137,13 +131,11 @@ describe('the conditions of registrations', () => {
   });
 
   it('report a cycle, and its components still run', async () => {
-    const stage = await memoryStage([
+    const { clock, inventory, manager } = await memoryStage([
       { name: 'a', reads: ['/status/outputs/b'] },
       { name: 'b', reads: ['/status/outputs/a'] },
       { name: 'c', reads: ['/status/outputs/a'] },
     ]);
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
     inventory.create({ name: 'one' });
     await clock.advance(1000);
     assert.deepEqual(
@@ -160,9 +152,7 @@ describe('the conditions of registrations', () => {
     ['are not retried after the registration is gone', new ApiError(404, 'NotFound', 'gone'), 1],
   ] as const) {
     it(what, async () => {
-      const stage = await memoryStage([]);
-      const { clock, registrations } = stage;
-      ({ manager } = stage);
+      const { clock, registrations, manager } = await memoryStage([]);
       let writes = 0;
       manager.writing = () => {
         if (++writes < 4) throw error;
@@ -177,9 +167,7 @@ describe('the conditions of registrations', () => {
   it('report an endpoint that fails, and its recovery', async () => {
     let dead = true;
     const network: Behavior = () => (dead ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done());
-    const stage = await memoryStage([{ name: 'network' }], { network });
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], { network });
     for (let i = 0; i < 8; i++) inventory.create({ name: `e${i}` });
     await clock.advance(5000);
     assert.deepEqual(abnormalConditions(manager, 'network'), ['Reachable=False NotAnswering']);
@@ -197,9 +185,7 @@ describe('the conditions of registrations', () => {
   it('report nothing of an earlier registration of the same name', async () => {
     let dead = true;
     const network: Behavior = () => (dead ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done());
-    const stage = await memoryStage([{ name: 'network' }], { network });
-    const { clock, inventory, registrations } = stage;
-    ({ manager } = stage);
+    const { clock, inventory, registrations, manager } = await memoryStage([{ name: 'network' }], { network });
     for (let i = 0; i < 8; i++) inventory.create({ name: `e${i}` });
     await clock.advance(5000);
     assert.deepEqual(abnormalConditions(manager, 'network'), ['Reachable=False NotAnswering']);

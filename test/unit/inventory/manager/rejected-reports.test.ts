@@ -6,16 +6,12 @@ import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 const secret = 'c0ntent-of-the-report';
 
 describe('reports that violate the contract', () => {
-  let manager: InMemoryManager | undefined;
-  afterEach(() => manager?.stop());
-
   /** An asynchronous run. `writes`: the messages of its component in later writes of the entry. */
   async function longRun() {
     const registered = { name: 'network', leaseSeconds: 3600, maxRunSeconds: 3600 };
     const stage = await memoryStage([registered], {
       network: () => ({ kind: 'accepted', heartbeatTimeoutMs: undefined }),
     });
-    ({ manager } = stage);
     const { clock, inventory } = stage;
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);

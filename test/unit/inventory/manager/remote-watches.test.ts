@@ -37,7 +37,6 @@ describe('remote watches', () => {
       manager.remote.wanted.get(ref.uid)?.map(({ component }) => component),
       ['proxy'],
     );
-    await manager.stop();
   });
 
   it('trigger only that component of that entry', async () => {
@@ -50,7 +49,6 @@ describe('remote watches', () => {
       [call?.entry.id, call?.component, call?.run.reasons],
       [ref.uid, 'proxy', ['Remote:managed/instances.services.test']],
     );
-    await manager.stop();
   });
 
   it('are ignored for a deleted entry', async () => {
@@ -60,7 +58,6 @@ describe('remote watches', () => {
     manager.remote.event({ entryUid: 'gone', component: 'proxy', detail: 'managed/instances.services.test' });
     await clock.advance(1_000);
     assert.deepEqual(await triggers(), before);
-    await manager.stop();
   });
 
   it('show their health in the condition RemoteWatchHealthy', async () => {
@@ -74,7 +71,6 @@ describe('remote watches', () => {
     manager.remote.health(ref.uid, undefined);
     await clock.advance(1_000);
     assert.equal(health(), 'True Watching');
-    await manager.stop();
   });
 });
 
@@ -93,7 +89,6 @@ describe('while remote watches are unhealthy', () => {
     manager.remote.health(ref.uid, undefined);
     await clock.advance(30 * minute);
     assert.equal(called('proxy').length, 5);
-    await manager.stop();
   });
 
   it('any run postpones the next one', async () => {
@@ -105,7 +100,6 @@ describe('while remote watches are unhealthy', () => {
     assert.equal(called('proxy').length, 1);
     await clock.advance(minute + 100);
     assert.equal(called('proxy').length, 2);
-    await manager.stop();
   });
 
   it('a shorter interval is kept', async () => {
@@ -116,7 +110,6 @@ describe('while remote watches are unhealthy', () => {
       called('proxy'),
       Array.from({ length: 10 }, () => 'Interval'),
     );
-    await manager.stop();
   });
 
   it('Failed components and those that watch another cluster do not run earlier', async () => {
@@ -127,7 +120,6 @@ describe('while remote watches are unhealthy', () => {
     manager.remote.health(ref.uid, 'silent for a minute');
     await clock.advance(40 * minute);
     assert.deepEqual([called('proxy'), called('manager')], [[], []]);
-    await manager.stop();
   });
 
   it('a deleted entry is not run', async () => {
@@ -143,6 +135,5 @@ describe('while remote watches are unhealthy', () => {
     await clock.advance(20 * minute);
     assert.equal(manager.calls.length, before);
     assert.equal(manager.remote.wanted.has(ref.uid), false);
-    await manager.stop();
   });
 });

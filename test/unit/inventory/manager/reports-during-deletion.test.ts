@@ -27,6 +27,5 @@ describe('the final report of a run whose entry is being deleted', () => {
       ['reconcile', 'delete'],
     );
     assert.equal(inventory.entry(ref), undefined);
-    await manager.stop();
   });
 });

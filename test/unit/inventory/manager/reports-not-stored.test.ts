@@ -1,23 +1,19 @@
 import assert from 'node:assert/strict';
 import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { answer, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { answer } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 const minute = 60_000;
 const refusal = new ApiError(403, 'Forbidden', 'a right is missing');
 
 describe('a report whose record the API server rejects', () => {
-  let manager: InMemoryManager | undefined;
-  afterEach(() => manager?.stop());
-
   /** An asynchronous run, and an API server that can reject writes. */
   async function longRun() {
     const registered = { name: 'network', intervalSeconds: 86_400, leaseSeconds: 3600, maxRunSeconds: 36_000 };
     const stage = await memoryStage([registered], {
       network: () => ({ kind: 'accepted', heartbeatTimeoutMs: undefined }),
     });
-    ({ manager } = stage);
     const { clock, inventory } = stage;
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
@@ -92,7 +88,6 @@ describe('a report whose record the API server rejects', () => {
       network: ({ operation }) =>
         operation === 'delete' ? { kind: 'accepted', heartbeatTimeoutMs: 3_600_000 } : answer({ outcome: 'Done' }),
     });
-    ({ manager } = stage);
     const { clock, inventory } = stage;
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);

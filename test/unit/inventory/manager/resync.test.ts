@@ -32,7 +32,6 @@ describe('a change without a watch event', () => {
       [['network', ['InputChanged']]],
     );
     assert.equal((await manager.metric(metric)).get('{cause="periodic"}'), 1);
-    await manager.stop();
   });
 
   it('is found even if it is a new or a deleted entry', async () => {
@@ -51,7 +50,6 @@ describe('a change without a watch event', () => {
         [false, 'reconcile'],
       ],
     );
-    await manager.stop();
   });
 });
 
@@ -71,7 +69,6 @@ describe('the periodic resync', () => {
       metadata.labels = {};
     });
     assert.equal(Number(next.resourceVersion), Number(resourceVersion) + 1);
-    await manager.stop();
   });
 
   it('ends with the manager', async () => {

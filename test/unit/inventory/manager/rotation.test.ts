@@ -47,14 +47,13 @@ const firsts = (starts: ReadonlyMap<string, readonly number[]>): number[] =>
 
 describe('a new kubeconfig', () => {
   it('triggers five readers immediately', async () => {
-    const { clock, inventory, starts, fromNow, manager } = await stage(5);
+    const { clock, inventory, starts, fromNow } = await stage(5);
     publish(inventory, 'v1');
     await clock.advance(2_000);
     fromNow();
     publish(inventory, 'v2');
     await clock.advance(1_000);
     assert.equal(starts.size, 5);
-    await manager.stop();
   });
 
   it('triggers eight readers once each, at random times within a minute', async () => {
@@ -73,19 +72,17 @@ describe('a new kubeconfig', () => {
     for (const [name] of starts) {
       assert.ok(manager.callsOf(name).at(-1)?.run.reasons.includes('InputChanged:/status/outputs/kubeconfig/version'));
     }
-    await manager.stop();
   });
 
   it('triggers eight waiting readers immediately if it is the first one', async () => {
-    const { clock, inventory, starts, manager } = await stage(8);
+    const { clock, inventory, starts } = await stage(8);
     publish(inventory, 'v1');
     await clock.advance(1_000);
     assert.equal(starts.size, 8);
-    await manager.stop();
   });
 
   it('does not delay a reader that has another trigger', async () => {
-    const { clock, inventory, starts, fromNow, manager } = await stage(8);
+    const { clock, inventory, starts, fromNow } = await stage(8);
     publish(inventory, 'v1');
     await clock.advance(2_000);
     fromNow();
@@ -97,13 +94,12 @@ describe('a new kubeconfig', () => {
     assert.equal(starts.size, 8);
     await clock.advance(60_000);
     assert.ok([...starts.values()].every(({ length }) => length === 1));
-    await manager.stop();
   });
 
   it('triggers a running reader again at its random time', async () => {
     let release = (): void => {};
     let isSlow = false;
-    const { clock, inventory, starts, fromNow, manager } = await stage(8, () => {
+    const { clock, inventory, starts, fromNow } = await stage(8, () => {
       if (!isSlow) return done();
       isSlow = false;
       return new Promise((resolve) => {
@@ -124,6 +120,5 @@ describe('a new kubeconfig', () => {
     await clock.advance(61_000);
     assert.equal(starts.size, 8);
     assert.ok([...starts.values()].every(({ length }) => length === 1));
-    await manager.stop();
   });
 });

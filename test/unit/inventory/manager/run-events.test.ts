@@ -2,13 +2,10 @@ import assert from 'node:assert/strict';
 import { forceAnnotation } from '../../../../src/api/inventory/names.ts';
 import type { Reply } from '../../../../src/inventory/ports.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
-import { answer, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { answer, done } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 describe('the Events and reasons of runs', () => {
-  let manager: InMemoryManager | undefined;
-  afterEach(() => manager?.stop());
-
   it('include an Event for each new outcome or reason, a Warning unless the component asks for the retry', async () => {
     const replies: readonly Reply[] = [
       answer({ outcome: 'Retry', message: 'quota exceeded' }),
@@ -24,7 +21,7 @@ describe('the Events and reasons of runs', () => {
     const stage = await memoryStage([{ name: 'network' }], {
       network: () => replies[calls++] ?? done({}),
     });
-    ({ manager } = stage);
+    const { manager } = stage;
     stage.inventory.create({ name: 'one' });
     await stage.clock.advance(60_000);
     assert.deepEqual(
@@ -46,7 +43,7 @@ describe('the Events and reasons of runs', () => {
     const stage = await memoryStage([{ name: 'network' }], {
       network: () => answer({ outcome: 'Failed', message: messages.shift() ?? 'end' }),
     });
-    ({ manager } = stage);
+    const { manager } = stage;
     const { ref } = stage.inventory.create({ name: 'one' });
     for (let run = 0; run < 3; run += 1) {
       await stage.clock.advance(1000);
@@ -67,7 +64,7 @@ describe('the Events and reasons of runs', () => {
         return done({});
       },
     });
-    ({ manager } = stage);
+    const { manager } = stage;
     const { ref } = stage.inventory.create({ name: 'one' });
     await stage.clock.advance(500);
     stage.inventory.edit(ref, ({ metadata }) => {

@@ -79,6 +79,5 @@ describe('slots', () => {
     assert.equal(manager.calls.length, 1);
     await clock.advance(1500);
     assert.equal(manager.calls.length, 2);
-    await manager.stop();
   });
 });

@@ -18,7 +18,7 @@ describe('a run that the server cannot start', () => {
   };
 
   it('shows why in the entry, until it starts', async () => {
-    const { clock, inventory, manager, ref, repair, row } = await withProblem(
+    const { clock, inventory, ref, repair, row } = await withProblem(
       () => new CodedError('NameTaken', 'Role a exists; delete it: kubectl delete role a -n inv'),
     );
     await clock.advance(60_000);
@@ -32,11 +32,10 @@ describe('a run that the server cannot start', () => {
     repair();
     await clock.advance(60_000);
     assert.deepEqual([row()?.state, row()?.reason, row()?.message], ['Done', undefined, undefined]);
-    await manager.stop();
   });
 
   it('shows no longer why once the entry is suspended', async () => {
-    const { clock, inventory, manager, ref, row } = await withProblem(() => new CodedError('NameTaken', 'taken'));
+    const { clock, inventory, ref, row } = await withProblem(() => new CodedError('NameTaken', 'taken'));
     await clock.advance(5_000);
     assert.equal(row()?.reason, 'NameTaken');
     inventory.edit(ref, ({ spec }) => {
@@ -44,6 +43,5 @@ describe('a run that the server cannot start', () => {
     });
     await clock.advance(60_000);
     assert.equal(row()?.reason, 'Suspended');
-    await manager.stop();
   });
 });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { maxEntryBytes } from '../../../../src/api/inventory/names.ts';
-import type { InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 
@@ -20,13 +19,8 @@ const ready = (inventory: MemoryInventory) =>
   inventory.entry({ name: 'one' })?.conditions.find(({ type }) => type === 'Ready');
 
 describe('an entry that is too large', () => {
-  let manager: InMemoryManager | undefined;
-  afterEach(() => manager?.stop());
-
   it('is not run, reports its size and the limit, and runs once it is small enough', async () => {
-    const stage = await memoryStage([{ name: 'network', reads: ['/spec/cluster/note'] }]);
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', reads: ['/spec/cluster/note'] }]);
     const { ref } = inventory.create({ name: 'one', spec: { suspend: true } });
     await clock.advance(1000);
     fill(inventory, maxEntryBytes + 1_001);
@@ -54,9 +48,7 @@ describe('an entry that is too large', () => {
   });
 
   it('begins one byte above the limit', async () => {
-    const stage = await memoryStage([{ name: 'network', reads: ['/spec/cluster/note'] }]);
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', reads: ['/spec/cluster/note'] }]);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     // Later runs do not change the status, so the size stays the same.
@@ -74,14 +66,12 @@ describe('an entry that is too large', () => {
   });
 
   it('is still torn down', async () => {
-    const stage = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) => ({
         kind: 'outcome',
         outcome: { outcome: operation === 'delete' ? 'Deleted' : 'Done' },
       }),
     });
-    const { clock, inventory } = stage;
-    ({ manager } = stage);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     fill(inventory, maxEntryBytes + 1);

@@ -33,7 +33,6 @@ describe('the metric of entries that wait for an input', () => {
     });
     await clock.advance(14 * minute);
     assert.deepEqual([...(await manager.metric(metric))], []);
-    await manager.stop();
   });
 
   it('counts an entry once that waits for several paths that no registration reads', async () => {
@@ -44,7 +43,6 @@ describe('the metric of entries that wait for an input', () => {
     inventory.create({ name: 'one' });
     await clock.advance(16 * minute);
     assert.deepEqual([...(await manager.metric(metric))], [['{component="cluster",path="other"}', 1]]);
-    await manager.stop();
   });
 
   it('counts from the start of the wait also while the component works on it and after it answered 202', async () => {
@@ -68,6 +66,5 @@ describe('the metric of entries that wait for an input', () => {
     }
     assert.ok(manager.calls.length > 2);
     assert.equal(counted, 15, 'from the sixteenth minute');
-    await manager.stop();
   });
 });
