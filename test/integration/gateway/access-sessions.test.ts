@@ -163,31 +163,6 @@ describe('an AccessSession', () => {
       await stage.plane.kubectl(['delete', 'lease', lease, '-n', stage.namespace]);
       await gone(grant);
     });
-
-    it('is deleted at once when a process with its name starts again', async () => {
-      await stage.gateway.kill();
-      const options = { namespace: stage.namespace, flags: ['--identity=Replica_1.example'] };
-      stage.gateway = await GatewayProcess.start(stage.plane, options);
-      const grant = await stage.grant();
-      const { session } = await running(grant);
-      assert.equal(session.spec.replica, 'replica-1-example');
-      await stage.gateway.kill();
-      stage.gateway = await GatewayProcess.start(stage.plane, options);
-      await gone(grant);
-    });
-  });
-
-  describe('of a replica that stops', () => {
-    it('goes before, and so does the Lease', async () => {
-      const grant = await stage.grant();
-      const { terminal, session } = await running(grant);
-      await stage.gateway.stop();
-      assert.equal(await terminal.exit(), 1);
-      assert.match(terminal.text, /Restarting/);
-      assert.deepEqual(await sessions(grant), []);
-      const lease = ['get', 'lease', `drawbridge-gateway-${session.spec.replica}`, '-n', stage.namespace];
-      assert.match((await stage.plane.kubectl(lease, { reject: false })).stderr, /NotFound/);
-    });
   });
 
   const pathOf = (name: string): string =>
