@@ -91,22 +91,6 @@ describe('the server of a component', () => {
     assert.deepEqual(codes(), ['401 Unauthorized', '404 NotFound', '401 Unauthorized']);
   });
 
-  it('answers 429 beyond its limit of runs', async () => {
-    let running = 0;
-    reconcile = async ({ signal }) => {
-      running += 1;
-      await aborted(signal);
-      return { outcome: 'Done' };
-    };
-    const held = [world.request(), world.request()].map((request) =>
-      post({ url }, request, 'x').catch(() => undefined),
-    );
-    await until('two runs', () => running === 2, waiting);
-    assert.equal((await post({ url }, world.request(), 'x')).status, 429);
-    await server.close();
-    await Promise.all(held);
-  });
-
   it('enforces its limit of runs for concurrent calls', async () => {
     const known = deferred<boolean>();
     let asked = 0;
