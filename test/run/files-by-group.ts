@@ -6,6 +6,9 @@ export interface TestFile {
   readonly seconds: number;
 }
 
+/** Work that repays the start of another process of a group with its planes, in seconds. */
+const repays = 15;
+
 /** Distributes test files to concurrent processes. A process stays with its group while the group has files. */
 export class FilesByGroup {
   readonly #left = new Map<string, TestFile[]>();
@@ -17,14 +20,17 @@ export class FilesByGroup {
     }
   }
 
-  /** The group for a process that starts: the one with the most remaining work for each of its processes. */
+  /** The group for a process that starts: the one with the most remaining work for each of its processes, if that repays the start. */
   join(): string | undefined {
+    const processes = (group: string): number => this.#processes.get(group) ?? 0;
     const share = (group: string): number => {
       const seconds = (this.#left.get(group) ?? []).reduce((sum, file) => sum + file.seconds, 0);
-      return seconds / ((this.#processes.get(group) ?? 0) + 1);
+      return seconds / (processes(group) + 1);
     };
-    const [best] = [...this.#left.keys()].filter((group) => share(group) > 0).sort((a, b) => share(b) - share(a));
-    if (best !== undefined) this.#processes.set(best, (this.#processes.get(best) ?? 0) + 1);
+    const [best] = [...this.#left.keys()]
+      .filter((group) => share(group) > (processes(group) > 0 ? repays : 0))
+      .sort((a, b) => share(b) - share(a));
+    if (best !== undefined) this.#processes.set(best, processes(best) + 1);
     return best;
   }
 

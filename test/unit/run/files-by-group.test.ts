@@ -31,6 +31,11 @@ describe('test files by group', () => {
     assert.equal(files.join(), undefined);
   });
 
+  it('assign no second process to a group with little work', () => {
+    const files = new FilesByGroup([file('a/1', 10), file('a/2', 10)]);
+    assert.deepEqual([files.join(), files.join()], ['a', undefined]);
+  });
+
   it('do not count a process that has left', () => {
     const files = new FilesByGroup([file('a/1', 50), file('b/1', 40)]);
     assert.equal(files.join(), 'a');
