@@ -34,6 +34,8 @@ import { RequesterAttestations } from './lifecycle/requester-attestations.ts';
 import { Revoker } from './lifecycle/revoker.ts';
 import { TemplateEdits } from './lifecycle/template-edits.ts';
 import { Votes } from './lifecycle/votes.ts';
+import { Cut, type CutKind } from './policies/cut.ts';
+import type { PolicyCheck } from './policies/policy-check.ts';
 import { sessionOf } from './policy/session-policy.ts';
 import type { Signer } from './signing/signer.ts';
 import { orphansMetric, stateMetrics } from './state-metrics.ts';
@@ -59,6 +61,7 @@ export interface AccessDeps {
   /** At most one object: the record of a withdrawn APIService. */
   readonly withdrawals: Store<WithdrawalView>;
   readonly reviews: OwedReviews;
+  readonly policies: PolicyCheck;
   readonly journal: Journal;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -71,8 +74,8 @@ export interface AccessDeps {
   readonly certificates: 'files' | 'own';
 }
 
-/** In start order; each starts once the one before has synced. */
-export function accessControllers(deps: AccessDeps): Controller[] {
+/** In start order; each starts once the one before has synced. `cut` acts by their parts. */
+export function accessControllers(deps: AccessDeps): { readonly controllers: Controller[]; readonly cut: Cut } {
   const metricsOf = grantMetrics(deps.metrics);
   stateMetrics(deps);
   const permissions = new AuthorPermissions(deps);
@@ -88,21 +91,27 @@ export function accessControllers(deps: AccessDeps): Controller[] {
     const { requestResource } = kind;
     const reporter = new GrantReporter({ ...deps, metrics, requestResource, votes: stores.votes });
     metrics.watch(kind.requests);
+    const judge = new TemplateJudge({ ...deps, kind, plansIn, dryRuns, queue });
+    const templates = templateController(kind, authors, judge, deps);
+    const requests = requestController(kind, { authors, votes, reporter }, deps);
     return {
       kind,
       votes,
       reporter,
-      templates: templateController(kind, authors, new TemplateJudge({ ...deps, kind, plansIn, dryRuns, queue }), deps),
-      requests: requestController(kind, { authors, votes, reporter }, deps),
+      templates: templates.controller,
+      requests: requests.controller,
+      cut: { kind, ...requests.cut, ...templates.cut },
     };
   });
-  return [
+  const cut = new Cut({ ...deps, kinds: controllers.map((parts) => parts.cut) });
+  const all = [
     ...controllers.map(({ templates }) => templates),
     ...controllers.map(({ requests }) => requests),
     reviewController(controllers, deps),
     janitorController(kinds, deps),
     gatewayController(deps),
   ];
+  return { controllers: all, cut };
 }
 
 /** With its jitter, the janitor looks for orphans more than once a minute. */
@@ -159,6 +168,7 @@ function reviewController(
       }),
     ],
     reconciler: new ReviewReconciler({
+      policies: deps.policies,
       reviews,
       votes,
       judgeOf: (kind) => partsOf(kind).votes,
@@ -174,10 +184,22 @@ function templateController(
   authors: TemplateAuthors,
   judge: TemplateJudge,
   deps: AccessDeps,
-): Controller {
-  const { client, clock, stores, signer } = deps;
+): { readonly controller: Controller; readonly cut: Pick<CutKind, 'rejectTemplate'> } {
+  const { stores } = deps;
   const { templates } = kind;
-  return controller(kind.templateKind, deps, {
+  const reconciler = new TemplateReconciler({
+    ...deps,
+    resource: kind.templateResource,
+    templates,
+    workload: (key) => stores.workload(key),
+    gateway: stores.gateway,
+    authors,
+    judge,
+    planValidMessage: kind.createsPod
+      ? 'the server can build the access pod, and no object of the namespace forbids it'
+      : 'the workload exists, and its selector is valid',
+  });
+  const loop = controller(kind.templateKind, deps, {
     sources: [
       fromSubscription('template', templates, keyOfEvent),
       ...stores.workloads.map((workloads) =>
@@ -195,22 +217,10 @@ function templateController(
       ),
       judge,
     ],
-    reconciler: new TemplateReconciler({
-      resource: kind.templateResource,
-      templates,
-      workload: (key) => stores.workload(key),
-      gateway: stores.gateway,
-      authors,
-      judge,
-      planValidMessage: kind.createsPod
-        ? 'the server can build the access pod, and no object of the namespace forbids it'
-        : 'the workload exists, and its selector is valid',
-      signer,
-      client,
-      clock,
-    }),
+    reconciler,
     workers: 4,
   });
+  return { controller: loop, cut: { rejectTemplate: (template, signal) => reconciler.reject(template, signal) } };
 }
 
 function requestController(
@@ -221,8 +231,8 @@ function requestController(
     reporter,
   }: { readonly authors: TemplateAuthors; readonly votes: Votes; readonly reporter: GrantReporter },
   deps: AccessDeps,
-): Controller {
-  const { client, clock, stores, signer, quota, grantable, reviews } = deps;
+): { readonly controller: Controller; readonly cut: Omit<CutKind, 'kind' | 'rejectTemplate'> } {
+  const { client, clock, stores, signer, quota, grantable, reviews, policies } = deps;
   const { pods } = stores;
   const readByBuilders: readonly Store<Projected>[] = [...stores.workloads, ...stores.selectors];
   const status = new StatusWriter({ client, kind, clock });
@@ -230,10 +240,23 @@ function requestController(
   const revoker = new Revoker({ kind, pods, client, applier: new Applier(client.urgent()), reporter, clock });
   const edits = new TemplateEdits({ kind, client, signer });
   const history = new History({ kind, signer, clock });
-  const granter = new Granter({ kind, pods, applier, revoker, edits, signer, history, status, reporter, clock });
+  const granter = new Granter({
+    kind,
+    policies,
+    pods,
+    applier,
+    revoker,
+    edits,
+    signer,
+    history,
+    status,
+    reporter,
+    clock,
+  });
   const attestations = new RequesterAttestations({ kind: kind.requestKind, signer, clock });
   const decider = new Decider({
     kind,
+    policies,
     client,
     clock,
     status,
@@ -247,9 +270,9 @@ function requestController(
     reviews,
     grantable,
   });
-  const extender = new Extender({ templates: kind.templates, pods, status, reporter, votes, signer, clock });
+  const extender = new Extender({ policies, templates: kind.templates, pods, status, reporter, votes, signer, clock });
   const deadlineSource = deadlines({ name: 'end', clock, lane: revocationLane });
-  return controller(kind.requestKind, deps, {
+  const loop = controller(kind.requestKind, deps, {
     sources: [
       deadlineSource,
       fromSubscription('request', kind.requests, (event) => emissions([event.key], endsAccess(event))),
@@ -306,6 +329,14 @@ function requestController(
     // After an outage of the API server, access ends within two seconds of its return.
     backoff: { baseMs: 100, capMs: 2000 },
   });
+  return {
+    controller: loop,
+    cut: {
+      deny: (request, violation, signal) => decider.denyUnproven(request, violation, signal),
+      denyGranted: (request, violation, signal) => granter.denyUnproven(request, violation, signal),
+      refuseExtensions: (request, violation, signal) => extender.refuseUnproven(request, violation, signal),
+    },
+  };
 }
 
 function gatewayController(deps: AccessDeps): Controller {

@@ -1,14 +1,20 @@
 import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../api/object.ts';
 import { ownLabels } from '../../api/own-labels.ts';
-import { secrets } from '../../api/resources.ts';
-import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
+import { secrets, validatingAdmissionPolicies } from '../../api/resources.ts';
+import type { Journal } from '../../audit/journal.ts';
+import type { AuditRecord } from '../../audit/record.ts';
+import { after, done, type Result } from '../../engine/result.ts';
 import type { Source } from '../../engine/source.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { describe } from '../../kit/errors.ts';
+import { CodedError, describe } from '../../kit/errors.ts';
+import { SharedCalls } from '../../kit/shared-calls.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import type { Projected, StoreSpec } from '../../kube/store.ts';
 import type { HealthCheck } from '../../observe/health.ts';
 import type { Log } from '../../observe/log.ts';
+import type { Violation } from '../policy/policy.ts';
+import type { Cut } from './cut.ts';
+import { type PolicyCheck, policiesMissing } from './policy-check.ts';
 import { probe } from './probe.ts';
 import { certifyingObjects } from './shape.ts';
 import { judge, type LiveObjects, type PolicyRecord, readRecord, recordData, type StoredRecord } from './verdict.ts';
@@ -51,6 +57,7 @@ interface PolicyGuardDeps {
   readonly namespace: string;
   readonly clock: Clock;
   readonly log: Log;
+  readonly journal: Journal;
   /** By consistent lists: nothing shows that this server ever decided anything. */
   readonly isUntouched: (signal: AbortSignal) => Promise<boolean>;
 }
@@ -61,8 +68,9 @@ interface PolicyGuardDeps {
  *   unknown ──▶ in force ◀── record written ── cut ◀── 40 s of calm ── gap
  *                  └───────── changed, replaced, deleted, probe accepted ─▲
  */
-export class PolicyGuard implements Reconciler {
+export class PolicyGuard implements PolicyCheck {
   readonly #deps: PolicyGuardDeps;
+  readonly #live: SharedCalls<undefined, LiveObjects>;
   #state: State = { is: 'idle' };
   #calm: Calm | undefined;
   /** On the monotonic clock: when to probe; undefined once the last answer was a refusal. */
@@ -71,6 +79,36 @@ export class PolicyGuard implements Reconciler {
 
   constructor(deps: PolicyGuardDeps) {
     this.#deps = deps;
+    this.#live = new SharedCalls((_, signal) => this.#readLive(signal));
+  }
+
+  async check(signal: AbortSignal): Promise<Violation | undefined> {
+    const gap = this.known();
+    if (gap || (await this.#areAsRecorded(signal))) return gap;
+    throw unproven();
+  }
+
+  known(): Violation | undefined {
+    if (this.#state.is === 'gap') return policiesMissing(this.#state.problem);
+    if (this.#state.is === 'inForce') return undefined;
+    throw unproven();
+  }
+
+  get isInstalling(): boolean {
+    return this.#state.is === 'gap' && this.#state.isInstallation;
+  }
+
+  /** If not, the key finds out why. */
+  async #areAsRecorded(signal: AbortSignal): Promise<boolean> {
+    try {
+      const live = await this.#live.ask(key, undefined, signal);
+      if (this.#state.is === 'inForce' && judge(this.#state.record, live).is === 'inForce') return true;
+      this.recheck();
+      return false;
+    } catch (error) {
+      if (!signal.aborted) this.#wake();
+      throw error;
+    }
   }
 
   /** Begins a term: what an earlier leader found proves nothing. */
@@ -119,10 +157,11 @@ export class PolicyGuard implements Reconciler {
     return this.#state.is === 'inForce' ? 1 : 0;
   }
 
-  async reconcile(_key: string, signal: AbortSignal): Promise<Result> {
+  /** Reconciles the only key. */
+  async verify(cut: Pick<Cut, 'run'>, signal: AbortSignal): Promise<Result> {
     try {
       const [live, secret] = await Promise.all([this.#readLive(signal), this.#readSecret(signal)]);
-      return await this.#judge(live, secret, signal);
+      return await this.#judge(live, secret, cut, signal);
     } catch (error) {
       if (!signal.aborted)
         this.#set({ is: 'unknown', problem: `cannot verify the admission policies: ${describe(error)}` });
@@ -130,10 +169,15 @@ export class PolicyGuard implements Reconciler {
     }
   }
 
-  async #judge(live: LiveObjects, secret: KubeObject | undefined, signal: AbortSignal): Promise<Result> {
+  async #judge(
+    live: LiveObjects,
+    secret: KubeObject | undefined,
+    cut: Pick<Cut, 'run'>,
+    signal: AbortSignal,
+  ): Promise<Result> {
     const stored = readRecord(secret);
     const verdict = judge(stored, live);
-    if (verdict.is === 'gap') return this.#inGap(verdict, { stored, secret }, signal);
+    if (verdict.is === 'gap') return this.#inGap(verdict, { stored, secret }, cut, signal);
     this.#calm = undefined;
     const record = verdict.is === 'upgraded' ? verdict.record : (stored as PolicyRecord);
     if (verdict.is === 'upgraded') await this.#write(record, secret, signal);
@@ -166,6 +210,7 @@ export class PolicyGuard implements Reconciler {
   async #inGap(
     { problem, record }: { readonly problem: string; readonly record: PolicyRecord | undefined },
     { stored, secret }: { readonly stored: StoredRecord; readonly secret: KubeObject | undefined },
+    cut: Pick<Cut, 'run'>,
     signal: AbortSignal,
   ): Promise<Result> {
     const { clock } = this.#deps;
@@ -189,9 +234,11 @@ export class PolicyGuard implements Reconciler {
       this.#calm = undefined;
       return after(retryMs);
     }
+    await cut.run(policiesMissing(problem), isInstallation, signal);
     this.#calm = undefined;
     const now = judge(stored, await this.#readLive(signal));
     if (now.is !== 'gap' || now.record?.versions.join() !== versions) return after(0);
+    await this.#deps.journal.append(lineOf('proven', problem));
     await this.#write(record, secret, signal);
     this.#set({ is: 'inForce', record });
     return done;
@@ -218,7 +265,11 @@ export class PolicyGuard implements Reconciler {
     this.#state = state;
     const text = textOf(state);
     if (text === textOf(before)) return;
-    const { log } = this.#deps;
+    const { log, journal } = this.#deps;
+    if (state.is === 'gap' && !state.isInstallation && before.is !== 'gap')
+      journal.append(lineOf('unproven', state.problem)).catch((error: unknown) => {
+        log.error('audit line lost', { event: 'policies', error: describe(error) });
+      });
     if (text === undefined) log.info('the admission policies are in force');
     else if (state.is === 'gap' && state.isInstallation) log.info('installing', { reason: text });
     else log.error('the admission policies are not proven to be in force', { reason: text });
@@ -262,6 +313,23 @@ export class PolicyGuard implements Reconciler {
     return { namespace: this.#deps.namespace, name: policyRecordName };
   }
 }
+
+const unproven = (): CodedError =>
+  new CodedError('PoliciesUnproven', 'the leader must first verify the admission policies; it tries again');
+
+/** Begin and end of a gap: who acted in between is unproven. */
+const lineOf = (verdict: 'proven' | 'unproven', message: string): AuditRecord => ({
+  event: 'policies',
+  verdict,
+  who: { user: '' },
+  what: {
+    operation: 'VERIFY',
+    apiVersion: apiVersionOf(validatingAdmissionPolicies),
+    kind: validatingAdmissionPolicies.kind,
+  },
+  code: 'PoliciesMissing',
+  message,
+});
 
 const pluginOff =
   'the API server accepted a write that the policy drawbridge-access must refuse; check that its admission plugin ValidatingAdmissionPolicy is enabled, then run helm upgrade';
