@@ -31,7 +31,6 @@ const readsMessage =
 /** What they read is not ours, or has a documented format. */
 const readers: Readonly<Record<string, string>> = {
   'src/access/policies/probe.ts': 'the API server, about admission policies',
-  'src/access/policy/policy.ts': 'compares the messages of one rule, wherever an item moved in its list',
   'src/access/policy/refusal-text.ts': 'the API server, about a rejected Pod or Role',
   'src/access/policy/warnings.ts': 'the format of warnings, which have no fields',
   'src/access/template/grant-dry-runs.ts': 'the API server, about a namespace that ends',

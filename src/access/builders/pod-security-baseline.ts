@@ -1,6 +1,6 @@
 import { quote } from '../../kit/errors.ts';
 import { isRecord, type JsonObject, listIn, own } from '../../kit/json-value.ts';
-import type { Violation } from '../policy/policy.ts';
+import { inAnyPosition, type Violation } from '../policy/policy.ts';
 
 /**
  * `PodReachesTooFar`: forbidden by the baseline level of the Pod Security Standards, a
@@ -109,6 +109,7 @@ function refuse(field: string, why: string, remove: string): Violation {
       `allow-privileged on the template to set spec.allowPrivilegedPod${label}`,
     field,
     status: 403,
+    key: `${inAnyPosition(field)} ${why}`,
   };
 }
 

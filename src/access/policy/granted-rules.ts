@@ -4,7 +4,7 @@ import { CodedError, quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import { describeRight, type RbacRule, type Right, rightsOf, uncovered, verbsOn } from '../../rbac/rule-cover.ts';
-import type { Violation } from './policy.ts';
+import { inAnyPosition, type Violation } from './policy.ts';
 
 /** In every grant. */
 export const readRule: TemplateRule = { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] };
@@ -108,6 +108,7 @@ const invalid = (path: string, problem: string): Violation => ({
   message: `${path} ${problem}`,
   field: path,
   status: 422,
+  key: `${inAnyPosition(path)} ${problem}`,
 });
 
 /** Rights beyond `baseRules` and the chart value `grantable`. A message lists nine more. */

@@ -1,6 +1,6 @@
 import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { quote } from '../../kit/errors.ts';
-import type { Violation } from './policy.ts';
+import { inAnyPosition, type Violation } from './policy.ts';
 
 /** `members`: what the template lets them do. */
 type GroupList = readonly [field: string, groups: readonly string[], members: string];
@@ -30,6 +30,7 @@ const systemGroup = (field: string, group: string, members: string): Violation =
     `name the groups of the people who may ${members}`,
   field,
   status: 403,
+  key: `${inAnyPosition(field)} ${group}`,
 });
 
 /** Names compare exactly, so outer white space would match no group of an identity provider. */
@@ -43,4 +44,5 @@ const invalidGroup = (field: string, name: string): Violation => ({
   message: `${field} is ${quote(name)}; names of groups match letter for letter: ${name.trim() === '' ? 'remove it' : `write ${quote(name.trim())}, without spaces around it`}`,
   field,
   status: 422,
+  key: `${inAnyPosition(field)} ${name}`,
 });

@@ -1,6 +1,6 @@
 import { quote } from '../../kit/errors.ts';
 import { copyJson, isRecord, type JsonCopy, own } from '../../kit/json-value.ts';
-import type { Violation } from './policy.ts';
+import { inAnyPosition, type Violation } from './policy.ts';
 
 export interface PatchOperation {
   readonly op: 'add' | 'remove' | 'replace' | 'move' | 'copy' | 'test';
@@ -63,7 +63,8 @@ export function patchViolation(index: number, raw: unknown, why: string, member?
   const shownOp = OPERATIONS.find((name) => name === op) ?? (typeof op === 'string' ? quote(op) : '');
   const shown = [shownOp, typeof path === 'string' ? quote(path, maxShownPointer) : ''].filter(Boolean).join(' ');
   const field = `${FIELD}[${index}]${member ? `.${member}` : ''}`;
-  return { code: 'InvalidTemplate', message: `${field}${shown ? ` (${shown})` : ''}: ${why}`, field, status: 422 };
+  const textAt = (path: string): string => `${path}${shown ? ` (${shown})` : ''}: ${why}`;
+  return { code: 'InvalidTemplate', message: textAt(field), field, status: 422, key: textAt(inAnyPosition(field)) };
 }
 
 const refuse = (index: number, raw: unknown, why: string, member?: string): { readonly violation: Violation } => ({

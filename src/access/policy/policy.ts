@@ -9,7 +9,7 @@ export interface Violation {
   readonly field?: string;
   /** 403 not allowed, 404 missing reference, 422 invalid value. */
   readonly status: 403 | 404 | 422;
-  /** To compare with an earlier finding. Default: the message, without positions in lists. */
+  /** To compare with an earlier finding, without positions in lists. Default: the message. */
   readonly key?: string;
 }
 
@@ -65,12 +65,12 @@ export function introducedViolation(now: readonly Violation[], before: readonly 
   });
 }
 
-/** Without the positions in lists. */
+/** For `Violation.key`: the same wherever an item moves in its list. */
+export const inAnyPosition = (path: string): string => path.replace(/\[\d+\]/g, '[]');
+
 function identityOf(violation: Violation): string {
-  const { code, field, key } = violation;
-  if (key !== undefined) return `${code}: ${key}`;
-  const { message } = violation;
-  return `${code}: ${field ? message.replaceAll(field, () => field.replace(/\[\d+\]/g, '[]')) : message}`;
+  const { code, message, key = message } = violation;
+  return `${code}: ${key}`;
 }
 
 export interface Explanation {

@@ -53,6 +53,7 @@ function unknownZone(timeZone: string, index: number): Violation {
     message: `${field} is ${quote(timeZone)}, which is not a time zone; write an IANA name, such as Europe/Berlin`,
     field,
     status: 422,
+    key: timeZone,
   };
 }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { inAnyPosition } from '../../../src/access/policy/policy.ts';
 import { notPlanned, templatePolicy } from '../../../src/access/policy/template-policy.ts';
 import { alice, paths, reviewOf, World } from './support.ts';
 
@@ -229,7 +230,13 @@ describe('validation of templates', () => {
 
   it('admits a repair that leaves other stored violations of the pod, and denies one that they would hide', async () => {
     const reaches = (field: string) =>
-      ({ code: 'PodReachesTooFar', message: `${field} is set`, field, status: 403 }) as const;
+      ({
+        code: 'PodReachesTooFar',
+        message: `${field} is set`,
+        field,
+        status: 403,
+        key: inAnyPosition(field),
+      }) as const;
     world.ownViolations = ({ accessConfig: { maxDuration } }) => {
       const stored = [reaches('spec.containers[0].ports'), reaches('spec.volumes[1].hostPath')];
       if (maxDuration === '3h') return stored;
