@@ -443,6 +443,24 @@ describe('without the server and the webhooks, the API server', () => {
       assertOk(await eve.call('PATCH', stage.urlOf('PodAccessTemplate', 'payments-shell'), { metadata }));
     });
 
+    it('a template of 90,000 characters and ten extensions, within the budget of its expressions', async () => {
+      const env = Array.from({ length: 900 }, (_, index) => ({ name: `NAME_${index}`, value: 'x'.repeat(100) }));
+      const author = { username: 'eve', uid: '', groups: ['editors', 'system:authenticated'], time: own.time };
+      const spec = {
+        accessConfig: { allowedGroups: ['devs'] },
+        podSpec: { containers: [{ name: 'sh', image: 'sh:1', env }] },
+        author,
+      };
+      const kind = 'PodAccessTemplate';
+      const large = { apiVersion: 'crds.wizardofoz.co/v1alpha1', kind, metadata: { name: 'large' }, spec };
+      assertOk(await eve.call('POST', stage.urlOf(kind), large));
+      assertOk(await eve.call('PATCH', stage.urlOf(kind, 'large'), { spec: { maxCpu: '1' } }));
+      assertOk(await eve.call('PATCH', stage.urlOf(kind, 'large'), { metadata: { labels: { team: 'payments' } } }));
+      const extensions = Array.from({ length: 10 }, () => ({ by: '1m', reason: 'y'.repeat(1000), signature: 'x' }));
+      const url = `${stage.urlOf(pod.kind, 'own')}?dryRun=All`;
+      assertOk(await stage.alice.call('PATCH', url, { spec: { extensions } }));
+    });
+
     it('foreign pods and roles', async () => {
       await stage.kubectl('rollout', 'restart', 'deployment/payments');
       await stage.kubectl('rollout', 'status', 'deployment/payments', '--timeout=30s');
