@@ -104,6 +104,11 @@ export class RealNode extends PlaneClient {
     await this.run(this.#ctr, ['--namespace=k8s.io', 'images', 'import', '--local', archive]);
   }
 
+  /** Gives an image another name, as `kind load` does with one of this machine. */
+  async tagImage(name: string, other: string): Promise<void> {
+    await this.run(this.#ctr, ['--namespace=k8s.io', 'images', 'tag', '--force', name, other]);
+  }
+
   /** Runs a program in the namespaces of the node; rejects if it fails. */
   async run(program: string, args: readonly string[]): Promise<string> {
     return (await this.#namespaces.run(program, args)).stdout;

@@ -220,17 +220,18 @@ export class NodeStage {
 
   /** kubectl or the client in a real terminal, in the namespace of the workload. */
   terminal(person: Person, who: 'kubectl' | 'drawbridge', ...args: readonly string[]): Terminal {
-    const { kubectl } = this.node.binaries;
-    const words = ['-n', this.namespace, ...args];
-    const env = {
-      PATH: `${dirname(kubectl)}:${process.env['PATH']}`,
-      HOME: this.node.directory,
-      KUBECONFIG: person.kubeconfig,
-      TERM: 'xterm',
-    };
-    return who === 'kubectl'
-      ? new Terminal(kubectl, words, env)
-      : new Terminal(process.execPath, [client, ...words], env);
+    const program = who === 'kubectl' ? [this.node.binaries.kubectl] : [process.execPath, client];
+    return this.#terminal(person.kubeconfig, [...program, '-n', this.namespace, ...args]);
+  }
+
+  /** The client in a real terminal, as the administrator. */
+  administratorTerminal(...args: readonly string[]): Terminal {
+    return this.#terminal(this.node.adminKubeconfig, [process.execPath, client, ...args]);
+  }
+
+  #terminal(kubeconfig: string, [program = '', ...args]: readonly string[]): Terminal {
+    const PATH = `${dirname(this.node.binaries.kubectl)}:${process.env['PATH']}`;
+    return new Terminal(program, args, { PATH, HOME: this.node.directory, KUBECONFIG: kubeconfig, TERM: 'xterm' });
   }
 
   /** Resolves to how long after `sinceMs`, epoch ms, the condition first holds. */
