@@ -1,5 +1,6 @@
-// Do the tests still find the defects of the past? For each past fix, undoes it in the source of this tree, and
-// runs the unit tests and, if these pass, the integration tests of the area. Start it with `node --import tsx`:
+// Do the tests still find the defects of the past? For each past fix, undoes it in the source of this tree, and runs
+// the unit tests and, if these pass, the integration tests and then the long tests of the area. Start it with
+// `node --import tsx`:
 //
 //   test/run/reverted-fixes.ts              the first 30 fixes that can be undone (COUNT=N; SELECT=1 only lists them)
 //   test/run/reverted-fixes.ts COMMIT...    these commits (LIST=FILE: those of a file, one a line)
@@ -44,8 +45,11 @@ const testsOfForm = ['docs', 'image', 'lint', 'prose', 'repository'].map((name) 
 /** Integration tests of folders of `src` that have no folder of their own. Others are of access. */
 const otherAreas: Readonly<Record<string, readonly string[]>> = { admission: ['access', 'inventory'], cli: ['client'] };
 
+/** Without its fix, a loop may never end. */
+const limits = { maxBuffer: 2 ** 30, timeout: 20 * 60_000, killSignal: 'SIGKILL' } as const;
+
 const call = (cwd: string, command: string, args: readonly string[], env = {}): SpawnSyncReturns<string> =>
-  spawnSync(command, args, { cwd, encoding: 'utf8', maxBuffer: 2 ** 30, env: { ...process.env, ...env } });
+  spawnSync(command, args, { ...limits, cwd, encoding: 'utf8', env: { ...process.env, ...env } });
 
 function git(...args: readonly string[]): string {
   const { status, stdout, stderr } = call(root, 'git', args);
@@ -142,14 +146,15 @@ class Checkout {
     const unit = withUnit ? this.#failedUnitTest() : undefined;
     if (unit !== undefined) return `caught by unit: ${unit}`;
     const areas = new Set([...code.keys()].flatMap(areasOf));
-    for (const area of areas) {
-      const file = this.#failedFile(`test/integration/${area}`);
+    const folders = [...areas].flatMap((area) => [`test/integration/${area}`, `test/faults/${area}`]);
+    for (const folder of folders.filter((one) => existsSync(join(root, one)))) {
+      const file = this.#failedFile(folder);
       if (file === undefined) continue;
       this.#run('git', ['restore', 'src']);
       if (this.#builds([]) && this.#integration(file).status === 0) return `caught by ${file}`;
       throw new Error(`${file} fails also without a change of the source`);
     }
-    const ran = [...(withUnit ? ['unit'] : []), ...[...areas].map((area) => `integration/${area}`)];
+    const ran = [...(withUnit ? ['unit'] : []), ...folders];
     return `NOT caught (${ran.join(', ')})`;
   }
 
