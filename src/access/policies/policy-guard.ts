@@ -238,8 +238,7 @@ export class PolicyGuard implements PolicyCheck {
     this.#calm = undefined;
     const now = judge(stored, await this.#readLive(signal));
     if (now.is !== 'gap' || now.record?.versions.join() !== versions) return after(0);
-    // Before an installation, there was nothing to act on.
-    if (!isInstallation) await this.#deps.journal.append(lineOf('proven', problem));
+    await this.#deps.journal.append(lineOf('proven', problem));
     await this.#write(record, secret, signal);
     this.#set({ is: 'inForce', record });
     return done;
