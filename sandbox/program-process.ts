@@ -66,7 +66,7 @@ export class ProgramProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Resolves once it may get traffic, as the kubelet finds out. Rejects after a minute or when the process ends; the message contains the log. */
+  /** Resolves once it may get traffic, as the kubelet finds out. Rejects after 30 s or when the process ends; the message contains the log. */
   async whenReady(): Promise<void> {
     const isReady = async (): Promise<boolean> => {
       if (!this.running) throw new Error(`the ${this.#name} ended before it was ready`);
@@ -76,7 +76,7 @@ export class ProgramProcess {
       );
     };
     try {
-      await until(`the ${this.#name} to be ready`, isReady, { timeoutMs: 60_000, everyMs: 20 });
+      await until(`the ${this.#name} to be ready`, isReady, { timeoutMs: 30_000, everyMs: 20 });
     } catch (error) {
       throw new Error(`${(error as Error).message}\n${await this.log()}`);
     }

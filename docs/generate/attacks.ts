@@ -65,7 +65,7 @@ const access: readonly Attack[] = [
     stopped:
       'The leader verifies the signature of requester, name, namespace, and spec. It accepts only requests that were created within 10 s after it.',
     remains: 'If a user removes the request’s finalizer, the signature may count twice ([limits](limits.md#forgery)).',
-    tests: ['access/policy-gap', 'access/without-webhooks'],
+    tests: ['access/without-webhooks'],
   },
   {
     attack: 'change the template, duration, or Pod of a granted request',
@@ -199,7 +199,7 @@ const access: readonly Attack[] = [
     by: ['status writer'],
     stopped:
       'An admission policy lets only the server write the status. The server revokes a grant without a valid MAC, which covers its session settings.',
-    tests: ['access/policy-gap', 'access/forged-status', 'access/policies', 'unit/access/lifecycle/gateway-grants'],
+    tests: ['access/forged-status', 'access/policies', 'unit/access/lifecycle/gateway-grants'],
   },
   {
     attack: 'create the Pod, Role, or RoleBinding before the server does',
@@ -313,7 +313,7 @@ const approvals: readonly Attack[] = [
     by: ['voter', 'requester'],
     stopped:
       'The webhook signs each, votes with the voter’s name. Without a valid signature, none counts. Admission policies reject unsigned ones, and votes that name another user than their creator.',
-    tests: ['access/policy-gap', 'access/vote-attacks', 'access/approvals', 'access/extend'],
+    tests: ['access/vote-attacks', 'access/approvals', 'access/extend'],
   },
   {
     attack: 'copy a vote under another name, or replay it for another request',

@@ -13,7 +13,7 @@ export const templateConditionTexts: Readonly<Record<TemplateCondition, string>>
   AccessCommandValid:
     '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this error.',
   AuthorHoldsRights:
-    '`AuthorUnknown`, `AuthorLacksRights`, `PoliciesMissing`: see [template authors](../concepts/template-authors.md). `InvalidTemplate`: see [codes](codes.md).',
+    '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md). `InvalidTemplate`: see [codes](codes.md).',
   GatewayAvailable:
     'Only for templates with `session.via: Gateway`. `GatewayUnavailable`: the APIService of the gateway is missing or not Available; the message says what to do. The template becomes ready when it is Available.',
   AccessPlanValid:

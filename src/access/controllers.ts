@@ -34,8 +34,6 @@ import { RequesterAttestations } from './lifecycle/requester-attestations.ts';
 import { Revoker } from './lifecycle/revoker.ts';
 import { TemplateEdits } from './lifecycle/template-edits.ts';
 import { Votes } from './lifecycle/votes.ts';
-import { Cut, type CutKind } from './policies/cut.ts';
-import type { PolicyCheck } from './policies/policy-check.ts';
 import { sessionOf } from './policy/session-policy.ts';
 import type { Signer } from './signing/signer.ts';
 import { orphansMetric, stateMetrics } from './state-metrics.ts';
@@ -61,7 +59,6 @@ export interface AccessDeps {
   /** At most one object: the record of a withdrawn APIService. */
   readonly withdrawals: Store<WithdrawalView>;
   readonly reviews: OwedReviews;
-  readonly policies: PolicyCheck;
   readonly journal: Journal;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -74,8 +71,8 @@ export interface AccessDeps {
   readonly certificates: 'files' | 'own';
 }
 
-/** In start order; each starts once the one before has synced. `cut` acts by their parts. */
-export function accessControllers(deps: AccessDeps): { readonly controllers: Controller[]; readonly cut: Cut } {
+/** In start order; each starts once the one before has synced. */
+export function accessControllers(deps: AccessDeps): Controller[] {
   const metricsOf = grantMetrics(deps.metrics);
   stateMetrics(deps);
   const permissions = new AuthorPermissions(deps);
@@ -91,27 +88,21 @@ export function accessControllers(deps: AccessDeps): { readonly controllers: Con
     const { requestResource } = kind;
     const reporter = new GrantReporter({ ...deps, metrics, requestResource, votes: stores.votes });
     metrics.watch(kind.requests);
-    const judge = new TemplateJudge({ ...deps, kind, plansIn, dryRuns, queue });
-    const templates = templateController(kind, authors, judge, deps);
-    const requests = requestController(kind, { authors, votes, reporter }, deps);
     return {
       kind,
       votes,
       reporter,
-      templates: templates.controller,
-      requests: requests.controller,
-      cut: { kind, ...requests.cut, ...templates.cut },
+      templates: templateController(kind, authors, new TemplateJudge({ ...deps, kind, plansIn, dryRuns, queue }), deps),
+      requests: requestController(kind, { authors, votes, reporter }, deps),
     };
   });
-  const cut = new Cut({ ...deps, kinds: controllers.map((parts) => parts.cut) });
-  const all = [
+  return [
     ...controllers.map(({ templates }) => templates),
     ...controllers.map(({ requests }) => requests),
     reviewController(controllers, deps),
     janitorController(kinds, deps),
     gatewayController(deps),
   ];
-  return { controllers: all, cut };
 }
 
 /** With its jitter, the janitor looks for orphans more than once a minute. */
@@ -168,7 +159,6 @@ function reviewController(
       }),
     ],
     reconciler: new ReviewReconciler({
-      policies: deps.policies,
       reviews,
       votes,
       judgeOf: (kind) => partsOf(kind).votes,
@@ -184,22 +174,10 @@ function templateController(
   authors: TemplateAuthors,
   judge: TemplateJudge,
   deps: AccessDeps,
-): { readonly controller: Controller; readonly cut: Pick<CutKind, 'rejectTemplate'> } {
-  const { stores } = deps;
+): Controller {
+  const { client, clock, stores, signer } = deps;
   const { templates } = kind;
-  const reconciler = new TemplateReconciler({
-    ...deps,
-    resource: kind.templateResource,
-    templates,
-    workload: (key) => stores.workload(key),
-    gateway: stores.gateway,
-    authors,
-    judge,
-    planValidMessage: kind.createsPod
-      ? 'the server can build the access pod, and no object of the namespace forbids it'
-      : 'the workload exists, and its selector is valid',
-  });
-  const loop = controller(kind.templateKind, deps, {
+  return controller(kind.templateKind, deps, {
     sources: [
       fromSubscription('template', templates, keyOfEvent),
       ...stores.workloads.map((workloads) =>
@@ -217,10 +195,22 @@ function templateController(
       ),
       judge,
     ],
-    reconciler,
+    reconciler: new TemplateReconciler({
+      resource: kind.templateResource,
+      templates,
+      workload: (key) => stores.workload(key),
+      gateway: stores.gateway,
+      authors,
+      judge,
+      planValidMessage: kind.createsPod
+        ? 'the server can build the access pod, and no object of the namespace forbids it'
+        : 'the workload exists, and its selector is valid',
+      signer,
+      client,
+      clock,
+    }),
     workers: 4,
   });
-  return { controller: loop, cut: { rejectTemplate: (template, signal) => reconciler.reject(template, signal) } };
 }
 
 function requestController(
@@ -231,8 +221,8 @@ function requestController(
     reporter,
   }: { readonly authors: TemplateAuthors; readonly votes: Votes; readonly reporter: GrantReporter },
   deps: AccessDeps,
-): { readonly controller: Controller; readonly cut: Omit<CutKind, 'kind' | 'rejectTemplate'> } {
-  const { client, clock, stores, signer, quota, grantable, reviews, policies } = deps;
+): Controller {
+  const { client, clock, stores, signer, quota, grantable, reviews } = deps;
   const { pods } = stores;
   const readByBuilders: readonly Store<Projected>[] = [...stores.workloads, ...stores.selectors];
   const status = new StatusWriter({ client, kind, clock });
@@ -240,23 +230,10 @@ function requestController(
   const revoker = new Revoker({ kind, pods, client, applier: new Applier(client.urgent()), reporter, clock });
   const edits = new TemplateEdits({ kind, client, signer });
   const history = new History({ kind, signer, clock });
-  const granter = new Granter({
-    kind,
-    policies,
-    pods,
-    applier,
-    revoker,
-    edits,
-    signer,
-    history,
-    status,
-    reporter,
-    clock,
-  });
+  const granter = new Granter({ kind, pods, applier, revoker, edits, signer, history, status, reporter, clock });
   const attestations = new RequesterAttestations({ kind: kind.requestKind, signer, clock });
   const decider = new Decider({
     kind,
-    policies,
     client,
     clock,
     status,
@@ -270,9 +247,9 @@ function requestController(
     reviews,
     grantable,
   });
-  const extender = new Extender({ policies, templates: kind.templates, pods, status, reporter, votes, signer, clock });
+  const extender = new Extender({ templates: kind.templates, pods, status, reporter, votes, signer, clock });
   const deadlineSource = deadlines({ name: 'end', clock, lane: revocationLane });
-  const loop = controller(kind.requestKind, deps, {
+  return controller(kind.requestKind, deps, {
     sources: [
       deadlineSource,
       fromSubscription('request', kind.requests, (event) => emissions([event.key], endsAccess(event))),
@@ -329,14 +306,6 @@ function requestController(
     // After an outage of the API server, access ends within two seconds of its return.
     backoff: { baseMs: 100, capMs: 2000 },
   });
-  return {
-    controller: loop,
-    cut: {
-      deny: (request, violation, signal) => decider.denyUnproven(request, violation, signal),
-      denyGranted: (request, violation, signal) => granter.denyUnproven(request, violation, signal),
-      refuseExtensions: (request, violation, signal) => extender.refuseUnproven(request, violation, signal),
-    },
-  };
 }
 
 function gatewayController(deps: AccessDeps): Controller {

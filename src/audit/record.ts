@@ -15,7 +15,7 @@ interface AuditSubject {
 interface AuditObject {
   /**
    * Webhook: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`. Controller: `GRANT`, `REVOKE`, `REVIEW`,
-   * `ABANDON`, `VERIFY`, `DELETE`. Gateway: `CONNECT` for a session and its recording, `GET` for a view, `DELETE`.
+   * `ABANDON`. Gateway: `CONNECT` for a session and its recording, `GET` for a view, `DELETE`.
    */
   readonly operation: string;
   readonly apiVersion: string;
@@ -45,7 +45,7 @@ interface AuditVote {
 /** One line. Nothing else of the objects is written, because they may contain secrets. */
 export interface AuditRecord {
   /** With its verdicts in docs/reference/audit-journal.md. */
-  readonly event: 'admission' | 'grant' | 'revocation' | 'review' | 'policies' | 'session' | ConnectSubresource;
+  readonly event: 'admission' | 'grant' | 'revocation' | 'review' | 'session' | ConnectSubresource;
   readonly verdict:
     | 'allowed'
     | 'denied'
@@ -53,8 +53,6 @@ export interface AuditRecord {
     | 'extended'
     | 'revoked'
     | 'reviewed'
-    | 'unproven'
-    | 'proven'
     | 'observed'
     | 'opened'
     | 'ended'

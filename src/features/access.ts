@@ -69,14 +69,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, name: leaseName });
   const client = leaderOnly(cluster.client);
   const reviews = new OwedReviews({ store: reviewStore, client, signer, namespace, clock });
-  const guard = new PolicyGuard({
-    client,
-    namespace,
-    clock,
-    log,
-    journal,
-    isUntouched: (stop) => isUntouched(client, stop),
-  });
+  const guard = new PolicyGuard({ client, namespace, clock, log, isUntouched: (stop) => isUntouched(client, stop) });
   const certifying = certifyingSpecs(() => guard.recheck()).map((spec) => cluster.watch(spec).store);
   const requestEvents = recorder(host, 'access', client);
   const { breakGlassGroup, trustExistingTemplates, accessPods, certificates } = config;
@@ -101,7 +94,6 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     signer,
     quota,
     reviews,
-    policies: guard,
     grantable,
     serverNamespace: namespace,
     stores,
@@ -112,15 +104,12 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     log,
     metrics,
   };
-  const { controllers, cut } = accessControllers({
-    ...controllerDeps,
-    trustExistingTemplates,
-    accessPods,
-    certificates,
-  });
   return {
     gate,
-    controllers: [policyController({ guard, cut, stores: certifying, clock, log, metrics }), ...controllers],
+    controllers: [
+      policyController({ guard, stores: certifying, clock, log, metrics }),
+      ...accessControllers({ ...controllerDeps, trustExistingTemplates, accessPods, certificates }),
+    ],
     webhookDeps: (shared) => ({ access: { ...accessReviews(reviewDeps), ...shared } }),
     readiness: {
       stores: () => storesProblem([...stores.all, reviewStore, ...certifying]),

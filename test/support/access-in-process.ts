@@ -14,7 +14,6 @@ import { fileCredentials } from '../../src/kube/kubeconfig.ts';
 import { openCluster } from '../../src/kube/open-cluster.ts';
 import { noLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
-import { policiesInForce } from './policies.ts';
 
 export interface AccessInProcess {
   /** The records that the controllers wrote to the audit journal, oldest first. */
@@ -61,7 +60,6 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
     signer,
     quota,
     reviews,
-    policies: policiesInForce,
     stores,
     withdrawals: cluster.watch(withdrawalSpec('drawbridge-system')).store,
     journal,
@@ -71,7 +69,7 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
     metrics: createMetrics(),
     ...given,
   };
-  for (const controller of accessControllers(deps).controllers) manager.add(controller);
+  for (const controller of accessControllers(deps)) manager.add(controller);
   const stop = new AbortController();
   const ended = manager.run(stop.signal);
   return {

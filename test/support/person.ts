@@ -3,7 +3,6 @@ import type { RunResult } from '../../sandbox/build/run.ts';
 import { type Identity, issue } from '../../sandbox/pki.ts';
 import type { KubectlOptions, PlaneClient } from '../../sandbox/plane-client.ts';
 import { until } from '../../sandbox/wait.ts';
-import { formatTime } from '../../src/kit/clock.ts';
 import { RawStream } from './raw-stream.ts';
 import { openWebSocket } from './web-socket.ts';
 
@@ -16,14 +15,6 @@ interface ResourceAttributes {
   readonly subresource?: string;
   readonly name?: string;
 }
-
-/** The administrator of a plane, as the author of a template that no webhook has seen. */
-export const administrator = (): object => ({
-  username: 'sandbox-admin',
-  uid: '',
-  groups: ['system:masters', 'system:authenticated'],
-  time: formatTime(Date.now()),
-});
 
 /** A user with a client certificate, who uses kubectl and plain calls. */
 export class Person {

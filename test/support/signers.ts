@@ -29,7 +29,7 @@ export interface AttestationOptions {
 
 /** The manifest as the mutating webhook returns it. */
 export function attested(signer: Signer, manifest: Manifest, options: AttestationOptions): Manifest {
-  const { namespace, username = 'alice', groups = ['devs', 'system:authenticated'], timeMs = Date.now() } = options;
+  const { namespace, username = 'alice', groups = ['devs'], timeMs = Date.now() } = options;
   const { kind, metadata } = manifest;
   const requester = { username, uid: '', groups, time: formatTime(timeMs) };
   const spec = manifest['spec'] as object;

@@ -4,7 +4,6 @@ import { after, done, type Reconciler, type Result } from '../../engine/result.t
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { denialIn, type JudgedVote } from '../lifecycle/votes.ts';
-import type { PolicyCheck } from '../policies/policy-check.ts';
 import { byRequest } from '../stores/access-stores.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import type { OwedReview, OwedReviews } from './owed-reviews.ts';
@@ -18,7 +17,6 @@ export interface ReviewJudge {
 const renewMs = 3_600_000;
 
 interface ReviewReconcilerDeps {
-  readonly policies: PolicyCheck;
   readonly reviews: OwedReviews;
   readonly votes: Store<VoteView>;
   readonly judgeOf: (kind: TemplateKind) => ReviewJudge;
@@ -46,7 +44,7 @@ export class ReviewReconciler implements Reconciler {
       const judged = await judgeOf(review.templateKind).judgeReview(review, signal);
       // A denial also ends open access, so it is the verdict that the record must have.
       const valid = denialIn(judged) ?? judged.find(({ violation }) => violation === undefined);
-      if (!valid || (await this.#deps.policies.check(signal))) return this.#keep(review, signal);
+      if (!valid) return this.#keep(review, signal);
       // If `remove` fails, a retry adds the audit line again.
       await reviewed(review, valid.vote);
       await reviews.remove(requestUid, signal);

@@ -14,7 +14,6 @@ import type { AccessKind } from '../access-kind.ts';
 import { alreadyHolds, templateState } from '../admission-reads.ts';
 import type { Plan } from '../builders/plan.ts';
 import type { OwedReviews } from '../emergency/owed-reviews.ts';
-import type { PolicyCheck } from '../policies/policy-check.ts';
 import { type ChosenDuration, chooseDuration } from '../policy/duration-choice.ts';
 import { durationBoundsOf } from '../policy/emergency-policy.ts';
 import { grantableViolations, rulesViolations, withoutExecViolations } from '../policy/granted-rules.ts';
@@ -92,8 +91,6 @@ export class Decider {
    * with `SigningKeyUnavailable` until the keys are read.
    */
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
-    const gap = this.#deps.policies.known();
-    if (gap) return this.#deny(withoutRequester(request), gap, signal);
     const attestationViolation = await this.#deps.attestations.violation(request, signal);
     if (attestationViolation) return this.#deny(withoutRequester(request), attestationViolation, signal);
     const template = this.#templateOf(request);
@@ -176,8 +173,6 @@ export class Decider {
     const review = request.spec.emergency
       ? reviewOf(request, template, this.#deps.kind, this.#deps.clock.now())
       : undefined;
-    const gap = review && (await this.#deps.policies.check(signal));
-    if (gap) return this.#deny(request, gap, signal);
     // Before the grant, so that no emergency escapes its review.
     if (review) await this.#deps.reviews.add(review, signal);
     const approved = review ? openedByEmergency(review) : fromOpening ? approvedBy(opening, votes) : undefined;
@@ -230,11 +225,6 @@ export class Decider {
       kind: 'waiting',
       untilMs: mustPoll ? Math.min(untilMs, nowMs + authorPermissionsMaxAgeMs) : untilMs,
     };
-  }
-
-  /** Without a grant, for what nothing certifies. */
-  denyUnproven(request: RequestView, violation: Violation, signal: AbortSignal): Promise<unknown> {
-    return this.#deny(withoutRequester(request), violation, signal);
   }
 
   #templateOf({ namespace, spec }: RequestView): TemplateView | undefined {
@@ -380,7 +370,6 @@ interface WaitingDetails {
 
 interface DeciderDeps {
   readonly kind: AccessKind;
-  readonly policies: PolicyCheck;
   readonly client: Client;
   readonly clock: Clock;
   readonly status: StatusWriter;

@@ -4,7 +4,6 @@ import { keyOf } from '../../api/object.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
 import type { Store } from '../../kube/store.ts';
 import { templateState } from '../admission-reads.ts';
-import type { PolicyCheck } from '../policies/policy-check.ts';
 import { chooseExtension, type Extendable } from '../policy/extension-choice.ts';
 import type { Violation } from '../policy/policy.ts';
 import { countVotes, votesNeeded } from '../policy/vote-count.ts';
@@ -74,17 +73,6 @@ export class Extender {
     ];
   }
 
-  /** Refuses all that are undecided, for what nothing certifies. */
-  async refuseUnproven(request: RequestView, violation: Violation, signal: AbortSignal): Promise<void> {
-    const { signer } = this.#deps;
-    let current = request;
-    for (;;) {
-      const asked = current.spec.extensions?.[decidedExtensions(current, signer).length];
-      if (!asked) return;
-      current = await this.#refuse(current, asked, violation, signal);
-    }
-  }
-
   forget(uid: string): void {
     this.#journaled.delete(uid);
   }
@@ -95,9 +83,7 @@ export class Extender {
     access: Extendable,
     signal: AbortSignal,
   ): Promise<Decision> {
-    const { signer, votes, policies } = this.#deps;
-    const gap = policies.known();
-    if (gap) return { state: 'Refused', violation: gap };
+    const { signer, votes } = this.#deps;
     const change = { field: 'extensions', index: access.decided, ...asked } as const;
     if (!(await signer.isOurChange(request, change, signature, signal)))
       return { state: 'Refused', violation: unsigned };
@@ -138,8 +124,6 @@ export class Extender {
     signal: AbortSignal,
   ): Promise<RequestView> {
     const expiresAt = formatTime(endMs);
-    const gap = await this.#deps.policies.check(signal);
-    if (gap) return this.#refuse(request, asked, gap, signal);
     await this.#journalOnce(request, { number: access.decided + 1, asked, expiresAt, votes });
     signal.throwIfAborted();
     // Access may have ended meanwhile. An extension never opens it again.
@@ -196,7 +180,6 @@ interface GrantedExtension {
 }
 
 interface ExtenderDeps {
-  readonly policies: PolicyCheck;
   readonly templates: Store<TemplateView>;
   readonly pods: Store<PodView>;
   readonly status: StatusWriter;

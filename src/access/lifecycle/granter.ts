@@ -7,7 +7,6 @@ import type { Store } from '../../kube/store.ts';
 import type { Applier, Created } from '../../rbac/applier.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { Plan } from '../builders/plan.ts';
-import type { PolicyCheck } from '../policies/policy-check.ts';
 import { renderAccessCommand } from '../policy/access-command.ts';
 import { decidingGroupsOf } from '../policy/emergency-policy.ts';
 import type { Violation } from '../policy/policy.ts';
@@ -60,11 +59,6 @@ export class Granter {
     return opened && this.#updateProgress(request, opened, signal);
   }
 
-  /** Ends a grant that is not open, for what nothing certifies. */
-  denyUnproven(request: RequestView, violation: Violation, signal: AbortSignal): Promise<unknown> {
-    return this.#deny(request, violation, signal);
-  }
-
   forget(uid: string): void {
     this.#opened.delete(uid);
     this.#journaled.delete(uid);
@@ -78,8 +72,6 @@ export class Granter {
   async #open(request: RequestView, decided: Plan | undefined, signal: AbortSignal): Promise<OpenedGrant | undefined> {
     const plan = decided ?? (await this.#replan(request, signal));
     if ('code' in plan) return this.#deny(request, plan, signal);
-    const gap = await this.#deps.policies.check(signal);
-    if (gap) return this.#deny(request, gap, signal);
     await this.#journalOnce(request);
     const children: RequestChild[] = [];
     for (const [resource, object] of inCreationOrder(plan)) {
@@ -110,19 +102,14 @@ export class Granter {
     object: KubeObject,
     signal: AbortSignal,
   ): Promise<Created> {
-    const { signer, applier, policies } = this.#deps;
+    const { signer, applier } = this.#deps;
     const { namespace, uid } = request;
     const child = { requestUid: uid, kind: resource.kind, namespace, name: object.metadata.name, planHash };
     const annotations = { ...object.metadata.annotations, [macAnnotation]: signer.signChild(child) };
     return applier.create(
       resource,
       { ...object, metadata: { ...object.metadata, annotations } },
-      {
-        ownerUid: uid,
-        planHash,
-        isOurMac: async (mac, macSignal) =>
-          (await signer.isOurChild(child, mac, macSignal)) && !(await policies.check(macSignal)),
-      },
+      { ownerUid: uid, planHash, isOurMac: (mac, macSignal) => signer.isOurChild(child, mac, macSignal) },
       signal,
     );
   }
@@ -219,7 +206,6 @@ export class Granter {
 
 interface GranterDeps {
   readonly kind: AccessKind;
-  readonly policies: PolicyCheck;
   readonly pods: Store<PodView>;
   readonly applier: Applier;
   readonly revoker: Revoker;

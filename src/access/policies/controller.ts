@@ -4,12 +4,10 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Projected, Store } from '../../kube/store.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics.ts';
-import type { Cut } from './cut.ts';
 import type { PolicyGuard } from './policy-guard.ts';
 
 interface PolicyControllerDeps {
   readonly guard: PolicyGuard;
-  readonly cut: Cut;
   /** Of `certifyingSpecs`. */
   readonly stores: readonly Store<Projected>[];
   readonly clock: Clock;
@@ -18,7 +16,7 @@ interface PolicyControllerDeps {
 }
 
 /** Starts first: nothing opens before its first verdict. */
-export function policyController({ guard, cut, stores, clock, log, metrics }: PolicyControllerDeps): Controller {
+export function policyController({ guard, stores, clock, log, metrics }: PolicyControllerDeps): Controller {
   policyMetrics(metrics, guard);
   const name = 'policies';
   return new Controller({
@@ -30,7 +28,7 @@ export function policyController({ guard, cut, stores, clock, log, metrics }: Po
       guard.term,
       ...stores.map((store) => fromSubscription(store.resource.plural, store, () => guard.changed())),
     ],
-    reconciler: { reconcile: (_key, signal) => guard.verify(cut, signal) },
+    reconciler: guard,
     workers: 1,
     backoff: { baseMs: 250, capMs: 2000 },
   });

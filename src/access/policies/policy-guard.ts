@@ -1,20 +1,14 @@
 import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../api/object.ts';
 import { ownLabels } from '../../api/own-labels.ts';
-import { secrets, validatingAdmissionPolicies } from '../../api/resources.ts';
-import type { Journal } from '../../audit/journal.ts';
-import type { AuditRecord } from '../../audit/record.ts';
-import { after, done, type Result } from '../../engine/result.ts';
+import { secrets } from '../../api/resources.ts';
+import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Source } from '../../engine/source.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { CodedError, describe } from '../../kit/errors.ts';
-import { SharedCalls } from '../../kit/shared-calls.ts';
+import { describe } from '../../kit/errors.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import type { Projected, StoreSpec } from '../../kube/store.ts';
 import type { HealthCheck } from '../../observe/health.ts';
 import type { Log } from '../../observe/log.ts';
-import type { Violation } from '../policy/policy.ts';
-import type { Cut } from './cut.ts';
-import { type PolicyCheck, policiesMissing } from './policy-check.ts';
 import { probe } from './probe.ts';
 import { certifyingObjects } from './shape.ts';
 import { judge, type LiveObjects, type PolicyRecord, readRecord, recordData, type StoredRecord } from './verdict.ts';
@@ -57,7 +51,6 @@ interface PolicyGuardDeps {
   readonly namespace: string;
   readonly clock: Clock;
   readonly log: Log;
-  readonly journal: Journal;
   /** By consistent lists: nothing shows that this server ever decided anything. */
   readonly isUntouched: (signal: AbortSignal) => Promise<boolean>;
 }
@@ -68,9 +61,8 @@ interface PolicyGuardDeps {
  *   unknown ──▶ in force ◀── record written ── cut ◀── 40 s of calm ── gap
  *                  └───────── changed, replaced, deleted, probe accepted ─▲
  */
-export class PolicyGuard implements PolicyCheck {
+export class PolicyGuard implements Reconciler {
   readonly #deps: PolicyGuardDeps;
-  readonly #live: SharedCalls<undefined, LiveObjects>;
   #state: State = { is: 'idle' };
   #calm: Calm | undefined;
   /** On the monotonic clock: when to probe; undefined once the last answer was a refusal. */
@@ -79,36 +71,6 @@ export class PolicyGuard implements PolicyCheck {
 
   constructor(deps: PolicyGuardDeps) {
     this.#deps = deps;
-    this.#live = new SharedCalls((_, signal) => this.#readLive(signal));
-  }
-
-  async check(signal: AbortSignal): Promise<Violation | undefined> {
-    const gap = this.known();
-    if (gap || (await this.#areAsRecorded(signal))) return gap;
-    throw unproven();
-  }
-
-  known(): Violation | undefined {
-    if (this.#state.is === 'gap') return policiesMissing(this.#state.problem);
-    if (this.#state.is === 'inForce') return undefined;
-    throw unproven();
-  }
-
-  get isInstalling(): boolean {
-    return this.#state.is === 'gap' && this.#state.isInstallation;
-  }
-
-  /** If not, the key finds out why. */
-  async #areAsRecorded(signal: AbortSignal): Promise<boolean> {
-    try {
-      const live = await this.#live.ask(key, undefined, signal);
-      if (this.#state.is === 'inForce' && judge(this.#state.record, live).is === 'inForce') return true;
-      this.recheck();
-      return false;
-    } catch (error) {
-      if (!signal.aborted) this.#wake();
-      throw error;
-    }
   }
 
   /** Begins a term: what an earlier leader found proves nothing. */
@@ -157,11 +119,10 @@ export class PolicyGuard implements PolicyCheck {
     return this.#state.is === 'inForce' ? 1 : 0;
   }
 
-  /** Reconciles the only key. */
-  async verify(cut: Pick<Cut, 'run'>, signal: AbortSignal): Promise<Result> {
+  async reconcile(_key: string, signal: AbortSignal): Promise<Result> {
     try {
       const [live, secret] = await Promise.all([this.#readLive(signal), this.#readSecret(signal)]);
-      return await this.#judge(live, secret, cut, signal);
+      return await this.#judge(live, secret, signal);
     } catch (error) {
       if (!signal.aborted)
         this.#set({ is: 'unknown', problem: `cannot verify the admission policies: ${describe(error)}` });
@@ -169,15 +130,10 @@ export class PolicyGuard implements PolicyCheck {
     }
   }
 
-  async #judge(
-    live: LiveObjects,
-    secret: KubeObject | undefined,
-    cut: Pick<Cut, 'run'>,
-    signal: AbortSignal,
-  ): Promise<Result> {
+  async #judge(live: LiveObjects, secret: KubeObject | undefined, signal: AbortSignal): Promise<Result> {
     const stored = readRecord(secret);
     const verdict = judge(stored, live);
-    if (verdict.is === 'gap') return this.#inGap(verdict, { stored, secret }, cut, signal);
+    if (verdict.is === 'gap') return this.#inGap(verdict, { stored, secret }, signal);
     this.#calm = undefined;
     const record = verdict.is === 'upgraded' ? verdict.record : (stored as PolicyRecord);
     if (verdict.is === 'upgraded') await this.#write(record, secret, signal);
@@ -210,7 +166,6 @@ export class PolicyGuard implements PolicyCheck {
   async #inGap(
     { problem, record }: { readonly problem: string; readonly record: PolicyRecord | undefined },
     { stored, secret }: { readonly stored: StoredRecord; readonly secret: KubeObject | undefined },
-    cut: Pick<Cut, 'run'>,
     signal: AbortSignal,
   ): Promise<Result> {
     const { clock } = this.#deps;
@@ -234,11 +189,9 @@ export class PolicyGuard implements PolicyCheck {
       this.#calm = undefined;
       return after(retryMs);
     }
-    await cut.run(policiesMissing(problem), isInstallation, signal);
     this.#calm = undefined;
     const now = judge(stored, await this.#readLive(signal));
     if (now.is !== 'gap' || now.record?.versions.join() !== versions) return after(0);
-    await this.#deps.journal.append(lineOf('proven', problem));
     await this.#write(record, secret, signal);
     this.#set({ is: 'inForce', record });
     return done;
@@ -265,11 +218,7 @@ export class PolicyGuard implements PolicyCheck {
     this.#state = state;
     const text = textOf(state);
     if (text === textOf(before)) return;
-    const { log, journal } = this.#deps;
-    if (state.is === 'gap' && !state.isInstallation && before.is !== 'gap')
-      journal.append(lineOf('unproven', state.problem)).catch((error: unknown) => {
-        log.error('audit line lost', { event: 'policies', error: describe(error) });
-      });
+    const { log } = this.#deps;
     if (text === undefined) log.info('the admission policies are in force');
     else if (state.is === 'gap' && state.isInstallation) log.info('installing', { reason: text });
     else log.error('the admission policies are not proven to be in force', { reason: text });
@@ -313,23 +262,6 @@ export class PolicyGuard implements PolicyCheck {
     return { namespace: this.#deps.namespace, name: policyRecordName };
   }
 }
-
-const unproven = (): CodedError =>
-  new CodedError('PoliciesUnproven', 'the leader must first verify the admission policies; it tries again');
-
-/** Begin and end of a gap: who acted in between is unproven. */
-const lineOf = (verdict: 'proven' | 'unproven', message: string): AuditRecord => ({
-  event: 'policies',
-  verdict,
-  who: { user: '' },
-  what: {
-    operation: 'VERIFY',
-    apiVersion: apiVersionOf(validatingAdmissionPolicies),
-    kind: validatingAdmissionPolicies.kind,
-  },
-  code: 'PoliciesMissing',
-  message,
-});
 
 const pluginOff =
   'the API server accepted a write that the policy drawbridge-access must refuse; check that its admission plugin ValidatingAdmissionPolicy is enabled, then run helm upgrade';

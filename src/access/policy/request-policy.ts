@@ -155,7 +155,7 @@ type FailingCondition = NonNullable<Extract<TemplateState, { readonly found: tru
 const failingText = ({ type, message }: FailingCondition): string => `${type} is not True: ${message}`;
 
 /** Their messages say who can correct the template, and end with the command. */
-const authorCodes: readonly string[] = ['AuthorUnknown', 'AuthorLacksRights', 'PoliciesMissing'];
+const authorCodes: readonly string[] = ['AuthorUnknown', 'AuthorLacksRights'];
 
 /** Undefined if the message of the condition names that person. */
 const correcterOf = ({ type, reason }: FailingCondition): string | undefined => {

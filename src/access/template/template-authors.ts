@@ -59,12 +59,6 @@ export class TemplateAuthors {
     return authorPermissionsViolation(spec.author.username, namespace, lacking, updateRemedy(kind, template));
   }
 
-  /** Nothing certifies who wrote this version; another one can be accepted. */
-  unproven(template: TemplateView): Violation {
-    const problem = `template ${template.name} was written while the admission policies that certify its author were not in force`;
-    return { ...refuse(problem, this.#deps.kind, template), code: 'PoliciesMissing' };
-  }
-
   /** What the signature in the status covers; undefined without an author. */
   attestationOf({ spec, namespace, name, uid, generation }: TemplateView): AuthorAttestation | undefined {
     if (!spec.author) return undefined;

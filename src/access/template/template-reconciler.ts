@@ -7,8 +7,6 @@ import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
-import { isCertified } from '../policies/cut.ts';
-import type { PolicyCheck } from '../policies/policy-check.ts';
 import { accessCommandViolation } from '../policy/access-command.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import { sessionOf } from '../policy/session-policy.ts';
@@ -24,8 +22,6 @@ import type { Judgement, TemplateJudge } from './template-judge.ts';
 const recheckMs = 40_000;
 /** At the next check, an answer is at most about 60 s old, so a decision finds it cached. */
 const acceptedAnswerAgeMs = recheckMs / 2;
-/** Until the policies are recorded. */
-const installingMs = 250;
 /**
  * For the judgement of a new version. Requests wait for the status, so then it is written without.
  */
@@ -52,7 +48,6 @@ export class TemplateReconciler implements Reconciler {
       this.#waits.delete(key);
       return done;
     }
-    if (this.#deps.policies.isInstalling) return after(installingMs);
     const author = await this.#authorCondition(template, signal);
     // No dry run for a template that opens no access because of its author.
     const judged = await this.#deps.judge.judge(template, { mayAsk: author.status === 'True' }, signal);
@@ -91,23 +86,6 @@ export class TemplateReconciler implements Reconciler {
     return template.spec.author || plan.reason === refused ? after(recheckMs) : done;
   }
 
-  /** This version is not ready until its spec changes. */
-  async reject(template: TemplateView, signal: AbortSignal): Promise<void> {
-    const { authors, clock, client, resource } = this.#deps;
-    const { generation, conditions, resourceVersion } = template;
-    const { code, message } = authors.unproven(template);
-    const update = failure(templateConditions.authorHoldsRights, code, message);
-    const nowMs = clock.now();
-    const merged = mergeConditions(conditions, [update], nowMs, { generation });
-    const status = { conditions: summarized(generation, merged, summaryOf([update]), nowMs), ready: false };
-    await client.mergePatch(
-      resource,
-      template,
-      { metadata: { resourceVersion }, status },
-      { subresource: 'status', signal },
-    );
-  }
-
   /** Milliseconds left of `maxWaitMs`. */
   #waitMs({ key, uid, generation }: TemplateView): number {
     const nowMs = this.#deps.clock.monotonic();
@@ -134,13 +112,6 @@ export class TemplateReconciler implements Reconciler {
     signal: AbortSignal,
   ): Promise<AccessConditionUpdate<TemplateCondition>> {
     const { authorHoldsRights } = templateConditions;
-    const stored = storedCondition(template, authorHoldsRights);
-    // What a cut has rejected stays so until the spec changes.
-    if (stored?.reason === 'PoliciesMissing') return stored;
-    if (!isCertified(template) && (await this.#deps.policies.check(signal))) {
-      const { code, message } = this.#deps.authors.unproven(template);
-      return failure(authorHoldsRights, code, message);
-    }
     const { username } = template.spec.author ?? {};
     const violation = await this.#deps.authors.violation(template, acceptedAnswerAgeMs, signal);
     if (violation) return failure(authorHoldsRights, violation.code, violation.message);
@@ -217,7 +188,6 @@ interface TemplateReconcilerDeps {
   readonly judge: Pick<TemplateJudge, 'judge' | 'forget'>;
   /** Of AccessPlanValid if it is True. */
   readonly planValidMessage: string;
-  readonly policies: PolicyCheck;
   readonly signer: Signer;
   readonly client: Client;
   readonly clock: Clock;

@@ -38,13 +38,6 @@ export const requestCodes = {
     meaning: 'An earlier request, which was deleted, has the same signature in `spec.requester`.',
     remedy: 'Find out which client created the request from a copy.',
   },
-  PoliciesMissing: {
-    audience: 'operator',
-    meaning:
-      'The admission policies that certify who asked, who voted, and who wrote a template were not in force. So the server denies requests and refuses extensions, and accepts no template, of that time.',
-    remedy:
-      'Read `/readyz` of the leader, which names the object, and run `helm upgrade`. About 40 s later, create new requests, and update the templates that have this reason.',
-  },
   TemplateNotFound: {
     audience: 'requester',
     meaning: 'The namespace of the request has no such template, or the template violates its schema.',

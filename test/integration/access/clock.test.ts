@@ -18,7 +18,7 @@ describe('a wall clock that jumps', () => {
     stage = await AccessStage.open();
     // Stops the server, because the controllers run in this process from now on, with the clock of the test.
     await stage.stop();
-    await stage.removeWebhooksOnly();
+    await stage.removeWebhooks();
   });
   after(() => stage?.close());
 
@@ -30,7 +30,7 @@ describe('a wall clock that jumps', () => {
 
   const granted = async (name: string, duration: string): Promise<StoredRequest> => {
     const manifest = attested(await signerOn(stage.plane), podRequest(name, { duration }), stage);
-    return stage.createReady(stage.alice, manifest);
+    return stage.createReady(stage.plane, manifest);
   };
 
   const mayExec = ({ status }: StoredRequest): Promise<boolean> =>

@@ -130,4 +130,18 @@ describe('open access', () => {
     assert.equal((await change(stage.alice, request, { claimed: true })).status, 200);
     await stage.ready(request);
   });
+
+  it('is not extended without the signature of the webhook', async () => {
+    const asked = execRequest('unsigned', { templateName: 'extendable', duration: '5m' });
+    const request = await stage.createReady(stage.alice, asked);
+    await stage.removeWebhooks();
+    try {
+      assert.equal((await change(stage.carol, request, { extensions: [{ by: '1m' }] })).status, 200);
+      const [entry] = statusOf(await decided(request, 1)).extensions ?? [];
+      assert.equal(entry?.state, 'Refused');
+      assert.match(entry?.message ?? '', /^StampInvalid: /);
+    } finally {
+      await stage.restoreWebhooks();
+    }
+  });
 });

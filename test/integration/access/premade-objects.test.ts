@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict';
-import { macAnnotation, planHashAnnotation } from '../../../src/api/access/names.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { macAnnotation, planHashAnnotation, requestLabel } from '../../../src/api/access/names.ts';
 import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
 
-/** As a user with read access to the request could forge it. Only the server may set its label. */
+/** The child that a user with read access to the request could forge. */
 function lookalike(kind: string, request: StoredRequest, mac: string | undefined): Manifest {
   const { name, uid } = request.metadata;
   const childName = `${name}-${uid.slice(0, 8)}-access`;
   const metadata = {
     name: childName,
+    labels: { [requestLabel]: uid },
     annotations: {
       [planHashAnnotation]: request.status?.grant?.planHash ?? '',
       ...(mac === undefined ? {} : { [macAnnotation]: mac }),
@@ -59,6 +61,7 @@ describe('an object that another client creates in advance under the name of a c
   before(async function () {
     this.timeout(180_000);
     stage = await AccessStage.open();
+    await stage.removePolicies();
     const { installation } = stage.server;
     const proxy = await stage.plane.proxy({
       onRequest: ({ method, path }) => (isCreationOfChild(method, path) ? 'cut' : 'pass'),
@@ -93,7 +96,9 @@ describe('an object that another client creates in advance under the name of a c
         (now) => conditionOf(now, 'AccessResourcesCreated')?.status === 'False',
       );
       assert.equal(conditionOf(denied, 'AccessResourcesCreated')?.reason, 'NameCollision');
-      assert.deepEqual(await stage.children(request.metadata.uid), []);
+      // The server deletes an object that claims to belong to the request together with the grant.
+      const isGone = async (): Promise<boolean> => (await stage.children(request.metadata.uid)).length === 0;
+      await until('the children to be gone', isGone, { timeoutMs: 30_000 });
       const { name = '' } = lookalike(kind, request, mac).metadata;
       assert.equal(await stage.alice.mayExec(stage.namespace, name), false);
     });

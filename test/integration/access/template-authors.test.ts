@@ -97,6 +97,16 @@ describe('a template grants', () => {
   /** Resolves once the webhook denies a request for the template, with its message. */
   const refusalThrough = (templateName: string): Promise<string> =>
     stage.answered(403, stage.alice, podRequest('through', { templateName }));
+  const grantThrough = async (name: string, templateName: string): Promise<void> => {
+    const manifest = podRequest(name, { templateName, duration: '10m' });
+    await stage.answered(201, stage.alice, manifest);
+    await stage.createReady(stage.alice, manifest);
+  };
+  const unknown = async (name: string): Promise<void> => {
+    const stored = await stage.templateReady('PodAccessTemplate', name, false);
+    assert.equal(conditionOf(stored, 'AuthorHoldsRights')?.reason, 'AuthorUnknown');
+    assert.match(await refusalThrough(name), /TemplateNotReady: .*AuthorHoldsRights is not True/);
+  };
 
   describe('nothing to groups that Kubernetes assigns:', () => {
     for (const group of ['system:authenticated', 'system:masters', 'system:serviceaccounts:payments']) {
@@ -198,6 +208,51 @@ describe('a template grants', () => {
       await stage.restart();
       await stage.templateReady('PodAccessTemplate', 'of-erin');
       await stage.answered(201, stage.alice, podRequest('through', { templateName: 'of-erin' }));
+    });
+  });
+
+  describe('nothing without a verified author:', () => {
+    const unseen = podTemplate('unseen');
+
+    before(async () => {
+      const attestedTemplate = await createOk(erin, podTemplate('attested'));
+      await createOk(erin, podTemplate('changed'));
+      await stage.templateReady('PodAccessTemplate', 'changed');
+      await stage.removeWebhooks();
+      await createOk(stage.plane, unseen);
+      await createOk(stage.plane, podTemplate('copied', { author: attestedTemplate.spec?.['author'] }));
+      const { status } = await patch(stage.plane, podTemplate('changed'), { spec: { maxCpu: '1' } });
+      assert.equal(status, 200);
+      await stage.restoreWebhooks();
+    });
+
+    it('written without the webhooks', () => unknown('unseen'));
+    it('with the attestation of another template', () => unknown('copied'));
+    it('changed without the webhooks, with the previous attestation', () => unknown('changed'));
+
+    it('unless the server trusts existing templates, and then only those without an author', async () => {
+      await stage.stop();
+      await stage.start({ installation: stage.server.installation, flags: ['--trust-existing-templates=true'] });
+      await stage.templateReady('PodAccessTemplate', 'unseen');
+      await grantThrough('trusted', 'unseen');
+      await unknown('changed');
+      await stage.restart();
+      await unknown('unseen');
+    });
+
+    it('until a user with all the permissions writes the author', async () => {
+      await holds('editors', writesTemplates, sees, execs);
+      const claim = { spec: { author: { username: 'me' } } };
+      refused(await patch(mallory, unseen, claim), /AuthorLacksRights/);
+      assert.equal((await patch(erin, unseen, claim)).status, 200);
+      assert.equal(await authorOf(unseen), 'erin');
+      await stage.templateReady('PodAccessTemplate', 'unseen');
+      await grantThrough('vouched', 'unseen');
+    });
+
+    it('or until such a user applies a change', async () => {
+      await stage.apply(podTemplate('changed', { maxCpu: '2' }));
+      await stage.templateReady('PodAccessTemplate', 'changed');
     });
   });
 

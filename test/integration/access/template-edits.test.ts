@@ -10,7 +10,7 @@ import {
   type StoredRequest,
 } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
-import { administrator, Person } from '../../support/person.ts';
+import { Person } from '../../support/person.ts';
 
 const controllerTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
 
@@ -146,9 +146,8 @@ describe('a later edit of a template', () => {
     it('takes effect even if no server runs at that time', async () => {
       const request = await grantThrough(template('unseen'));
       await stage.stop();
-      await stage.removeWebhooksOnly();
-      const accessConfig = { maxDuration: '1s', defaultDuration: '1s' };
-      await edit('unseen', { accessConfig, author: administrator() });
+      await stage.removeWebhooks();
+      await edit('unseen', { accessConfig: { maxDuration: '1s', defaultDuration: '1s' } });
       await stage.start();
       await ended(request, 'Shortened', Date.now());
     });

@@ -138,4 +138,36 @@ describe('votes on real requests, under attack', () => {
     const request = { kind: 'ExecAccessRequest', name: 'replaced', uid: 'of-an-earlier-request' };
     assert.match(messageOf(await vote(stage.carol, 'replaced', { request })), /RequestNotFound: /);
   });
+
+  it('do not count as copies, and status.approval does not replace them, even if the webhooks and the policies are not registered', async () => {
+    const [voted, other] = await Promise.all([ask('voted', 'two'), ask('other', 'one')]);
+    const { spec } = created(await vote(stage.carol, 'voted')) as StoredRequest & { spec: { request: object } };
+    await pending(voted, 1);
+    await pending(other, 0);
+    const approval = { state: 'Approved', all: [{ name: 'peer', have: 1, need: 1 }], votes: [] };
+    const writeApproval = (): Promise<ApiAnswer> =>
+      stage.plane.call('PATCH', `${stage.urlOf('ExecAccessRequest', 'other')}/status`, { status: { approval } });
+    assert.equal((await writeApproval()).status, 403);
+    await stage.removeWebhooks();
+    try {
+      assert.equal((await writeApproval()).status, 200);
+      assert.deepEqual(approvalOf(await pending(other, 0))?.all, [{ name: 'peer', have: 0, need: 1 }]);
+      const copy = (name: string, uid: string, changes: object = {}): Promise<ApiAnswer> =>
+        erin.call('POST', votesUrl(), {
+          apiVersion: `${votes}/v1alpha1`,
+          kind: 'AccessVote',
+          metadata: { name, labels: { [requestLabel]: uid } },
+          spec: { ...spec, ...changes },
+        });
+      const { uid } = other.metadata;
+      created(await copy('copy', voted.metadata.uid));
+      created(await copy('replay', uid, { request: { ...spec.request, name: 'other', uid } }));
+      assert.deepEqual(ignoredIn(await pending(voted, 2)).sort(), ['StampInvalid', undefined]);
+      assert.deepEqual(ignoredIn(await pending(other, 1)), ['StampInvalid']);
+      for (const { metadata } of [voted, other]) assert.deepEqual(await stage.children(metadata.uid), []);
+    } finally {
+      await stage.restoreWebhooks();
+      await stage.policiesAre('in force');
+    }
+  });
 });

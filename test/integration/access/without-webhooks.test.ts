@@ -1,18 +1,29 @@
 import assert from 'node:assert/strict';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { revokeFinalizer } from '../../../src/api/access/names.ts';
+import {
+  conditionOf,
+  execRequest,
+  type Manifest,
+  podRequest,
+  type StoredRequest,
+} from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
-import { attested, signerOn } from '../../support/signers.ts';
+import { testNamespace } from '../../support/plane.ts';
+import { attested, signerOf, signerOn } from '../../support/signers.ts';
 import { attestationOf, type Claimed } from '../../support/signing-oracle.ts';
 
 describe('without the webhooks', () => {
   let stage: AccessStage;
+  /** Created before the test removed the webhooks. */
+  let model: StoredRequest;
 
   before(async function () {
     this.timeout(180_000);
     stage = await AccessStage.open();
+    model = await stage.createReady(stage.alice, podRequest('model', { duration: '10m' }));
   });
   after(() => stage?.close());
 
@@ -127,8 +138,14 @@ describe('without the webhooks', () => {
     });
   });
 
-  describe('but with the policies, for a requester with an attestation', () => {
-    beforeEach(() => stage.removeWebhooksOnly());
+  describe('and without the policies', () => {
+    beforeEach(() => stage.removeWebhooks());
+
+    const forged = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
+    const withFinalizer = ({ metadata, ...manifest }: Manifest): Manifest => ({
+      ...manifest,
+      metadata: { ...metadata, finalizers: [revokeFinalizer] },
+    });
 
     const assertDenied = async (request: StoredRequest, reason: string): Promise<void> => {
       const denied = await stage.requestUntil('to be denied', request, (now) =>
@@ -144,9 +161,83 @@ describe('without the webhooks', () => {
       assert.deepEqual([line['code'], line.who.user], [reason, '']);
     };
 
+    const requesterNow = async (): Promise<object> => ({
+      ...forged,
+      time: new Date().toISOString().replace(/\.\d+/, ''),
+    });
+
+    const forgeries: [string, string, () => Promise<Manifest>][] = [
+      ['no requester', 'StampMissing', async () => podRequest('nobody')],
+      ['a requester without a signature', 'StampMissing', async () => podRequest('bare', { requester: forged })],
+      [
+        'an invalid signature',
+        'StampInvalid',
+        async () =>
+          podRequest('junk', { requester: { ...(await requesterNow()), nonce: 'n', signature: 'x'.repeat(43) } }),
+      ],
+      [
+        'a signature of another key',
+        'StampInvalid',
+        async () => attested(signerOf('mallory'), podRequest('other-key'), stage),
+      ],
+      ['the attestation of another request', 'StampInvalid', async () => podRequest('copied', { ...model.spec })],
+      [
+        'the attestation of a request of another kind',
+        'StampInvalid',
+        async () => {
+          const { spec } = attested(
+            await signerOn(stage.plane),
+            podRequest('kind', { templateName: 'payments-exec' }),
+            stage,
+          );
+          return execRequest('kind', spec as object);
+        },
+      ],
+      [
+        'an attestation for a shorter time',
+        'StampInvalid',
+        async () => {
+          const { spec } = attested(await signerOn(stage.plane), podRequest('longer', { duration: '1m' }), stage);
+          return podRequest('longer', { ...(spec as object), duration: '10m' });
+        },
+      ],
+      [
+        'a signature for another user',
+        'StampInvalid',
+        async () => {
+          const { spec } = attested(await signerOn(stage.plane), podRequest('theirs'), { ...stage, groups: ['qa'] });
+          const { requester } = spec as { requester: object };
+          return podRequest('theirs', { requester: { ...requester, groups: ['devs'] } });
+        },
+      ],
+      [
+        'an attestation that is a minute old',
+        'StampExpired',
+        async () => attested(await signerOn(stage.plane), podRequest('old'), { ...stage, timeMs: Date.now() - 60_000 }),
+      ],
+      [
+        'an attestation from the next minute',
+        'StampExpired',
+        async () =>
+          attested(await signerOn(stage.plane), podRequest('early'), { ...stage, timeMs: Date.now() + 60_000 }),
+      ],
+    ];
+    for (const [what, reason, make] of forgeries) {
+      it(`a request with ${what} is never granted`, async () => {
+        await assertDenied(await stage.createOk(stage.plane, withFinalizer(await make())), reason);
+      });
+    }
+
+    it('an attestation from another namespace is denied', async () => {
+      const elsewhere = await testNamespace('elsewhere');
+      const manifest = attested(await signerOn(stage.plane), podRequest('carried'), { namespace: elsewhere });
+      await assertDenied(await stage.createOk(stage.plane, manifest), 'StampInvalid');
+      await stage.plane.call('DELETE', `/api/v1/namespaces/${elsewhere}`);
+    });
+
     it('a request that the webhook would allow is granted if its attestation is valid', async () => {
       const manifest = attested(await signerOn(stage.plane), podRequest('proper'), stage);
-      await stage.ready(await stage.createOk(stage.alice, manifest));
+      await stage.ready(await stage.createOk(stage.plane, manifest));
     });
 
     /**

@@ -29,7 +29,6 @@ import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import type { RbacRule } from '../../../../src/rbac/rule-cover.ts';
 import { execRequestManifest, podRequestManifest, podTemplateManifest } from '../../../support/access-objects.ts';
-import { policiesInForce } from '../../../support/policies.ts';
 import { keyOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from './memory-cluster.ts';
@@ -83,8 +82,7 @@ export class LifecycleStage {
     const manager = new Manager({ clock, log: noLog, random: () => 0 });
     const stores = openAccessStores(cluster);
     const reviews = this.reviews();
-    const { controllers: loops } = accessControllers({
-      policies: policiesInForce,
+    const loops = accessControllers({
       client: cluster.client,
       signer: this.signer,
       quota: new GrantQuota({ stores, limits: this.limits, signer: this.signer, clock }),

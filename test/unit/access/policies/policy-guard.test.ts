@@ -24,10 +24,6 @@ class Scene {
   secret: KubeObject | undefined;
   probe: ApiError | 'accepted' = refusal;
   untouched = true;
-  readonly lines: string[] = [];
-  /** `isInstallation` of each. */
-  readonly cuts: boolean[] = [];
-  cut = async (_: unknown, isInstallation: boolean): Promise<void> => void this.cuts.push(isInstallation);
   readonly guard: PolicyGuard;
   readonly #stop = new AbortController();
 
@@ -54,7 +50,6 @@ class Scene {
       namespace: 'drawbridge-system',
       clock,
       log: noLog,
-      journal: { available: true, append: async ({ verdict }) => void this.lines.push(verdict) },
       isUntouched: async () => this.untouched,
     });
     void this.guard.term.start(() => undefined, this.#stop.signal);
@@ -68,7 +63,7 @@ class Scene {
   async pass(ms: number): Promise<void> {
     const endMs = this.clock.monotonic() + ms;
     for (;;) {
-      const result = await this.guard.verify({ run: this.cut }, this.#stop.signal);
+      const result = await this.guard.reconcile('policies', this.#stop.signal);
       const delayMs = result.kind === 'after' ? result.delayMs : Number.POSITIVE_INFINITY;
       const leftMs = endMs - this.clock.monotonic();
       await this.clock.advance(Math.min(delayMs, leftMs));
@@ -106,7 +101,6 @@ describe('the guard of the policies', () => {
     await scene.pass(200);
     assert.equal(scene.problem, undefined);
     assert.notEqual(readRecord(scene.secret), 'absent');
-    assert.deepEqual(scene.cuts, [true]);
   });
 
   it('records them 40 seconds after a gap', async () => {
@@ -114,11 +108,8 @@ describe('the guard of the policies', () => {
     scene.untouched = false;
     await scene.pass(39_900);
     assert.match(String(scene.guard.health()), /no record/);
-    assert.deepEqual(scene.cuts, []);
     await scene.pass(200);
     assert.equal(scene.problem, undefined);
-    assert.deepEqual(scene.cuts, [false]);
-    assert.deepEqual(scene.lines, ['unproven', 'proven']);
   });
 
   it('waits again after each change in a gap', async () => {
@@ -143,40 +134,6 @@ describe('the guard of the policies', () => {
     assert.match(String(scene.guard.health()), /replaced/);
     await scene.pass(2000);
     assert.equal(scene.problem, undefined);
-  });
-
-  const check = (scene: Scene) => scene.guard.check(new AbortController().signal);
-
-  it('lets acts go on only while the live objects are as recorded', async () => {
-    const scene = new Scene();
-    scene.record();
-    await assert.rejects(check(scene), { code: 'PoliciesUnproven' });
-    await scene.pass(0);
-    assert.equal(await check(scene), undefined);
-    // The watch has not reported it yet.
-    scene.live[3] = undefined;
-    await assert.rejects(check(scene), { code: 'PoliciesUnproven' });
-    await scene.pass(0);
-    assert.equal((await check(scene))?.code, 'PoliciesMissing');
-  });
-
-  it('voids again what came while it voided, if a policy changed meanwhile', async () => {
-    const scene = new Scene();
-    const [policy, ...others] = scene.live;
-    const { cut } = scene;
-    scene.cut = async (violation, isInstallation) => {
-      await cut(violation, isInstallation);
-      if (scene.cuts.length === 1)
-        scene.live = [
-          { ...policy, metadata: { name: 'drawbridge-access', uid: 'b', generation: 1 } } as KubeObject,
-          ...others,
-        ];
-    };
-    await scene.pass(9000);
-    assert.notEqual(scene.problem, undefined);
-    await scene.pass(2000);
-    assert.equal(scene.problem, undefined);
-    assert.equal(scene.cuts.length, 2);
   });
 
   it('empties the record if the API server accepts the probe', async () => {

@@ -4,7 +4,6 @@ import type { TemplateView } from '../../../../src/access/stores/access-views.ts
 import { TemplateReconciler } from '../../../../src/access/template/template-reconciler.ts';
 import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { TemplateStatus } from '../../../../src/api/access/status.ts';
-import { policiesInForce } from '../../../support/policies.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 type Unanswered = 'unanswered';
@@ -53,7 +52,6 @@ describe('the status of a template that is not judged yet', () => {
       authors: { violation: () => Promise.resolve(undefined), attestationOf: () => undefined },
       judge: { judge: () => Promise.resolve(judgementOf(state.judged)), forget: () => undefined },
       planValidMessage: 'planned',
-      policies: policiesInForce,
       signer: {},
       client: {
         mergePatch: async (_resource: unknown, _name: unknown, patch: { status: TemplateStatus }) => {
