@@ -112,10 +112,9 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     ],
     webhookDeps: (shared) => ({ access: { ...accessReviews(reviewDeps), ...shared } }),
     readiness: {
-      stores: () => storesProblem([...stores.all, reviewStore, ...certifying]),
+      stores: () => storesProblem([...stores.all, reviewStore]),
       'signing-keys': () => keys.problem(),
-      policies: guard.health,
-      installation: guard.installed,
+      policies: () => guard.health() ?? storesProblem(certifying),
     },
     // A first reconcile without keys fails. Revoking needs none, so wait 1 s at most.
     beforeControllers: () => Promise.race([firstKeyAttempt, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),

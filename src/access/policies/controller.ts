@@ -15,7 +15,7 @@ interface PolicyControllerDeps {
   readonly metrics: Metrics;
 }
 
-/** Starts first: nothing opens before its first verdict. */
+/** Events only make it look again, so it does not wait for the lists. */
 export function policyController({ guard, stores, clock, log, metrics }: PolicyControllerDeps): Controller {
   policyMetrics(metrics, guard);
   const name = 'policies';
@@ -26,7 +26,10 @@ export function policyController({ guard, stores, clock, log, metrics }: PolicyC
     metrics: metrics.controller(name),
     sources: [
       guard.term,
-      ...stores.map((store) => fromSubscription(store.resource.plural, store, () => guard.changed())),
+      ...stores.map((store) => {
+        const events = { subscribe: (listener: (event: unknown) => void) => store.subscribe(listener) };
+        return fromSubscription(store.resource.plural, events, () => guard.changed());
+      }),
     ],
     reconciler: guard,
     workers: 1,

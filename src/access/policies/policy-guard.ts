@@ -107,12 +107,6 @@ export class PolicyGuard implements Reconciler {
     return state.is === 'gap' && state.isInstallation ? undefined : state.problem;
   };
 
-  /** For `/readyz`: until the first record. Nothing is open yet, so a missing webhook ends nothing. */
-  readonly installed: HealthCheck = () =>
-    this.#state.is === 'gap' && this.#state.isInstallation
-      ? 'the server proves that the admission policies are in force, which takes about five seconds'
-      : undefined;
-
   /** 1 or 0; undefined unless this process leads. */
   get gauge(): number | undefined {
     if (this.#state.is === 'idle') return undefined;
@@ -178,8 +172,9 @@ export class PolicyGuard implements Reconciler {
     if (this.#calm?.versions !== versions) {
       this.#calm = undefined;
       const isInstallation = stored === 'absent' && (await this.#deps.isUntouched(signal));
-      this.#set({ is: 'gap', problem, isInstallation });
+      if (this.#state.is !== 'gap') this.#set({ is: 'gap', problem, isInstallation });
       if (!(await this.#isRefused(signal))) return after(retryMs);
+      this.#set({ is: 'gap', problem, isInstallation });
       this.#calm = { versions, sinceMs: clock.monotonic(), isInstallation };
     }
     const { sinceMs, isInstallation } = this.#calm;
