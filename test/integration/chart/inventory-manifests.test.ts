@@ -137,12 +137,12 @@ describe('the chart with all features', () => {
     });
   });
 
-  it('allows each feature to read only its own keys', () => {
+  it('allows each feature to read only its own keys, and access its record of the policies', () => {
     const readBy = (role: string): string[] =>
       rulesOf(named(all, 'Role', role))
         .filter(({ resources, verbs }) => resources.includes('secrets') && verbs.includes('get'))
         .flatMap(({ resourceNames = ['every Secret'] }) => resourceNames);
-    assert.deepEqual(readBy('drawbridge'), ['drawbridge-audit-keys', 'drawbridge-signing-keys']);
+    assert.deepEqual(readBy('drawbridge'), ['drawbridge-audit-keys', 'drawbridge-signing-keys', 'drawbridge-policies']);
     assert.deepEqual(readBy('drawbridge-inventory'), ['drawbridge-inventory-audit-keys']);
   });
 
@@ -327,8 +327,8 @@ describe('the chart with inventory', () => {
       ['tls'],
     );
     const all = await helm.template(namespace, withAccess);
-    for (const [role, secret] of [
-      ['drawbridge', 'drawbridge-own-certificate'],
+    for (const [role, ...written] of [
+      ['drawbridge', 'drawbridge-policies', 'drawbridge-own-certificate'],
       ['drawbridge-inventory', 'drawbridge-inventory-own-certificate'],
     ] as const) {
       const patched = rulesOf(named(all, 'Role', role)).filter(
@@ -336,7 +336,7 @@ describe('the chart with inventory', () => {
       );
       assert.deepEqual(
         patched.flatMap(({ resourceNames }) => resourceNames),
-        [secret],
+        written,
       );
     }
   });
