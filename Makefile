@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 # The folder in which mocha writes its counts, for the total at the end.
 totals := dist/test-totals
 test faults nightly: export DRAWBRIDGE_TEST_TOTALS := $(totals)
+# Many of the long tests check how soon something happens.
+faults nightly: export DRAWBRIDGE_TEST_PROCESSES ?= 3
 # A tenth of the cases of every property; make check runs fewer, make nightly all.
 test: export FUZZ := tenth
 

@@ -1,5 +1,5 @@
 // Runs the test files below a folder, or the named files, in several processes at once: `main.ts test/integration`.
-// DRAWBRIDGE_TEST_PROCESSES sets their number (default 5). Adds the totals that mocha wrote into the folder DRAWBRIDGE_TEST_TOTALS.
+// DRAWBRIDGE_TEST_PROCESSES sets their number (default 4). Adds the totals that mocha wrote into the folder DRAWBRIDGE_TEST_TOTALS.
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -11,7 +11,7 @@ import { type FileResult, progressLine, Tally } from './tally.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Tests mostly wait, so five keep two processors busy. One process on a running plane, because several would interfere. */
-const processes = process.env['DRAWBRIDGE_SANDBOX'] ? 1 : Number(process.env['DRAWBRIDGE_TEST_PROCESSES'] ?? 5);
+const processes = process.env['DRAWBRIDGE_SANDBOX'] ? 1 : Number(process.env['DRAWBRIDGE_TEST_PROCESSES'] ?? 4);
 /** How long a file may take before it counts as hanging. */
 const fileLimitMs = 15 * 60_000;
 const killAfterMs = 10_000;
