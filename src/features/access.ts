@@ -6,7 +6,6 @@ import { OwedReviews, reviewsSpec } from '../access/emergency/owed-reviews.ts';
 import { withdrawalSpec } from '../access/gateway-withdrawal.ts';
 import { GrantQuota } from '../access/lifecycle/grant-quota.ts';
 import { policyController } from '../access/policies/controller.ts';
-import { isUntouched } from '../access/policies/installation.ts';
 import { certifyingSpecs, PolicyGuard } from '../access/policies/policy-guard.ts';
 import { parseGrantable } from '../access/policy/granted-rules.ts';
 import type { Violation } from '../access/policy/policy.ts';
@@ -69,7 +68,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, name: leaseName });
   const client = leaderOnly(cluster.client);
   const reviews = new OwedReviews({ store: reviewStore, client, signer, namespace, clock });
-  const guard = new PolicyGuard({ client, namespace, clock, log, isUntouched: (stop) => isUntouched(client, stop) });
+  const guard = new PolicyGuard({ client, namespace, clock, log });
   const certifying = certifyingSpecs(() => guard.recheck()).map((spec) => cluster.watch(spec).store);
   const requestEvents = recorder(host, 'access', client);
   const { breakGlassGroup, trustExistingTemplates, accessPods, certificates } = config;

@@ -26,8 +26,6 @@ const retryMs = 1000;
 const recheckMs = 5000;
 /** A write ends 34 s after it began, and informers show it within 6 s. */
 const settleMs = 40_000;
-/** Nothing was granted yet, so writes in flight can only ask. */
-const installSettleMs = 5000;
 
 type State =
   /** Another process may lead. */
@@ -35,14 +33,13 @@ type State =
   /** Nothing opens until the leader knows. */
   | { readonly is: 'unknown'; readonly problem: string }
   | { readonly is: 'inForce'; readonly record: PolicyRecord; readonly warning?: string }
-  | { readonly is: 'gap'; readonly problem: string; readonly isInstallation: boolean };
+  | { readonly is: 'gap'; readonly problem: string };
 
 /** The four objects have had the right shape, and refused the probe, since then. */
 interface Calm {
   readonly versions: string;
   /** On the monotonic clock. */
   readonly sinceMs: number;
-  readonly isInstallation: boolean;
 }
 
 interface PolicyGuardDeps {
@@ -51,8 +48,6 @@ interface PolicyGuardDeps {
   readonly namespace: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** By consistent lists: nothing shows that this server ever decided anything. */
-  readonly isUntouched: (signal: AbortSignal) => Promise<boolean>;
 }
 
 /**
@@ -104,7 +99,7 @@ export class PolicyGuard implements Reconciler {
     const state = this.#state;
     if (state.is === 'idle') return undefined;
     if (state.is === 'inForce') return state.warning === undefined ? undefined : { warning: state.warning };
-    return state.is === 'gap' && state.isInstallation ? undefined : state.problem;
+    return state.problem;
   };
 
   /** 1 or 0; undefined unless this process leads. */
@@ -145,7 +140,7 @@ export class PolicyGuard implements Reconciler {
       case 'accepted': {
         // The record must not outlive this process.
         await this.#write(undefined, secret, signal);
-        this.#set({ is: 'gap', problem: pluginOff, isInstallation: false });
+        this.#set({ is: 'gap', problem: pluginOff });
         return after(retryMs);
       }
       case 'unproven': {
@@ -165,20 +160,25 @@ export class PolicyGuard implements Reconciler {
     const { clock } = this.#deps;
     if (!record) {
       this.#calm = undefined;
-      this.#set({ is: 'gap', problem, isInstallation: false });
+      this.#set({ is: 'gap', problem });
       return after(recheckMs);
+    }
+    if (stored === 'absent') {
+      // Signatures prove what came before the first record.
+      if (!(await this.#isRefused(signal))) return after(retryMs);
+      await this.#write(record, secret, signal);
+      this.#set({ is: 'inForce', record });
+      return done;
     }
     const versions = record.versions.join();
     if (this.#calm?.versions !== versions) {
       this.#calm = undefined;
-      const isInstallation = stored === 'absent' && (await this.#deps.isUntouched(signal));
-      if (this.#state.is !== 'gap') this.#set({ is: 'gap', problem, isInstallation });
+      if (this.#state.is !== 'gap') this.#set({ is: 'gap', problem });
       if (!(await this.#isRefused(signal))) return after(retryMs);
-      this.#set({ is: 'gap', problem, isInstallation });
-      this.#calm = { versions, sinceMs: clock.monotonic(), isInstallation };
+      this.#set({ is: 'gap', problem });
+      this.#calm = { versions, sinceMs: clock.monotonic() };
     }
-    const { sinceMs, isInstallation } = this.#calm;
-    const leftMs = sinceMs + (isInstallation ? installSettleMs : settleMs) - clock.monotonic();
+    const leftMs = this.#calm.sinceMs + settleMs - clock.monotonic();
     if (leftMs > 0) return after(leftMs);
     if (!(await this.#isRefused(signal))) {
       this.#calm = undefined;
@@ -196,7 +196,7 @@ export class PolicyGuard implements Reconciler {
     const answer = await this.#probe(signal);
     if (answer.is === 'refused') return true;
     const problem = answer.is === 'accepted' ? pluginOff : answer.problem;
-    this.#set({ is: 'gap', problem, isInstallation: this.#state.is === 'gap' && this.#state.isInstallation });
+    this.#set({ is: 'gap', problem });
     return false;
   }
 
@@ -215,7 +215,6 @@ export class PolicyGuard implements Reconciler {
     if (text === textOf(before)) return;
     const { log } = this.#deps;
     if (text === undefined) log.info('the admission policies are in force');
-    else if (state.is === 'gap' && state.isInstallation) log.info('installing', { reason: text });
     else log.error('the admission policies are not proven to be in force', { reason: text });
   }
 

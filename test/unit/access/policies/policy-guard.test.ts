@@ -23,7 +23,6 @@ class Scene {
   live: (KubeObject | undefined)[] = certifyingManifests();
   secret: KubeObject | undefined;
   probe: ApiError | 'accepted' = refusal;
-  untouched = true;
   readonly guard: PolicyGuard;
   readonly #stop = new AbortController();
 
@@ -50,7 +49,6 @@ class Scene {
       namespace: 'drawbridge-system',
       clock,
       log: noLog,
-      isUntouched: async () => this.untouched,
     });
     void this.guard.term.start(() => undefined, this.#stop.signal);
   }
@@ -93,21 +91,23 @@ describe('the guard of the policies', () => {
     assert.equal(scene.guard.gauge, 1);
   });
 
-  it('records them five seconds after an installation', async () => {
+  it('records them at once if nothing was recorded yet, and the API server refuses the probe', async () => {
     const scene = new Scene();
-    await scene.pass(4900);
-    assert.equal(scene.guard.gauge, 0);
-    assert.equal(scene.guard.health(), undefined);
-    await scene.pass(200);
+    scene.probe = 'accepted';
+    await scene.pass(3000);
+    assert.equal(scene.secret, undefined);
+    scene.probe = refusal;
+    await scene.pass(1000);
     assert.equal(scene.problem, undefined);
     assert.notEqual(readRecord(scene.secret), 'absent');
   });
 
   it('records them 40 seconds after a gap', async () => {
     const scene = new Scene();
-    scene.untouched = false;
+    scene.record();
+    scene.secret = { ...scene.secret, data: {} } as KubeObject;
     await scene.pass(39_900);
-    assert.match(String(scene.guard.health()), /no record/);
+    assert.match(String(scene.guard.health()), /empty or damaged/);
     await scene.pass(200);
     assert.equal(scene.problem, undefined);
   });
