@@ -10,7 +10,7 @@ import knownSeconds from './seconds.json' with { type: 'json' };
 import { type FileResult, progressLine, Tally } from './tally.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-/** Tests mostly wait, so five keep two processors busy. One process on a running plane, because several would interfere. */
+/** Tests mostly wait, so four keep two processors busy. One process on a running plane, because several would interfere. */
 const processes = process.env['DRAWBRIDGE_SANDBOX'] ? 1 : Number(process.env['DRAWBRIDGE_TEST_PROCESSES'] ?? 4);
 /** How long a file may take before it counts as hanging. */
 const fileLimitMs = 15 * 60_000;

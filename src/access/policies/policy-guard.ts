@@ -30,7 +30,7 @@ const settleMs = 40_000;
 type State =
   /** Another process may lead. */
   | { readonly is: 'idle' }
-  /** Nothing opens until the leader knows. */
+  /** Until the leader has read and probed them. */
   | { readonly is: 'unknown'; readonly problem: string }
   | { readonly is: 'inForce'; readonly record: PolicyRecord; readonly warning?: string }
   | { readonly is: 'gap'; readonly problem: string };
@@ -51,9 +51,10 @@ interface PolicyGuardDeps {
 }
 
 /**
- * The leader's proof that the admission policies certify what it reads. One key:
+ * The leader's proof that the admission policies certify what it reads. So far, it only reports:
+ * what opens does not depend on it (ADR 0049). One key:
  *
- *   unknown ──▶ in force ◀── record written ── cut ◀── 40 s of calm ── gap
+ *   unknown ──▶ in force ◀── record written ◀── 40 s of calm ── gap
  *                  └───────── changed, replaced, deleted, probe accepted ─▲
  */
 export class PolicyGuard implements Reconciler {

@@ -17,7 +17,7 @@ export type Verdict =
   | { readonly is: 'inForce' }
   /** The objects were in force without a pause, but the record must name these. */
   | { readonly is: 'upgraded'; readonly record: PolicyRecord }
-  /** They may have let something through. `record` is what to write once that is undone. */
+  /** They may have let something through. `record` is what to write after 40 s of calm. */
   | { readonly is: 'gap'; readonly problem: string; readonly record: PolicyRecord | undefined };
 
 /** The live objects, in the order of `certifyingObjects`; undefined if one does not exist. */
@@ -29,7 +29,7 @@ export type LiveObjects = readonly (KubeObject | undefined)[];
  *   wrong shape ─────────────────────────────────────────────▶ gap, nothing to record yet
  *   right shape, each as recorded ───────────────────────────▶ in force
  *   right shape, each as recorded or one generation later ───▶ upgraded
- *   else: another uid, two changes, no record, new rules ────▶ gap, to be recorded after a cut
+ *   else: another uid, two changes, no record, new rules ────▶ gap, to be recorded after a wait
  */
 export function judge(stored: StoredRecord, live: LiveObjects): Verdict {
   const problem = certifyingObjects.map((expected, index) => shapeProblem(expected, live[index])).find(Boolean);
