@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { appendFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +36,7 @@ describe('examples/audit/rsyslog.conf', () => {
     rsyslog = spawn('rsyslogd', args, { stdio: 'ignore' });
   });
   after(async () => {
-    rsyslog?.kill();
+    if (rsyslog.kill()) await once(rsyslog, 'exit');
     await rm(folder, { recursive: true });
   });
 
