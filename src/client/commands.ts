@@ -1,6 +1,7 @@
 import type { Command } from './command.ts';
 import { approvers } from './commands/approvers.ts';
 import { auditReport, auditVerify } from './commands/audit.ts';
+import { check } from './commands/check.ts';
 import { completion } from './commands/completion.ts';
 import { approve, deny, revoke } from './commands/decide.ts';
 import { doctor } from './commands/doctor.ts';
@@ -36,6 +37,7 @@ export const commands: readonly Command[] = [
   deny,
   revoke,
   explain,
+  check,
   who,
   approvers,
   auditVerify,

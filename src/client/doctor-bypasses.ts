@@ -1,7 +1,7 @@
 import { accesses } from '../api/access/kinds.ts';
 import { type RbacRule, uncovered } from '../rbac/rule-cover.ts';
-import { type Check, fault, ok } from './check.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
+import { type Check, fault, ok } from './doctor-check.ts';
 import { type BoundPermissions, permissionsByBinding } from './rbac-view.ts';
 
 const templates = accesses.map(({ template }) => template.resource.plural);

@@ -12,8 +12,8 @@ import { parseTime } from '../kit/clock.ts';
 import { listIn, own, sameJson, stringMap, strings } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
-import { type Check, type CheckResult, fault, ok } from './check.ts';
 import { bypassChecks } from './doctor-bypasses.ts';
+import { type Check, type CheckResult, fault, ok } from './doctor-check.ts';
 
 /** The API server sets it on each Namespace: its name. */
 const namespaceLabel = 'kubernetes.io/metadata.name';

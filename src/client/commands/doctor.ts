@@ -1,8 +1,8 @@
 import { isForbidden } from '../../kube/errors.ts';
-import type { Check, CheckResult } from '../check.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
+import type { Check, CheckResult } from '../doctor-check.ts';
 import { checks } from '../doctor-checks.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';

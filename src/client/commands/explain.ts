@@ -1,4 +1,3 @@
-import { parseWarning, type WarningLine } from '../../access/policy/warnings.ts';
 import { apiVersionOf } from '../../api/object.ts';
 import { isWebhookDenial } from '../../kube/errors.ts';
 import { findTemplate, requestResource, type TypedObject } from '../access-requests.ts';
@@ -11,17 +10,8 @@ import { earliestText, optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 import { ignoredFieldsIn, specOf } from '../request-state.ts';
-import {
-  choosesRunningPod,
-  podFlag,
-  predictsDenial,
-  requestFlags,
-  requestManifest,
-  runningPodText,
-} from './request.ts';
-
-/** One rule, from a warning of the server, or a note on what the rules do not cover. */
-type RuleLine = Omit<WarningLine, 'isViolation'>;
+import { isAboutTemplate, type RuleLine, requestLine, ruleColumns } from '../rule-lines.ts';
+import { podFlag, requestFlags, requestManifest } from './request.ts';
 
 export const explain: Command = {
   name: 'explain',
@@ -51,7 +41,7 @@ async function runExplain(context: Context): Promise<number> {
       throw error;
     },
   );
-  const lines = connection.warnings.map(ruleLine);
+  const lines = connection.warnings.map(requestLine);
   const printer = new Printer(io, form, ruleTable);
   const earliest = earliestText(specOf(manifest), template, context.clock.now());
   printer.add([...lines, ...notesOn(context, connection, { type, object: template }, earliest)]);
@@ -60,7 +50,7 @@ async function runExplain(context: Context): Promise<number> {
     io.printError(`${io.program}: the server would deny it: ${denial}\n`);
     return exits.denied;
   }
-  if (!predictsDenial(connection.warnings)) return exits.done;
+  if (!connection.warnings.some(isAboutTemplate)) return exits.done;
   io.printError(`${io.program}: the server would accept it, and probably deny it then: see what fails above\n`);
   return exits.denied;
 }
@@ -90,26 +80,16 @@ function notesOn(
   }
   notes.push(...optionsOf(object).map(([field, text]) => note('note', field, text)));
   if (earliest !== '') notes.push(note('note', 'start', earliest));
-  if (choosesRunningPod(args, type)) notes.push(note('not checked', 'running-pod', runningPodText));
+  // No dry run checks this if the server chooses the pod.
+  if (type === 'exec' && args.text('pod') === undefined) notes.push(note('not checked', 'running-pod', runningPodText));
   return notes;
 }
 
-function ruleLine(warning: string): RuleLine {
-  const { isViolation, ...line } = parseWarning(warning);
-  if (!isViolation) return line;
-  // An administrator sets a quota or a Pod Security level.
-  const who =
-    line.rule === 'ResourceRefused' ? 'the author of the template or an administrator' : 'the author of the template';
-  return { ...line, remedy: `ask ${who} to correct this: ${line.requirement}` };
-}
+const runningPodText =
+  'access opens only in a running pod of the workload; the server looks for it later (NoRunningPod)';
 
 const ruleTable: Presentation<RuleLine> = {
-  columns: [
-    { title: 'VERDICT', text: ({ verdict }) => verdict },
-    { title: 'RULE', text: ({ rule }) => rule },
-    { title: 'TO PASS', long: true, text: ({ remedy, requirement }) => remedy || requirement },
-    { title: 'WHAT THE RULE REQUIRES', wide: true, text: ({ requirement }) => requirement },
-  ],
+  columns: ruleColumns,
   object: (line) => line,
   name: ({ rule }) => rule,
 };

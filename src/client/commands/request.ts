@@ -1,4 +1,3 @@
-import { parseWarning } from '../../access/policy/warnings.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
@@ -17,6 +16,7 @@ import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { isFinal, stateOf } from '../request-state.ts';
+import { isAboutTemplate } from '../rule-lines.ts';
 import { useText } from '../use-text.ts';
 import { unlessForbidden } from '../voted-template.ts';
 import { deleteText, ifReady, nextCommands, openText, waitFor } from '../wait.ts';
@@ -62,12 +62,6 @@ const waitFlags: readonly FlagSpec[] = [
     value: 'NAME',
     help: 'With --exec: the container. Default: the one that kubectl chooses.',
   },
-  {
-    name: 'dry-run',
-    value: 'server',
-    help: 'Only ask the server whether it would accept the request.',
-    complete: ['server'],
-  },
 ];
 
 const requestCommand = (type: TypeName, summary: string, own: readonly FlagSpec[]): Command => ({
@@ -91,9 +85,6 @@ export const requestExec = requestCommand('exec', 'Request a shell in a running 
 async function runRequest(context: Context, type: TypeName): Promise<number> {
   const { args, io, clock } = context;
   const form = outputForm(args);
-  const dryRun = args.text('dry-run');
-  if (dryRun !== undefined && dryRun !== 'server')
-    throw usageProblem(`--dry-run is ${quote(dryRun)}; write --dry-run=server`);
   if (args.rest.length > 0 && !args.has('exec'))
     throw usageProblem('a command after -- needs --exec; add --exec, or omit the command');
   const timeoutMs = args.durationMs('timeout');
@@ -102,23 +93,9 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   manifest.metadata.namespace = connection.namespace;
   const { resource } = accessOf(type).request;
   if (args.has('exec')) await requireExec(connection, type, args, io.program);
-  const created = await connection.cluster.client
-    .create(resource, manifest, { dryRun: dryRun !== undefined })
-    .catch(async (error: unknown) => {
-      throw await createProblem(context, connection, type, error);
-    });
-  if (dryRun !== undefined) {
-    for (const warning of connection.warnings) io.printError(`${forRequester(warning)}\n`);
-    const looksForPod = choosesRunningPod(args, type);
-    if (looksForPod) io.printError(`not checked running-pod: ${runningPodText}\n`);
-    const denialText = predictsDenial(connection.warnings)
-      ? ', and probably deny it then: see above'
-      : looksForPod || connection.warnings.some((warning) => parseWarning(warning).verdict === 'not checked')
-        ? ', and may deny it later: see "not checked" above'
-        : '';
-    if (!printObject(io, form, created)) io.print(`the server would accept this request${denialText} (dry run)\n`);
-    return exits.done;
-  }
+  const created = await connection.cluster.client.create(resource, manifest).catch(async (error: unknown) => {
+    throw await createProblem(context, connection, type, error);
+  });
   for (const warning of connection.warnings) io.printError(`note: ${forRequester(warning)}\n`);
   io.printError(`created ${fullName(created)}\n`);
   if (args.has('no-wait')) {
@@ -168,17 +145,6 @@ function givenFlags(args: Args, except: readonly string[] = []): string[] {
 
 /** Without the type of `exec/NAME`. */
 const nameWithoutType = (template: string): string => template.replace(/^.*\//, '');
-
-/** A violation in the template begins with a code. The leader will deny, unless it is corrected. */
-export const predictsDenial = (warnings: readonly string[]): boolean => warnings.some(isAboutTemplate);
-const isAboutTemplate = (warning: string): boolean => parseWarning(warning).isViolation;
-
-/** If the arguments name a pod, a warning of the server is about that pod. */
-export const choosesRunningPod = (args: Args, type: TypeName): boolean =>
-  type === 'exec' && args.text('pod') === undefined;
-/** No dry run checks this if the server chooses the pod. */
-export const runningPodText =
-  'access opens only in a running pod of the workload; the server looks for it later (NoRunningPod)';
 
 /** Advice for the author of the template ends with whom to ask. */
 const forRequester = (warning: string): string =>

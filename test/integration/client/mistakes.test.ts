@@ -104,12 +104,13 @@ describe('after a mistake, the client prints what to type instead', () => {
     const patch = JSON.stringify({ spec: { controllerTargetMutationConfig: { defaultContainerName: 'main' } } });
     await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
     await stage.templateReady('PodAccessTemplate', 'payments-shell', false);
-    const dryRun = await client.run(stage.alice, 'request', 'pod', 'payments-shell', '--dry-run', 'server');
-    assert.equal(
-      dryRun.stdout,
-      'the server would accept this request, and probably deny it then: see above (dry run)\n',
+    const input = await stage.kubectl('get', 'pat', 'payments-shell', '-o', 'json');
+    const checked = await client.run({ ...client.admin, input }, 'check', '-f', '-');
+    assert.equal(checked.code, 3, checked.stderr);
+    assert.match(
+      checked.stdout,
+      /^PodAccessTemplate\/payments-shell +fail +plan +InvalidTemplate: \S+defaultContainerName /m,
     );
-    assert.match(dryRun.stderr, /^InvalidTemplate: .*\. Ask the author of the template to correct it$/m);
     const explained = await client.run(stage.alice, 'explain', 'payments-shell');
     assert.equal(explained.code, 3, explained.stderr);
     assert.match(

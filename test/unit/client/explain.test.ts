@@ -158,27 +158,6 @@ describe('drawbridge explain', () => {
     assert.doesNotMatch(pod.stdout, /running-pod/);
   });
 
-  it('says the same in a dry run', async () => {
-    await run(['17 rules passed'], 'ExecAccessTemplate', {}, {});
-    const dryRun = await cluster?.run(['request', 'exec', 'shell', '--dry-run', 'server']);
-    assert.match(
-      dryRun?.stderr ?? '',
-      /^not checked running-pod: access opens only in a running pod of the workload; /m,
-    );
-    assert.equal(
-      dryRun?.stdout,
-      'the server would accept this request, and may deny it later: see "not checked" above (dry run)\n',
-    );
-    for (const argv of [
-      ['exec', 'shell', '--pod', 'web-0'],
-      ['pod', 'shell'],
-    ]) {
-      const other = await cluster?.run(['request', ...argv, '--dry-run', 'server']);
-      assert.doesNotMatch(other?.stderr ?? '', /running-pod/);
-      assert.equal(other?.stdout, 'the server would accept this request (dry run)\n');
-    }
-  });
-
   it('leaves to the list of templates what apply warned about', async () => {
     const status = { ready: true };
     const problem = async (accessConfig: object, podSpec: object): Promise<string> => {

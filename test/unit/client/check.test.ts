@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { podRequestManifest, podTemplateManifest } from '../../support/access-objects.ts';
+import type { Answer } from '../../support/scripted-apiserver.ts';
+import { type ClientRun, ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { webhookDenial } from '../../support/webhook-denial.ts';
+
+const template = JSON.stringify(podTemplateManifest());
+const request = JSON.stringify(podRequestManifest());
+const workload = 'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: payments}\n';
+const passed = '18 rules passed';
+const unchecked = 'not checked api-server: whether the API server accepts the Pod; to check: store the template';
+const missingTarget = 'FAIL plan: TargetNotFound: Deployment "payments" does not exist; create it';
+
+describe('drawbridge check', () => {
+  let cluster: ScriptedCluster | undefined;
+  let directory: string;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'drawbridge-check-'));
+  });
+  afterEach(async () => {
+    rmSync(directory, { recursive: true });
+    await cluster?.close();
+  });
+
+  const fileWith = (text: string, name = 'objects.yaml'): string => {
+    const file = join(directory, name);
+    writeFileSync(file, text);
+    return file;
+  };
+  const withWarnings = (warnings: readonly string[]): Record<string, string> =>
+    warnings.length === 0 ? {} : { warning: warnings.map((text) => `299 - ${JSON.stringify(text)}`).join(', ') };
+  const checked = async (
+    argv: readonly string[],
+    answers: (answer: Answer) => void,
+    stored: Readonly<Record<string, readonly object[]>> = {},
+  ): Promise<ClientRun> => {
+    cluster = await ScriptedCluster.open(stored, ({ method }, answer) => {
+      if (method !== 'POST' && method !== 'PUT') return false;
+      answers(answer);
+      return true;
+    });
+    return cluster.run(['check', ...argv]);
+  };
+  const accepting =
+    (...warnings: string[]) =>
+    (answer: Answer): void =>
+      answer.json(201, { metadata: { name: 'x' } }, withWarnings(warnings));
+  const refusing =
+    (code: number, status: object, ...warnings: string[]) =>
+    (answer: Answer): void =>
+      answer.json(code, { kind: 'Status', code, ...status }, withWarnings(warnings));
+  const rowsOf = ({ stdout }: ClientRun): string[][] =>
+    stdout
+      .trimEnd()
+      .split('\n')
+      .slice(1)
+      .map((line) => line.split(/ {3,}/));
+
+  const shell = 'PodAccessTemplate/payments-shell';
+  const cases: readonly (readonly [
+    what: string,
+    text: string,
+    answers: (answer: Answer) => void,
+    code: number,
+    rows: readonly (readonly string[])[],
+  ])[] = [
+    [
+      'a template that passes',
+      template,
+      accepting(unchecked, passed),
+      0,
+      [
+        [shell, 'not checked', 'api-server', 'store the template'],
+        [shell, 'pass', '18 rules', '-'],
+      ],
+    ],
+    [
+      'advice, which fails nothing',
+      template,
+      accepting('spec.accessConfig.allowedGroups is empty', passed),
+      0,
+      [
+        [shell, 'note', '-', 'spec.accessConfig.allowedGroups is empty'],
+        [shell, 'pass', '18 rules', '-'],
+      ],
+    ],
+    [
+      'a template that apply would only warn about',
+      template,
+      accepting(missingTarget, passed),
+      3,
+      [
+        [shell, 'fail', 'plan', 'TargetNotFound: Deployment "payments" does not exist; create it'],
+        [shell, 'pass', '18 rules', '-'],
+      ],
+    ],
+    [
+      'a template that the webhook denies, once',
+      template,
+      refusing(403, webhookDenial(422, 'InvalidTemplate', 'no'), 'FAIL durations: InvalidTemplate: no'),
+      3,
+      [[shell, 'fail', 'durations', 'InvalidTemplate: no']],
+    ],
+    [
+      'a denial without rules',
+      template,
+      refusing(422, webhookDenial(422, 'InvalidObject', 'spec is too large', 'spec')),
+      3,
+      [[shell, 'fail', 'InvalidObject', 'InvalidObject: spec is too large']],
+    ],
+    [
+      'a field that the API server does not know',
+      template,
+      refusing(400, { reason: 'BadRequest', message: 'strict decoding error: unknown field "spec.x"' }),
+      3,
+      [[shell, 'fail', 'BadRequest', 'strict decoding error: unknown field "spec.x"']],
+    ],
+    [
+      'a template that the caller may not create',
+      template,
+      refusing(403, { reason: 'Forbidden', message: 'podaccesstemplates is forbidden' }),
+      3,
+      [[shell, 'fail', 'Forbidden', 'podaccesstemplates is forbidden']],
+    ],
+    [
+      'a request whose template needs a correction',
+      request,
+      accepting('PlanTooLarge: the plan is too large', passed),
+      3,
+      [
+        [
+          'PodAccessRequest/debug',
+          'fail',
+          'PlanTooLarge',
+          'ask the author of the template to correct this: the plan is too large',
+        ],
+        ['PodAccessRequest/debug', 'pass', '18 rules', '-'],
+      ],
+    ],
+    [
+      'a request that exists already',
+      request,
+      refusing(409, { reason: 'AlreadyExists', message: 'exists' }, passed),
+      0,
+      [
+        ['PodAccessRequest/debug', 'pass', '18 rules', '-'],
+        [
+          'PodAccessRequest/debug',
+          'note',
+          'exists',
+          'a request of this name exists already; to request access again, delete it first',
+        ],
+      ],
+    ],
+    [
+      'an object that no webhook has seen',
+      template,
+      accepting(),
+      1,
+      [
+        [
+          shell,
+          'not checked',
+          'no-rules',
+          'the API server accepts it without asking drawbridge; check the webhooks: drawbridge doctor',
+        ],
+      ],
+    ],
+  ];
+  for (const [what, text, answers, code, rows] of cases) {
+    it(`reports ${what}, and exits with ${code}`, async () => {
+      const run = await checked(['-f', fileWith(text)], answers);
+      assert.deepEqual([run.code, rowsOf(run)], [code, rows], run.stderr);
+    });
+  }
+
+  it('stores nothing, and accepts no unknown field', async () => {
+    await checked(['-f', fileWith(template)], accepting(passed));
+    assert.deepEqual(
+      cluster?.writes.map(({ method, query }) => [method, query.get('dryRun'), query.get('fieldValidation')]),
+      [['POST', 'All', 'Strict']],
+    );
+  });
+
+  it('checks the new version of a stored template as an update', async () => {
+    const stored = { ...podTemplateManifest(), metadata: { name: 'payments-shell', resourceVersion: '7' } };
+    await checked(['-f', fileWith(template)], accepting(passed), { podaccesstemplates: [stored] });
+    const [write] = cluster?.writes ?? [];
+    assert.equal(write?.method, 'PUT');
+    assert.deepEqual(write?.body, {
+      ...podTemplateManifest(),
+      metadata: { name: 'payments-shell', namespace: 'payments', resourceVersion: '7' },
+    });
+  });
+
+  it('checks each template and request of several files and Lists, after one that fails, too', async () => {
+    const list = JSON.stringify({ kind: 'List', items: [podTemplateManifest(), podRequestManifest()] });
+    const files = [
+      fileWith(`${workload}---\n${template}\n---\n# nothing\n`, 'a.yaml'),
+      fileWith(list, 'b.json'),
+      fileWith(request, 'c.yaml'),
+    ];
+    const [first = '', ...more] = files;
+    const run = await checked(['-f', first, ...more, '-o', 'json'], accepting(missingTarget));
+    const { items } = JSON.parse(run.stdout) as { items: { file: string; object: string; namespace: string }[] };
+    assert.deepEqual(
+      items.map(({ file, object, namespace }) => [files.indexOf(file), object, namespace]),
+      [
+        [0, shell, 'payments'],
+        [1, shell, 'payments'],
+        [1, 'PodAccessRequest/debug', 'payments'],
+        [2, 'PodAccessRequest/debug', 'payments'],
+      ],
+    );
+    assert.deepEqual([run.code, run.stderr], [3, 'note: 1 object is no template or request: skipped\n']);
+  });
+
+  const namespaces: readonly (readonly [what: string, namespace: string | undefined, found: string])[] = [
+    ['its own', 'billing', 'billing'],
+    ['that of -n', undefined, 'other'],
+  ];
+  for (const [what, namespace, found] of namespaces) {
+    it(`checks an object in the namespace: ${what}`, async () => {
+      const text = JSON.stringify({ kind: 'PodAccessTemplate', metadata: { name: 'x', namespace }, spec: {} });
+      await checked(['-f', fileWith(text), '-n', 'other'], accepting(passed));
+      assert.match(cluster?.writes[0]?.path ?? '', new RegExp(`/namespaces/${found}/podaccesstemplates$`));
+    });
+  }
+
+  it('reads values as kubectl does', async () => {
+    const text = 'kind: PodAccessRequest\nmetadata: {name: x}\nspec: {emergency: Off, startAt: 2026-11-22T20:00:00Z}\n';
+    await checked(['-f', fileWith(text)], accepting(passed));
+    const body = cluster?.writes[0]?.body as { spec: object } | undefined;
+    assert.deepEqual(body?.spec, { emergency: false, startAt: '2026-11-22T20:00:00Z' });
+  });
+
+  const wrong: readonly (readonly [what: string, argv: () => string[], code: number, message: RegExp])[] = [
+    ['no file', () => [], 2, /^drawbridge: -f is missing: check -f FILE\.\.\.; see drawbridge check --help$/],
+    ['a file that does not exist', () => ['-f', 'nosuchfile'], 2, /^drawbridge: cannot read "nosuchfile": .*ENOENT/],
+    [
+      'files without templates and requests',
+      () => ['-f', fileWith(workload)],
+      2,
+      /^drawbridge: the files have no template and no request; name other files$/,
+    ],
+    [
+      'a file that is no YAML',
+      () => ['-f', fileWith('a: [')],
+      3,
+      /^drawbridge: \S+ is no valid YAML: line 1: .*; correct it$/,
+    ],
+  ];
+  for (const [what, argv, code, message] of wrong) {
+    it(`makes no call for ${what}, and exits with ${code}`, async () => {
+      const run = await checked(argv(), accepting(passed));
+      assert.equal(run.code, code);
+      assert.match(run.stderr.trimEnd(), message);
+      assert.deepEqual(cluster?.server.requests, []);
+    });
+  }
+
+  const broken: readonly (readonly [what: string, answers: (answer: Answer) => void])[] = [
+    ['the server does not answer', refusing(500, { message: 'failed calling webhook: refused' })],
+    ['the credentials are refused', refusing(401, { reason: 'Unauthorized' })],
+    ['the namespace does not exist', refusing(404, { reason: 'NotFound', message: 'namespaces "x" not found' })],
+  ];
+  for (const [what, answers] of broken) {
+    it(`exits with 1 if ${what}`, async () => {
+      const run = await checked(['-f', fileWith(template)], answers);
+      assert.deepEqual([run.code, run.stdout], [1, ''], run.stderr);
+    });
+  }
+
+  it('shows what it found before a fault of the cluster', async () => {
+    let calls = 0;
+    const run = await checked(['-f', fileWith(`${template}\n---\n${template}`)], (answer) =>
+      ++calls === 1 ? accepting(passed)(answer) : refusing(500, { message: 'boom' })(answer),
+    );
+    assert.deepEqual([run.code, rowsOf(run)], [1, [[shell, 'pass', '18 rules', '-']]]);
+  });
+});
