@@ -1,4 +1,5 @@
 import { accessCrds } from '../../src/api/access/kinds.ts';
+import { accessCategory } from '../../src/api/access/names.ts';
 import { consumerKinds, providerKinds } from '../../src/api/binding/kinds.ts';
 import { inventoryKinds } from '../../src/api/inventory/kinds.ts';
 import type { Kind } from '../../src/api/schema/kind.ts';
@@ -24,7 +25,12 @@ const legend = `Fields marked with * are required. \`[]\` stands for an item of 
 export const kindPages = (): [string, string][] => [
   [
     'access-kinds.md',
-    kindsPage('Kinds of access', 'src/api/access', accessCrds, 'Requests, templates, votes, and sessions.'),
+    kindsPage(
+      'Kinds of access',
+      'src/api/access',
+      accessCrds,
+      `Requests, templates, votes, and sessions. For kubectl, ${codes(accessCrds.flatMap(({ shortNames = [] }) => shortNames))} are short names, and \`kubectl get ${accessCategory}\` lists all but the templates, of the kinds that you may list.`,
+    ),
   ],
   [
     'binding-kinds.md',

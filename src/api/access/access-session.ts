@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import type { Resource } from '../object.ts';
 import { objectName, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
+import { accessCategory } from './names.ts';
 
 /** One object for each open session of the gateway, in the namespace of its Pod. */
 export const accessSessions = {
@@ -91,6 +92,7 @@ export const accessSessionKind = defineKind({
   ),
   status: Type.Object({}, { description: 'AccessSessions have no status.' }),
   shortNames: ['asess'],
+  categories: [accessCategory],
   printerColumns: [
     column('User', '.spec.user', 'The user.'),
     column('Pod', '.spec.pod', 'The Pod.'),

@@ -3,7 +3,7 @@ import type { Resource } from '../object.ts';
 import { objectName, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { attestedUser, maxReasonLength } from './access-config.ts';
-import { type TemplateKind, templateKinds } from './names.ts';
+import { accessCategory, type TemplateKind, templateKinds } from './names.ts';
 
 /** One object for each vote, in the namespace of its request. */
 export const accessVotes = {
@@ -128,6 +128,8 @@ export const accessVoteKind = defineKind({
     },
   ),
   status: Type.Object({}, { description: 'Votes have no status.' }),
+  shortNames: ['av'],
+  categories: [accessCategory],
   printerColumns: [
     column('Request', '.spec.request.name', 'The request.'),
     column('About', '.spec.about', 'What the vote is about.'),

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { objectName } from '../schema/fields.ts';
 import { defineKind, type ObjectOf } from '../schema/kind.ts';
 import { endIsFinal } from './ended.ts';
-import { accessResource } from './names.ts';
+import { accessCategory, accessResource } from './names.ts';
 import { requestSpec, specIsFinal } from './request-spec.ts';
 import { grantIsFinal, requestColumns, requestStatus, templateColumns, templateStatus } from './status.ts';
 import { accessConfig, author, controllerTargetRef } from './template-spec.ts';
@@ -49,6 +49,7 @@ export const execAccessRequestKind = defineKind({
   rules: [grantIsFinal, endIsFinal],
   printerColumns: requestColumns,
   shortNames: ['ear'],
+  categories: [accessCategory],
 });
 
 export const execAccess = {

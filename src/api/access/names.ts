@@ -3,6 +3,9 @@ import type { Resource } from '../object.ts';
 const accessGroup = 'crds.wizardofoz.co';
 const accessVersion = 'v1alpha1';
 
+/** `kubectl get access` lists requests, votes, and sessions. */
+export const accessCategory = 'access';
+
 /** On requests, while access is open or the signature in `spec.requester` could be reused. */
 export const revokeFinalizer = 'access.drawbridge.dev/revoke';
 /** On every object that the server creates for a request (a child): the uid of the request. */

@@ -3,7 +3,7 @@ import { listOf, objectName, opaqueObject, quantity } from '../schema/fields.ts'
 import { defineKind, type ObjectOf } from '../schema/kind.ts';
 import { endIsFinal } from './ended.ts';
 import { controllerTargetMutationConfig } from './mutation-config.ts';
-import { accessResource } from './names.ts';
+import { accessCategory, accessResource } from './names.ts';
 import { requestSpec, specIsFinal } from './request-spec.ts';
 import { grantIsFinal, requestColumns, requestStatus, templateColumns, templateStatus } from './status.ts';
 import { accessConfig, author, controllerTargetRef } from './template-spec.ts';
@@ -96,6 +96,7 @@ export const podAccessRequestKind = defineKind({
   rules: [grantIsFinal, endIsFinal],
   printerColumns: requestColumns,
   shortNames: ['par'],
+  categories: [accessCategory],
 });
 
 /** A dedicated pod, copied from a workload or defined in the template. */

@@ -65,6 +65,10 @@ describe('an AccessSession', () => {
       table.stdout,
       new RegExp(`^${name} +alice +payments +exec +${grant.name} +\\d+s +app +BestEffort +${replica}$`, 'm'),
     );
+    const ofCategory = await stage.plane.kubectl(['get', 'access', '-n', stage.namespace]);
+    assert.match(ofCategory.stdout, new RegExp(`^accesssession\\.access\\.drawbridge\\.dev/${name} +alice `, 'm'));
+    assert.match(ofCategory.stdout, /^execaccessrequest\.crds\.wizardofoz\.co\/\S+ /m);
+    assert.doesNotMatch(ofCategory.stdout, /template\./);
     terminal.kill();
     await gone(grant);
   });

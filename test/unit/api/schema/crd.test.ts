@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { crdFiles, crdFolders } from '../../../../charts/crd-files.ts';
 import { accessCrds, accessKinds } from '../../../../src/api/access/kinds.ts';
+import { accessCategory } from '../../../../src/api/access/names.ts';
 import { consumerKinds, providerKinds } from '../../../../src/api/binding/kinds.ts';
 import { inventoryKinds } from '../../../../src/api/inventory/kinds.ts';
 import { customResourceDefinition } from '../../../../src/api/schema/crd.ts';
@@ -12,6 +13,16 @@ import { mergePatched } from '../../../../src/kit/merge-patch.ts';
 
 /** Client-side apply keeps the whole object in an annotation, and annotations are limited to this many bytes. */
 const ANNOTATION_LIMIT = 262_144;
+
+/** `kubectl get access` lists what happens, not the templates. */
+const typedOften: Readonly<Record<string, { readonly short: string; readonly category?: string }>> = {
+  PodAccessTemplate: { short: 'pat' },
+  ExecAccessTemplate: { short: 'eat' },
+  PodAccessRequest: { short: 'par', category: accessCategory },
+  ExecAccessRequest: { short: 'ear', category: accessCategory },
+  AccessVote: { short: 'av', category: accessCategory },
+  AccessSession: { short: 'asess', category: accessCategory },
+};
 
 const chart = new URL('../../../../charts/drawbridge/', import.meta.url);
 
@@ -68,22 +79,30 @@ describe('the generated CRDs', () => {
       });
 
       if (!ourKinds.includes(kind)) return;
-      it('has no categories, and short names only if people type it often', () => {
-        // The initials, for example par for PodAccessRequest.
-        const initials = kind.resource.kind.replace(/[a-z]/g, '').toLowerCase();
+      it('has short names and a category only if people type it often', () => {
         const { plural, kind: name } = kind.resource;
-        const short = accessKinds.includes(kind) ? initials : name === 'AccessSession' ? 'asess' : undefined;
-        const shortNames = short === undefined ? {} : { shortNames: [short] };
+        const { short, category } = typedOften[name] ?? {};
         assert.deepEqual(spec.names, {
           kind: name,
           listKind: `${name}List`,
           plural,
           singular: name.toLowerCase(),
-          ...shortNames,
+          ...(short === undefined ? {} : { shortNames: [short] }),
+          ...(category === undefined ? {} : { categories: [category] }),
         });
       });
     });
   }
+
+  it('have no kind whose name is that of the category, which would hide the kind', () => {
+    const names = [...ourKinds, ...consumerKinds, ...providerKinds].flatMap(({ resource, shortNames = [] }) => [
+      resource.plural,
+      resource.kind.toLowerCase(),
+      ...shortNames,
+    ]);
+    assert.ok(!names.includes(accessCategory));
+    assert.equal(new Set(names).size, names.length, 'each name is that of one kind');
+  });
 
   it('have the columns of Oz first', () => {
     const columns = accessKinds.map(({ printerColumns }) => printerColumns.map(({ name }) => name).join(' '));
