@@ -22,7 +22,7 @@ export const conditionsPage = (): string =>
     '## Conditions of templates',
     conditions(templateConditionTexts),
     '## Conditions of requests',
-    'True conditions have the reason `Success`. If a condition is False and final, create a new request. How long the old one [stays](../concepts/access.md#what-stays-of-a-request) depends on its name and its template.',
+    'True conditions have the reason `Success`, and `Ready` of open access `Open`. If a condition is False and final, create a new request. How long the old one [stays](../concepts/access.md#what-stays-of-a-request) depends on its name and its template.',
     conditions(requestConditionTexts),
     '## Summary conditions',
     'Templates and requests also have the conditions that [kstatus](https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md) reads, for `kubectl wait`, Argo CD, and Flux.',

@@ -31,7 +31,7 @@ export function allTrue(conditions: readonly Condition[], types: readonly string
 
 /** For tools that know only the conditions of kstatus. */
 export type Summary =
-  | { readonly state: 'ready'; readonly message: string }
+  | { readonly state: 'ready'; readonly reason: string; readonly message: string }
   /** May become ready without an edit. */
   | { readonly state: 'reconciling'; readonly reason: string; readonly message: string }
   /** Until a user acts: edits the template, or creates a new request after a denial. */
@@ -57,9 +57,8 @@ export function summarized(
 }
 
 function summaryUpdates(summary: Summary): AccessConditionUpdate<string>[] {
-  const { message } = summary;
-  if (summary.state === 'ready') return [{ type: summaryConditions.ready, status: 'True', reason: 'Success', message }];
-  const { reason } = summary;
+  const { reason, message } = summary;
+  if (summary.state === 'ready') return [{ type: summaryConditions.ready, status: 'True', reason, message }];
   const abnormal = summary.state === 'stalled' ? summaryConditions.stalled : summaryConditions.reconciling;
   return [
     { type: summaryConditions.ready, status: 'False', reason, message },

@@ -79,7 +79,7 @@ export function detailsOf(
     ['Limited', conditionText(limitedCondition)],
     ['Extensions', extensionLines(request, votes)],
     ['Pod', pod],
-    ['Use', state === 'Ready' ? useText(request).split('\n') : ''],
+    ['Use', state === 'Open' ? useText(request).split('\n') : ''],
   ]);
 }
 

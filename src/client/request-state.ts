@@ -11,11 +11,11 @@ import { listIn, own } from '../kit/json-value.ts';
 
 /**
  * The state of a request. `New`: not decided. `Pending`: waits for approvals. `Scheduled`: waits
- * for its start. `Claimable`: waits for `start`. `Opening`: granted, not open. `Ready`: open; `why`
+ * for its start. `Claimable`: waits for `start`. `Opening`: granted, not open. `Open`: open; `why`
  * says if its command is missing. `Ending`: given back, revoked, or deleted, not closed yet.
  * `Ended` and `Denied`: final.
  */
-export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 'Ready' | 'Ending' | 'Denied' | 'Ended';
+export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 'Open' | 'Ending' | 'Denied' | 'Ended';
 
 /** All texts are from the object and may contain control characters. */
 export interface RequestState {
@@ -84,14 +84,14 @@ export function stateOf(request: KubeObject): RequestState {
   const closingState: State = grant ? 'Ending' : 'Ended';
   if (spec.revoked) return stateWith(closingState, 'Revoked', spec.revokedReason ?? 'given back or revoked');
   if (request.metadata.deletionTimestamp !== undefined) return stateWith(closingState, 'Deleted', 'deleted');
-  if (status.ready) return stateWith('Ready', '', '');
+  if (status.ready) return stateWith('Open', '', '');
   // The pod is ready, but the command of the template does not fit it.
   const isPodReady = conditions.some(
     ({ type, status }) => type === requestConditions.accessResourcesReady && status === 'True',
   );
   if (grant && isPodReady)
     return stateWith(
-      'Ready',
+      'Open',
       reason,
       `the server could not write the command that uses the access: ${reason}: ${message}. Ask the author of the template to correct it`,
     );

@@ -10,8 +10,8 @@ import { cannotOpen, specOf, stateOf, whomToAsk } from './request-state.ts';
 import { timeFrom } from './times.ts';
 
 /** `WaitOptions.done` for a wait until access is open. */
-export const ifReady = (request: KubeObject): KubeObject | undefined =>
-  stateOf(request).state === 'Ready' ? request : undefined;
+export const ifOpen = (request: KubeObject): KubeObject | undefined =>
+  stateOf(request).state === 'Open' ? request : undefined;
 
 export interface WaitOptions {
   /** Default: no limit. */
@@ -51,7 +51,7 @@ export async function waitFor(
   const unfinishedText = (): string =>
     options.extensionText
       ? `the extension is not decided: ${shown}; ${openText(latest, clock.now()) || 'access stays open'}. ${toContinue}`
-      : `the request is not ready: ${shown}. ${toContinue}`;
+      : `access is not open: ${shown}. ${toContinue}`;
   const onChange = (request: KubeObject | undefined): KubeObject | undefined => {
     if (!request || request.metadata.uid !== uid)
       throw new Problem(exits.ended, `${name.name} has ended: the request was deleted`);
@@ -65,7 +65,7 @@ export async function waitFor(
   const tick = (): void => {
     progress.spin();
     if (clock.monotonic() >= deadlineMs) {
-      throw new Problem(exits.timedOut, `not ready in time; ${unfinishedText()}`);
+      throw new Problem(exits.timedOut, `timed out; ${unfinishedText()}`);
     }
   };
   try {

@@ -67,7 +67,7 @@ export function withConditions(
 const secondary: readonly string[] = [approvalCondition, 'AccessStillValid'];
 
 function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
-  if (ready) return { state: 'ready', message: 'access is open' };
+  if (ready) return { state: 'ready', reason: 'Open', message: 'access is open' };
   const failed = (matches: (condition: Condition) => boolean): Condition | undefined =>
     conditions.find((condition) => condition.status === 'False' && matches(condition));
   const final =

@@ -233,7 +233,7 @@ function summaryOf(updates: readonly AccessConditionUpdate<TemplateCondition>[])
   if (!shown) {
     const ignored = updates.find(({ reason }) => reason === fieldsIgnored);
     const message = 'the server can open access for the users that accessConfig allows';
-    return { state: 'ready', message: ignored ? `${message}; ${ignored.message}` : message };
+    return { state: 'ready', reason: 'Success', message: ignored ? `${message}; ${ignored.message}` : message };
   }
   const { reason, message } = shown;
   return { state: stalled ? 'stalled' : 'reconciling', reason, message };

@@ -187,16 +187,12 @@ const readyColumn = column('Ready', '.status.ready', 'Whether the object is read
 
 const summary = (field: string): string => `.status.conditions[?(@.type=="${summaryConditions.ready}")].${field}`;
 
-const stateColumn = column(
-  'State',
-  summary('reason'),
-  'Success if the object is ready, else what it waits for, or how it ended.',
-);
+const stateColumn = (description: string) => column('State', summary('reason'), description);
 const whyColumn = column('Why', summary('message'), 'The reason for the state, and what to do.', { priority: 1 });
 
 export const templateColumns = [
   readyColumn,
-  stateColumn,
+  stateColumn('Success, or why the server cannot open access through the template.'),
   column('Groups', '.spec.accessConfig.allowedGroups', 'The groups whose members can request access.'),
   column('Duration', '.spec.accessConfig.defaultDuration', 'The duration of a request that names none.'),
   column('Max', '.spec.accessConfig.maxDuration', 'The longest duration.'),
@@ -209,7 +205,7 @@ export const requestColumns = [
   column('Template', '.spec.templateName', 'The template of the request.'),
   column('Pod', '.status.podName', 'The granted pod.'),
   readyColumn,
-  stateColumn,
+  stateColumn('Open, what the request waits for, or how it ended.'),
   column('Who', '.spec.requester.username', 'The requester.'),
   // kubectl prints <invalid> for a column of type date with a future time.
   column('Until', '.status.expiresAt', 'When the access ends, RFC 3339.'),

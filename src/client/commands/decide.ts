@@ -150,7 +150,7 @@ async function createVote(
   });
 }
 
-const isOpen = (state: State): boolean => state === 'Opening' || state === 'Ready';
+const isOpen = (state: State): boolean => state === 'Opening' || state === 'Open';
 
 /** Undefined if the message of `error` suffices. */
 async function voteProblem(

@@ -24,7 +24,7 @@ import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
 import { lessThanAsked, timeFrom } from '../times.ts';
 import { templateOf } from '../voted-template.ts';
-import { deleteText, endedProblem, ifReady, openText, waitFor } from '../wait.ts';
+import { deleteText, endedProblem, ifOpen, openText, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
 import { printAccess, timeoutFlag } from './request.ts';
 
@@ -66,7 +66,7 @@ export const watch: Command = {
     const form = outputForm(args);
     const timeoutMs = args.durationMs('timeout');
     const connection = await context.connect();
-    printAccess(context, connection, form, await waitUntilReady(context, connection, name, timeoutMs));
+    printAccess(context, connection, form, await waitUntilOpen(context, connection, name, timeoutMs));
     return exits.done;
   },
 };
@@ -86,13 +86,13 @@ export const exec: Command = {
   async run(context) {
     const timeoutMs = context.args.durationMs('timeout');
     const connection = await context.connect();
-    const ready = await waitUntilReady(context, connection, context.args.positionals[0] ?? '', timeoutMs);
+    const ready = await waitUntilOpen(context, connection, context.args.positionals[0] ?? '', timeoutMs);
     return kubectlExec(context, connection, ready, context.args.rest);
   },
 };
 
 /** Rejects with a Problem if access cannot open, or after `timeoutMs`; and as `waitFor` does. */
-export async function waitUntilReady(
+export async function waitUntilOpen(
   context: Context,
   connection: ClusterConnection,
   name: string,
@@ -100,7 +100,7 @@ export async function waitUntilReady(
 ) {
   const found = await findRequest(connection, name);
   if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
-  return ifReady(found.object) ?? waitFor(context, connection, found, { timeoutMs, done: ifReady });
+  return ifOpen(found.object) ?? waitFor(context, connection, found, { timeoutMs, done: ifOpen });
 }
 
 /** For the details of the commands that end access. */
@@ -179,7 +179,7 @@ export const start: Command = {
     if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
     const object = await patchSpec(connection, found, { claimed: true });
     const claimed = { ...found, object };
-    printAccess(context, connection, form, await waitFor(context, connection, claimed, { timeoutMs, done: ifReady }));
+    printAccess(context, connection, form, await waitFor(context, connection, claimed, { timeoutMs, done: ifOpen }));
     return exits.done;
   },
 };

@@ -19,7 +19,7 @@ import { isFinal, stateOf } from '../request-state.ts';
 import { isAboutTemplate } from '../rule-lines.ts';
 import { useText } from '../use-text.ts';
 import { unlessForbidden } from '../voted-template.ts';
-import { deleteText, ifReady, nextCommands, openText, waitFor } from '../wait.ts';
+import { deleteText, ifOpen, nextCommands, openText, waitFor } from '../wait.ts';
 
 /** `explain` accepts them, too. */
 export const requestFlags: readonly FlagSpec[] = [
@@ -103,7 +103,7 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
     if (!printObject(io, form, created)) io.print(`${fullName(created)}\n`);
     return exits.done;
   }
-  const ready = await waitFor(context, connection, { type, object: created }, { timeoutMs, done: ifReady });
+  const ready = await waitFor(context, connection, { type, object: created }, { timeoutMs, done: ifOpen });
   if (args.has('exec')) {
     io.printError(`${openText(ready, clock.now())}\n`);
     return kubectlExec(context, connection, ready, args.rest);

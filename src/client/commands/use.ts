@@ -12,7 +12,7 @@ import { Problem } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
 import { stateOf } from '../request-state.ts';
 import { timeFrom } from '../times.ts';
-import { waitUntilReady } from './one-request.ts';
+import { waitUntilOpen } from './one-request.ts';
 
 export const use: Command = {
   name: 'use',
@@ -28,7 +28,7 @@ export const use: Command = {
     const { args, io, clock } = context;
     const timeoutMs = args.durationMs('timeout');
     const connection = await context.connect();
-    const request = await waitUntilReady(context, connection, args.positionals[0] ?? '', timeoutMs);
+    const request = await waitUntilOpen(context, connection, args.positionals[0] ?? '', timeoutMs);
     const { namespace = '', name } = request.metadata;
     const { pod, endsMs } = stateOf(request);
     const server = gatewayUrl(request, connection);

@@ -28,7 +28,7 @@ describe('kubectl prints for a request', () => {
     const [header, row] = await get(stage.alice, 'par', 'columns');
     assert.deepEqual(header, ['NAME', 'TEMPLATE', 'POD', 'READY', 'STATE', 'WHO', 'UNTIL', 'AGE']);
     const { podName, grant } = status ?? {};
-    const cells = ['columns', 'payments-shell', podName, 'true', 'Success', 'alice', grant?.expiresAt];
+    const cells = ['columns', 'payments-shell', podName, 'true', 'Open', 'alice', grant?.expiresAt];
     assert.deepEqual(row?.slice(0, 7), cells);
     const [wideHeader, wideRow] = await get(stage.alice, 'par', 'columns', '-o', 'wide');
     assert.deepEqual(wideHeader?.slice(-2), ['REASON', 'WHY']);

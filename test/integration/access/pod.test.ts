@@ -31,18 +31,23 @@ describe('a PodAccessRequest', () => {
       const [header = '', row = ''] = stdout.trim().split('\n');
       assert.deepEqual(header.split(/\s+/), ['NAME', 'TEMPLATE', 'POD', 'READY', 'STATE', 'WHO', 'UNTIL', 'AGE']);
       const { podName, grant } = request.status ?? {};
-      const shown = ['debug', 'payments-shell', podName, 'true', 'Success', 'alice', grant?.expiresAt];
+      const shown = ['debug', 'payments-shell', podName, 'true', 'Open', 'alice', grant?.expiresAt];
       assert.deepEqual(row.split(/\s+/).slice(0, 7), shown);
     });
 
-    it('has every condition True, of reason Success and of its generation', () => {
+    it('has every condition True, with its reason and of its generation', () => {
       const conditions = request.status?.conditions ?? [];
       const expected = [...Object.values(requestConditions), summaryConditions.ready];
       assert.deepEqual(conditions.map(({ type }) => type).sort(), expected.sort());
       for (const { type, status, reason, observedGeneration } of conditions) {
         assert.deepEqual(
           { type, status, reason, observedGeneration },
-          { type, status: 'True', reason: 'Success', observedGeneration: request.metadata.generation },
+          {
+            type,
+            status: 'True',
+            reason: type === summaryConditions.ready ? 'Open' : 'Success',
+            observedGeneration: request.metadata.generation,
+          },
         );
       }
     });

@@ -27,7 +27,7 @@ describe('tools without knowledge of these kinds', () => {
     const request = await stage.createOk(stage.alice, podRequest('own', { duration: '10m' }));
     await waitFor('Ready', 'podaccessrequest/own');
     const ready = await stage.ready(request);
-    assert.deepEqual(summaryOf(ready), ['Ready=True Success']);
+    assert.deepEqual(summaryOf(ready), ['Ready=True Open']);
     assert.ok(
       ready.status?.conditions?.every(({ status }) => status === 'True'),
       'as in Oz',

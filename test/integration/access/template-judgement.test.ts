@@ -201,7 +201,7 @@ describe('a stored template is judged by the objects around it', () => {
       const children = (await stage.children(open.metadata.uid)).map((child) => child.kind).sort();
       assert.deepEqual(children, ['Pod', 'Role', 'RoleBinding']);
       const table = await stage.kubectl('get', 'podaccessrequest,podaccesstemplate', '-o', 'wide');
-      assert.match(table, /\/open +ledger +\S+ +true +Success +alice .* access is open$/m);
+      assert.match(table, /\/open +ledger +\S+ +true +Open +alice .* access is open$/m);
       assert.match(table, /\/ledger +false +PodIsSelected /);
     });
 

@@ -95,7 +95,7 @@ describe('the commands of the page', () => {
         ['get payments-shell-x7k2p', 'alice', 0, /^State: +(Ending|Ended)$/m],
         ['explain payments-shell', 'bob', 3, /^fail +eligible +join one of \[devs, sre\]$/m],
         ['approvers payments-shell', 'alice', 0, /^the template requires no approvals$/m],
-        ['who', 'alice', 0, /^alice +Ready +pod\/other +other-\S+ +\S+Z /m],
+        ['who', 'alice', 0, /^alice +Open +pod\/other +other-\S+ +\S+Z /m],
         ['request pod payments-shell --at 2026-11-22T20:00:00Z', 'alice', 0, /^created \S+\/payments-shell-\w+$/m],
         ['start payments-shell-x7k2p', 'alice', 0, open],
         ['extend payments-shell-x7k2p --by 30m', 'alice', 0, /extended by 30m$/m],

@@ -23,8 +23,8 @@ describe('a person who asks drawbridge', () => {
     await client.ok(stage.carol, 'exec', 'debugs', '--', 'true');
     const [header, ...rows] = (await client.ok(stage.alice, 'who')).trimEnd().split('\n');
     assert.match(header ?? '', /^WHO +STATE +REQUEST +POD +UNTIL +APPROVED BY +REASON$/);
-    assert.match(rows.join('\n'), /^alice +Ready +exec\/reads +payments-\S+ +\S+Z +- +INC-42$/m);
-    assert.match(rows.join('\n'), /^carol +Ready +pod\/debugs +debugs-\S+-access +\S+Z +- +-$/m);
+    assert.match(rows.join('\n'), /^alice +Open +exec\/reads +payments-\S+ +\S+Z +- +INC-42$/m);
+    assert.match(rows.join('\n'), /^carol +Open +pod\/debugs +debugs-\S+-access +\S+Z +- +-$/m);
     const journal = ['--journal', stage.server.auditFile, '--since', '1h'];
     await stage.auditLine('the exec of carol', ({ event, who }) => event === 'exec' && who.user === 'carol');
     const entries = (await client.ok(stage.alice, 'who', ...journal)).split('\n\n')[1] ?? '';

@@ -85,7 +85,7 @@ describe('after a mistake, the client prints what to type instead', () => {
     const text = await fails(client.admin, 3, 'approve', metadata.name);
     assert.match(
       text,
-      /^drawbridge: \S+ waits for no approval: its state is Ready; to see it: drawbridge get exec\/\S+ -n \S+/,
+      /^drawbridge: \S+ waits for no approval: its state is Open; to see it: drawbridge get exec\/\S+ -n \S+/,
     );
     await client.ok(stage.alice, 'drop', metadata.name);
     const row = new RegExp(`^${metadata.name} .* Ended `, 'm');

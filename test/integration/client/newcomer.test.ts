@@ -67,7 +67,7 @@ describe('a newcomer with a fresh kubeconfig and an empty home, by the commands 
 
   it('learns in one command when access ends', async () => {
     const list = await client.ok(as(stage.alice), ...lineOf('list'));
-    assert.match(list, new RegExp(`^${request} +pod +payments-shell +Ready +2[89]m(\\d+s)? `, 'm'));
+    assert.match(list, new RegExp(`^${request} +pod +payments-shell +Open +2[89]m(\\d+s)? `, 'm'));
     const details = await client.ok(as(stage.alice), ...lineOf('get'));
     assert.match(details, /^Ends: +\S+Z \(in 2[89]m(\d+s)?\)$/m);
   });
@@ -95,7 +95,7 @@ describe('a newcomer with a fresh kubeconfig and an empty home, by the commands 
 
   it('learns in one command who is in the namespace', async () => {
     const who = await client.ok(as(stage.bob), ...lineOf('who'));
-    assert.match(who, new RegExp(`^alice +Ready +pod/${request} +${request}-\\S+ +\\S+Z +- +INC-42 disk full$`, 'm'));
+    assert.match(who, new RegExp(`^alice +Open +pod/${request} +${request}-\\S+ +\\S+Z +- +INC-42 disk full$`, 'm'));
   });
 
   it('is told why a request is denied, and learns in one command what is missing', async () => {

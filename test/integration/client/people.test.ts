@@ -61,9 +61,9 @@ const steps: readonly Step[] = [
   },
   {
     command: 'list',
-    alice: [0, /^(?![\s\S]*-carol )[\s\S]*^exec-alice +exec +payments-exec +Ready /m],
+    alice: [0, /^(?![\s\S]*-carol )[\s\S]*^exec-alice +exec +payments-exec +Open /m],
     bob: [0, /^you \(bob\) have no requests in namespace (\S+); to request .*: drawbridge list --everyone -n \1$/m],
-    carol: [0, /^(?![\s\S]*-alice )[\s\S]*^exec-carol +exec +payments-exec +Ready /m],
+    carol: [0, /^(?![\s\S]*-alice )[\s\S]*^exec-carol +exec +payments-exec +Open /m],
   },
   { command: 'get', line: 'pod-alice', ...everyone([0, /^Reason: +INC-42$[\s\S]*^State: +Pending$/m]) },
   {
@@ -123,7 +123,7 @@ const steps: readonly Step[] = [
     bob: [3, /^drawbridge: denied: /],
     carol: [3, /^drawbridge: denied: /],
   },
-  { command: 'who', ...everyone([0, /^alice +Ready +pod\/pod-alice +pod-alice-\S+ +\S+Z +carol +INC-42$/m]) },
+  { command: 'who', ...everyone([0, /^alice +Open +pod\/pod-alice +pod-alice-\S+ +\S+Z +carol +INC-42$/m]) },
   {
     command: 'revoke',
     line: 'exec-OTHER --reason finished',

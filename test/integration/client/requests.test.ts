@@ -39,7 +39,7 @@ describe('a person who uses drawbridge to get access', () => {
     assert.match(stderr, /^created podaccessrequest\.crds\.wizardofoz\.co\/mine\n/);
     assert.match(stderr, /access is open until \S+Z \(in (10m|[89]m(\d+s)?)\)\n/);
     const [, row] = (await client.ok(stage.alice, 'list')).split('\n');
-    assert.deepEqual(fields(row).slice(0, 4), ['mine', 'pod', 'payments-shell', 'Ready']);
+    assert.deepEqual(fields(row).slice(0, 4), ['mine', 'pod', 'payments-shell', 'Open']);
     assert.equal(await client.ok(stage.alice, 'exec', 'mine', '--', 'echo', 'again'), 'again\n');
     assert.equal(await client.ok(stage.alice, 'drop', 'mine'), 'podaccessrequest.crds.wizardofoz.co/mine dropped\n');
     const after = await client.run(stage.alice, 'exec', 'mine');
@@ -70,7 +70,7 @@ describe('a person who uses drawbridge to get access', () => {
       assert.equal(hello.stdout.trim(), 'hello');
       assert.equal(await client.ok(stage.alice, 'watch', 'no-command'), stdout);
       assert.equal(await client.ok(stage.alice, 'exec', 'no-command', '--', 'echo', 'again'), 'again\n');
-      assert.match(await client.ok(stage.alice, 'list'), /^no-command +exec +payments-exec +Ready /m);
+      assert.match(await client.ok(stage.alice, 'list'), /^no-command +exec +payments-exec +Open /m);
       await client.ok(stage.alice, 'drop', 'no-command');
     } finally {
       await patch(null);
@@ -121,7 +121,7 @@ describe('a person who uses drawbridge to get access', () => {
       assert.equal(code, 130);
       assert.match(
         stderr,
-        /interrupted; the request is not ready: waiting for approvals until \S+: peer 0 of 1 from \[devs\]\. To go on: drawbridge watch pod\/waits .*To drop it: drawbridge drop pod\/waits/,
+        /interrupted; access is not open: waiting for approvals until \S+: peer 0 of 1 from \[devs\]\. To go on: drawbridge watch pod\/waits .*To drop it: drawbridge drop pod\/waits/,
       );
       const later = await client.run(stage.alice, 'watch', 'waits', '--timeout', '1s');
       assert.equal(later.code, 4, later.stderr);

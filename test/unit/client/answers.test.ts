@@ -272,11 +272,11 @@ describe('the client says what happened:', () => {
     const { stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
     assert.match(
       stderr,
-      /the request is not ready: waiting until 2099-01-01T00:00:00Z for the requester to claim the access\. To begin access: drawbridge start pod\/a -n payments\. To go on: /,
+      /access is not open: waiting until 2099-01-01T00:00:00Z for the requester to claim the access\. To begin access: drawbridge start pod\/a -n payments\. To go on: /,
     );
     await open({ podaccessrequests: [request('a', { approval, conditions }, { claimed: true })] });
     const claimed = await cluster.run(['start', 'a', '--timeout', '1ms']);
-    assert.match(claimed.stderr, /the request is not ready: access is being opened\. To go on: /);
+    assert.match(claimed.stderr, /access is not open: access is being opened\. To go on: /);
   });
 
   for (const argv of [
@@ -401,7 +401,7 @@ describe('the client says what happened:', () => {
       const details = (await cluster.run(['get', 'a'])).stdout;
       assert.ok(details.includes(why), details);
       assert.equal(/^Use: +kubectl (.*)$/m.exec(details)?.[1] ?? '', command);
-      assert.match((await cluster.run(['list'])).stdout, /^a +pod +shell +Ready /m);
+      assert.match((await cluster.run(['list'])).stdout, /^a +pod +shell +Open /m);
       assert.deepEqual([(await cluster.run(['exec', 'a'])).code, cluster.ran.length], [0, 1]);
     });
   }

@@ -231,7 +231,7 @@ describe('the client', () => {
       states.push(...(/^a +pod +shell +(\w+)/m.exec(text) ?? []).slice(1));
       if (states.length === 2) stop.abort();
     });
-    assert.deepEqual([code, states], [130, ['Ready', 'Ended']], stdout);
+    assert.deepEqual([code, states], [130, ['Open', 'Ended']], stdout);
   });
 
   it('says how long an extension can wait for approvals, and how to see it', async () => {

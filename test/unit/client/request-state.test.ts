@@ -68,7 +68,7 @@ const cases: readonly Case[] = [
         condition('AccessMessage', 'False', 'InvalidAccessCommand'),
       ],
     }),
-    state: 'Ready',
+    state: 'Open',
     code: 'InvalidAccessCommand',
   },
   {
@@ -83,7 +83,7 @@ const cases: readonly Case[] = [
     state: 'Opening',
     code: 'InvalidAccessCommand',
   },
-  { what: 'with open access', request: object({ grant, ready: true }), state: 'Ready' },
+  { what: 'with open access', request: object({ grant, ready: true }), state: 'Open' },
   {
     what: 'that a person denied',
     request: object({

@@ -34,7 +34,7 @@ describe('a request that ended', () => {
     await stage.clock.advance(10);
     stage.podBecomesReady();
     await stage.clock.advance(10);
-    assert.equal(shown.at(-1), 'true Success: access is open');
+    assert.equal(shown.at(-1), 'true Open: access is open');
   };
   const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
   const deleteByUser = (): Promise<unknown> => stage.cluster.client.delete(podAccessRequests, requestName);

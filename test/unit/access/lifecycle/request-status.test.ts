@@ -84,7 +84,7 @@ describe('the status of a request', () => {
     assert.equal(status.ready, true);
     assert.equal(status.accessMessage, 'kubectl exec …');
     assert.deepEqual(status.children, children);
-    assert.deepEqual(summed(status), ['Ready=True Success']);
+    assert.deepEqual(summed(status), ['Ready=True Open']);
     assert.deepEqual(details(status).slice(3), [
       'AccessResourcesCreated=True Success',
       'AccessResourcesReady=True Success',
@@ -125,7 +125,7 @@ describe('the status of a request', () => {
     const ready = written(granted, progressStatus(granted, progress(), createdAtMs));
     const lost = written(ready, progressStatus(ready, progress({ pod: podView({ ready: false }) }), createdAtMs));
     assert.equal(lost.ready, false);
-    assert.deepEqual(summed(progressStatus(lost, progress(), createdAtMs)), ['Ready=True Success']);
+    assert.deepEqual(summed(progressStatus(lost, progress(), createdAtMs)), ['Ready=True Open']);
   });
 
   describe('of access that ended', () => {
