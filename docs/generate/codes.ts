@@ -29,26 +29,39 @@ export const codesPage = (): string =>
   page(
     'Codes',
     'the codes in src/api and src/access',
-    'The message of a denial begins with a code. For programs, `status.details.causes` of the answer has the code as `reason`, and the field. The code is also the `code` of audit lines, and the reason of conditions and Warning Events. Codes are stable between releases. See also [conditions and Events](conditions.md), and [run reasons](run-reasons.md) for the codes of runs.',
-    ...Object.entries(codeSections).flatMap(([title, section]) => [
-      `## ${title}`,
-      table(
-        ['Code', 'For', 'Meaning', 'What to do'],
-        Object.entries(section).map(([name, { audience, meaning, remedy }]) => [code(name), audience, meaning, remedy]),
-      ),
-    ]),
+    'The message of a denial begins with a code. Programs find it in `status.details.causes` of the answer, as `reason`, with the field. Audit lines have it as `code`, conditions and Warning Events as reason. Codes are stable between releases. See also [conditions and Events](conditions.md) and [run reasons](run-reasons.md).',
+    ...Object.entries(codeSections).flatMap(([title, section]) => [`## ${title}`, sectionTable(section)]),
     '## Ends of grants',
-    'These are the values of `code` of a revocation in the audit journal, and of the label `ending` of metrics. The janitor also records `Orphaned`, once for each object that it deletes.',
-    table(
-      ['Code', 'Meaning'],
-      Object.entries(endingTexts).map(([name, text]) => [code(name), `${text[0]?.toUpperCase()}${text.slice(1)}.`]),
-    ),
+    'The audit journal has these as `code` of a revocation, and metrics as label `ending`. The janitor also records `Orphaned` for each object that it deletes.',
+    endTable(endingTexts),
     '## Ends of sessions',
-    'These are the values of `code` of the line with the verdict `ended` of a session through the gateway. Without a code, the client or its command ended the session.',
-    table(
-      ['Code', 'Meaning'],
-      Object.entries(sessionEndTexts).map(([name, text]) => [code(name), `${text[0]?.toUpperCase()}${text.slice(1)}.`]),
-    ),
+    'The audit journal has these as `code` of the line `ended`. Without a code, the client or its command ended the session. After `Idle`, `Killed`, `RecordingLost`, `Restarting`, and `Unverifiable`, the grant stays open.',
+    endTable(sessionEndTexts),
     '## Calls that are not admission reviews',
-    `The webhook port answers such a call with a 4xx status and a line of text: ${codes(['InvalidReview', 'BodyTooLarge', 'IncompleteBody', 'UnsupportedMediaType', 'UnsupportedEncoding', 'InvalidJson', 'InvalidUtf8', 'NulCharacter', 'LoneSurrogate', 'TooDeep', 'TooManyKeys', 'TooManyValues', 'DuplicateKey', 'ForbiddenKey'])}. Such a call comes from a client other than kube-apiserver, or a webhook configuration has a wrong path. The status 503 with \`Overloaded\` means that the port is at its limit.`,
+    `The webhook port answers them with a 4xx status and a line of text: ${codes(['InvalidReview', 'BodyTooLarge', 'IncompleteBody', 'UnsupportedMediaType', 'UnsupportedEncoding', 'InvalidJson', 'InvalidUtf8', 'NulCharacter', 'LoneSurrogate', 'TooDeep', 'TooManyKeys', 'TooManyValues', 'DuplicateKey', 'ForbiddenKey'])}. The client is not kube-apiserver, or a webhook configuration has a wrong path. With status 503 and \`Overloaded\`, the port is at its limit.`,
+  );
+
+/** The header names the usual reader; the remedy of another one begins with it. */
+function sectionTable(section: CodeTable): string {
+  const texts = Object.entries(section);
+  const usual = mostFrequent(texts.map(([, { audience }]) => audience));
+  return table(
+    ['Code', 'Meaning', usual === 'anyone' ? 'What to do' : `What the ${usual} does`],
+    texts.map(([name, { audience, meaning, remedy }]) => [
+      code(name),
+      meaning,
+      audience === usual || audience === 'anyone' ? remedy : `(${audience}) ${remedy}`,
+    ]),
+  );
+}
+
+function mostFrequent<Item>(items: readonly Item[]): Item | undefined {
+  const count = (item: Item): number => items.filter((other) => other === item).length;
+  return [...items].sort((a, b) => count(b) - count(a))[0];
+}
+
+const endTable = (texts: Readonly<Record<string, string>>): string =>
+  table(
+    ['Code', 'Meaning'],
+    Object.entries(texts).map(([name, text]) => [code(name), `${text[0]?.toUpperCase()}${text.slice(1)}.`]),
   );

@@ -9,14 +9,14 @@ import type { inventoryCodes } from './inventory/codes.ts';
 export const serverCodes = {
   InvalidObject: {
     audience: 'anyone',
-    meaning: 'The object is malformed, is too large, or has an invalid field or name.',
+    meaning: 'The object is malformed or too large, or has an invalid field or name.',
     remedy: 'Correct what the message names.',
   },
   CallerTooLarge: {
     audience: 'operator',
     meaning:
       'The caller has more than 1,000 groups or values of extra, or one of them, the name, or the uid exceeds 1,024 characters.',
-    remedy: 'Remove the user from some groups, or configure the authentication of the cluster to report less.',
+    remedy: 'Remove the user from some groups, or let authentication report less.',
   },
   SigningKeyUnavailable: {
     audience: 'operator',
@@ -26,7 +26,7 @@ export const serverCodes = {
   AuditUnavailable: {
     audience: 'operator',
     meaning:
-      'The server or the gateway cannot write its audit journal, so it opens no access, session, or recording. Open access still ends on time.',
+      'The server or the gateway cannot write its audit journal, so no access, session, or recording opens. Open access still ends on time.',
     remedy: 'Free disk space, check the log collector, or restart with another `--audit-log`.',
   },
   DeadlineExceeded: {
@@ -37,7 +37,7 @@ export const serverCodes = {
   InternalError: {
     audience: 'operator',
     meaning: 'The webhook or the gateway failed unexpectedly.',
-    remedy: 'The message or the line `webhook failed to decide` in the log of the server has the cause.',
+    remedy: 'The message or the log line `webhook failed to decide` has the cause.',
   },
 } as const satisfies CodeTable;
 

@@ -181,13 +181,13 @@ export class SessionOpening {
 
 const unknownProtocol = (found: readonly string[], kind: StreamKind): Refusal => ({
   status: 400,
-  code: 'UnknownProtocol',
+  code: 'WebSocketRequired',
   message: `the WebSocket has the subprotocol ${found.join(', ') || 'none'}; for ${kind}, the gateway passes ${streamProtocols[kind].join(' or ')}; use kubectl 1.31 or newer`,
 });
 
 const wrongProtocol = (chosen: string, offered: readonly string[]): Refusal => ({
   status: 502,
-  code: 'UnknownProtocol',
+  code: 'GatewayFailed',
   message: `the API server chose the subprotocol ${chosen || 'none'}; the gateway offered ${offered.join(' or ')}; tell an administrator`,
 });
 

@@ -4,9 +4,8 @@ import type { CodeTable } from '../code-table.ts';
 export const requestCodes = {
   NotEligible: {
     audience: 'requester',
-    meaning:
-      'The requester is in none of the allowed groups of the template, and does not hold the permissions that it hands out.',
-    remedy: 'Ask for membership in one of the groups that the message names, or use another template.',
+    meaning: 'The requester is in no allowed group of the template, and lacks the permissions that it hands out.',
+    remedy: 'Ask to join a group that the message names, or use another template.',
   },
   MissingIdentity: {
     audience: 'requester',
@@ -17,63 +16,62 @@ export const requestCodes = {
   StampMissing: {
     audience: 'requester',
     meaning:
-      'The request, vote, claim, or extension has no signature. The API server did not call the webhooks, for example because the chart value `namespaces` does not list the namespace, or the CRDs are older than the server.',
+      'The request, vote, claim, or extension has no signature: the webhooks were not called. Perhaps the chart value `namespaces` lacks the namespace, or the CRDs are older than the server.',
     remedy:
-      'An operator applies the CRDs and the webhook configurations, or adds the namespace to `namespaces`. Then create the request or vote, claim, or extend again.',
+      'An operator applies the CRDs and the webhook configurations, or adds the namespace. Then request, vote, claim, or extend again.',
   },
   StampInvalid: {
     audience: 'operator',
     meaning:
-      'The signature of a request, vote, or extension does not match: another client wrote, copied, or changed it, or the server no longer has its key. For a vote, also: it was signed more than 10 s before, or 2 s after, its creation.',
+      'The signature of a request, vote, or extension does not match: another client wrote, copied, or changed it, or the server no longer has its key. For a vote also: it was signed over 10 s before, or 2 s after, its creation.',
     remedy:
-      'Find out which client wrote it. Create a new request or extension. A voter cannot repeat a vote: another approver votes, or the requester creates a new request. If those votes are ignored too, synchronize the clocks.',
+      'Find out which client wrote it. Create a new request or extension. A vote cannot be repeated: another approver votes, or the requester creates a new request. If those votes are ignored too, synchronize the clocks.',
   },
   StampExpired: {
     audience: 'operator',
-    meaning: 'The signature in `spec.requester` is more than 10 s older, or 2 s newer, than the request.',
-    remedy: 'Synchronize the clocks, and create a new request. If the clocks agree, a client copied the signature.',
+    meaning: 'The signature in `spec.requester` is over 10 s older, or 2 s newer, than the request.',
+    remedy: 'Synchronize the clocks, and create a new request. If they agree, a client copied the signature.',
   },
   StampReplayed: {
     audience: 'operator',
-    meaning: 'An earlier request, which was deleted, has the same signature in `spec.requester`.',
-    remedy: 'Find out which client created the request from a copy.',
+    meaning: 'A deleted request had the same signature in `spec.requester`.',
+    remedy: 'Find out which client copied the request.',
   },
   TemplateNotFound: {
     audience: 'requester',
-    meaning: 'The namespace of the request has no such template, or the template violates its schema.',
+    meaning: 'The namespace has no such template, or the template violates its schema.',
     remedy: 'Name an existing template, or ask its author to correct it.',
   },
   TemplateNotReady: {
     audience: 'requester',
     meaning: 'A condition of the template other than `AccessPlanValid` is False.',
-    remedy: 'Ask the person whom the message names to correct the cause. If the message names no one, try again later.',
+    remedy: 'Ask the person whom the message names to correct the cause, or try again later.',
   },
   InvalidDuration: {
     audience: 'requester',
-    meaning: 'A duration is invalid, is out of bounds, or a default exceeds the maximum.',
+    meaning: 'A duration is invalid or out of bounds, or a default exceeds the maximum.',
     remedy: 'Write a Go duration from 1s up, such as `30m`.',
   },
   LimitReached: {
     audience: 'requester',
-    meaning: 'The user, the namespace, or the template has as many open grants as its limit allows.',
-    remedy: 'Revoke a grant, or wait until the time that the message names. Then create a new request.',
+    meaning: 'The user, the namespace, or the template has as many open grants as allowed.',
+    remedy: 'Revoke a grant, or create a new request at the time that the message names.',
   },
   InvalidTargetPod: {
     audience: 'requester',
-    meaning: '`spec.targetPod` is not the name of a running pod of the workload.',
+    meaning: '`spec.targetPod` names no running pod of the workload.',
     remedy:
-      'Name a running pod of the workload, or omit `spec.targetPod`. An approved request for a pod of a StatefulSet waits for that pod.',
+      'Name a running pod of the workload, or omit `spec.targetPod`. An approved request for a pod of a StatefulSet waits for it.',
   },
   NoRunningPod: {
     audience: 'requester',
     meaning: 'The workload controls no running pod.',
-    remedy:
-      'Wait until the workload has a running pod, then create a new request. An approved request waits for a running pod.',
+    remedy: 'Create a new request once the workload has a running pod. An approved request waits.',
   },
   SpecImmutable: {
     audience: 'requester',
-    meaning: 'The spec of a request cannot change, except to revoke, claim, or extend the access.',
-    remedy: 'To extend open access: `drawbridge extend`. For all else, create a new request.',
+    meaning: 'The spec cannot change, except to revoke, claim, or extend the access.',
+    remedy: 'To extend open access: `drawbridge extend`. Otherwise, create a new request.',
   },
   VoteDenied: {
     audience: 'requester',
@@ -82,86 +80,85 @@ export const requestCodes = {
   },
   NotApproved: {
     audience: 'requester',
-    meaning: 'The approvals that the template asks for did not come within `pendingFor`.',
+    meaning: 'The approvals did not come within `pendingFor`.',
     remedy: 'Create a new request, and tell the approvers.',
   },
   NotClaimed: {
     audience: 'requester',
-    meaning: 'The request was approved, but the requester did not set `spec.claimed` within `claimWithin`.',
-    remedy: 'Create a new request, and begin its access in time with `drawbridge start NAME`.',
+    meaning: 'The requester did not claim the approved access within `claimWithin`.',
+    remedy: 'Create a new request, and run `drawbridge start NAME` in time.',
   },
   NotExtendable: {
     audience: 'requester',
     meaning:
-      'The template allows no extension, or no more; or the access is emergency access, or its pod stops by its `activeDeadlineSeconds`.',
+      'The template allows no extension, or no more; or the access is emergency access, or its pod stops by `activeDeadlineSeconds`.',
     remedy: 'Create a new request.',
   },
   WrongState: {
     audience: 'requester',
-    meaning: 'The request is not in the state that an extension, a claim, or a revocation needs.',
+    meaning: 'The request is not in the state that an extension, claim, or revocation needs.',
     remedy: 'Wait for the state that the message names. If the request has ended, create a new one.',
   },
   InvalidRequest: {
     audience: 'requester',
-    meaning:
-      'The template or the server does not allow the value of a field of the request, or allows the field only later.',
+    meaning: 'The template or the server does not allow a value of the request, or not yet.',
     remedy: 'Write what the message allows, or omit the field that it names.',
   },
   NotRequester: {
     audience: 'requester',
-    meaning: 'A user other than the requester tried to claim or extend the access.',
+    meaning: 'Another user tried to claim or extend the access.',
     remedy: 'Ask the requester to claim or extend it.',
   },
   EmergencyNotAllowed: {
     audience: 'requester',
     meaning:
-      'The template allows no emergency access, the requester is in none of its `emergency.groups`, or the request also has `startAt`.',
+      'The template allows no emergency access, the requester is in none of its `emergency.groups`, or the request has `startAt`.',
     remedy: 'Do what the message says, or omit `spec.emergency` and wait for approvals.',
   },
   ReviewOverdue: {
     audience: 'requester',
-    meaning: 'An earlier emergency of the requester through this template was not reviewed in time.',
+    meaning: 'An emergency of the requester through this template was not reviewed in time.',
     remedy: 'Ask another person to create an `AccessVote` about `Review` for the request that the message names.',
   },
   Emergency: {
     audience: 'operator',
-    meaning: 'Emergency access opened without approvals. This is not a denial.',
+    meaning: 'Not a denial: emergency access opened without approvals.',
     remedy: 'Review it: create an `AccessVote` about `Review`.',
   },
   IdentityForged: {
     audience: 'anyone',
     meaning: '`spec.requester`, `spec.voter`, or `spec.author` is not the caller.',
-    remedy: 'Omit the field; the webhook sets it. If you omitted it, try again once the webhooks answer.',
+    remedy: 'Omit the field; the webhook sets it. If you did, try again once the webhooks answer.',
   },
   ForeignHold: {
     audience: 'requester',
     meaning: 'The object has a finalizer, owner, label, or annotation that it may not have.',
-    remedy: 'Omit the metadata that the message names.',
+    remedy: 'Omit what the message names.',
   },
   NamespaceClosed: {
     audience: 'author',
-    meaning: 'The server never opens access in `kube-system` or in the namespace of drawbridge.',
+    meaning: 'The server opens no access in `kube-system` or in its own namespace.',
     remedy: 'Move the workload and the template to another namespace.',
   },
   TooLate: {
     audience: 'requester',
     meaning: 'The granted time passed before the server could open access.',
-    remedy: 'Create a new request. An operator finds the cause of the delay in the log.',
+    remedy: 'Create a new request. The log has the cause.',
   },
   PlanChanged: {
     audience: 'requester',
-    meaning: 'The template, an object that it uses, or the server changed after the decision, before access opened.',
+    meaning: 'The template, an object that it uses, or the server changed between decision and opening.',
     remedy: 'Create a new request.',
   },
   NameCollision: {
     audience: 'operator',
-    meaning: 'An object with the name of the Pod, Role, or RoleBinding exists, for something else.',
+    meaning: 'Another object has the name of the Pod, Role, or RoleBinding.',
     remedy: 'Find out which client created it, and delete it.',
   },
   ResourceRefused: {
     audience: 'anyone',
     meaning:
-      'The API server rejected the Pod, Role, or RoleBinding of a grant, for example because of a quota, Pod Security, or a webhook.',
+      'The API server rejected the Pod, Role, or RoleBinding, for example because of a quota, Pod Security, or a webhook.',
     remedy: 'Do what the message says.',
   },
 } as const satisfies CodeTable;
@@ -170,23 +167,23 @@ export const requestCodes = {
 export const podCodes = {
   NoGrant: {
     audience: 'requester',
-    meaning: 'No open grant of the caller allows the call: the grant has ended, or was given to another user.',
-    remedy: 'Create a request of your own, and wait until it is ready.',
+    meaning: 'No open grant of the caller allows the call: it has ended, or is that of another user.',
+    remedy: 'Create your own request, and wait until it is ready.',
   },
   UseGateway: {
     audience: 'requester',
-    meaning: 'The grant of the access pod lets its requester enter only through the gateway.',
+    meaning: 'The grant lets its requester enter the access pod only through the gateway.',
     remedy: 'Run `kubectl drawbridge exec NAME -n NAMESPACE` or, for other calls, `kubectl drawbridge use`.',
   },
   NoGatewayGrant: {
     audience: 'operator',
-    meaning: 'The gateway tried to enter a pod that no open grant with `session.via: Gateway` opens.',
+    meaning: 'The gateway tried to enter a pod that no open Gateway grant opens.',
     remedy: 'If a grant has just ended, do nothing. Otherwise as for `TokenMisused`.',
   },
   PodNotFound: { audience: 'anyone', meaning: 'The pod does not exist.', remedy: 'Correct the name.' },
   BreakGlass: {
     audience: 'operator',
-    meaning: 'A member of the break-glass group connected to an access pod without a grant. This is not a denial.',
+    meaning: 'Not a denial: a member of the break-glass group connected to an access pod without a grant.',
     remedy: 'Ask the member for the reason.',
   },
 } as const satisfies CodeTable;

@@ -9,14 +9,13 @@ export const policyCodes = {
   },
   StatusReserved: {
     audience: 'anyone',
-    meaning:
-      'Only the server writes statuses, and only the gateway AccessSessions. A request that has ended gets no grant.',
+    meaning: 'Only the server writes statuses, and only the gateway AccessSessions. An ended request gets no grant.',
     remedy: 'Find out which client tries, and why. To end a session, delete its AccessSession.',
   },
   ProbeOnly: {
     audience: 'anyone',
     meaning:
-      'The server creates the ConfigMap `drawbridge-probe` only as a dry run, which the policy `drawbridge-access` must deny. So it proves that the policy is in force.',
+      'The server creates the ConfigMap `drawbridge-probe` only as a dry run, to prove that the policy `drawbridge-access` denies it.',
     remedy: 'Choose another name.',
   },
   ReservedLabel: {
@@ -32,7 +31,6 @@ export const policyCodes = {
   TokenMisused: {
     audience: 'operator',
     meaning: 'A ServiceAccount of drawbridge did what the server or the gateway never does, such as to enter a pod.',
-    remedy:
-      'Find out which client has its token, and delete the Pods of the server or of the gateway to revoke the token.',
+    remedy: 'Find out which client has its token. To revoke it, delete the Pods of the server or the gateway.',
   },
 } as const satisfies CodeTable;

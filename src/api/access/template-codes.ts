@@ -5,54 +5,52 @@ export const templateCodes = {
   InvalidTemplate: {
     audience: 'author',
     meaning:
-      'A field of the template, or its workload, is invalid, as the server or the API server finds. No request through it opens access.',
+      'A field of the template, or its workload, is invalid for the server or the API server. No request through it opens access.',
     remedy: 'Correct the field that the message names.',
   },
   GatewayUnavailable: {
     audience: 'operator',
     meaning:
-      'The API server does not forward calls to the gateway: the APIService `v1alpha1.gateway.drawbridge.dev` is missing or not Available.',
-    remedy:
-      'Install the gateway, or read `kubectl describe apiservice v1alpha1.gateway.drawbridge.dev` and the log of the gateway.',
+      'The APIService `v1alpha1.gateway.drawbridge.dev`, through which the API server calls the gateway, is missing or not Available.',
+    remedy: 'Install the gateway, or read its log and `kubectl describe apiservice v1alpha1.gateway.drawbridge.dev`.',
   },
   AuthorMissing: {
     audience: 'author',
     meaning:
-      '`spec.author` is missing: the API server did not call the webhooks, for example because the chart value `namespaces` does not list the namespace, or a client removed the author.',
+      '`spec.author` is missing: a client removed it, or the webhooks were not called, for example because the chart value `namespaces` lacks the namespace.',
     remedy:
-      'An operator adds the namespace to `namespaces`, if it is not served. Otherwise apply the template again once the webhooks answer.',
+      'An operator adds the namespace, if it is missing. Otherwise apply the template again once the webhooks answer.',
   },
   AuthorUnknown: {
     audience: 'author',
     meaning: 'The template has no verified author.',
     remedy:
-      'A user who holds the permissions of the template updates it, for example with `kubectl patch podaccesstemplate NAME -n NAMESPACE --type=merge -p \'{"spec":{"author":{"username":"me"}}}\'`.',
+      'A user who holds its permissions updates it, for example with `kubectl patch podaccesstemplate NAME -n NAMESPACE --type=merge -p \'{"spec":{"author":{"username":"me"}}}\'`.',
   },
   AuthorLacksRights: {
     audience: 'author',
-    meaning:
-      'The author lacks a permission that the template hands out, or that it needs to create pods or privileged pods.',
-    remedy: 'Ask for the permissions that the message names, or ask a user who holds them to update the template.',
+    meaning: 'The author lacks a permission that the template hands out, or needs to create pods or privileged pods.',
+    remedy: 'Ask for the permissions that the message names, or ask a holder to update the template.',
   },
   InvalidGroup: {
     audience: 'author',
-    meaning: 'The name of a group in `allowedGroups`, `approvals`, or `emergency` begins or ends with white space.',
+    meaning: 'A group in `allowedGroups`, `approvals`, or `emergency` begins or ends with white space.',
     remedy: 'Write the name as `kubectl auth whoami` shows it to a member.',
   },
   TargetNotFound: {
     audience: 'author',
-    meaning: 'The workload that the template names does not exist.',
+    meaning: 'The workload of the template does not exist.',
     remedy: 'Create the workload, or correct `controllerTargetRef`.',
   },
   InvalidAccessCommand: {
     audience: 'author',
     meaning:
-      '`accessCommand` is not one call of `kubectl` or `oc` that the message allows, needs `exec` although that is `false`, or uses a label or annotation that the pod does not have.',
-    remedy: 'Write a command with the verbs, options, and placeholders that the message lists.',
+      '`accessCommand` is not one allowed call of `kubectl` or `oc`, needs `exec` although that is `false`, or uses a label or annotation that the pod lacks.',
+    remedy: 'Use only the verbs, options, and placeholders that the message lists.',
   },
   PlanTooLarge: {
     audience: 'author',
-    meaning: 'Planning the access pod exceeds the work limit or the time limit of one grant.',
+    meaning: 'Planning the access pod exceeds the work or time limit of a grant.',
     remedy: 'Shorten the pod template of the workload, `podSpec`, or `patchSpecOperations`.',
   },
   PodReachesTooFar: {
@@ -68,13 +66,12 @@ export const templateCodes = {
   },
   ConfinementLost: {
     audience: 'author',
-    meaning: 'NetworkPolicies isolate the egress of the workload, but would not isolate that of the access pod.',
-    remedy: 'Add the labels that the message names to `podLabels`, or the entries that it names to `allowedSelectors`.',
+    meaning: 'NetworkPolicies isolate the egress of the workload, but not that of the access pod.',
+    remedy: 'Add what the message names to `podLabels` or `allowedSelectors`.',
   },
   NotGrantable: {
     audience: 'author',
-    meaning: 'This installation does not allow templates to hand out the rule.',
-    remedy:
-      'Write what the message says is allowed, or ask an administrator to add the rule to the chart value `grantable`.',
+    meaning: 'This installation does not let templates hand out the rule.',
+    remedy: 'Write what the message allows, or ask an administrator to add the rule to the chart value `grantable`.',
   },
 } as const satisfies CodeTable;

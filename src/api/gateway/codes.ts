@@ -2,18 +2,17 @@ import type { CodeTable } from '../code-table.ts';
 
 /** Why the gateway ends a session: on the terminal, in the client's error, in the audit line. */
 export const sessionEndTexts = {
-  Expired: 'the deadline of the grant has passed, or an edit of the template shortened access',
+  Expired: 'the granted time has passed, or an edit of the template shortened it',
   Revoked:
-    'the request was given back, revoked, or deleted, or access ended early for another cause; `status.ended.reason` of the request names it',
-  Denied: 'another person denied the access with a vote',
+    'the request was given back, revoked, or deleted, or access ended early for another cause, which `status.ended.reason` names',
+  Denied: 'a vote denied the access',
   Deleted: 'the request no longer exists',
   GrantInvalid: 'the grant no longer has a valid signature',
-  Idle: 'no data passed for the idle limit of the template; the grant stays open',
-  Killed: 'a user deleted the AccessSession; the audit log of the API server says who; the grant stays open',
-  RecordingLost: 'the session must be recorded, and the gateway could not store its recording; the grant stays open',
-  Restarting: 'the replica of the gateway stops; the grant stays open',
-  Unverifiable:
-    'the replica has heard nothing from the API server for 90 s, so a revocation could be missing; the grant stays open',
+  Idle: 'no data passed for the idle limit of the template',
+  Killed: 'a user deleted the AccessSession; the audit log of the API server says who',
+  RecordingLost: 'the session must be recorded, and the gateway could not store its recording',
+  Restarting: 'the replica of the gateway stops',
+  Unverifiable: 'the replica has heard nothing from the API server for 90 s, so a revocation could be missing',
   BadFrame: 'the client or the pod sent a frame that the protocol does not allow',
   ClientGone: 'the client did not answer for a minute',
 } as const;
@@ -22,34 +21,29 @@ export const sessionEndTexts = {
 export const gatewayCodes = {
   NotGranted: {
     audience: 'requester',
-    meaning: 'The grant does not allow the call, or the gateway does not pass such calls.',
-    remedy: 'Call what the message lists, or create a request through a template that allows the call.',
+    meaning: 'The grant does not allow the call, or the gateway does not pass it.',
+    remedy: 'Call what the message lists, or request access through a template that allows the call.',
   },
   NotServed: {
     audience: 'requester',
-    meaning:
-      'The gateway does not serve the path, the method, or the parameter, or the session has no output to watch.',
+    meaning: 'The gateway does not serve the path, method, or parameter, or the session has no output to watch.',
     remedy: 'Use `kubectl drawbridge exec`, `drawbridge sessions`, or what the message lists.',
   },
   TooManySessions: {
     audience: 'requester',
-    meaning: 'The grant or the replica has as many open or new sessions as allowed, or as many viewers.',
+    meaning: 'The grant or the replica has as many sessions, new sessions, or viewers as allowed.',
     remedy: 'Close some sessions or views, or try again later.',
   },
   WebSocketRequired: {
     audience: 'requester',
-    meaning: 'The client called exec, attach, or port-forward without a WebSocket.',
-    remedy:
-      'Use kubectl 1.31 or newer. A newer kubectl calls so after its WebSocket was refused; `-v=4` shows the reason.',
-  },
-  UnknownProtocol: {
-    audience: 'requester',
-    meaning: 'The WebSocket has no subprotocol that the gateway and the API server pass.',
-    remedy: 'Use kubectl 1.31 or newer.',
+    meaning:
+      'The client called exec, attach, or port-forward without a WebSocket, or with a subprotocol that the gateway does not pass.',
+    remedy: 'Use kubectl 1.31 or newer. It also calls so after its WebSocket was refused; `-v=4` shows why.',
   },
   GatewayFailed: {
     audience: 'operator',
-    meaning: 'The gateway could not reach the API server, create the AccessSession, or read a recording.',
+    meaning:
+      'The gateway could not reach the API server, agree with it on a subprotocol, create the AccessSession, or read a recording.',
     remedy: 'Try again. The log of the gateway has the reason.',
   },
   RecorderUnavailable: {
@@ -59,33 +53,32 @@ export const gatewayCodes = {
   },
   GatewayNotReady: {
     audience: 'operator',
-    meaning: 'The gateway has not read the grants or their keys, or lost contact with the API server.',
+    meaning: 'The gateway has not read the grants or their keys, or has lost the API server.',
     remedy: 'Try again. `/readyz` of the gateway names the cause.',
   },
   FrontProxyUntrusted: {
     audience: 'operator',
-    meaning: 'The gateway cannot read the front-proxy settings of the API server, or they are not safe.',
+    meaning: 'The gateway cannot read the front-proxy settings of the API server, or they are unsafe.',
     remedy: 'See [certificates](../tasks/open-sessions-through-the-gateway.md#certificates).',
   },
   RefusedByApiServer: {
     audience: 'requester',
     meaning: 'The API server refused the stream, for example because the pod has no such container.',
-    remedy: 'Correct what the message of the API server names.',
+    remedy: 'Correct what its message names.',
   },
   NotApiServer: {
     audience: 'anyone',
-    meaning:
-      'The caller is neither the API server nor a replica of the gateway: it does not present their certificate.',
-    remedy: 'Call the API server, for example with `kubectl`. It forwards the call to the gateway.',
+    meaning: 'The caller presents no certificate of the API server or of a replica of the gateway.',
+    remedy: 'Call the API server, for example with `kubectl`. It forwards the call.',
   },
   NoUser: {
     audience: 'operator',
-    meaning: 'The API server named no user or several, or a user that is too large.',
+    meaning: 'The API server named no user, several, or one that is too large.',
     remedy: 'Check the groups of the user, and the `--requestheader` flags of the API server.',
   },
   HeadTooLarge: {
     audience: 'requester',
-    meaning: 'The path, the query, and the headers of the call have over 256 KiB.',
+    meaning: 'The path, query, and headers of the call exceed 256 KiB.',
     remedy: 'Shorten the command: `kubectl exec -i POD -- sh < script.sh`.',
   },
   SessionNotOpen: {
@@ -95,12 +88,12 @@ export const gatewayCodes = {
   },
   NoRecording: {
     audience: 'operator',
-    meaning: 'The gateway has no recording of a session with this name in the namespace.',
-    remedy: 'Check the name and the namespace. The audit journal of the gateway shows what happened to the recording.',
+    meaning: 'The namespace has no recording of a session with this name.',
+    remedy: 'Check the names. The audit journal of the gateway shows what happened to it.',
   },
   ReplicaUnreachable: {
     audience: 'operator',
     meaning: 'The replica of the gateway that holds the session cannot be reached.',
-    remedy: 'Let the replicas reach each other at port 9445. The log of the gateway has the reason.',
+    remedy: 'Let replicas reach each other at port 9445. The log of the gateway has the reason.',
   },
 } as const satisfies CodeTable;

@@ -37,7 +37,7 @@ const errorAnswer = (status: number, code: ReportCode, message: string): HttpAns
   status,
   body: { code, message },
 });
-const busy = errorAnswer(503, 'Busy', `${maxConcurrent} reports are active, which is the limit; report again`);
+const busy = errorAnswer(503, 'Unavailable', `${maxConcurrent} reports are active, which is the limit; report again`);
 
 /** Undefined, without starting `work`, at the maximum. */
 type Limit = <T>(work: () => Promise<T>) => Promise<T> | undefined;
@@ -55,8 +55,8 @@ function limitTo(max: number): Limit {
 
 /**
  * Answers `POST /v1/runs/<run>`, the reports of asynchronous runs. Authenticates before it reads
- * the body. 503: not the leader (`NotLeading`), too many reports (`Busy`), or a failed TokenReview
- * or report (`Unavailable`).
+ * the body. 503: not the leader (`NotLeading`), or too many reports, a failed
+ * TokenReview, or a failed report (`Unavailable`).
  */
 export function callbackListener(deps: CallbacksDeps): RequestListener {
   // Separate, so that slow reports and TokenReviews do not block each other.

@@ -214,7 +214,7 @@ describe('two replicas of the gateway that refuse streams', () => {
     },
     {
       what: 'exec by a protocol without channels',
-      code: 'UnknownProtocol',
+      code: 'WebSocketRequired',
       grant: () => stage.grant(),
       path: exec,
       protocol: 'base64.channel.k8s.io',

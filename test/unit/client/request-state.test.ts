@@ -163,7 +163,7 @@ describe('the state of a request', () => {
   }
 
   it('tells what to do about a denial, by its code', () => {
-    assert.match(remedyOf('LimitReached'), /^Revoke a grant, or wait/);
+    assert.match(remedyOf('LimitReached'), /^Revoke a grant, or create/);
     assert.match(remedyOf('InvalidTemplate'), /^Ask the author of the template/);
     assert.equal(remedyOf('constructor'), '');
   });

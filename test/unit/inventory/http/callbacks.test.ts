@@ -99,7 +99,7 @@ describe('the callback listener', () => {
     await until('the report', async () => reports.length === 1, waiting);
     const strangers = Array.from({ length: 256 }, () => post('u-1.network.3', 'slow', '{}'));
     await until('their tokens', async () => reviews === 257, waiting);
-    assert.equal((await post('u-1.network.3', 'good', '{}')).body.code, 'Busy');
+    assert.equal((await post('u-1.network.3', 'good', '{}')).body.code, 'Unavailable');
     assert.deepEqual([reviews, reports.length], [257, 1]);
     blocked.resolve();
     assert.equal((await slow).status, 200);
