@@ -5,10 +5,10 @@ export const attacksPage = (): string =>
   page(
     'Attacks',
     'docs/generate/attacks.ts',
-    'This page lists the attacks that we know of, what stops each, what remains possible, and the tests that show it. [Limits](limits.md) lists what drawbridge cannot stop. [Words](words.md) explains the terms. [SECURITY.md](../../SECURITY.md) has the threat model.',
-    'Tests named `unit`, `fuzz`, or `faults` are of that kind, and `e2e` runs on a real node. All others run on a real API server with etcd, and with kwok in place of kubelets. If “What remains” is empty, we know of nothing.',
+    'The attacks that we know of. [Limits](limits.md) lists what drawbridge cannot stop, [words](words.md) explains the terms, and [SECURITY.md](../../SECURITY.md) has the threat model.',
+    'Tests without a prefix run on a real API server, with kwok in place of kubelets; those of `e2e` on a real node. If “What remains” is empty, we know of nothing.',
     '## Attackers',
-    'Administrators of the cluster are trusted.',
+    'Administrators of the cluster are trusted. A row without an attacker is open to anyone with the permissions that it names, or is an accident.',
     table(
       ['Attacker', 'What the attacker starts with'],
       Object.entries(attackers).map(([name, start]) => [name, start]),
@@ -16,13 +16,12 @@ export const attacksPage = (): string =>
     ...Object.entries(attackSections).flatMap(([title, { intro, rows }]) => [
       `## ${title}`,
       ...(intro === undefined ? [] : [intro]),
-      table(['Attack', 'Attacker', 'Stopped by', 'What remains', 'Tests'], rows.map(cellsOf)),
+      table(['Attack', 'Stopped by', 'What remains', 'Tests'], rows.map(cellsOf)),
     ]),
   );
 
 const cellsOf = ({ attack, by, stopped, remains = '', tests }: Attack): string[] => [
-  attack,
-  by.join(', '),
+  [by.join(', '), attack].filter((text) => text !== '').join(': '),
   stopped,
   remains,
   tests.length === 0 ? 'no test' : tests.map(linkOf).join(', '),
