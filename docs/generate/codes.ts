@@ -1,35 +1,14 @@
-import { endingTexts } from '../../src/access/lifecycle/ending.ts';
-import { podCodes, requestCodes } from '../../src/api/access/codes.ts';
-import { policyCodes } from '../../src/api/access/policy-codes.ts';
-import { templateCodes } from '../../src/api/access/template-codes.ts';
-import { voteCodes } from '../../src/api/access/vote-codes.ts';
-import { bindingCodes } from '../../src/api/binding/codes.ts';
+import { endingTexts } from '../../src/api/access/ending.ts';
 import type { CodeTable } from '../../src/api/code-table.ts';
-import { serverCodes } from '../../src/api/codes.ts';
-import { gatewayCodes, sessionEndTexts } from '../../src/api/gateway/codes.ts';
-import { inventoryCodes } from '../../src/api/inventory/codes.ts';
-import { reportCodes } from '../../src/api/inventory/http-codes.ts';
+import { sessionEndTexts } from '../../src/api/gateway/codes.ts';
+import { codeSections } from '../../src/client/code-entries.ts';
 import { code, codes, page, table } from './markdown.ts';
-
-/** Codes by topic. */
-export const codeSections: Readonly<Record<string, CodeTable>> = {
-  Requests: requestCodes,
-  Votes: voteCodes,
-  Templates: templateCodes,
-  'Entering Pods': podCodes,
-  'Objects of grants': policyCodes,
-  'Sessions through the gateway': gatewayCodes,
-  Binding: bindingCodes,
-  Inventory: inventoryCodes,
-  'Reports of components': reportCodes,
-  Server: serverCodes,
-};
 
 export const codesPage = (): string =>
   page(
     'Codes',
     'the codes in src/api and src/access',
-    'The message of a denial begins with a code. Programs find it in `status.details.causes` of the answer, as `reason`, with the field. Audit lines have it as `code`, conditions and Warning Events as reason. Codes are stable between releases. See also [conditions and Events](conditions.md) and [run reasons](run-reasons.md).',
+    'The message of a denial begins with a code. Programs find it in `status.details.causes` of the answer, as `reason`, with the field. Audit lines have it as `code`, conditions and Warning Events as reason. Codes are stable between releases. See also [conditions and Events](conditions.md) and [run reasons](run-reasons.md). `drawbridge explain-code CODE` prints one, `drawbridge help codes` the list.',
     ...Object.entries(codeSections).flatMap(([title, section]) => [`## ${title}`, sectionTable(section)]),
     '## Ends of grants',
     'The audit journal has these as `code` of a revocation, and metrics as label `ending`. The janitor also records `Orphaned` for each object that it deletes.',

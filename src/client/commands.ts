@@ -2,6 +2,7 @@ import type { Command } from './command.ts';
 import { approvers } from './commands/approvers.ts';
 import { auditReport, auditVerify } from './commands/audit.ts';
 import { check } from './commands/check.ts';
+import { explainCode, helpCodes } from './commands/codes.ts';
 import { completion } from './commands/completion.ts';
 import { approve, deny, revoke } from './commands/decide.ts';
 import { doctor } from './commands/doctor.ts';
@@ -50,6 +51,8 @@ export const commands: readonly Command[] = [
   inventoryStatus,
   inventoryWhy,
   doctor,
+  explainCode,
+  helpCodes,
   completion,
   version,
 ];

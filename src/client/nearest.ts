@@ -1,14 +1,16 @@
+/** The first of `nearestNames`. */
+export const nearest = (text: string, names: readonly string[]): string | undefined => nearestNames(text, names)[0];
+
 /**
- * The name with the fewest edits: at most two, and under half its length. One that begins with
- * `text`, if that has two characters, counts as zero edits.
+ * The names with the fewest edits first: at most two, and under half the length. A name that begins
+ * with `text`, if that has two characters, counts as zero edits.
  */
-export function nearest(text: string, names: readonly string[]): string | undefined {
-  const near = names
+export const nearestNames = (text: string, names: readonly string[]): string[] =>
+  names
     .map((name) => ({ name, edits: name.startsWith(text) && text.length > 1 ? 0 : editsBetween(text, name) }))
     .filter(({ name, edits }) => edits <= 2 && edits * 2 < Math.max(name.length, 2))
-    .sort((a, b) => a.edits - b.edits);
-  return near[0]?.name;
-}
+    .sort((a, b) => a.edits - b.edits)
+    .map(({ name }) => name);
 
 /** Insertions, deletions, substitutions, swaps. Infinity over 64 characters bounds the work. */
 function editsBetween(a: string, b: string): number {

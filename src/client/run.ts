@@ -1,7 +1,7 @@
 import { systemClock } from '../kit/clock.ts';
 import { printable, printableLines } from '../kit/printable.ts';
 import { contextNames } from '../kube/kubeconfig.ts';
-import { type Args, allFlags, readCommandLine, wordsIn } from './args.ts';
+import { type Args, allFlags, commandOf, readCommandLine, wordsIn } from './args.ts';
 import { type ClusterConnection, openConnection } from './cluster-connection.ts';
 import type { Command, Context, Io, RawIo } from './command.ts';
 import { exits } from './command-spec.ts';
@@ -28,14 +28,16 @@ async function runLine(argv: readonly string[], io: Io, signal: AbortSignal): Pr
   try {
     if (argv[0] === '__complete') return await printCompletion(argv.slice(1), io);
     const words = wordsIn(argv, commands);
-    const wantsHelp = words[0] === 'help' || argv.includes('--help') || argv.includes('-h');
-    const helpWords = words[0] === 'help' ? words.slice(1) : words;
+    // `help codes` is a command of its own.
+    const asksHelp = words[0] === 'help' && !commandOf(words, commands);
+    const wantsHelp = asksHelp || argv.includes('--help') || argv.includes('-h');
+    const helpWords = asksHelp ? words.slice(1) : words;
     const group = commands.filter(({ name }) => `${name} `.startsWith([...helpWords, ''].join(' ')));
     if (argv.length === 0 || (wantsHelp && group.length > 1)) {
       io.print(programHelp(group, io.program, group.length < commands.length));
       return argv.length === 0 ? exits.usage : exits.done;
     }
-    if (words[0] === 'help') return await runLine([...helpWords, '--help'], io, signal);
+    if (asksHelp) return await runLine([...helpWords, '--help'], io, signal);
     if (words.length === 0 && argv[0] === '--version') return await runLine(['version', '--client'], io, signal);
     const { command, args } = readCommandLine(argv, commands);
     if (args.has('help')) {

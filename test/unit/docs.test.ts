@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { codeSections } from '../../docs/generate/codes.ts';
 import { isGenerated } from '../../docs/generate/markdown.ts';
 import { generatedPages } from '../../docs/generate/pages.ts';
 import pkg from '../../package.json' with { type: 'json' };
+import { codeSections } from '../../src/client/code-entries.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');

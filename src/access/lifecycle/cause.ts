@@ -1,6 +1,6 @@
+import { type Ending, endingTexts } from '../../api/access/ending.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import { deniedBy } from './approval-status.ts';
-import { type Ending, endingTexts } from './ending.ts';
 
 export interface Cause {
   readonly ending: Ending;

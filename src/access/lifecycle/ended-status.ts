@@ -1,11 +1,11 @@
 import type { Ended } from '../../api/access/ended.ts';
+import type { Ending } from '../../api/access/ending.ts';
 import { approvalCondition, type RequestCondition } from '../../api/access/names.ts';
 import type { ExtensionStatus, RequestApproval } from '../../api/access/status.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { type AccessConditionUpdate, failure } from '../conditions.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { RequestView } from '../stores/access-views.ts';
-import type { Ending } from './ending.ts';
 import { conditionOf, deniedReason, withConditions } from './request-conditions.ts';
 import type { RequestStatusPatch } from './request-status.ts';
 

@@ -1,8 +1,8 @@
+import type { Ending } from '../../api/access/ending.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import type { RequestView } from '../stores/access-views.ts';
-import type { Ending } from './ending.ts';
 import { accessStartMs } from './request-ends.ts';
 
 /** Metrics of the grants of one kind of request. No label names a user. */

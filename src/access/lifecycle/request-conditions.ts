@@ -1,3 +1,4 @@
+import { outcomeOf } from '../../api/access/ending.ts';
 import {
   approvalCondition,
   type RequestCondition,
@@ -9,7 +10,6 @@ import type { Condition } from '../../api/object.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { type AccessConditionUpdate, allTrue, isSummary, type Summary, summarized } from '../conditions.ts';
 import type { RequestView } from '../stores/access-views.ts';
-import { outcomeOf } from './ending.ts';
 
 /** The granted time passed before access opened, as in Oz. */
 const tooLateReason = 'Timeout';

@@ -1,4 +1,5 @@
 import type { Ended } from '../../api/access/ended.ts';
+import { type Ending, outcomeOf } from '../../api/access/ending.ts';
 import type { Grant } from '../../api/access/grant.ts';
 import { revokeFinalizer } from '../../api/access/names.ts';
 import { keyOf } from '../../api/object.ts';
@@ -15,7 +16,6 @@ import { type Cause, causeText } from './cause.ts';
 import type { Decider } from './decider.ts';
 import { owedApproval, reviewedApproval } from './emergency-status.ts';
 import { endedStatus } from './ended-status.ts';
-import { type Ending, outcomeOf } from './ending.ts';
 import type { Extender } from './extender.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import type { Granter } from './granter.ts';

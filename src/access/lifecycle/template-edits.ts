@@ -1,3 +1,4 @@
+import type { Ending } from '../../api/access/ending.ts';
 import { keyOf } from '../../api/object.ts';
 import { parseTime } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
@@ -8,7 +9,6 @@ import { longestAccessMs } from '../policy/duration-choice.ts';
 import { decidingGroupsOf, durationBoundsOf } from '../policy/emergency-policy.ts';
 import { isEligibleByGroup } from '../policy/request-policy.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
-import type { Ending } from './ending.ts';
 import { accessEndMs, accessStartMs, type EndSigner } from './request-ends.ts';
 
 /**

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { codeSections } from '../../../docs/generate/codes.ts';
 import { accessKinds } from '../../../src/api/access/kinds.ts';
 import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from '../../../src/api/access/names.ts';
+import { codeSections } from '../../../src/client/code-entries.ts';
 
 /** The label of a Namespace that only administrators may write. */
 const allowPrivilegedLabel = 'access.drawbridge.dev/allow-privileged';

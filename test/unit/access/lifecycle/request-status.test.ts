@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { isSummary } from '../../../../src/access/conditions.ts';
 import { deniedStatus, endedStatus } from '../../../../src/access/lifecycle/ended-status.ts';
-import type { Ending } from '../../../../src/access/lifecycle/ending.ts';
 import { isDeniedOrEnded } from '../../../../src/access/lifecycle/request-conditions.ts';
 import {
   grantedStatus,
@@ -12,6 +11,7 @@ import {
 } from '../../../../src/access/lifecycle/request-status.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import type { Ended } from '../../../../src/api/access/ended.ts';
+import type { Ending } from '../../../../src/api/access/ending.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import type { Code } from '../../../../src/api/codes.ts';
 import type { Condition } from '../../../../src/api/object.ts';

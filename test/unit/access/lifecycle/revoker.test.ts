@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { AccessKind } from '../../../../src/access/access-kind.ts';
 import type { Cause } from '../../../../src/access/lifecycle/cause.ts';
-import type { Ending } from '../../../../src/access/lifecycle/ending.ts';
 import { Revoker, type RevokerDeps } from '../../../../src/access/lifecycle/revoker.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import type { PodView } from '../../../../src/access/stores/cluster-views.ts';
+import type { Ending } from '../../../../src/api/access/ending.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
 import type { Result } from '../../../../src/engine/result.ts';

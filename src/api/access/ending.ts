@@ -1,4 +1,4 @@
-import type { Ended } from '../../api/access/ended.ts';
+import type { Ended } from './ended.ts';
 
 /**
  * Why a request ended, if it was not denied. It is also the reason of AccessStillValid, the code of
