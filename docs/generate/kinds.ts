@@ -19,7 +19,7 @@ import {
   typeKey,
 } from './shared-fields.ts';
 
-const legend = `Fields marked with * are required. \`[]\` stands for an item of a list, \`.*\` for a value of a map. ${limitUnits} A linked type has a section of its own. The API server rejects objects outside these limits and rules, and drops unknown fields, unless the meaning of their object says otherwise.`;
+const legend = `Fields with * are required. \`[]\` is an item of a list, \`.*\` a value of a map. ${limitUnits} The API server rejects objects outside of limits and rules, and drops unknown fields, unless the meaning of their object says otherwise.`;
 
 /** A page for each API group, by file name. */
 export const kindPages = (): [string, string][] => [
@@ -177,15 +177,21 @@ function rulesIn(field: Field, types: SharedTypes): Rule[] {
   return [...ownRules(path, schema), ...fieldsBelow(field).flatMap((below) => rulesIn(below, types))];
 }
 
+/** The meaning of a duration has its range. */
+const isInMeaning = (message: string, { description = '' }: StructuralSchema): boolean =>
+  message.startsWith('must be a Go duration') && description.includes('A Go duration');
+
 /** Of the field, its items, and its values, but not of their fields. */
 function ownRules(path: string, schema: StructuralSchema): Rule[] {
   const { items, additionalProperties: values, 'x-kubernetes-validations': rules = [] } = schema;
   return [
-    ...rules.map(({ message, fieldPath = '' }) => ({
-      path: path === '' ? fieldPath.slice(1) : path + fieldPath,
-      message,
-      isOfObject: schema.properties !== undefined,
-    })),
+    ...rules
+      .filter(({ message }) => !isInMeaning(message, schema))
+      .map(({ message, fieldPath = '' }) => ({
+        path: path === '' ? fieldPath.slice(1) : path + fieldPath,
+        message,
+        isOfObject: schema.properties !== undefined,
+      })),
     ...(items ? ownRules(`${path}[]`, items) : []),
     ...(values ? ownRules(`${path}.*`, values) : []),
   ];

@@ -29,12 +29,12 @@ export const boundedDuration = (description: string, least: string, most: string
 export const attestedUser = {
   username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
   uid: Type.String({
-    description: 'The user’s uid, if the authenticator provides one.',
+    description: 'Empty if the authenticator provides none.',
     default: '',
     maxLength: 1024,
   }),
   groups: listOf(Type.String({ maxLength: 1024 }), 1024, {
-    description: 'The groups that the user was in when the API server admitted the write.',
+    description: 'The user’s groups at the time of the write.',
     default: [],
   }),
 };
@@ -44,31 +44,27 @@ const groups = (description: string) =>
 
 const approvalEntry = Type.Object({
   name: Type.String({
-    description: 'The name of this entry, which the status shows, such as peer or security.',
+    description: 'Shown in the status, such as peer or security.',
     pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
     maxLength: 63,
   }),
   // Not a default of the schema: kubectl apply would replace the list on each call.
   count: Type.Optional(
     Type.Integer({
-      description:
-        'How many people must approve for this entry. If unset, one person. A person counts for one entry only.',
+      description: 'How many people must approve. If unset, one.',
       minimum: 1,
       maximum: 10,
     }),
   ),
   groups: Type.Optional(
-    groups(
-      'Only votes of members of these groups count for this entry. They need the verb approve, too. If unset, that verb is enough.',
-    ),
+    groups('Only votes of their members count. They need the verb approve, too. If unset, that verb is enough.'),
   ),
 });
 
 const approvals = Type.Object(
   {
     all: listOf(approvalEntry, 4, {
-      description:
-        'The approvals that a request needs. Every entry must have its count of approvals, and one person counts for one entry only.',
+      description: 'Every entry must get its count of approvals. A person counts for one entry only.',
       minItems: 1,
       'x-kubernetes-validations': [
         {
@@ -87,13 +83,13 @@ const approvals = Type.Object(
     ),
     claimWithin: Type.Optional(
       boundedDuration(
-        'How long the requester has to set spec.claimed, from the approval or, if that is later, from spec.startAt. After the claim, access begins at once or, with start.windows, in the next window. If unset, access begins without a claim.',
+        'How long the requester has to set spec.claimed, from the approval or a later spec.startAt. Access begins with the claim or, with start.windows, in the next window. If unset, access begins without a claim.',
         '1m',
         '168h',
       ),
     ),
     serviceAccounts: Type.Boolean({
-      description: 'Whether votes of ServiceAccounts count, for example those of a chat bot.',
+      description: 'Whether votes of ServiceAccounts count, such as a chat bot.',
       default: false,
     }),
   },
@@ -103,7 +99,7 @@ const approvals = Type.Object(
 const reason = Type.Object(
   {
     minLength: Type.Integer({
-      description: 'The minimum number of characters in spec.reason of a request.',
+      description: 'The minimum number of characters.',
       minimum: 0,
       maximum: maxReasonLength,
       default: 1,
@@ -111,7 +107,7 @@ const reason = Type.Object(
     pattern: Type.Optional(
       Type.String({
         description:
-          'A regular expression in RE2 syntax that spec.reason must match somewhere, for example ^(INC|CHG)-[0-9]+.',
+          'A regular expression in RE2 syntax that spec.reason must match somewhere, such as ^(INC|CHG)-[0-9]+.',
         minLength: 1,
         maxLength: 256,
       }),
@@ -121,8 +117,7 @@ const reason = Type.Object(
     ),
     link: Type.Optional(
       Type.String({
-        description:
-          'The address of the ticket, which the server writes to status.reasonLink. The server replaces {match} with what the pattern matched.',
+        description: 'The address of the ticket, for status.reasonLink. {match} stands for what the pattern matched.',
         pattern: '^https://[^\\s{}]*(\\{match\\}[^\\s{}]*)?$',
         maxLength: 512,
       }),
@@ -139,29 +134,33 @@ const timeOfDay = (description: string, pattern: string) => Type.String({ descri
 
 const startWindow = Type.Object({
   days: listOf(Type.Unsafe<Weekday>(Type.Union(weekdays.map((day) => Type.Literal(day)))), 7, {
-    description: 'The days of the week on which the window opens.',
+    description: 'The days on which the window opens.',
     minItems: 1,
   }),
-  from: timeOfDay('When the window opens, in timeZone, such as 08:00.', '^([01][0-9]|2[0-3]):[0-5][0-9]$'),
+  from: timeOfDay('When it opens, such as 08:00.', '^([01][0-9]|2[0-3]):[0-5][0-9]$'),
   to: timeOfDay(
-    'When the window closes, in timeZone, such as 18:00. 24:00 is midnight. If to is not after from, it closes on the next day.',
+    'When it closes, such as 18:00 or 24:00. If to is not after from, on the next day.',
     '^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$',
   ),
-  timeZone: Type.String({ description: 'An IANA time zone, such as Europe/Berlin.', minLength: 1, maxLength: 64 }),
+  timeZone: Type.String({
+    description: 'The IANA time zone of from and to, such as Europe/Berlin.',
+    minLength: 1,
+    maxLength: 64,
+  }),
 });
 
 const start = Type.Object(
   {
     maxAhead: Type.Optional(
       boundedDuration(
-        'The longest time from the creation of a request to its spec.startAt. If unset, requests may not set startAt.',
+        'The longest time from the creation of a request to its spec.startAt. If unset, it may not set startAt.',
         '1m',
         '8760h',
       ),
     ),
     windows: Type.Optional(
       listOf(startWindow, 14, {
-        description: 'Access begins only within one of these weekly windows. Access may last beyond the window.',
+        description: 'Access begins only in one of these weekly windows, but may last beyond it.',
         minItems: 1,
       }),
     ),
@@ -172,18 +171,14 @@ const start = Type.Object(
 const extension = Type.Object(
   {
     times: Type.Integer({
-      description: 'How often the requester may extend the access of one request.',
+      description: 'How often one request may be extended.',
       minimum: 1,
       maximum: maxExtensions,
       default: 1,
     }),
-    total: boundedDuration(
-      'The longest time from the beginning of access to its end, with all extensions.',
-      '1m',
-      '168h',
-    ),
+    total: boundedDuration('The longest access, with all extensions.', '1m', '168h'),
     approvals: Type.Union([Type.Literal('Same'), Type.Literal('None')], {
-      description: 'Whether an extension needs the approvals of the template again, or none.',
+      description: 'Same: an extension needs the approvals of the template again.',
       default: 'Same',
     }),
   },
@@ -193,11 +188,11 @@ const extension = Type.Object(
 const emergency = Type.Object(
   {
     groups: groups(
-      'The groups whose members may set spec.emergency. Members need not be in allowedGroups, but still need permission to create requests.',
+      'Their members may set spec.emergency. They need not be in allowedGroups, but need permission to create requests.',
     ),
     maxDuration: boundedDuration('The longest duration of emergency access.', '1m', '24h', { default: '30m' }),
     reviewWithin: boundedDuration(
-      'The time, from the beginning of emergency access, within which another person must review it. While the review is overdue, the server denies the requester further emergency access through this template.',
+      'How long after its beginning another person must review emergency access. While a review is overdue, the requester gets no more of it through this template.',
       '1h',
       '720h',
       {
@@ -207,7 +202,7 @@ const emergency = Type.Object(
   },
   {
     description:
-      'Lets members of some groups open access without approvals. The server reports each use with a Warning Event, and another person must review it afterwards.',
+      'Lets members of some groups open access without approvals. Each use causes a Warning Event, and another person must review it.',
   },
 );
 
@@ -215,12 +210,12 @@ const session = Type.Object(
   {
     via: Type.Union([Type.Literal('Direct'), Type.Literal('Gateway')], {
       description:
-        'Direct: users call the API server for the pod, and open sessions in a pod of a workload outlive the grant. Gateway: users reach the pod only through the gateway, which ends their sessions with the grant.',
+        'Direct: users call the API server, and open sessions in a workload’s pod outlive the grant. Gateway: users reach the pod only through the gateway, which ends their sessions with the grant.',
       default: 'Direct',
     }),
     idleAfter: Type.Optional(
       boundedDuration(
-        'How long a session may pass no data before the gateway ends it. It does not end logs that are followed. If unset, there is no limit.',
+        'How long a session may pass no data before the gateway ends it. Followed logs do not end. If unset, there is no limit.',
         '1m',
         '24h',
       ),
@@ -228,7 +223,7 @@ const session = Type.Object(
     record: Type.Optional(
       Type.Union([Type.Literal('Off'), Type.Literal('BestEffort'), Type.Literal('Required')], {
         description:
-          'Whether the gateway records the output of sessions. BestEffort: a session continues if its recording fails. Required: no session begins or continues without its recording, except in emergencies, which are recorded as with BestEffort. Port-forwards and logs are never recorded. Default: Off.',
+          'Whether the gateway records the output of sessions, but never port-forwards and logs. BestEffort: a session continues if its recording fails. Required: it does not begin or continue; for emergencies, as BestEffort. Default: Off.',
       }),
     ),
     recordInput: Type.Optional(

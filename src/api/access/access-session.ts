@@ -45,7 +45,7 @@ export const accessSessionKind = defineKind({
       request: Type.Object(
         {
           kind: oneOf('The kind of the request.', 'PodAccessRequest', 'ExecAccessRequest'),
-          name: objectName('The name of the request, in the namespace of this session.'),
+          name: objectName('In the namespace of this session.'),
         },
         { description: 'The request of the grant.' },
       ),
@@ -58,16 +58,16 @@ export const accessSessionKind = defineKind({
         }),
       ),
       stream: oneOf('The kind of stream.', 'exec', 'attach', 'portforward'),
-      tty: Type.Boolean({ description: 'Whether the user asked for a terminal (TTY).' }),
+      tty: Type.Boolean({ description: 'Whether the user asked for a terminal.' }),
       commandHash: Type.Optional(
         Type.String({
-          description: 'The SHA-256 of the command, as in the audit journal. The command itself may contain secrets.',
+          description: 'The SHA-256 of the command, as in the audit journal. The command may contain secrets.',
           pattern: '^[0-9a-f]{64}$',
           maxLength: 64,
         }),
       ),
       recording: oneOf(
-        'Whether the gateway records the session. Off: no. BestEffort: the session continues if its recording fails. Required: the gateway ends the session if its recording fails.',
+        'BestEffort: the session continues if its recording fails. Required: the gateway then ends it.',
         'Off',
         'BestEffort',
         'Required',

@@ -20,16 +20,18 @@ export const aboutPattern = '^(Access|Review|Extension-([1-9]|10))$';
 const voter = Type.Object(
   {
     ...attestedUser,
-    time: time('When the vote was created.'),
+    time: time('When the webhook set these fields.'),
     signature: Type.Optional(
       Type.String({
-        description:
-          'Proves that the webhook wrote these fields for this vote. A vote without a valid signature never counts.',
+        description: 'Proves that the webhook wrote these fields for this version of the object.',
         maxLength: 128,
       }),
     ),
   },
-  { description: 'The user who voted. The admission webhook sets it, and overwrites any submitted value.' },
+  {
+    description:
+      'Who voted. The admission webhook sets it, over any submitted value. Without a valid signature, the vote never counts.',
+  },
 );
 
 /** Of `spec.voter`, as the webhook recorded them. */
@@ -43,18 +45,17 @@ const votedTemplate = Type.Object(
         { description: 'The kind of the template.' },
       ),
     ),
-    name: objectName('The name of the template, in the namespace of this vote.'),
+    name: objectName('The name of the template.'),
     uid: Type.String({ description: 'The uid of the template.', minLength: 1, maxLength: 128 }),
     generation: Type.Integer({
-      description:
-        'The generation of the template that the voter decided on. An approval of access or of an extension counts for this generation only.',
+      description: 'The generation of the template.',
       minimum: 0,
       format: 'int64',
     }),
   },
   {
     description:
-      'The template of the request. The admission webhook sets it, but keeps the uid and the generation that an approval of access or of an extension names. It denies the approval if these are not the current ones.',
+      'The template that the voter decided on. The admission webhook sets it, but keeps the uid and generation of an approval of access or of an extension. The approval counts for these only, and is denied if they are not current.',
   },
 );
 
@@ -63,11 +64,10 @@ const request = Type.Object(
     kind: Type.Union([Type.Literal('PodAccessRequest'), Type.Literal('ExecAccessRequest')], {
       description: 'The kind of the request.',
     }),
-    name: objectName('The name of the request, in the namespace of this vote.'),
+    name: objectName('In the namespace of this vote.'),
     uid: Type.Optional(
       Type.String({
-        description:
-          'The uid of the request. If it is unset, the admission webhook sets it. The webhook denies a vote that names another uid.',
+        description: 'If unset, the admission webhook sets it. It denies a vote that names another uid.',
         maxLength: 128,
       }),
     ),
@@ -85,32 +85,32 @@ export const accessVoteKind = defineKind({
       template: Type.Optional(votedTemplate),
       about: Type.String({
         description:
-          'The decision: Access for the request itself, Extension-1 for its first extension, and so on, or Review for emergency access.',
+          'Access for the request itself, Extension-1 for its first extension, and so on, or Review for emergency access.',
         pattern: aboutPattern,
         maxLength: 16,
         default: 'Access',
       }),
       decision: Type.Union([Type.Literal('Approve'), Type.Literal('Deny')], {
         description:
-          'Approve or Deny. A Deny about Access is final and ends open access; about an extension, it refuses that extension. Either decision settles a review, and a Deny also ends emergency access that is still open.',
+          'A Deny about Access is final and ends open access; about an extension, it refuses that. Either settles a review; a Deny also ends emergency access that is open.',
       }),
       max: Type.Optional(
         Type.String({
           description:
-            'The longest duration that this vote approves, as a Go duration such as 20m. If unset, the vote does not limit the duration.',
+            'The longest duration that this vote approves, a Go duration such as 20m. If unset, it sets no limit.',
           maxLength: 64,
         }),
       ),
       reason: Type.Optional(
         Type.String({
-          description: 'The reason for the decision, for the requester and the audit journal.',
+          description: 'For the requester and the audit journal.',
           maxLength: maxReasonLength,
         }),
       ),
       onBehalfOf: Type.Optional(
         Type.String({
           description:
-            'The person for whom a program votes. The status and the audit journal show it, but only the voter counts.',
+            'The person for whom a program votes. The status and the audit journal show it; only the voter counts.',
           maxLength: 1024,
         }),
       ),

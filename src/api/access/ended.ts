@@ -9,7 +9,7 @@ export const ended = Type.Object(
   {
     at: time('When the request ended.'),
     how: Type.Union([Type.Literal('Expired'), Type.Literal('Revoked'), Type.Literal('Denied')], {
-      description: 'How the request ended; also the reason of the condition Ready.',
+      description: 'Also the reason of the condition Ready.',
     }),
     reason: Type.String({
       description: 'The code of the denial or of the end, such as NotEligible or TargetPodGone.',
@@ -17,22 +17,22 @@ export const ended = Type.Object(
     }),
     by: Type.Optional(
       Type.String({
-        description: 'The username of the person whose vote denied the request or ended its access.',
+        description: 'The user whose vote denied the request or ended its access.',
         maxLength: 1024,
       }),
     ),
     until: time(
-      'Until when the server keeps this request. It keeps the request longer while a review of its emergency is owed, and deletes it earlier if there are too many ended requests.',
+      'Until when the server keeps this request: longer while a review of its emergency is owed, shorter if there are too many ended requests.',
     ),
     mac: Type.Optional(
       Type.String({
         description:
-          'Proves that the server wrote this end. If it is missing or invalid, the server revokes the access and deletes the request.',
+          'Proves that the server wrote this end. Without a valid one, the server revokes the access and deletes the request.',
         maxLength: 128,
       }),
     ),
   },
-  { description: 'The end of the request. The server writes it once. An ended request never opens again.' },
+  { description: 'The end, written once. An ended request never opens again.' },
 );
 
 /** How and when a request ended. Verify its `mac` (`Signer.isOurEnd`) before you trust it. */

@@ -15,7 +15,7 @@ export const execAccessTemplateKind = defineKind({
     'An ExecAccessTemplate allows members of some groups to request a shell in a running pod of a workload, for a limited time.',
   spec: Type.Object(
     { accessConfig, controllerTargetRef, author: Type.Optional(author) },
-    { description: 'The access that the template gives, who can request it, and for how long.' },
+    { description: 'What the template gives access to, and how.' },
   ),
   status: templateStatus,
   printerColumns: templateColumns,
@@ -30,9 +30,7 @@ export const execAccessRequests = accessResource('execaccessrequests', 'ExecAcce
 const fields = {
   ...requestSpec,
   targetPod: Type.Optional(
-    objectName(
-      'The pod to exec into. When access opens, it must be a running pod of the template’s workload. If unset, the server then chooses one.',
-    ),
+    objectName('When access opens, it must be a running pod of the workload. If unset, the server chooses one.'),
   ),
 };
 
@@ -41,8 +39,7 @@ export const execAccessRequestKind = defineKind({
   description:
     'An ExecAccessRequest asks for a shell in a running pod through an ExecAccessTemplate. Deleting or revoking it ends access at once, but open sessions only with session.via: Gateway.',
   spec: Type.Object(fields, {
-    description:
-      'The requested access. It is immutable, except that the requester can claim and extend it, and that revoked can become true.',
+    description: 'Immutable, except that the requester can claim and extend access, and that revoked can become true.',
     'x-kubernetes-validations': specIsFinal(fields),
   }),
   status: requestStatus,

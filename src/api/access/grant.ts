@@ -9,9 +9,9 @@ const nonEmptyList = (maxItems: number, description: string) =>
   listOf(Type.String({ maxLength: 128 }), maxItems, { description, minItems: 1 });
 
 const rule = {
-  apiGroups: nonEmptyList(2, 'The API groups; pods are in the core group, which is the empty string.'),
+  apiGroups: nonEmptyList(2, 'The core group, the empty string, has pods.'),
   resources: nonEmptyList(4, 'pods, or a subresource of it such as pods/log.'),
-  verbs: nonEmptyList(8, 'The verbs, such as get or create.'),
+  verbs: nonEmptyList(8, 'Such as get or create.'),
 };
 
 /** In templates. The server confines it to the granted pod. */
@@ -49,12 +49,12 @@ export const grant = Type.Object(
         name: objectName('The name of the template.'),
         uid: uid('The uid of the template.'),
         generation: Type.Integer({
-          description: 'The generation of the template when access was granted.',
+          description: 'The generation of the template.',
           minimum: 0,
           format: 'int64',
         }),
       },
-      { description: 'The template as it was when access was granted; later changes do not widen the grant.' },
+      { description: 'The template when access was granted; later changes do not widen the grant.' },
     ),
     subjects: listOf(
       Type.Object({
@@ -100,7 +100,7 @@ export const grant = Type.Object(
     planHash: Type.String({ description: 'The SHA-256 of the planned objects.', minLength: 1, maxLength: 128 }),
     startsAt: Type.Optional(
       time(
-        'The time from which the duration of access counts: when the server granted access after a wait, or emergency access. If unset, the duration counts from the creation of the request.',
+        'When the duration began: when the server granted access after a wait, or emergency access. If unset, at the creation of the request.',
       ),
     ),
     votes: Type.Optional(
@@ -109,20 +109,19 @@ export const grant = Type.Object(
     expiresAt: time('When access ends.'),
     mac: Type.Optional(
       Type.String({
-        description:
-          'Proves that the server wrote this grant for this request. The server revokes a grant without a valid MAC.',
+        description: 'Proves that the server wrote this grant for this request. Otherwise, the server revokes it.',
         maxLength: 128,
       }),
     ),
     signature: Type.Optional(
       Type.String({
         description:
-          'Ed25519 signature in base64url, with which anyone can verify the grant. The public keys are in the ConfigMap drawbridge-signing-keys in the namespace of the server.',
+          'An Ed25519 signature in base64url. The public keys are in the ConfigMap drawbridge-signing-keys in the namespace of the server.',
         maxLength: 128,
       }),
     ),
   },
-  { description: 'The granted access. The server writes it once. Access ends at expiresAt, unless it is extended.' },
+  { description: 'The granted access, written once. It ends at expiresAt, unless it is extended.' },
 );
 
 /** Verify its `mac` or `signature` before you trust it. */

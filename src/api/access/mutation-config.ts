@@ -6,7 +6,7 @@ const argv = (description: string) => Type.Optional(listOf(Type.String({ maxLeng
 const keep = (fields: string) =>
   Type.Optional(
     Type.Boolean({
-      description: `Whether the access pod keeps ${fields}. Without controllerTargetMutationConfig, it does.`,
+      description: `Keeps ${fields}.`,
       default: false,
     }),
   );
@@ -14,7 +14,7 @@ const keep = (fields: string) =>
 const envVar = Type.Object({
   name: Type.String({ description: 'The name of the variable.', minLength: 1, maxLength: 1024 }),
   value: Type.Optional(Type.String({ description: 'The value of the variable.', maxLength: 131_072 })),
-  valueFrom: Type.Optional(opaqueObject('The source of the value, as in a container of a Pod.')),
+  valueFrom: Type.Optional(opaqueObject('As in a container of a Pod.')),
 });
 
 const quantities = (description: string) =>
@@ -37,7 +37,7 @@ const resources = Type.Object(
       ),
     ),
   },
-  { description: 'The compute resources of the default container. If not empty, they replace those of the workload.' },
+  { description: 'If not empty, they replace those of the default container.' },
 );
 
 const patchOperation = Type.Object(
@@ -58,7 +58,7 @@ const patchOperation = Type.Object(
       maxLength: 1024,
       pattern: '^/(spec|metadata)(/([^/~]|~[01])*)*$',
     }),
-    value: Type.Optional(anyJson('The value to add, to replace with, or to compare with: any JSON.')),
+    value: Type.Optional(anyJson('Any JSON, to add, replace with, or compare with.')),
     from: Type.Optional(Type.String({ description: 'The JSON pointer to move or copy from.', maxLength: 1024 })),
   },
   {
@@ -78,7 +78,7 @@ export const controllerTargetMutationConfig = Type.Object(
   {
     defaultContainerName: Type.Optional(
       objectName(
-        'The container that command, args, env, resources, and the keep…Probe fields change. Default: the container that the annotation kubectl.kubernetes.io/default-container names, else the first.',
+        'The container that command, args, env, resources, and the keep…Probe fields change. Default: that of the annotation kubectl.kubernetes.io/default-container, else the first.',
       ),
     ),
     command: argv('Replaces the command of the default container, and empties its args.'),
@@ -95,21 +95,21 @@ export const controllerTargetMutationConfig = Type.Object(
     nodeSelector: Type.Optional(stringMap('Node labels to require in addition to the workload’s.', 63)),
     purgeAnnotations: Type.Optional(
       Type.Boolean({
-        description: 'Whether the server removes the workload’s annotations before it adds podAnnotations.',
+        description: 'Removes the workload’s annotations before podAnnotations are added.',
         default: false,
       }),
     ),
     keepTerminationGracePeriod: Type.Optional(
       Type.Boolean({
         description:
-          'Whether the access pod keeps the termination grace period of the workload. By default, it is at most one second. When access ends, the server always deletes the pod with a grace period of one second; kubelets wait at least two.',
+          'Keeps the termination grace period of the workload, instead of at most one second. At the end of access, the server always deletes the pod with one second; kubelets wait at least two.',
         default: false,
       }),
     ),
     keepServiceAccount: Type.Optional(
       Type.Boolean({
         description:
-          'Whether the access pod runs under the ServiceAccount of the workload, for example for its cloud identity. Kubernetes mounts its token if patchSpecOperations sets automountServiceAccountToken to true. The server also copies the projected token volumes of the workload. By default, it runs under the ServiceAccount default, with the image pull secrets of the workload.',
+          'Runs the access pod under the ServiceAccount of the workload, for example for its cloud identity. Kubernetes mounts its token if patchSpecOperations sets automountServiceAccountToken to true. The server also copies projected token volumes. By default, the pod runs under the ServiceAccount default, with the image pull secrets of the workload.',
         default: false,
       }),
     ),
@@ -125,7 +125,7 @@ export const controllerTargetMutationConfig = Type.Object(
   },
   {
     description:
-      'How the access pod of a request differs from the pods of the workload. If absent, the access pod keeps all probes and the topology spread constraints. If present, even if empty, the default container loses each probe, and the pod the topology spread constraints, unless the keep… field is true.',
+      'How the access pod differs from the pods of the workload. If present, even if empty, the default container loses its probes, and the pod its topology spread constraints, unless the keep… field is true.',
   },
 );
 

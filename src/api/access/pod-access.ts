@@ -29,40 +29,32 @@ export const podAccessTemplateKind = defineKind({
       accessConfig,
       controllerTargetRef: Type.Optional(controllerTargetRef),
       controllerTargetMutationConfig: Type.Optional(controllerTargetMutationConfig),
-      podSpec: Type.Optional(
-        opaqueObject('The spec of the access pod, if controllerTargetRef is unset: a PodSpec as in a Pod.'),
-      ),
+      podSpec: Type.Optional(opaqueObject('The spec of the access pod, as in a Pod, if controllerTargetRef is unset.')),
       allowPrivilegedPod: Type.Optional(
         Type.Boolean({
           description:
-            'Allows the access pod to be privileged, to use namespaces, paths, and ports of its node, and to choose its ServiceAccount and node. The author needs the verb allow-privileged on this template. A pod beyond the baseline level of Pod Security also needs the label access.drawbridge.dev/allow-privileged on the namespace.',
+            'Lets the access pod be privileged, use namespaces, paths, and ports of its node, and choose its ServiceAccount and node. The author needs the verb allow-privileged on this template; beyond the baseline level of Pod Security, the namespace needs the label access.drawbridge.dev/allow-privileged.',
         }),
       ),
       allowedSelectors: Type.Optional(
         listOf(selectorReference, 64, {
           description:
-            'Objects of the namespace that may select the access pod by its labels. If a Service, a PodDisruptionBudget, or a NetworkPolicy for other pods is not listed and would select the pod by labels that this template sets, the server denies the request.',
+            'Objects of the namespace that may select the access pod. The server denies a request if an unlisted Service, PodDisruptionBudget, or NetworkPolicy for other pods would select the pod by labels that this template sets.',
         }),
       ),
       maxStorage: Type.Optional(
-        quantity(
-          'The cap on ephemeral storage, for each container of the access pod: a quantity such as 10Gi. If unset, there is no cap.',
-        ),
+        quantity('The cap on the ephemeral storage of each container, such as 10Gi. If unset, there is none.'),
       ),
       maxCpu: Type.Optional(
-        quantity(
-          'The cap on CPU, for each container of the access pod: a quantity such as 500m or 2. If unset, there is no cap.',
-        ),
+        quantity('The cap on the CPU of each container, such as 500m or 2. If unset, there is none.'),
       ),
       maxMemory: Type.Optional(
-        quantity(
-          'The cap on memory, for each container of the access pod: a quantity such as 2Gi. If unset, there is no cap.',
-        ),
+        quantity('The cap on the memory of each container, such as 2Gi. If unset, there is none.'),
       ),
       author: Type.Optional(author),
     },
     {
-      description: 'The access that the template gives, who can request it, and for how long.',
+      description: 'What the template gives access to, and how.',
       'x-kubernetes-validations': [
         {
           rule: 'has(self.controllerTargetRef) || has(self.podSpec)',
@@ -88,8 +80,7 @@ export const podAccessRequestKind = defineKind({
   description:
     'A PodAccessRequest asks for a dedicated pod through a PodAccessTemplate. Deleting or revoking it ends access at once.',
   spec: Type.Object(requestSpec, {
-    description:
-      'The requested access. It is immutable, except that the requester can claim and extend it, and that revoked can become true.',
+    description: 'Immutable, except that the requester can claim and extend access, and that revoked can become true.',
     'x-kubernetes-validations': specIsFinal(requestSpec),
   }),
   status: requestStatus,

@@ -7,20 +7,19 @@ import { attestedUser, maxExtensions, maxReasonLength } from './access-config.ts
 const requester = Type.Object(
   {
     ...attestedUser,
-    time: time('When the webhook set these fields, at the creation of the request.'),
+    time: time('When the webhook set these fields.'),
     nonce: Type.Optional(
       Type.String({ description: 'A random value that makes the signature unique.', maxLength: 64 }),
     ),
     signature: Type.Optional(
       Type.String({
-        description:
-          'Proves that the webhook wrote these fields for this request. The server denies a request without a valid signature.',
+        description: 'Proves that the webhook wrote these fields for this request. Otherwise, the server denies it.',
         maxLength: 128,
       }),
     ),
   },
   {
-    description: 'The user who created the request. The admission webhook sets it, and overwrites any submitted value.',
+    description: 'Who created the request. The admission webhook sets it, over any submitted value.',
   },
 );
 
@@ -45,7 +44,7 @@ const signature = (description: string) => Type.Optional(Type.String({ descripti
 
 const extension = Type.Object({
   by: Type.String({ description: 'How much longer, as a Go duration such as 30m.', minLength: 1, maxLength: 64 }),
-  reason: reason('Why the access must last longer, for the approvers and the audit journal.'),
+  reason: reason('For the approvers and the audit journal.'),
   signature: signature('Proves that the requester asked for this extension. The admission webhook sets it.'),
 });
 
@@ -75,48 +74,45 @@ export function readClaim(text: string | undefined): { readonly time: string; re
 
 /** For requests of every kind. */
 export const requestSpec = {
-  templateName: objectName('The name of the template, in the same namespace.'),
+  templateName: objectName('In the namespace of the request.'),
   // No pattern here: the webhook denies invalid durations with a code and a remedy.
   duration: Type.Optional(
     Type.String({
       description:
-        'The requested duration, as a Go duration such as 30m or 1h30m. Default: the template’s defaultDuration. The server caps it at the template’s maxDuration.',
+        'A Go duration such as 30m or 1h30m. Default: the template’s defaultDuration. The server caps it at maxDuration.',
       maxLength: 64,
     }),
   ),
-  reason: reason(
-    'Why access is needed, for example a ticket. An emergency requires it, and the template may require it.',
-  ),
+  reason: reason('Why access is needed, such as a ticket. An emergency requires it, and the template may.'),
   startAt: Type.Optional(
-    time('The earliest time at which access begins, if the template allows it. If unset, as soon as possible.'),
+    time('When access begins at the earliest, if the template allows it. If unset, as soon as possible.'),
   ),
   emergency: Type.Optional(
     Type.Boolean({
       description:
-        'Set it to true to open access without approvals in an emergency. The template names the groups that may do so. Another person reviews the access afterwards.',
+        'If true, access opens without approvals, for groups that the template names. Another person reviews it afterwards.',
     }),
   ),
   requester: Type.Optional(requester),
   claimed: Type.Optional(
     Type.Boolean({
       description:
-        'The requester sets it to true to begin access while status.approval.state is Claimable, if the template has claimWithin. It cannot be reset.',
+        'With claimWithin, the requester sets it to true to begin access while status.approval.state is Claimable. It cannot be reset.',
     }),
   ),
   claimSignature: signature('Proves that the requester set claimed, and when. The admission webhook sets it.'),
   extensions: Type.Optional(
     listOf(extension, maxExtensions, {
       description:
-        'The requester adds an entry to extend open access, if the template allows it. Entries cannot be changed or removed.',
+        'The requester adds an entry to extend open access, if the template allows it. Entries are immutable.',
     }),
   ),
   revoked: Type.Optional(
     Type.Boolean({
-      description:
-        'If true, the server ends access at once. It then deletes the request, or keeps it for a while to show how it ended. It cannot be reset.',
+      description: 'If true, the server ends access at once. It cannot be reset.',
     }),
   ),
-  revokedReason: reason('Why access was revoked. It may be set only together with revoked.'),
+  revokedReason: reason('Only together with revoked.'),
 };
 
 /** Each has its own rules. */

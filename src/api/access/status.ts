@@ -12,12 +12,12 @@ const common = {
   ready: Type.Optional(
     Type.Boolean({
       description:
-        'Whether the object is ready to use: whether all its conditions are True. AccessApproved, AccessShortened, PodLimited, Ready, Reconciling, and Stalled do not count.',
+        'Whether all conditions are True, not counting AccessApproved, AccessShortened, PodLimited, Ready, Reconciling, and Stalled.',
     }),
   ),
   accessMessage: Type.Optional(
     Type.String({
-      description: 'The command or text that tells the requester how to use open access.',
+      description: 'How to use open access: a command or text.',
       maxLength: 32_768,
     }),
   ),
@@ -40,7 +40,7 @@ export const templateStatus = Type.Object(
     authorSignature: Type.Optional(
       Type.String({
         description:
-          'After the server has verified spec.author, it signs it for the uid and generation of the template, with its current key. So the template stays valid after a key rotation and, if it is new, after the CRD gets new defaults. If spec.author.signature already is that signature, the server does not update this field, which can then be absent or of an earlier generation.',
+          'The server’s signature of the verified spec.author for the uid and generation of the template, which stays valid after a key rotation and, if new, after the CRD gets new defaults. It can be absent or old if spec.author.signature is that signature.',
         maxLength: 128,
       }),
     ),
@@ -64,23 +64,23 @@ const approval = Type.Object(
       ],
       {
         description:
-          'What the request waits for, or how it was decided. Only emergency access has ReviewOwed, ReviewOverdue, or Reviewed. Reviewed: a person reviewed the access, and votes has the verdict, or a user removed its entry from the ConfigMap drawbridge-emergency-reviews.',
+          'What the request waits for, or how it was decided. Reviewed: a person reviewed emergency access, and votes has the verdict, or a user removed its entry from the ConfigMap drawbridge-emergency-reviews.',
       },
     ),
     until: Type.Optional(
       time(
-        'Scheduled: when access begins or, if it still needs a claim, when its requester can claim it. Pending, Claimable, and Approved: when the server denies the request if it still waits. TimedOut: when it timed out. ReviewOwed, ReviewOverdue, and Reviewed: when the review was or is due.',
+        'Scheduled: when access begins or can be claimed. Pending, Claimable, Approved: when the server denies the request if it still waits. TimedOut: when it timed out. ReviewOwed, ReviewOverdue, Reviewed: when the review was or is due.',
       ),
     ),
     all: Type.Optional(
       listOf(
         Type.Object({
-          name: Type.String({ description: 'The name of the entry in the template.', maxLength: 63 }),
-          have: Type.Integer({ description: 'How many people have approved for this entry.', minimum: 0 }),
-          need: Type.Integer({ description: 'How many people must approve for this entry.', minimum: 1 }),
+          name: Type.String({ description: 'As in the template.', maxLength: 63 }),
+          have: Type.Integer({ description: 'How many people have approved.', minimum: 0 }),
+          need: Type.Integer({ description: 'How many people must approve.', minimum: 1 }),
         }),
         4,
-        { description: 'How many people have approved, for each entry of approvals.all in the template.' },
+        { description: 'The progress of each entry of approvals.all.' },
       ),
     ),
     votes: Type.Optional(
@@ -91,7 +91,7 @@ const approval = Type.Object(
           decision: Type.Union([Type.Literal('Approve'), Type.Literal('Deny')], { description: 'Approve or Deny.' }),
           at: time('When the vote was created.'),
           max: Type.Optional(
-            Type.String({ description: 'The longest duration that the vote approves, a Go duration.', maxLength: 64 }),
+            Type.String({ description: 'The longest duration that it approves, a Go duration.', maxLength: 64 }),
           ),
           reason: Type.Optional(Type.String({ description: 'Why the voter decided so.', maxLength: maxReasonLength })),
           onBehalfOf: Type.Optional(
@@ -110,25 +110,22 @@ const approval = Type.Object(
 const extension = Type.Object({
   by: Type.String({ description: 'How much longer the requester asked for, a Go duration.', maxLength: 64 }),
   state: Type.Union([Type.Literal('Pending'), Type.Literal('Granted'), Type.Literal('Refused')], {
-    description: 'Whether the server granted the extension, refused it for good, or waits for approvals.',
+    description: 'Pending: it waits for approvals. Refused: for good.',
   }),
-  message: Type.Optional(
-    Type.String({ description: 'What the extension waits for, or why the server refused it.', maxLength: 2048 }),
-  ),
-  expiresAt: Type.Optional(time('When access ends with this extension. Present if it was granted.')),
+  message: Type.Optional(Type.String({ description: 'What it waits for, or why it was refused.', maxLength: 2048 })),
+  expiresAt: Type.Optional(time('When access ends with it, if it was granted.')),
   votes: Type.Optional(
-    listOf(Type.String({ maxLength: 128 }), 40, { description: 'The uids of the votes that approved the extension.' }),
+    listOf(Type.String({ maxLength: 128 }), 40, { description: 'The uids of the votes that approved it.' }),
   ),
   mac: Type.Optional(
     Type.String({
-      description: 'Proves that the server decided this extension of this grant. Absent while the extension waits.',
+      description: 'Proves that the server decided this extension of this grant. Absent while it waits.',
       maxLength: 128,
     }),
   ),
   signature: Type.Optional(
     Type.String({
-      description:
-        'Ed25519 signature in base64url. Anyone can verify the decision with it and the public keys of grants. Absent while the extension waits.',
+      description: 'An Ed25519 signature of the decision, as in a grant. Absent while it waits.',
       maxLength: 128,
     }),
   ),
@@ -141,13 +138,13 @@ export const requestStatus = Type.Object(
     grant: Type.Optional(grant),
     expiresAt: Type.Optional(
       time(
-        'When access ends, with all extensions, or when it ended. For information only; status.grant and status.extensions have the proof.',
+        'When access ends or ended, with all extensions. For information only; grant and extensions have the proof.',
       ),
     ),
     approval: Type.Optional(approval),
     reasonLink: Type.Optional(
       Type.String({
-        description: 'The address of what spec.reason names, such as a ticket, if the template has reason.link.',
+        description: 'The address of the ticket in spec.reason, if the template has reason.link.',
         maxLength: 16_384,
       }),
     ),
@@ -158,7 +155,7 @@ export const requestStatus = Type.Object(
     ),
     children: Type.Optional(
       listOf(child, 8, {
-        description: 'The objects that the server created for this request, until it has deleted them.',
+        description: 'The objects that the server created, until it has deleted them.',
       }),
     ),
     ended: Type.Optional(ended),

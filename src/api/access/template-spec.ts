@@ -27,50 +27,48 @@ const shorten = 'lower defaultDuration, which is 1h if unset, or raise maxDurati
 export const accessConfig = Type.Object(
   {
     allowedGroups: listOf(Type.String({ minLength: 1, maxLength: 512 }), 256, {
-      description:
-        'The groups, as the API server reports them, whose members can request access through this template.',
+      description: 'Their members can request access. The names are those that the API server reports.',
     }),
     defaultDuration: duration({
-      description: 'The duration of a grant if its request has none, as a Go duration such as 30m or 1h30m.',
+      description: 'The duration if a request has none. A Go duration of at least 1s, such as 30m or 1h30m.',
       default: '1h',
     }),
     maxDuration: duration({
-      description: 'The maximum duration of a grant, as a Go duration. The server caps longer requests.',
+      description: 'The server caps longer requests. A Go duration of at least 1s.',
       default: '24h',
     }),
     maxGrants: Type.Optional(
       Type.Integer({
-        description: 'The maximum number of open grants of this template. If unset, there is no limit.',
+        description: 'The maximum number of open grants. If unset, there is no limit.',
         minimum: 1,
         maximum: 100_000,
       }),
     ),
     accessCommand: Type.String({
       description:
-        'The command that requesters see once access is open: one call of kubectl or oc, with {{ .Metadata.Name }}. The placeholders refer to the pod. Only these are allowed: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }}, and {{ index .Metadata.Annotations "key" }}.',
+        'The command that requesters see once access is open: one call of kubectl or oc, with {{ .Metadata.Name }} for the pod. {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }}, and {{ index .Metadata.Annotations "key" }} are allowed, too.',
       default: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
       maxLength: 4096,
     }),
     exec: Type.Optional(
       Type.Boolean({
         description:
-          'Whether a grant allows exec into the pod; true if unset. If false, it allows reading the pod and what rules add, for example only its logs.',
+          'Whether a grant allows exec into the pod; true if unset. If false, only reading the pod, and what rules add.',
       }),
     ),
     rules: Type.Optional(
       listOf(templateRule, 8, {
         description:
-          'What a grant allows in addition to reading the pod and, unless exec is false, exec into it: verbs on pods and their subresources, such as get on pods/log. Each rule applies only to the granted pod.',
+          'What a grant also allows on its pod: verbs on pods and their subresources, such as get on pods/log.',
       }),
     ),
     grantTo: Type.Union([Type.Literal('Requester'), Type.Literal('AllowedGroups')], {
-      description:
-        'The subjects of a grant. Requester: the user who created the request. AllowedGroups: every member of the allowed groups, as in Oz.',
+      description: 'Who gets access: the requester, or every member of allowedGroups, as in Oz.',
       default: 'Requester',
     }),
     historyTTL: Type.Optional(
       boundedDuration(
-        'How long a request stays after its end, so that people can read how it ended. If unset, 24h if its name was generated, otherwise 0s. A denied request, and emergency access without its review, can stay longer. If there are too many ended requests, the server deletes the oldest earlier.',
+        'How long a request stays after its end. If unset, 24h if its name was generated, otherwise 0s. Denied requests, and emergencies without their review, can stay longer. If there are too many ended requests, the oldest go earlier.',
         '0s',
         '168h',
       ),
@@ -78,7 +76,7 @@ export const accessConfig = Type.Object(
     ...accessConfigFields,
   },
   {
-    description: 'The groups that can request access, the durations, and the access command.',
+    description: 'Who can request which access, and for how long.',
     'x-kubernetes-validations': [
       {
         rule: "self.grantTo != 'AllowedGroups' || (!has(self.approvals) && !has(self.emergency))",
@@ -107,13 +105,13 @@ export type AccessConfig = Static<typeof accessConfig>;
 export const controllerTargetRef = Type.Object(
   {
     apiVersion: Type.Union([Type.Literal('apps/v1'), Type.Literal('argoproj.io/v1alpha1')], {
-      description: 'The API of the workload: apps/v1, or argoproj.io/v1alpha1 for a Rollout.',
+      description: 'argoproj.io/v1alpha1 for a Rollout, otherwise apps/v1.',
     }),
     kind: Type.Union(
       [Type.Literal('Deployment'), Type.Literal('DaemonSet'), Type.Literal('StatefulSet'), Type.Literal('Rollout')],
       { description: 'The kind of the workload.' },
     ),
-    name: objectName('The name of the workload, in the namespace of this template.'),
+    name: objectName('In the namespace of this template.'),
   },
   {
     description: 'The workload whose pods this template gives access to.',
@@ -131,17 +129,17 @@ export const controllerTargetRef = Type.Object(
 export const author = Type.Object(
   {
     ...attestedUser,
-    time: time('When the template was created, or when its spec or author last changed.'),
+    time: time('When the webhook set these fields.'),
     signature: Type.Optional(
       Type.String({
-        description: 'Proves that the webhook wrote these fields for this version of the template.',
+        description: 'Proves that the webhook wrote these fields for this version of the object.',
         maxLength: 128,
       }),
     ),
   },
   {
     description:
-      'The author of this template, who must hold all permissions that it hands out. The admission webhook sets it to the user who changes the spec, and overwrites any submitted value.',
+      'Who created the template, or changed its spec last, and must hold all permissions that it hands out. The admission webhook sets it, over any submitted value.',
   },
 );
 

@@ -8,8 +8,7 @@ import { permissionClaims } from './permission-claim.ts';
 import { secretKeyRef, v1alpha1SecretKeyRef } from './secret-key-ref.ts';
 
 const specText = {
-  description:
-    'The provider to bind. The binding binds the resources of the APIServiceExport of the provider that has the name of the binding.',
+  description: 'The provider to bind.',
 };
 const statusText = { description: 'The state of this binding.' };
 

@@ -17,7 +17,7 @@ export const apiServiceExportRequestKind = defineKind({
       namespaces: Type.Optional(
         Type.Array(Type.Object({ name: objectName('The name of the namespace.') }), {
           description:
-            'Consumer namespaces for which the provider creates APIServiceNamespaces with the export. If a namespace is missing in the consumer cluster, the konnector creates it there, unless its flag --bindable-namespaces excludes it.',
+            'Consumer namespaces for which the provider creates APIServiceNamespaces. The konnector creates missing ones in the consumer, unless its flag --bindable-namespaces excludes them.',
           maxItems: 1024,
           ...immutable('namespaces'),
         }),
@@ -29,7 +29,7 @@ export const apiServiceExportRequestKind = defineKind({
         }),
       ),
       schemaUpdatePolicy: Type.Union([Type.Literal('Never'), Type.Literal('Always')], {
-        description: 'Part of the format of kube-bind. drawbridge does not use it.',
+        description: 'Not used; part of the format of kube-bind.',
         default: 'Never',
         ...immutable('schemaUpdatePolicy'),
       }),
@@ -44,7 +44,7 @@ export const apiServiceExportRequestKind = defineKind({
       }),
       terminalMessage: Type.Optional(
         Type.String({
-          description: 'Why the request failed. The provider does not retry a failed request.',
+          description: 'Why the request failed. The provider does not retry it.',
           maxLength: 32_768,
         }),
       ),

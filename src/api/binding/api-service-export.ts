@@ -20,18 +20,18 @@ export const apiServiceExportKind = defineKind({
       resources: exportedResources,
       permissionClaims: Type.Optional(immutablePermissionClaims),
       informerScope: Type.Union([Type.Literal('Cluster'), Type.Literal('Namespaced')], {
-        description: 'Part of the format of kube-bind. drawbridge uses informerScope of the BoundSchemas instead.',
+        description: 'Not used: that of the BoundSchemas counts.',
         ...immutable('informerScope'),
       }),
       isolation: isolation(
         'isolation',
-        'How the provider separates the copies of cluster-scoped objects of its consumers. Prefixed: the name of each copy begins with the namespace of this export. Namespaced: the copies are namespaced objects in the namespace of this export. None: the copies keep the names of the consumer objects.',
+        'How the provider separates copies of cluster-scoped objects. Prefixed: their names begin with the namespace of this export. Namespaced: they are in that namespace. None: they keep their names.',
       ),
       clusterScopedIsolation: Type.Optional(
         isolation('clusterScopedIsolation', 'Deprecated and ignored; use isolation.'),
       ),
     },
-    { description: 'The exported resources and how they are isolated.' },
+    { description: 'The exported resources and their isolation.' },
   ),
   status: Type.Object({ conditions: Type.Optional(bindConditionList) }, { description: 'The state of this export.' }),
   printerColumns: [

@@ -7,16 +7,13 @@ export const apiServiceNamespaceKind = defineKind({
   resource: apiServiceNamespaces,
   description:
     'An APIServiceNamespace maps the consumer namespace of the same name to a namespace in the provider cluster.',
-  spec: Type.Object(
-    {},
-    { description: 'Empty, because the name of this object is the name of the consumer namespace.' },
-  ),
+  spec: Type.Object({}, { description: 'Empty: the name of this object is that of the consumer namespace.' }),
   specOptional: true,
   status: Type.Object(
     {
       namespace: Type.Optional(
         Type.String({
-          description: 'The namespace in the provider cluster. Absent until the provider has set it.',
+          description: 'The namespace in the provider cluster, once the provider has set it.',
           maxLength: 253,
         }),
       ),

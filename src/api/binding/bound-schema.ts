@@ -45,12 +45,12 @@ const printerColumn = Type.Object({
 /** As in a CustomResourceDefinition. */
 const boundSchemaVersion = Type.Object({
   name: Type.String({
-    description: 'The name of the version, such as v1 or v1beta1. Other forms are not allowed.',
+    description: 'A name of the form v1 or v1beta1.',
     maxLength: 63,
     pattern: '^v[1-9][0-9]*([a-z]+[1-9][0-9]*)?$',
   }),
   served: Type.Boolean({ description: 'Whether the API server answers calls in this version.', default: true }),
-  storage: Type.Boolean({ description: 'Whether objects are stored in this version; true for exactly one.' }),
+  storage: Type.Boolean({ description: 'True for exactly one.' }),
   deprecated: Type.Optional(Type.Boolean({ description: 'Whether the API server warns clients of this version.' })),
   deprecationWarning: Type.Optional(text('The text of the warning.', 4096)),
   schema: Type.Unsafe<Record<string, unknown>>({
@@ -75,7 +75,7 @@ const boundSchemaVersion = Type.Object({
 
 const clientConfig = Type.Object(
   {
-    url: Type.Optional(text('The URL of the webhook.', 4096)),
+    url: Type.Optional(text('The URL.', 4096)),
     caBundle: Type.Optional(
       Type.String({
         description: 'The CA certificates that may sign the certificate of the webhook: PEM, base64-encoded.',
@@ -84,13 +84,13 @@ const clientConfig = Type.Object(
       }),
     ),
   },
-  { description: 'The address of the webhook, as a URL.' },
+  { description: 'The address of the webhook.' },
 );
 
 const conversion = Type.Object(
   {
     strategy: Type.Union([Type.Literal('None'), Type.Literal('Webhook')], {
-      description: 'None: the API server changes only apiVersion. Webhook: the API server calls the webhook.',
+      description: 'None: only apiVersion changes.',
     }),
     webhook: Type.Optional(
       Type.Object(
@@ -102,13 +102,13 @@ const conversion = Type.Object(
             }),
           ),
         },
-        { description: 'The conversion webhook of the provider. The consumer does not call it.' },
+        { description: 'The webhook of the provider.' },
       ),
     ),
   },
   {
     description:
-      'How the provider converts objects between versions. The server never copies it to the consumer: with strategy Webhook and several versions, the consumer serves only the version in which the konnector copies objects.',
+      'How the provider converts objects between versions. It is never copied: with strategy Webhook and several versions, the consumer serves only the version in which the konnector copies objects.',
     'x-kubernetes-validations': [
       {
         rule: "(self.strategy == 'Webhook') == has(self.webhook)",
@@ -129,7 +129,7 @@ export const boundSchemaKind = defineKind({
     {
       informerScope: Type.Union([...scopes], {
         description:
-          'How the konnector watches its copies of a namespaced resource in the provider. Cluster: one watch for all namespaces. Namespaced: one watch for each namespace that the provider created for this consumer. Ignored for a cluster-scoped resource.',
+          'How the konnector watches copies of a namespaced resource in the provider. Cluster: all namespaces at once. Namespaced: each namespace that the provider created for this consumer.',
       }),
       group: Type.String({ description: 'The API group of the resource.', maxLength: 253 }),
       names: crdNames('The names of the resource.'),
@@ -148,7 +148,7 @@ export const boundSchemaKind = defineKind({
   specOptional: true,
   status: Type.Object(
     {
-      acceptedNames: Type.Optional(crdNames('The names that the API server of the consumer has accepted.')),
+      acceptedNames: Type.Optional(crdNames('The names that the API server has accepted.')),
       storedVersions: Type.Optional(
         listOf(Type.String({ maxLength: 63 }), 64, {
           description: 'The versions in which the consumer has stored objects.',
@@ -156,7 +156,7 @@ export const boundSchemaKind = defineKind({
       ),
       conditions: Type.Optional(bindConditionList),
       instantiations: Type.Optional(
-        Type.Integer({ description: 'Part of the format of kube-bind. drawbridge does not use it.', minimum: 0 }),
+        Type.Integer({ description: 'Not used; part of the format of kube-bind.', minimum: 0 }),
       ),
     },
     { description: 'The state of the CustomResourceDefinition in the consumer.' },

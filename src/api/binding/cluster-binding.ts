@@ -23,9 +23,9 @@ export const clusterBindingKind = defineKind({
   ),
   status: Type.Object(
     {
-      lastHeartbeatTime: Type.Optional(time('The time of the last heartbeat of the konnector.')),
+      lastHeartbeatTime: Type.Optional(time('The last heartbeat of the konnector.')),
       heartbeatInterval: Type.Optional(
-        Type.String({ description: 'The longest time between two heartbeats, such as 5m0s.', maxLength: 64 }),
+        Type.String({ description: 'The longest time between heartbeats, such as 5m0s.', maxLength: 64 }),
       ),
       konnectorVersion: Type.Optional(Type.String({ description: 'The version of the konnector.', maxLength: 1024 })),
       consumerSecretRef: Type.Optional(
@@ -44,7 +44,7 @@ export const clusterBindingKind = defineKind({
   rules: [{ rule: 'self.metadata.name == "cluster"', message: 'the name must be cluster' }],
   printerColumns: [
     column('Konnector Version', '.status.konnectorVersion', 'The version of the konnector in the consumer.'),
-    column('Last Heartbeat', '.status.lastHeartbeatTime', 'The time of the last heartbeat of the konnector.', {
+    column('Last Heartbeat', '.status.lastHeartbeatTime', 'The last heartbeat of the konnector.', {
       type: 'date',
     }),
     readyColumn,

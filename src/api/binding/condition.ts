@@ -25,7 +25,7 @@ const condition = Type.Object({
   type: Type.String({ description: 'The type of the condition.', minLength: 1, maxLength: 316 }),
   status: Type.String({ description: 'The status: True, False, or Unknown.', maxLength: 32 }),
   severity: Type.Optional(
-    Type.String({ description: 'The severity of a False condition: Error, Warning, or Info.', maxLength: 32 }),
+    Type.String({ description: 'Of a False condition: Error, Warning, or Info.', maxLength: 32 }),
   ),
   lastTransitionTime: time('When any field of the condition last changed.'),
   reason: Type.Optional(Type.String({ description: 'The reason, one word for programs.', maxLength: 1024 })),
@@ -34,7 +34,7 @@ const condition = Type.Object({
 
 /** Any text as status and severity, because several programs write conditions. */
 export const bindConditionList = Type.Array(condition, {
-  description: 'The conditions of this object, one per type, Ready first.',
+  description: 'One per type, Ready first.',
   maxItems: maxConditions,
 });
 

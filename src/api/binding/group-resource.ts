@@ -35,7 +35,7 @@ export const exportedResources = Type.Array(
     versions: Type.Optional(versionNames('The API versions that may be synced; if absent or empty, any version.')),
   }),
   {
-    description: 'The resources, each of which has a BoundSchema.',
+    description: 'The resources, each with a BoundSchema.',
     minItems: 1,
     maxItems: 256,
     ...immutable('resources'),

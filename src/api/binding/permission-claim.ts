@@ -24,14 +24,14 @@ const labelSelector = Type.Object(
       ),
     ),
   },
-  { description: 'Selects objects by label. An empty selector matches all.', 'x-kubernetes-map-type': 'atomic' },
+  { description: 'Objects by label. An empty selector matches all.', 'x-kubernetes-map-type': 'atomic' },
 );
 
 const namedResource = Type.Object({
   name: objectName('The name of an object.'),
   namespace: Type.Optional(
     Type.String({
-      description: 'The namespace of the object; if absent or empty, objects of this name in any namespace.',
+      description: 'If absent or empty, in any namespace.',
       maxLength: 253,
     }),
   ),
@@ -40,18 +40,16 @@ const namedResource = Type.Object({
 const reference = Type.Object({
   ...groupResourceFields,
   versions: Type.Optional(
-    versionNames(
-      'API versions of the referring kind. For a kind that is not bound, the konnector reads the first one; for a bound kind, it ignores them.',
-    ),
+    versionNames('API versions of the referring kind. The konnector reads the first one, unless the kind is bound.'),
   ),
   jsonPath: Type.Object(
     {
       name: path(
-        'The path of the referenced name in the referring object, at most 512 characters: names, indexes of lists, and # for each element of a list, joined by dots. Other syntax of gjson is not supported.',
+        'The path of the referenced name, at most 512 characters: names, indexes of lists, and # for each element of a list, joined by dots, but no other syntax of gjson.',
       ),
       namespace: Type.Optional(
         path(
-          'The path of the referenced namespace, in the same syntax. If absent, a reference covers the namespace of the referring object with isolation Namespaced, and every namespace with any other isolation.',
+          'The path of the referenced namespace. If absent, a reference covers the namespace of the referring object with isolation Namespaced, otherwise every namespace.',
         ),
       ),
     },
@@ -68,7 +66,7 @@ const permissionClaim = Type.Object({
       namedResources: Type.Optional(listOf(namedResource, 1024, { description: 'The names of claimed objects.' })),
       references: Type.Optional(
         listOf(reference, 128, {
-          description: 'References in objects of the named kinds. The claim covers the referenced objects.',
+          description: 'Claims the objects that objects of these kinds refer to.',
         }),
       ),
     },
@@ -77,7 +75,7 @@ const permissionClaim = Type.Object({
 });
 
 const description =
-  'The claims of the provider on objects besides those of the bound resources. The konnector copies the objects of an accepted claim in both directions.';
+  'Claims of the provider on other objects. The konnector copies those of an accepted claim in both directions.';
 
 export const permissionClaims = Type.Array(permissionClaim, { description, maxItems: 256 });
 

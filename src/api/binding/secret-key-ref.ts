@@ -6,7 +6,7 @@ const name = Type.String({ description: 'The name of the Secret.', minLength: 1,
 const namespace = Type.String({ description: 'The namespace of the Secret.', minLength: 1, maxLength: 253 });
 
 const options = {
-  description: 'The Secret that holds the kubeconfig of the provider cluster.',
+  description: 'The Secret with the kubeconfig of the provider cluster.',
   ...immutable('kubeconfigSecretRef'),
 };
 

@@ -11,25 +11,24 @@ const kubeconfigSetter = Type.Object(
   {
     username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
     uid: Type.String({
-      description: 'The UID of the user; empty if the authenticator provides none.',
+      description: 'Empty if the authenticator provides none.',
       default: '',
       maxLength: 1024,
     }),
     groups: listOf(text('A group.'), 1024, {
-      description: 'The groups of the user when they set kubeconfigSecretRef.',
+      description: 'The user’s groups at the time of the write.',
       default: [],
     }),
     extra: Type.Optional(
       Type.Record(Type.String(), listOf(text('A value.'), 64), {
-        description:
-          'Extra fields that the authenticator provided, without those whose names start with authentication.kubernetes.io/.',
+        description: 'Extra fields of the authenticator, without those named authentication.kubernetes.io/….',
         maxProperties: 64,
       }),
     ),
   },
   {
     description:
-      'The user who set kubeconfigSecretRef, as the API server authenticated them. The admission webhook overwrites any submitted value. The server uses the Secret only if this user may read it.',
+      'Who set kubeconfigSecretRef. The admission webhook sets it, over any submitted value. The server uses the Secret only if this user may read it.',
   },
 );
 
@@ -40,7 +39,7 @@ const component = Type.Object(
   {
     enabled: Type.Boolean({
       description:
-        'If false, the server does not reconcile the component for this cluster, and what the component created stays. If the ClusterInventory is deleted, the server still runs the teardown of the component.',
+        'If false, the server does not reconcile the component here, and what it created stays until the ClusterInventory is deleted.',
       default: true,
     }),
     config: Type.Optional(opaqueObject('Configuration of the component. The component defines the schema.')),
@@ -62,7 +61,7 @@ const state = Type.Union(
   ],
   {
     description:
-      'State of the component for this entry. Done: the component reconciled the current inputs. NotReady: it waits for the inputs in missing. Progressing: a run is due or active, or the component waits for an external operation. Suspended: spec.suspend is true, and a run would follow otherwise. Retrying: the last run failed temporarily or could not start, or the endpoint accepts no calls, and the server retries. Failed: the last run failed permanently, or the server cannot run the component; reason and message say why. NotApplicable: the server does not run the component for this entry. Deleting: the entry is being deleted, and the component must delete what it created; or the server failed to remove the outputs or the record of an abandoned component, and retries. Clients must treat an unknown state as Progressing.',
+      'Done: the component reconciled the current inputs. NotReady: it waits for the inputs in missing. Progressing: a run is due or active, or the component waits for an external operation. Suspended: spec.suspend prevents a run. Retrying: the last run failed temporarily or could not start, or the endpoint accepts no calls. Failed: the last run failed permanently, or the server cannot run the component. NotApplicable: the server does not run it for this entry. Deleting: the entry is being deleted, and the component must delete what it created; or the server retries to remove the outputs or the record of an abandoned component. Clients must treat an unknown state as Progressing.',
   },
 );
 
@@ -71,11 +70,11 @@ const componentStatus = Type.Object({
   state,
   reason: Type.Optional(
     Type.String({
-      description: 'Machine-readable reason for the state; absent if the state needs none.',
+      description: 'For programs; absent if the state needs none.',
       maxLength: 64,
     }),
   ),
-  message: Type.Optional(Type.String({ description: 'Human-readable explanation of the state.', maxLength: 1024 })),
+  message: Type.Optional(Type.String({ description: 'For people.', maxLength: 1024 })),
   missing: Type.Optional(
     Type.Array(missingInput, {
       description: 'The inputs that the component waits for.',
@@ -86,11 +85,11 @@ const componentStatus = Type.Object({
   observedInputs: Type.Optional(
     Type.String({
       description:
-        'Digest of the inputs of the last run that ended and whose call the component accepted. Absent if it is unknown, for example because the inputs changed during that run.',
+        'Digest of the inputs of the last run that ended and whose call the component accepted. Absent if unknown, for example because they changed during the run.',
       maxLength: 64,
     }),
   ),
-  since: time('Time at which the component entered this state.'),
+  since: time('When the component entered this state.'),
 });
 
 export type ComponentState = Static<typeof state>;
@@ -110,7 +109,7 @@ export const clusterInventoryKind = defineKind({
       cluster: Type.Optional(opaqueObject('Free-form information about the cluster.')),
       suspend: Type.Boolean({
         description:
-          'If true, the server starts no runs, and current runs continue. A deleted ClusterInventory stays while this is true and a component has something to tear down. A component that never ran, or that was abandoned, has nothing to tear down.',
+          'If true, the server starts no runs; current ones continue. A deleted ClusterInventory stays while this is true and a component has something to tear down: one that ran, and was not abandoned.',
         default: false,
       }),
       kubeconfigSecretRef: Type.Optional(
@@ -125,8 +124,7 @@ export const clusterInventoryKind = defineKind({
             }),
           },
           {
-            description:
-              'For mode byoc: a Secret in this namespace that holds the kubeconfig of a cluster administrator.',
+            description: 'For mode byoc: a Secret in this namespace with the kubeconfig of a cluster administrator.',
           },
         ),
       ),
@@ -134,7 +132,7 @@ export const clusterInventoryKind = defineKind({
       components: Type.Optional(
         Type.Record(Type.String(), component, {
           description:
-            'Component settings by name. Components that are registered for this cluster run even if they are not listed here. The API server keeps unknown fields of a component, also in strict validation; the webhook warns about those that no registration reads.',
+            'Settings of components by name. Registered components run even if they are not listed. The API server keeps unknown fields of a component; the webhook warns about those that no registration reads.',
           maxProperties: maxComponents,
         }),
       ),
@@ -163,7 +161,7 @@ export const clusterInventoryKind = defineKind({
       outputs: Type.Optional(
         Type.Record(Type.String(), opaqueObject('Outputs of one component.'), {
           description:
-            'Outputs of the components. Each field belongs to the component of that name, or to the component whose registration lists the field in spec.writes. Components must not write secret values here, only references to Secrets; the server does not check that.',
+            'Outputs of the components. Each field belongs to the component of that name, or to the one that lists it in spec.writes. Components must not write secret values here, only references to Secrets; the server does not check that.',
           maxProperties: maxComponents,
         }),
       ),
@@ -177,8 +175,7 @@ export const clusterInventoryKind = defineKind({
       ),
       waitingFor: Type.Optional(
         Type.String({
-          description:
-            'The message of the condition Ready, cut to the width of a column; absent if that message is empty.',
+          description: 'The message of the condition Ready, cut to the width of a column.',
           maxLength: maxColumnText,
         }),
       ),

@@ -24,7 +24,7 @@ const entrySelector = Type.Object(
       ),
     ),
   },
-  { description: 'Selects the entries by label. If absent, the component runs for all entries in its modes.' },
+  { description: 'Entries by label. If absent, the component runs for all in its modes.' },
 );
 
 /** CEL: plain HTTP on a loopback address. */
@@ -34,8 +34,7 @@ const endpoint = Type.Object(
   {
     url: Type.Optional(
       Type.String({
-        description:
-          'Base URL, such as https://network.example.org/base. The server appends /v1/reconcile. Plain http is allowed only for loopback addresses, and with the flag --allow-loopback-http.',
+        description: 'Base URL, such as https://network.example.org/base. The server appends /v1/reconcile.',
         maxLength: 1024,
       }),
     ),
@@ -46,12 +45,12 @@ const endpoint = Type.Object(
           name: objectName('Name of the Service.'),
           port: Type.Integer({ description: 'Port of the Service.', default: 443, minimum: 1, maximum: 65_535 }),
         },
-        { description: 'A Service of this cluster. The server calls it over HTTPS.' },
+        { description: 'A Service of this cluster, called over HTTPS.' },
       ),
     ),
   },
   {
-    description: 'Address of the component: either url or service.',
+    description: 'Address of the component: url or service.',
     'x-kubernetes-validations': [
       {
         rule: 'has(self.url) != has(self.service)',
@@ -70,14 +69,14 @@ const endpoint = Type.Object(
 const remoteWatch = Type.Object({
   cluster: Type.Union([Type.Literal('managed'), Type.Literal('management')], {
     description:
-      'managed: the cluster of the entry. management: this cluster, where the label inventory.drawbridge.dev/entry-uid assigns an object to an entry.',
+      'managed: the cluster of the entry. management: this cluster, where the label inventory.drawbridge.dev/entry-uid names the entry.',
   }),
   group: Type.String({ description: 'API group; empty for the core group.', default: '', maxLength: 253 }),
   version: Type.String({ description: 'API version.', minLength: 1, maxLength: 63 }),
   resource: Type.String({ description: 'Plural resource name.', minLength: 1, maxLength: 253 }),
   namespace: Type.Optional(
     objectName(
-      'Namespace to watch. If absent: for cluster managed, all namespaces; for cluster management, the namespace of the entry, and cluster-scoped objects.',
+      'If absent: in cluster managed, all namespaces; in cluster management, that of the entry, and cluster-scoped objects.',
     ),
   ),
   labelSelector: Type.Optional(
@@ -85,7 +84,7 @@ const remoteWatch = Type.Object({
   ),
   fields: Type.Union([Type.Literal('metadata'), Type.Literal('spec'), Type.Literal('status')], {
     description:
-      'The part of an object whose change triggers a run. metadata: labels and annotations. spec: the generation, or for a kind without a generation, all fields but metadata and status. status: the status. The creation and the deletion of an object also trigger a run.',
+      'The part of an object whose change triggers a run, as its creation and deletion do. metadata: labels and annotations. spec: the generation, or for a kind without one, all fields but metadata and status.',
     default: 'spec',
   }),
 });
@@ -103,8 +102,7 @@ export const componentReconcilerKind = defineKind({
       protocol: Type.Union([Type.Literal('v1')], { description: 'Version of the component contract.', default: 'v1' }),
       caBundle: Type.Optional(
         Type.String({
-          description:
-            'CA certificate in PEM that signed the certificate of the endpoint. The server trusts no other CA. Required for HTTPS endpoints.',
+          description: 'CA certificate in PEM that signed the certificate of the endpoint. The server trusts no other.',
           maxLength: 65_536,
         }),
       ),
@@ -116,19 +114,19 @@ export const componentReconcilerKind = defineKind({
       }),
       reads: listOf(readPath('A field.'), 64, {
         description:
-          'JSON pointers to the fields of the entry whose changes trigger a run. Changes of the component’s own configuration trigger a run, too.',
+          'JSON pointers to the fields of the entry whose changes trigger a run, as do those of the component’s own configuration.',
         default: [],
       }),
       writes: Type.Optional(
         listOf(writePath('A field.'), 8, {
           description:
-            'JSON pointers to the fields that the component owns. Default: /status/outputs/NAME, where NAME is the name of the component.',
+            'JSON pointers to the fields that the component owns. Default: /status/outputs/NAME, where NAME is its name.',
           minItems: 1,
         }),
       ),
       kubeconfig: Type.Union([Type.Literal('none'), Type.Literal('read')], {
         description:
-          'Whether the component may read the Secret with the kubeconfig of the cluster. With read, it may, and runs when the kubeconfig changes. The owner of /status/outputs/kubeconfig may always write the Secret.',
+          'read: the component may read the Secret with the kubeconfig of the cluster, and runs when it changes. The owner of /status/outputs/kubeconfig may always write it.',
         default: 'none',
       }),
       remoteWatches: listOf(remoteWatch, 16, {
@@ -136,24 +134,19 @@ export const componentReconcilerKind = defineKind({
         default: [],
       }),
       intervalSeconds: seconds(
-        'Time from a run that ended with Done to the next run if nothing triggers one earlier, with 10 % jitter. After NotReady: this time or 10 minutes, whichever is shorter, with 20 % jitter.',
+        'From Done to the next run if nothing triggers one earlier, with 10 % jitter. After NotReady: this or 10 minutes, whichever is shorter, with 20 % jitter.',
         3600,
         10,
         604_800,
       ),
-      timeoutSeconds: seconds('Time in which the component must answer a call.', 5, 1, 30),
+      timeoutSeconds: seconds('For the answer of the component to a call.', 5, 1, 30),
       leaseSeconds: seconds(
-        'Heartbeat timeout: maximum time between reports of an asynchronous run, unless the component names another in its answer or its heartbeat.',
+        'The longest time between reports of an asynchronous run, unless the component names another in an answer or heartbeat.',
         60,
         5,
         3600,
       ),
-      maxRunSeconds: seconds(
-        'Maximum duration of an asynchronous run, however often heartbeats extend it.',
-        3600,
-        10,
-        86_400,
-      ),
+      maxRunSeconds: seconds('The longest asynchronous run, despite heartbeats.', 3600, 10, 86_400),
       maxConcurrent: Type.Integer({
         description: 'Maximum number of concurrent runs over all entries.',
         default: 32,
@@ -162,8 +155,8 @@ export const componentReconcilerKind = defineKind({
       }),
       retry: Type.Object(
         {
-          baseSeconds: seconds('Upper bound of the first delay after a Retry.', 1, 1, 3600),
-          capSeconds: seconds('Upper bound of every delay after a Retry.', 300, 1, 86_400),
+          baseSeconds: seconds('Upper bound of the first delay.', 1, 1, 3600),
+          capSeconds: seconds('Upper bound of every delay.', 300, 1, 86_400),
         },
         {
           description: 'Backoff after a Retry outcome: random delays whose upper bound doubles with each attempt.',
@@ -171,7 +164,7 @@ export const componentReconcilerKind = defineKind({
         },
       ),
       notReadyAlertAfterSeconds: seconds(
-        'Time in NotReady after which drawbridge_inventory_notready_entries counts the entry.',
+        'In NotReady, until drawbridge_inventory_notready_entries counts the entry.',
         900,
         0,
         604_800,

@@ -25,7 +25,7 @@ export const missingInput = Type.Object(
       [Type.Literal('present'), Type.Literal('absent'), Type.Literal('equals'), Type.Literal('noReaders')],
       {
         description:
-          'What the component waits for: that the field is present, absent, or equal to value; or (noReaders) that no component that applies to the entry reads the field. While the entry is being deleted, only components that still have a ReconcileRun count. A field with the value null counts as absent.',
+          'What the component waits for. equals: the field equals value. noReaders: no component of the entry reads the field; while the entry is being deleted, only those with a ReconcileRun count. The value null counts as absent.',
       },
     ),
     value: Type.Optional(anyJson('The expected value; set only if want is equals.')),

@@ -22,8 +22,7 @@ const outcomeName = Type.Union(
 );
 
 const operation = Type.Union([Type.Literal('reconcile'), Type.Literal('delete')], {
-  description:
-    'What the server asks of the component. reconcile: create and update what the entry needs. delete: delete what the component created.',
+  description: 'reconcile: create and update what the entry needs. delete: delete what the component created.',
   default: 'reconcile',
 });
 
@@ -38,7 +37,7 @@ const heldBy = Type.Union(
   ],
   {
     description:
-      'Why the server starts no run. Suspended, Disabled, NotApplicable, TooLarge, RegistrationRefused: as in status.components of the entry. Unreachable: the endpoint accepts no calls, and the next run waits until it does. Absent if a run may start, and during a run.',
+      'Why the server starts no run, as in status.components of the entry. Unreachable: the next run waits until the endpoint accepts calls. Absent if a run may start, and during a run.',
   },
 );
 
@@ -47,7 +46,7 @@ const reasons = listOf(Type.String({ maxLength: 316 }), maxReasons, {
   description: 'Reasons for the run.',
   default: [],
 });
-const millis = Type.Integer({ description: 'Duration of the run, milliseconds.', minimum: 0, format: 'int64' });
+const millis = Type.Integer({ description: 'Milliseconds.', minimum: 0, format: 'int64' });
 const credential = (description: string) => Type.String({ description, maxLength: 128 });
 
 export const reconcileRunKind = defineKind({
@@ -67,7 +66,7 @@ export const reconcileRunKind = defineKind({
       seq: count('Number of the last started run.'),
       phase: Type.Union([Type.Literal('Idle'), Type.Literal('Running'), Type.Literal('Applying')], {
         description:
-          'Idle: no run is active. Running: the server calls or called the component, and the run has no outcome yet. Applying: the component reported its outcome, and the server writes its outputs.',
+          'Running: the server calls or called the component, and has no outcome yet. Applying: the server writes the outputs of the outcome.',
         default: 'Idle',
       }),
       operation,
@@ -77,39 +76,34 @@ export const reconcileRunKind = defineKind({
       ),
       inputsDigest: Type.Optional(
         Type.String({
-          description: 'Digest of the inputs of the last run; absent if they changed during that run.',
+          description: 'Digest of the inputs of the last run; absent if they changed during it.',
           maxLength: 64,
         }),
       ),
-      credentialID: Type.Optional(
-        credential('ID of the token that authorizes writes; set only while the component runs.'),
-      ),
+      credentialID: Type.Optional(credential('ID of the token that authorizes writes, while the component runs.')),
       previousCredentialID: Type.Optional(
-        credential('ID of the previous token after a refresh; it stays valid until previousCredentialExpiresAt.'),
+        credential('ID of the previous token after a refresh, valid until previousCredentialExpiresAt.'),
       ),
-      previousCredentialExpiresAt: Type.Optional(time('Time at which the previous token stops authorizing writes.')),
-      startedAt: Type.Optional(time('Time at which the server started the last run.')),
+      previousCredentialExpiresAt: Type.Optional(time('When the previous token stops authorizing writes.')),
+      startedAt: Type.Optional(time('When the server started the last run.')),
       asynchronous: Type.Boolean({
-        description:
-          'Whether the component of the current run answered 202 and reports to the callback. False without a current run.',
+        description: 'Whether the component answered the current run with 202, and reports to the callback.',
         default: false,
       }),
       leaseUntil: Type.Optional(
         time(
-          'Deadline of the current run. A heartbeat extends it. The server does not store a change by less than 10 % of the granted time.',
+          'Deadline of the current run. Heartbeats extend it; changes by less than 10 % of the granted time are not stored.',
         ),
       ),
       attempt: count(
-        'Number of Retry outcomes since the last Done, or since the first run with these inputs and this operation; or of calls in a row that the component did not accept.',
+        'Retry outcomes since the last Done, or the first run with these inputs and operation; or calls in a row that the component did not accept.',
       ),
-      nextAt: Type.Optional(
-        time('Time of the next run if nothing triggers one earlier. It counts once heldBy is absent.'),
-      ),
+      nextAt: Type.Optional(time('Time of the next run if nothing triggers one earlier, once heldBy is absent.')),
       heldBy: Type.Optional(heldBy),
       next: Type.Optional(
         Type.String({
           description:
-            'When the next run starts, or why none does, in words. If the text ends with "or earlier", a change of the inputs or of the force annotation starts the run earlier.',
+            'When the next run starts, or why none does, in words. With "or earlier", a change of the inputs or the force annotation starts it earlier.',
           maxLength: maxColumnText,
         }),
       ),
@@ -120,13 +114,13 @@ export const reconcileRunKind = defineKind({
             outcome: outcomeName,
             reason: Type.Optional(
               Type.String({
-                description: 'Code that the server gave the outcome; absent if it gave none. Components give no code.',
+                description: 'Code that the server gave the outcome, if any. Components give none.',
                 maxLength: 64,
               }),
             ),
             message: Type.Optional(
               Type.String({
-                description: 'Message of the component, or of the server if the server chose the outcome.',
+                description: 'Of the component, or of the server if it chose the outcome.',
                 maxLength: 1024,
               }),
             ),
@@ -137,11 +131,11 @@ export const reconcileRunKind = defineKind({
                 'x-kubernetes-list-type': 'atomic',
               }),
             ),
-            endedAt: time('Time at which the run ended.'),
-            since: Type.Optional(time('Time at which the first of the consecutive runs with this outcome ended.')),
+            endedAt: time('When the run ended.'),
+            since: Type.Optional(time('When the first of the consecutive runs with this outcome ended.')),
             durationMillis: millis,
           },
-          { description: 'Outcome of the last run that ended; absent if none has ended.' },
+          { description: 'The last run that ended.' },
         ),
       ),
       history: listOf(
@@ -150,16 +144,18 @@ export const reconcileRunKind = defineKind({
           operation,
           reasons,
           outcome: outcomeName,
-          reason: Type.Optional(Type.String({ description: 'Code that the server gave the outcome.', maxLength: 64 })),
-          startedAt: time('Time at which the run was started.'),
+          reason: Type.Optional(
+            Type.String({ description: 'Code that the server gave the outcome, if any.', maxLength: 64 }),
+          ),
+          startedAt: time('When the run started.'),
           durationMillis: millis,
         }),
         maxHistory,
-        { description: 'Runs that ended with an outcome, without the last of them, latest first.', default: [] },
+        { description: 'Earlier runs that ended with an outcome, latest first.', default: [] },
       ),
     },
     {
-      description: 'The server writes the whole spec with an optimistic lock on resourceVersion.',
+      description: 'The server writes the whole spec.',
       'x-kubernetes-validations': [
         {
           rule: 'self.entry == oldSelf.entry && self.component == oldSelf.component',
