@@ -15,6 +15,7 @@ import { requestExec, requestPod } from './commands/request.ts';
 import { sessionsKill, sessionsList, sessionsPlay, sessionsTail } from './commands/sessions.ts';
 import { show } from './commands/show.ts';
 import { templates } from './commands/templates.ts';
+import { templatesNew } from './commands/templates-new.ts';
 import { use } from './commands/use.ts';
 import { version } from './commands/version.ts';
 import { who } from './commands/who.ts';
@@ -22,6 +23,7 @@ import { who } from './commands/who.ts';
 /** In the order of help. */
 export const commands: readonly Command[] = [
   templates,
+  templatesNew,
   requestPod,
   requestExec,
   list,

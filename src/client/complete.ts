@@ -57,7 +57,9 @@ export async function complete(argv: readonly string[], sources: CompletionSourc
       flags.map(({ name, help }) => ({ word: `--${name}`, help })),
     );
   }
-  if (!command) return withPrefix(current, commandWords(words, commands));
+  // `templates` is a command, and so is `templates new`.
+  const further = commandWords(words, commands);
+  if (!command || further.length > 0) return withPrefix(current, further);
   const argument = argumentAt(command, words.length - command.name.split(' ').length);
   return candidatesFrom(argument?.complete, before, sources, current, command);
 }

@@ -33,7 +33,8 @@ async function runLine(argv: readonly string[], io: Io, signal: AbortSignal): Pr
     const wantsHelp = asksHelp || argv.includes('--help') || argv.includes('-h');
     const helpWords = asksHelp ? words.slice(1) : words;
     const group = commands.filter(({ name }) => `${name} `.startsWith([...helpWords, ''].join(' ')));
-    if (argv.length === 0 || (wantsHelp && group.length > 1)) {
+    const isCommand = commands.some(({ name }) => name === helpWords.join(' '));
+    if (argv.length === 0 || (wantsHelp && group.length > 1 && !isCommand)) {
       io.print(programHelp(group, io.program, group.length < commands.length));
       return argv.length === 0 ? exits.usage : exits.done;
     }

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { commands } from '../../../src/client/commands.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Client } from '../../support/client.ts';
@@ -11,7 +13,7 @@ type Answer = readonly [code: number, text: RegExp];
 interface Step extends Record<Name, Answer> {
   /** The command of the table that it tests. */
   readonly command: string;
-  /** What follows the command. `NAME` is the person, `OTHER` one whose requests the person decides about, `JOURNAL` is a file, `SESSION` is a session. */
+  /** What follows the command. `NAME` is the person, `OTHER` one whose requests the person decides about, `JOURNAL` and `MANIFEST` are files, `SESSION` is a session. */
   readonly line?: string;
 }
 
@@ -25,6 +27,9 @@ const requested = (kind: string, name: string): RegExp =>
 /** In this order: alice and carol request, carol approves alice, who uses the access; then all of it ends. */
 const steps: readonly Step[] = [
   { command: 'version', ...everyone([0, /^drawbridge \S+\nKubernetes v1\.\d+\.\d+/]) },
+  { command: 'help codes', ...everyone([0, /^CODE +MEANING +TO DO$[\s\S]*^NotEligible /m]) },
+  { command: 'explain-code', line: 'noteligible', ...everyone([0, /^Code: +NotEligible$/m]) },
+  { command: 'templates new', ...everyone([0, /^kind: PodAccessTemplate$/m]) },
   { command: 'completion', line: 'bash', ...everyone([0, /^complete -F _drawbridge drawbridge$/m]) },
   {
     command: 'templates',
@@ -36,6 +41,13 @@ const steps: readonly Step[] = [
     alice: [0, /^pass +\d+ rules\b/m],
     bob: [3, /^fail +eligible +join one of \[devs, sre\]$/m],
     carol: [0, /^pass +\d+ rules\b/m],
+  },
+  {
+    command: 'check',
+    line: '-f MANIFEST',
+    alice: [0, /^PodAccessRequest\/check- +pass +\d+ rules\b/m],
+    bob: [3, /^PodAccessRequest\/check- +fail +eligible +join one of \[devs, sre\]$/m],
+    carol: [0, /^PodAccessRequest\/check- +pass +\d+ rules\b/m],
   },
   {
     command: 'approvers',
@@ -165,6 +177,7 @@ describe('alice, bob, and carol use drawbridge', () => {
   let stage: AccessStage;
   let client: Client;
   let mark: number;
+  let manifest: string;
 
   before(async function () {
     this.timeout(180_000);
@@ -182,6 +195,10 @@ describe('alice, bob, and carol use drawbridge', () => {
     const metadata = { name: 'approve' };
     await stage.apply({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules });
     await stage.kubectl('create', 'rolebinding', 'approve', '--role=approve', '--user=alice', '--user=carol');
+    const kind = { apiVersion: 'crds.wizardofoz.co/v1alpha1', kind: 'PodAccessRequest' };
+    const spec = { templateName: 'payments-shell', duration: '30m' };
+    manifest = join(stage.plane.directory, 'check.yaml');
+    await writeFile(manifest, JSON.stringify({ ...kind, metadata: { generateName: 'check-' }, spec }));
     mark = stage.plane.auditLog.mark();
   });
   after(() => stage?.close());
@@ -194,7 +211,8 @@ describe('alice, bob, and carol use drawbridge', () => {
       .replaceAll('NAME', name)
       .replaceAll('OTHER', others[name])
       .split(' ');
-    const args = words.map((word) => (word === 'JOURNAL' ? stage.server.auditFile : word));
+    const files: Readonly<Record<string, string>> = { JOURNAL: stage.server.auditFile, MANIFEST: manifest };
+    const args = words.map((word) => files[word] ?? word);
     const found = await client.run(stage[name], ...command.split(' '), ...args.filter((arg) => arg !== ''));
     const output = `${found.stderr}${found.stdout}`;
     assert.equal(found.code, code, `${name}: ${output}`);

@@ -95,6 +95,8 @@ describe('completion offers', () => {
   const cases: readonly (readonly [line: string, words: readonly string[]])[] = [
     ['re', ['request', 'revoke']],
     ['request ', ['pod', 'exec']],
+    ['templates ', ['new']],
+    ['templates new --kind ', ['PodAccessTemplate', 'ExecAccessTemplate']],
     ['-n payments request ', ['pod', 'exec']],
     ['list --ev', ['--everyone']],
     ['list -o ', ['table', 'wide', 'json', 'yaml', 'name']],
