@@ -14,7 +14,7 @@ export const codesPage = (): string =>
     'The audit journal has these as `code` of a revocation, and metrics as label `ending`. The janitor also records `Orphaned` for each object that it deletes.',
     endTable(endingTexts),
     '## Ends of sessions',
-    'The audit journal has these as `code` of the line `ended`. Without a code, the client or its command ended the session. After `Idle`, `Killed`, `RecordingLost`, `Restarting`, and `Unverifiable`, the grant stays open.',
+    'The audit journal has these as `code` of the line `ended`. Without a code, the client or its command ended the session.',
     endTable(sessionEndTexts),
     '## Calls that are not admission reviews',
     `The webhook port answers them with a 4xx status and a line of text: ${codes(['InvalidReview', 'BodyTooLarge', 'IncompleteBody', 'UnsupportedMediaType', 'UnsupportedEncoding', 'InvalidJson', 'InvalidUtf8', 'NulCharacter', 'LoneSurrogate', 'TooDeep', 'TooManyKeys', 'TooManyValues', 'DuplicateKey', 'ForbiddenKey'])}. The client is not kube-apiserver, or a webhook configuration has a wrong path. With status 503 and \`Overloaded\`, the port is at its limit.`,

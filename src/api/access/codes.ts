@@ -158,7 +158,7 @@ export const requestCodes = {
   ResourceRefused: {
     audience: 'anyone',
     meaning:
-      'The API server rejected the Pod, Role, or RoleBinding, for example because of a quota, Pod Security, or a webhook.',
+      'The API server rejected the Pod, Role, or RoleBinding, for example by a quota, Pod Security, or a webhook.',
     remedy: 'Do what the message says.',
   },
 } as const satisfies CodeTable;

@@ -4,8 +4,7 @@ import type { CodeTable } from '../code-table.ts';
 export const templateCodes = {
   InvalidTemplate: {
     audience: 'author',
-    meaning:
-      'A field of the template, or its workload, is invalid for the server or the API server. No request through it opens access.',
+    meaning: 'A field of the template, or its workload, is invalid. No request through it opens access.',
     remedy: 'Correct the field that the message names.',
   },
   GatewayUnavailable: {

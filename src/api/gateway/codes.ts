@@ -8,11 +8,12 @@ export const sessionEndTexts = {
   Denied: 'a vote denied the access',
   Deleted: 'the request no longer exists',
   GrantInvalid: 'the grant no longer has a valid signature',
-  Idle: 'no data passed for the idle limit of the template',
-  Killed: 'a user deleted the AccessSession; the audit log of the API server says who',
-  RecordingLost: 'the session must be recorded, and the gateway could not store its recording',
-  Restarting: 'the replica of the gateway stops',
-  Unverifiable: 'the replica has heard nothing from the API server for 90 s, so a revocation could be missing',
+  Idle: 'no data passed for the idle limit of the template; the grant stays open',
+  Killed: 'a user deleted the AccessSession; the audit log of the API server says who; the grant stays open',
+  RecordingLost: 'the session must be recorded, and the gateway could not store its recording; the grant stays open',
+  Restarting: 'the replica of the gateway stops; the grant stays open',
+  Unverifiable:
+    'the replica has heard nothing from the API server for 90 s, so a revocation could be missing; the grant stays open',
   BadFrame: 'the client or the pod sent a frame that the protocol does not allow',
   ClientGone: 'the client did not answer for a minute',
 } as const;

@@ -45,7 +45,7 @@ export const inventoryCodes = {
   Abandoned: {
     audience: 'fleet administrator',
     meaning:
-      'An Event and a line of the journal: a user abandoned a component of the entry. The server no longer runs it, and what it created stays.',
+      'An Event and a line of the journal: a user abandoned a component. It no longer runs, and what it created stays.',
     remedy:
       'Delete by hand what it created. To undo the abandonment, remove the annotation, unless the entry is being deleted.',
   },
@@ -65,6 +65,6 @@ export const inventoryCodes = {
   Livelock: {
     audience: 'fleet administrator',
     meaning: 'An Event: the same inputs started more than 5 runs in 10 minutes.',
-    remedy: 'Find what changes the inputs back and forth; the message names it if the server knows it.',
+    remedy: 'Find what changes the inputs back and forth; the message names it if known.',
   },
 } as const satisfies CodeTable;

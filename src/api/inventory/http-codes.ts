@@ -21,7 +21,7 @@ export const reportCodes = {
   TooLarge: {
     audience: 'component',
     meaning: 'Status 413. The report exceeds 131,072 bytes.',
-    remedy: 'Report less, for example smaller outputs.',
+    remedy: 'Report smaller outputs.',
   },
   RunOver: {
     audience: 'component',
