@@ -6,7 +6,7 @@ export const commandsPage = (): string =>
   page(
     'Commands of the client',
     'src/client/commands',
-    'The program is `drawbridge`, or `kubectl drawbridge` as a plugin of kubectl. It acts with the credentials of your kubeconfig. For how to use it, see [request access](../tasks/request-access.md) and [approve access](../tasks/approve-access.md). A `REQUEST` is its name, or `pod/NAME` or `exec/NAME` if both types have one. The server has [commands of its own](flags.md).',
+    'The program is `drawbridge`, or `kubectl drawbridge` as a plugin of kubectl. See also [request access](../tasks/request-access.md) and [approve access](../tasks/approve-access.md). A `REQUEST` is its name, or `pod/NAME` or `exec/NAME` if both types have one. The server has [commands of its own](flags.md).',
     '## Exit codes',
     table(
       ['Code', 'Meaning'],

@@ -24,7 +24,7 @@ export const approvers: Command = {
   name: 'approvers',
   summary: 'Show who can approve requests through a template',
   details:
-    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. For an entry of approvals.all for which no listed group or ServiceAccount can vote, prints the command that binds the groups of that entry. A listed user is enough only for an entry without groups, because the server learns the groups of users when they vote. If you may not read all bindings and roles, instead prints what you may not read, and whom to ask.',
+    'Lists the users, groups, and ServiceAccounts that hold the verb approve on the template by a RoleBinding or ClusterRoleBinding. If none of the groups and ServiceAccounts can vote for an entry of approvals.all, prints the command that binds its groups. A user is enough only for an entry without groups, because the server learns the groups of users when they vote. If you may not read all bindings and roles, prints what you may not read, and whom to ask.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   examples: ['approvers payments-shell'],
   async run({ args, io, connect }: Context) {

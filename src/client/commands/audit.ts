@@ -12,7 +12,7 @@ export const auditVerify: Command = {
   name: 'audit verify',
   summary: 'Verify audit journals against their signed heads',
   details:
-    'Exits with 0 if the journals are unchanged up to the last heads, 1 if they are changed, 2 if they cannot be checked, and 3 if a chain has lines, but no signed head covers any of them. It reads the heads from the cluster, unless --heads names a file.',
+    'Exits with 0 if the journals are unchanged up to the last heads, 1 if changed, 2 if they cannot be checked, and 3 if no signed head covers the lines of a chain. It reads the heads from the cluster, or from --heads.',
   args: [{ name: 'FILE', repeated: true, complete: 'files' }],
   flags: [
     {
@@ -65,7 +65,7 @@ export const auditReport: Command = {
   name: 'audit report',
   summary: 'Report who had access to what, why, and approved by whom',
   details:
-    'Reads audit journals of any version: one row for each grant, with its end, the user who ended it, and the review of an emergency; with -n, only of that namespace. Give the files of all replicas, in any order. It does not verify the journals; audit verify does. With -o csv, an apostrophe precedes what a spreadsheet would read as a formula.',
+    'Reads audit journals of any version: one row for each grant, with its end, the user who ended it, and the review of an emergency; with -n, only of that namespace. Give the files of all replicas, in any order. To verify them, use audit verify. With -o csv, an apostrophe precedes what a spreadsheet would read as a formula.',
   args: [{ name: 'FILE', repeated: true, complete: 'files' }],
   flags: [
     {

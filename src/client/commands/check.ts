@@ -22,7 +22,7 @@ export const check: Command = {
   name: 'check',
   summary: 'Check manifests of templates and requests, for example in CI',
   details:
-    'Asks the server to check each template and request in the files, as if you stored it now, and stores nothing (dry run). Lists every rule that fails or could not be checked. Exits with 3 if the server would refuse one, if access could not open through a template, or if a file is no YAML; with 1 if an object could not be checked; with 0 otherwise. What apply only warns about, such as a workload that does not exist yet, fails here. Skips objects of other kinds. You need the permission to create, get, and update templates, and hold what the templates hand out.',
+    'Asks the server to check each template and request in the files without storing it (dry run), and lists every rule that fails or could not be checked. Exits with 3 if the server would refuse one, if access could not open through a template, or if a file is no YAML; with 1 if an object could not be checked; with 0 otherwise. What apply only warns about, such as a missing workload, fails here. Skips other kinds. You need the permission to create, get, and update templates, and hold what they hand out.',
   args: [{ name: 'FILE', optional: true, repeated: true, complete: 'files' }],
   flags: [
     {

@@ -37,7 +37,7 @@ export const approve: Command = {
   name: 'approve',
   summary: 'Approve a request, an extension, or the review of an emergency',
   details:
-    'An approval of access or of an extension counts for this request, and for one version of its template: the version of --template-version, which show prints. Default: the current version. If the template was changed after the request was created (times have whole seconds), the flag is required. A vote cannot be changed; to take back an approval, deny the request.',
+    'An approval of access or of an extension counts for one version of the template: that of --template-version, by default the current one. If the template was changed after the creation of the request (in whole seconds), the flag is required. A vote cannot be changed; to take back an approval, deny the request.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [
     { name: 'max', value: 'DURATION', help: 'The longest duration that you approve.' },
@@ -58,7 +58,7 @@ export const deny: Command = {
   name: 'deny',
   summary: 'Deny a request, an extension, or the review of an emergency',
   details:
-    'A denial is final. A denial of the request ends access that is already open; a denial of an extension refuses only that extension. While emergency access awaits its review, deny completes the review, and ends the access if it is open; to end only the access, add --about Access.',
+    'A denial is final. It ends open access, or refuses only an extension. While an emergency awaits its review, deny completes the review, and ends open access; to end only the access, add --about Access.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [reasonFlag, aboutFlag],
   examples: ["deny payments-shell-x7k2p --reason 'use the staging cluster'"],
@@ -245,7 +245,7 @@ const templateReference = ({ kind, metadata: { name, uid, generation } }: KubeOb
 export const revoke: Command = {
   name: 'revoke',
   summary: 'End access of others, or all access of a user',
-  details: `Needs the permission to patch requests. With --user, ends every request of the user in the namespace, or with -A in all namespaces. The server then closes the access; until then, drawbridge who lists it as Ending. ${outlivingSessions}`,
+  details: `Needs the permission to patch requests. With --user, ends every request of the user in the namespace, or with -A in all. Until the server has closed the access, drawbridge who lists it as Ending. ${outlivingSessions}`,
   args: [{ ...requestArgument, optional: true, repeated: true }],
   flags: [reasonFlag, { name: 'user', value: 'NAME', help: 'Every open or waiting request of this user.' }],
   examples: ["revoke payments-shell-x7k2p --reason 'incident closed'", 'revoke --user alice -A'],

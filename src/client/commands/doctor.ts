@@ -15,7 +15,7 @@ export const doctor: Command = {
   name: 'doctor',
   summary: 'Check who can bypass drawbridge, and whether it works',
   details:
-    'The result of each check is ok, found, or not checked. For found, the message describes the fault; if it is about a user, a group, or a ServiceAccount, remove the binding that it names, unless you intend it. For not checked, the message names the missing permission or the error. Exits with 1 unless every check is ok. The checks do not list the group system:masters, the controller manager, the scheduler, or the ServiceAccounts in the namespace of the server. They skip the bindings that Kubernetes creates for its controllers in kube-system. --namespace is the namespace of the server; default: drawbridge-system.',
+    'Each check is ok, found, or not checked. For found, the message describes the fault; if it is about a user, a group, or a ServiceAccount, remove the binding that it names, unless you intend it. For not checked, it names the missing permission or the error. Exits with 1 unless every check is ok. The checks do not list the group system:masters, the controller manager, the scheduler, the ServiceAccounts in the namespace of the server, and bindings of Kubernetes for its controllers in kube-system. --namespace is the namespace of the server; default: drawbridge-system.',
   examples: ['doctor', 'doctor -n drawbridge-system -o wide'],
   async run(context) {
     const { args, io } = context;

@@ -17,7 +17,7 @@ export const explain: Command = {
   name: 'explain',
   summary: 'Show whether you could get access through a template, and what is missing',
   details:
-    'Asks the server to check a request without creating it (dry run), and lists every rule that fails or could not be checked. Then it says which approvals the request would wait for, which fields of the template the API server ignores, and the rules of the template for claims, start times, extensions, emergencies, and sessions. It does not look for running pods. Exits with 3 if the server would deny the request.',
+    'Asks the server to check a request without creating it (dry run), and lists every rule that fails or could not be checked. Then it says which approvals the request would need, which fields of the template the API server ignores, and what the template says of claims, start times, extensions, emergencies, and sessions. It looks for no running pods. Exits with 3 if the server would deny the request.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   flags: [...requestFlags, podFlag],
   examples: ['explain payments-shell --for 8h'],

@@ -105,7 +105,7 @@ export async function waitUntilOpen(
 
 /** For the details of the commands that end access. */
 export const outlivingSessions =
-  'A session that is open in a pod of a workload (request exec) outlives the access, unless the template lets users reach the pod only through the gateway.';
+  'A session in a pod of a workload (request exec) outlives the access, unless it is through the gateway.';
 
 export const drop: Command = {
   name: 'drop',

@@ -20,7 +20,7 @@ import { Problem, plainMessage } from '../problem.ts';
 import { span } from '../times.ts';
 
 const outputWarning =
-  'The output of a session is the text of another person. On a terminal, the command drops control sequences that could make the terminal send input or write outside its screen. With -o json, it prints the lines of asciicast instead.';
+  'On a terminal, drops control sequences that could make the terminal send input or write outside its screen: the output is the text of another person. With -o json, prints the lines of asciicast.';
 
 const nameArgument: ArgumentSpec = { name: 'SESSION', complete: 'sessions' };
 

@@ -23,7 +23,7 @@ export const show: Command = {
   name: 'show',
   summary: 'Show what a request would open, to decide about it',
   details:
-    'Shows the request, the permissions that its template hands out, how the template changes the pod of the workload, who must approve, and other requests of the same person through the same template that still exist.',
+    'Shows the request, the permissions that its template hands out, how it changes the pod of the workload, who must approve, and other present requests of the same person through it.',
   args: [requestArgument],
   examples: ['show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {

@@ -17,7 +17,7 @@ export const templates: Command = {
   name: 'templates',
   summary: 'List the templates, and who can request access through them',
   details:
-    'Lists all templates that you can read. GROUPS are those whose members a template allows; explain TEMPLATE says whether you can request access through it. TYPE says no shell if access permits no exec. DURATION is the default and the maximum duration of a request, and, if the template allows extensions, how long access can last with them. READY is false if the server cannot open access through the template; -o wide shows why, or what the author should correct in a ready template, and which options it sets, such as extension or emergency; explain TEMPLATE describes them. To write a template, start from templates new.',
+    'Lists the templates that you can read. GROUPS are those that a template allows. TYPE says no shell if access permits no exec. DURATION is the default, the maximum, and the total with extensions. READY is false if no access can open; -o wide shows why, or what the author should correct, and which options the template sets, such as extension or emergency. explain TEMPLATE describes them, and says whether you can request access. To write a template, start from templates new.',
   examples: ['templates', 'templates -A -o wide'],
   async run({ args, io, connect }) {
     const form = outputForm(args);

@@ -18,7 +18,7 @@ export const use: Command = {
   name: 'use',
   summary: 'Let kubectl, k9s, or Lens reach the pod of a request through the gateway',
   details:
-    'Waits until access is open, then writes a file with a context for it to ~/.kube/drawbridge, and prints the line that selects the context in a shell. The file has no credentials, so the line also names your kubeconfig.',
+    'Waits until access is open, then writes a context for it to a file in ~/.kube/drawbridge, and prints the line that selects it in a shell. The file has no credentials, so the line also names your kubeconfig.',
   args: [requestArgument],
   flags: [
     { name: 'timeout', value: 'DURATION', help: 'Stop waiting after this time, with exit code 4. Default: no limit.' },

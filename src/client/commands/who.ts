@@ -14,7 +14,7 @@ export const who: Command = {
   name: 'who',
   summary: 'Show who has access now; with --journal, who entered',
   details:
-    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending while the server has yet to close the access. REQUEST is the argument of show and revoke. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. HOW ends with allowed, opened, or denied if the server decided on the entry, and with observed if it only recorded it. For a session through the gateway, the journal of the gateway names the user; other journals have an entry by the ServiceAccount of the gateway. --all adds requests that wait, and those that are kept after their end. FILE is a file that the flag --audit-log of the server names, or - for standard input; audit verify says whether it is unchanged.',
+    'Lists the open grants of everyone in a namespace, or with -A in all. STATE is Ending until the server has closed the access. REQUEST is the argument of show and revoke. With --journal, JSON and YAML contain the entries into pods in the same List, with the kind AuditRecord. HOW ends with allowed, opened, or denied if the server decided on the entry, and with observed if it only recorded it. For a session through the gateway, only the journal of the gateway names the user; others name its ServiceAccount. FILE is that of the server’s flag --audit-log, or - for standard input; audit verify says whether it is unchanged.',
   flags: [
     { name: 'all', help: 'Also requests that wait, were denied, or have ended.' },
     {
