@@ -14,7 +14,7 @@ export function chartValuesPage(): string {
   return page(
     'Values of the chart',
     'charts/drawbridge/values.yaml and values.schema.json',
-    `Set values with \`--set\`, or in a file with \`helm install -f FILE\`. Helm rejects unknown values and values outside these limits. ${limitUnits}`,
+    `Helm rejects unknown values and values outside of limits. ${limitUnits}`,
     table(['Value', 'Type', 'Default', 'Meaning'], rowsOf(values, schema, schema, '')),
   );
 }

@@ -6,45 +6,42 @@ type ValueOf<T> = T[keyof T];
 
 /** Reasons of each condition, and what to do; Markdown. The types require a text for each condition. */
 export const templateConditionTexts: Readonly<Record<TemplateCondition, string>> = {
-  TemplateDurationsValid:
-    '`NotAcceptable`: correct `defaultDuration` and `maxDuration`. The webhook denies new templates with this error.',
-  TargetRefExists:
-    '`NotFound`: create the workload, or correct `controllerTargetRef`. The template becomes ready when the workload exists.',
-  AccessCommandValid:
-    '`InvalidAccessCommand`: correct `accessCommand`. The webhook denies new templates with this error.',
+  TemplateDurationsValid: '`NotAcceptable`: correct `defaultDuration` and `maxDuration`.',
+  TargetRefExists: '`NotFound`: create the workload, or correct `controllerTargetRef`.',
+  AccessCommandValid: '`InvalidAccessCommand`: correct `accessCommand`.',
   AuthorHoldsRights:
     '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md). `InvalidTemplate`: see [codes](codes.md).',
   GatewayAvailable:
-    'Only for templates with `session.via: Gateway`. `GatewayUnavailable`: the APIService of the gateway is missing or not Available; the message says what to do. The template becomes ready when it is Available.',
+    'Only with `session.via: Gateway`. `GatewayUnavailable`: the APIService of the gateway is missing or not Available; the message says what to do.',
   AccessPlanValid:
-    'The [code](codes.md) with which the server would deny every request now, by this template and the objects that its plan reads. Requests read the same objects again, so it denies no request itself and ends no grant. `InvalidAccessCommand` of an `ExecAccessTemplate`: access opens, but the server cannot write its command. `ResourceRefused`: the API server rejects the Pod or the Role in a dry run. `FieldsIgnored`: it is True, and the message names fields that the API server ignores. `NotPlanned`: the server checks many templates, and this one waits.',
+    'The [code](codes.md) with which the server would deny every request now. It denies no request itself and ends no grant. `InvalidAccessCommand` of an `ExecAccessTemplate`: access opens, but the server cannot write its command. `ResourceRefused`: the API server rejects the Pod or Role in a dry run. `FieldsIgnored`: it is True, and the message names fields that the API server ignores. `NotPlanned`: this template waits to be checked.',
 };
 
 export const requestConditionTexts: Readonly<Record<RequestCondition, string>> = {
   TargetTemplateExists:
-    '`NotFound`: the namespace has no such template. `TemplateNotReady`: a condition of the template other than `AccessPlanValid` is False. Final.',
+    '`NotFound`: no such template. `TemplateNotReady`: a condition of the template other than `AccessPlanValid` is False. Final.',
   AccessDurationsValid: '`NotAcceptable`: the duration is malformed or too short. Final.',
   AccessStillValid:
-    'What ended the request, for example `Expired`, `Revoked`, or `TargetPodGone`; the message has the time. `Timeout`: the granted time passed before the server could open access. `Denied`: access was denied while it opened; another condition has the code. Final.',
+    'What ended the request, such as `Expired`, `Revoked`, or `TargetPodGone`; the message has the time. `Timeout`: the granted time passed before access could open. `Denied`: access was denied while it opened; another condition has the code. Final.',
   AccessResourcesCreated:
-    'Any [code](codes.md): the server could not open access. Final. True with `AccessEnded`: access has ended, and the server deleted the objects.',
+    'Any [code](codes.md): access could not open. Final. True with `AccessEnded`: access has ended, and the objects are deleted.',
   AccessResourcesReady:
-    '`NotYetReady`: the Pod is not Ready yet; the message says what it waits for. `AccessEnded`: access has ended.',
+    '`NotYetReady`: the Pod is not Ready; the message says what it waits for. `AccessEnded`: access has ended.',
   AccessApproved:
-    'Only for requests that wait for other people, for their time, or for a claim. `Unknown` while the request waits; the message says for what and until when. Another code, such as `TemplateNotReady` or `NoRunningPod`: the request is approved, and waits for its template or workload. False once the request is denied or withdrawn: `NotApproved` and `NotClaimed` are [codes](codes.md), and `Denied` is a vote.',
+    'Only for requests that wait for people, their time, or a claim. `Unknown` while the request waits; the message says for what and until when. Another code, such as `TemplateNotReady` or `NoRunningPod`: the approved request waits for its template or workload. False once it is denied or withdrawn: by a vote (`Denied`), or a [code](codes.md), `NotApproved` or `NotClaimed`.',
   AccessShortened:
-    'Only for access that is shorter than asked, and it does not count for `ready`. `LessThanAsked`: the template or a vote allows less. `TemplateChanged`: an edit of the template ends the access earlier; False with `AsGranted` once another edit restores the end, or an extension reaches what was asked.',
+    'Only for access shorter than asked; does not count for `ready`. `LessThanAsked`: the template or a vote allows less. `TemplateChanged`: an edit of the template ends the access earlier; False with `AsGranted` once another edit restores the end, or an extension reaches what was asked.',
   PodLimited:
-    'Only for access pods, and it does not count for `ready`. `LimitedByTemplate`: `maxCpu`, `maxMemory`, or `maxStorage` of the template set or lowered limits or requests; the message names each with its values.',
+    'Only for access pods; does not count for `ready`. `LimitedByTemplate`: `maxCpu`, `maxMemory`, or `maxStorage` set or lowered limits or requests, which the message names with their values.',
   AccessMessage:
-    '`InvalidAccessCommand`: the Pod is Ready, but the server cannot render the command of the template for it. Access is open: `drawbridge watch NAME` prints a command that works. `AccessEnded`: access has ended. If it is True, its message is the command.',
+    'True: its message is the command. `InvalidAccessCommand`: access is open, but the command of the template does not fit the Pod; `drawbridge watch NAME` prints one that works. `AccessEnded`: access has ended.',
 };
 
 export const summaryConditionTexts: Readonly<Record<ValueOf<typeof summaryConditions>, string>> = {
   Ready:
-    'True once every other condition is True. A request that is over has Ready False from that moment, with the reason `Expired`, `Revoked`, or `Denied`.',
+    'True once every other condition is True. False at the end of a request, with the reason `Expired`, `Revoked`, or `Denied`.',
   Reconciling:
-    'True while the object may become ready without an edit: its Pod starts, its workload is created, or its author gets the permissions. Absent otherwise.',
+    'True while the object may become ready without an edit, for example once its Pod starts. Absent otherwise.',
   Stalled: 'True if only an edit of the template or a new request helps. Absent otherwise.',
 };
 
@@ -52,7 +49,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   KubeconfigSecretNotFound: ['SecretValid', 'The Secret does not exist: create it, or run `kubectl bind` again.'],
   KubeconfigSecretInvalid: [
     'SecretValid',
-    'The Secret lacks the key or a kubeconfig, the server does not accept the kubeconfig, or it may not read the Secret. If a new kubeconfig does not work, the server continues to use the old one.',
+    'The Secret lacks the key or a kubeconfig, or the server does not accept it or may not read the Secret. If a new kubeconfig does not work, the old one stays in use.',
   ],
   APIServiceBindingInvalid: [
     'SecretValid',
@@ -60,46 +57,46 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   InformersSyncing: [
     'InformersSynced',
-    'The server has just connected, or the API server does not serve a new kind yet: wait. With the severity Warning, two attempts have failed; the message has the cause.',
+    'The server has just connected, or the API server does not serve a new kind yet: wait. With severity Warning, two attempts have failed; the message has the cause.',
   ],
   InformerSyncTimeout: [
     'InformersSynced',
-    'The provider did not answer all lists within 2.5 minutes; the message names those kinds. Check the network, the kubeconfig, and its permissions; the server retries.',
+    'The provider did not answer all lists within 2.5 minutes; the message names the kinds. Check the network, the kubeconfig, and its permissions. The server retries.',
   ],
   ClusterBindingUpdateFailed: [
     'Heartbeating',
-    'The server cannot write its heartbeat to the provider: the provider is unreachable, or has revoked the credentials. When the provider answers again, the server syncs everything.',
+    'The server cannot write its heartbeat: the provider is unreachable, or has revoked the credentials. Once it answers again, the server syncs everything.',
   ],
   APIServiceExportNotFound: [
     'Connected',
-    'The provider has no export with the name of the binding: request it, or delete the binding.',
+    'The provider has no export of that name: request it, or delete the binding.',
   ],
   APIServiceExportInvalid: [
     'Connected',
-    'The export is malformed, or has more than 256 resources or 256 claims. It counts as present, so the server deletes nothing. The provider must correct it.',
+    'The export is malformed, or has more than 256 resources or 256 claims. The server deletes nothing. The provider must correct it.',
   ],
   APIServiceExportFailed: ['Connected', 'The provider rejected the request; the message has its reason.'],
   InvalidPermissionClaim: [
     'Connected',
-    'The export claims objects that a provider cannot claim. The server ignores that claim.',
+    'The export claims objects that a provider cannot claim; the claim is ignored.',
   ],
   InvalidClaimableAnnotation: [
     'Connected',
-    'The annotation `binding.drawbridge.dev/claimable` of the binding is invalid. The server shares nothing until you correct it.',
+    'The annotation `binding.drawbridge.dev/claimable` is invalid. The server shares nothing until you correct it.',
   ],
   ObjectsNotInSync: [
     'Connected',
-    'The server cannot sync some objects. The message names the five worst problems; Events on the objects name each, within the limits of Events.',
+    'The server cannot sync some objects. The message names the five worst problems; Events on the objects name each.',
   ],
   WatchRefused: [
     'Connected',
-    'One of the clusters no longer lets the server list and watch kinds, which the message names with what to do.',
+    'A cluster no longer lets the server list and watch kinds; the message names them, and what to do.',
   ],
   Unbinding: ['Connected', 'The binding is being deleted; the message says what it waits for.'],
   ResourceNotAllowed: ['Connected, SchemaInSync', 'The kind is not in `--bindable`: add it, or delete the binding.'],
   ForeignCustomResourceDefinition: [
     'Connected, SchemaInSync',
-    'A CustomResourceDefinition of that name exists that was not created for this binding. The server does not change it. Delete that definition or the binding; if you delete the definition, Kubernetes deletes all its objects.',
+    'A CustomResourceDefinition of that name exists that was not created for this binding. Delete it, which deletes all its objects, or delete the binding.',
   ],
   BoundSchemaFetchFailed: [
     'Connected, SchemaInSync',
@@ -107,7 +104,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   CustomResourceDefinitionCreateFailed: [
     'Connected, SchemaInSync',
-    'The API server rejects the CustomResourceDefinition of the kind. The provider must correct it.',
+    'The API server rejects the CustomResourceDefinition. The provider must correct it.',
   ],
   CustomResourceDefinitionUpdateFailed: [
     'Connected, SchemaInSync',
@@ -123,13 +120,13 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   CustomResourceDefinitionNamesNotAccepted: [
     'SchemaInSync',
-    'Another CustomResourceDefinition uses one of the names: delete it, which deletes all its objects, or delete the binding.',
+    'Another CustomResourceDefinition uses one of the names: delete it, which deletes all its objects, or the binding.',
   ],
   ListExportsFailed: ['Synced', 'The provider does not list its exports. The server retries.'],
   SyncErrors: ['Synced', 'The server could not create or delete some bindings. It retries.'],
   ExportsVanished: [
     'Synced',
-    'The provider no longer lists some exports. The server keeps their bindings, because it did not observe the deletion of an export, or because that deletion may be unintended; the message has the cause. To unbind, delete the bundle with `--cascade=orphan`, and then these bindings.',
+    'The provider no longer lists some exports. The server keeps their bindings, because it observed no deletion, or one that may be unintended; the message has the cause. To unbind, delete the bundle with `--cascade=orphan`, and then these bindings.',
   ],
   ProviderSecretNotFound: ['SecretValid', 'On the ClusterBinding: the provider has no Secret for this consumer.'],
   ProviderSecretInvalid: [
@@ -145,17 +142,17 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
 
 export const entryConditionTexts: Readonly<Record<ValueOf<typeof entryConditions>, string>> = {
   Ready:
-    'True once every component that applies is Done with the current inputs. If False, the reason is the worst state of a component, `Suspended` (also if a suspended entry is being deleted), `NoComponents`, `TooLarge` (the server starts no run), or `Deleting`. The message also says, even if True, that the entry is suspended, and which components it names that are not registered.',
+    'True once every component that applies is Done with the current inputs. If False, the reason is the worst state of a component, `Suspended` (also if a suspended entry is being deleted), `NoComponents`, `TooLarge` (the server starts no run), or `Deleting`. The message always says if the entry is suspended, and which components it names that are not registered.',
   RemoteWatchHealthy:
-    '`NotWatching`: a watch in the managed cluster does not work; the components with that watch run every five minutes.',
+    '`NotWatching`: a watch in the managed cluster does not work; its components run every five minutes.',
   Livelock:
-    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values. The message names the component, and the paths if the server knows them. The server runs the component less often. It stays True until a later run starts and the server finds that the inputs no longer return. The server does not notice values that never return, such as a counter, or that return only after more than ten others.',
+    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values, so it runs less often. The message names the component, and the paths if the server knows them. It stays True until a later run whose inputs no longer return. The server does not notice values that never return, such as a counter, or only after more than ten others.',
 };
 
 export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registrationConditions>, string>> = {
-  Accepted: '`Refused`: the registration breaks a rule, and the component does not run. The message names the rule.',
+  Accepted: '`Refused`: the component does not run; the message names the rule that its registration breaks.',
   Reachable:
     '`NotAnswering`: the circuit breaker of the endpoint is open; the message has the call that opened it. The server probes the endpoint. True, `Answering`, also before the first call.',
   Cyclic:
-    'True, `ReadsItself`: the component reads fields that depend on its own output, through other components. This is a warning; it is harmless if the values become stable. If they never do, each component runs up to five times a second, unless the condition `Livelock` of the entry slows it down. Then suspend the entry, and correct a component.',
+    'True, `ReadsItself`: the component reads fields that depend on its own output, through other components. That is harmless if the values become stable. Otherwise, each component runs up to five times a second, unless the condition `Livelock` of the entry slows it down: suspend the entry, and correct a component.',
 };

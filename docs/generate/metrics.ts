@@ -59,9 +59,9 @@ export const metricsPage = (): string =>
   page(
     'Metrics',
     'the definitions in src/observe and in the features',
-    'The metrics port serves these metrics at `/metrics`. A process has the metrics of its features, and the usual `process_` and `nodejs_` metrics. No label contains an identity.',
-    'A metric has at most 1,000 series. A counter or histogram counts all further series in one more series, whose labels are all `other`; a gauge drops them. The server renders metrics at most ten times a second; scrapes at the same time share one rendering.',
-    'Metrics that begin with `oz_` have the names and labels of Oz, and those of controllers have the names and labels of controller-runtime, so that existing dashboards work. `_seconds` and `_bytes` are units.',
+    'The metrics port serves these at `/metrics`: those of the features of the process, and the usual `process_` and `nodejs_` metrics. No label contains an identity. `_seconds` and `_bytes` are units.',
+    'A metric has at most 1,000 series. A counter or histogram counts further ones in one whose labels are all `other`; a gauge drops them. The server renders metrics at most ten times a second.',
+    'Metrics with `oz_` have the names and labels of Oz, and those of controllers have those of controller-runtime, so that existing dashboards work.',
     ...Object.entries(sections).flatMap(([title, register]) => [
       `## ${title}`,
       table(

@@ -19,7 +19,7 @@ interface StateMetricsDeps {
 export const orphansMetric = (metrics: Metrics): CounterMetric =>
   metrics.counter({
     name: 'drawbridge_orphans_total',
-    help: 'Objects that the janitor deleted: their request did not exist, had ended, did not list them, or was past its deadline by more than 60 s. The usual cause is a client that removed the finalizer of a request.',
+    help: 'Objects that the janitor deleted: their request did not exist, had ended, did not list them, or was over 60 s past its deadline. Usually, a client removed the finalizer of a request.',
     labels: ['kind'],
   });
 
@@ -37,7 +37,7 @@ export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateM
   metrics.collected(
     {
       name: 'drawbridge_grants_past_expiry',
-      help: 'Requests past their deadline whose RoleBinding still grants access, as this replica sees them. Alert if it stays above 0 for some seconds.',
+      help: 'Requests past their deadline whose RoleBinding still grants access. Alert if it stays above 0 for some seconds.',
       labels: ['kind'],
     },
     (set) => {
@@ -50,7 +50,7 @@ export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateM
   metrics.collected(
     {
       name: 'drawbridge_drift_objects',
-      help: 'Objects of grants that do not match the requests. orphaned: the request of the object does not exist, and the object is not being deleted or still gives access. missing: a request lists an object that was deleted or replaced, or a Role or RoleBinding whose label or owner was changed, or whose plan hash was removed. If it stays above 0 for minutes, another client changes these objects.',
+      help: 'Objects of grants that do not match the requests. orphaned: without a request, and not being deleted or still giving access. missing: listed by a request, but deleted or replaced, or a Role or RoleBinding with a changed label or owner, or without its plan hash. Above 0 for minutes, another client changes them.',
       labels: ['kind', 'drift'],
     },
     (set) => {
@@ -64,7 +64,7 @@ export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateM
   metrics.collected(
     {
       name: 'oz_access_requests',
-      help: 'Requests that exist. The label user is always redacted.',
+      help: 'Requests that exist. The user is redacted.',
       labels: ['kind', 'namespace', 'template', 'user', 'ready'],
     },
     (set) =>

@@ -17,19 +17,19 @@ const requestKinds = new Map(
 export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
   const reviews = metrics.histogram({
     name: 'drawbridge_admission_review_duration_seconds',
-    help: 'Time to decide one admission review and to write its audit line. The count by code counts decisions; alert on the codes AuditUnavailable and InternalError.',
+    help: 'Time to decide one admission review and to write its audit line. Alert on the codes AuditUnavailable and InternalError.',
     labels: ['webhook', 'operation', 'allowed', 'code'],
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
   });
   // The names of Oz, for its dashboards. The user label is always redacted.
   const created = metrics.counter({
     name: 'oz_access_request_created_total',
-    help: 'Requests that the webhooks admitted. The label user is always redacted.',
+    help: 'Requests that the webhooks admitted. The user is redacted.',
     labels: ['kind', 'namespace', 'template', 'user'],
   });
   const connects = metrics.counter({
     name: 'oz_pod_exec_total',
-    help: 'Admitted calls that enter a pod, by subresource. The label user is always redacted.',
+    help: 'Admitted calls that enter a pod. The user is redacted.',
     labels: ['namespace', 'subresource', 'user', 'interactive'],
   });
   return ({ webhook, operation, allowed, code, seconds, namespace, template, dryRun, connect }) => {
@@ -54,7 +54,7 @@ const redactedUser = 'redacted';
 export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'bytes' | 'turn') => void {
   const rejected = metrics.counter({
     name: 'drawbridge_admission_overload_total',
-    help: 'Connections closed before TLS (connection) and calls answered with 503 (bytes, turn), because the port of the webhooks or of the gateway was at its limit.',
+    help: 'Connections closed before TLS (connection) and calls answered with 503 (bytes, turn), because the port of webhooks or gateway was at its limit.',
     labels: ['wanted'],
   });
   return (wanted) => rejected.inc({ wanted });
@@ -63,7 +63,7 @@ export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'byte
 export function unknownPathMetric(metrics: Metrics): () => void {
   const calls = metrics.counter({
     name: 'drawbridge_admission_unknown_paths_total',
-    help: 'Calls of the webhook port answered with 404: no webhook has the path, or the path lacks the path segment of this installation.',
+    help: 'Calls of the webhook port answered with 404: no webhook has the path, or it lacks the segment of this installation.',
   });
   return () => calls.inc();
 }
@@ -73,7 +73,7 @@ export function writeAuthorizationMetrics(metrics: Metrics): (code: string) => v
   const denied = metrics.counter({
     // Dashboards and alerts use this name, so it stays.
     name: 'drawbridge_inventory_fence_rejections_total',
-    help: 'Writes of components into entries that the webhook denied, by code. An occasional NoSuchRun is a run that reported late; ForeignPath is a faulty component.',
+    help: 'Writes of components into entries that the webhook denied. An occasional NoSuchRun is a late run; ForeignPath is a faulty component.',
     labels: ['cause'],
   });
   return (cause) => denied.inc({ cause });

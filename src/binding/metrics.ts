@@ -31,22 +31,22 @@ function register(metrics: Metrics): BindingMetrics {
   );
   const down = latency(
     'drawbridge_binding_sync_down_seconds',
-    'From a change seen in the provider until it is written to the consumer. For bound objects, only changes of the status count.',
+    'From a change seen in the provider until it is written to the consumer; of bound objects, only the status.',
   );
   const conflicts = metrics.counter({
     name: 'drawbridge_binding_conflicts_total',
-    help: 'Writes that failed, and are retried, because the object was changed, created, replaced, or deleted meanwhile.',
+    help: 'Writes that failed, and are retried, because the object changed meanwhile.',
     labels: ['resource', 'side'],
   });
   const repairs = metrics.counter({
     name: 'drawbridge_binding_repairs_total',
-    help: 'Copies in the provider that the server restored after another client had changed or deleted them.',
+    help: 'Copies in the provider that the server restored after another client’s change or deletion.',
     labels: ['resource'],
   });
   const watchAge = readerGauge(
     metrics,
     'drawbridge_binding_watch_age_seconds',
-    'Time since the API server of a watch last sent data or answered a check of the watch. Alert above 120.',
+    'Time since the API server of a watch last sent data or answered a check. Alert above 120.',
     ['session', 'side', 'resource'],
     Math.max,
   );
@@ -54,7 +54,7 @@ function register(metrics: Metrics): BindingMetrics {
   metrics.collected(
     {
       name: 'drawbridge_binding_heartbeat_age_seconds',
-      help: 'Time since the heartbeat of a session was last written to the provider. Alert above 300.',
+      help: 'Time since the last heartbeat was written to the provider. Alert above 300.',
       labels: ['session'],
     },
     (set) => {
@@ -64,7 +64,7 @@ function register(metrics: Metrics): BindingMetrics {
   const objects = readerGauge(
     metrics,
     'drawbridge_binding_objects',
-    'Objects that a binding keeps in sync: those in the consumer, and their copies in the provider.',
+    'Objects in the consumer, and their copies in the provider.',
     ['binding', 'resource', 'side'],
     (a, b) => a + b,
   );

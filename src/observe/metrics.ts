@@ -133,7 +133,7 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
   return {
     reconciles: metrics.counter({
       name: 'controller_runtime_reconcile_total',
-      help: 'Reconciles by result: success, requeue_after, or error.',
+      help: 'By result: success, requeue_after, or error.',
       labels: [...ofController, 'result'],
     }),
     errors: metrics.counter({
@@ -167,7 +167,7 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
     retries: metrics.counter({ name: 'workqueue_retries_total', help: 'Keys requeued with backoff.', labels: ofQueue }),
     waits: metrics.histogram({
       name: 'workqueue_queue_duration_seconds',
-      help: 'How long a due key waited until a worker ran it.',
+      help: 'How long a due key waited for a worker.',
       labels: ofQueue,
       buckets: QUEUE_BUCKETS,
     }),

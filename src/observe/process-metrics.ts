@@ -3,13 +3,13 @@ import type { CounterMetric, GaugeMetric, MetricFactory } from './metrics.ts';
 export const clockSkewMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>
   metrics.gauge({
     name: 'drawbridge_clock_skew_seconds',
-    help: "The clock of the process minus the clock of the API server, as of the API server's last answer; whole seconds. Grants end by the clock of the process. Alert above 5 or below -5.",
+    help: 'The clock of the process, by which grants end, minus that of the API server at its last answer; whole seconds. Alert above 5 or below -5.',
   });
 
 export const unsignedLinesMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>
   metrics.gauge({
     name: 'drawbridge_audit_unsigned_lines',
-    help: 'Audit lines of the process that no signed head in the cluster covers yet. Alert if it stays above 0 for five minutes.',
+    help: 'Audit lines that no signed head in the cluster covers yet. Alert if it stays above 0 for five minutes.',
   });
 
 export const certificateExpiryMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>
@@ -21,12 +21,12 @@ export const certificateExpiryMetric = (metrics: Pick<MetricFactory, 'gauge'>): 
 export const watchRefusalsMetric = (metrics: Pick<MetricFactory, 'counter'>): CounterMetric =>
   metrics.counter({
     name: 'drawbridge_watch_refusals_total',
-    help: 'Lists and watches that an API server answered with 401, 403, 429, or a 5xx. `cluster`: `own` for the cluster of the server, `provider` for the clusters of providers. Alert if it grows for minutes.',
+    help: 'Lists and watches that an API server answered with 401, 403, 429, or a 5xx. `cluster`: `own` or `provider`. Alert if it grows for minutes.',
     labels: ['cluster', 'resource', 'code'],
   });
 
 export const unhandledRejectionsMetric = (metrics: Pick<MetricFactory, 'counter'>): CounterMetric =>
   metrics.counter({
     name: 'drawbridge_unhandled_rejections_total',
-    help: 'Promises that failed without a handler. Each is a bug in drawbridge: report it.',
+    help: 'Promises that failed without a handler: bugs, which please report.',
   });

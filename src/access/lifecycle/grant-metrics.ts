@@ -22,7 +22,7 @@ export interface GrantMetrics {
 export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   const decisions = metrics.counter({
     name: 'drawbridge_grant_decisions_total',
-    help: 'Requests that the leader granted or denied after admission. The label code is the code of the denial.',
+    help: 'Requests that the leader granted or denied after admission.',
     labels: ['kind', 'verdict', 'code'],
   });
   const revocations = metrics.counter({
@@ -38,12 +38,12 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   });
   const active = metrics.gauge({
     name: 'drawbridge_grants_active',
-    help: 'Requests with open access, as this replica sees them. Every replica counts all of them, so take the maximum.',
+    help: 'Requests with open access. Every replica counts all, so take the maximum.',
     labels: ['kind'],
   });
   const emergencies = metrics.counter({
     name: 'drawbridge_emergencies_total',
-    help: 'Grants of emergency access, which needs no approvals.',
+    help: 'Grants of emergency access.',
     labels: ['kind'],
   });
   const oz = ozMetrics(metrics);
@@ -110,7 +110,7 @@ function ozMetrics(metrics: Metrics) {
     }),
     terminated: metrics.counter({
       name: 'oz_access_request_terminated_total',
-      help: 'Requests that the leader denied after admission, and grants that ended, by reason: expired, duration_invalid, the code of another denial, or another ending.',
+      help: 'Requests that the leader denied after admission, and grants that ended: expired, duration_invalid, the code of another denial, or another ending.',
       labels: [...labels, 'reason'],
     }),
     conditionErrors: metrics.counter({

@@ -35,25 +35,17 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
   };
   const gauge = (name: string, help: string, labels: readonly string[], collect: Collect) =>
     metrics.collected({ name, help, labels }, collect);
-  gauge(
-    'drawbridge_inventory_queue_depth',
-    'Components of entries whose run is due and has not started.',
-    ['lane'],
-    (set) => {
-      const depths = laneNames.map(() => 0);
-      for (const { lane } of waits()) depths[lane] = (depths[lane] ?? 0) + 1;
-      for (const [lane, depth] of depths.entries()) set({ lane: laneName(lane) }, depth);
-    },
-  );
-  gauge(
-    'drawbridge_inventory_oldest_queued_seconds',
-    'Longest time that a due run has waited for its start.',
-    [],
-    (set) => set({}, waits().reduce((longest, { ms }) => Math.max(longest, ms), 0) / 1000),
+  gauge('drawbridge_inventory_queue_depth', 'Due runs that have not started.', ['lane'], (set) => {
+    const depths = laneNames.map(() => 0);
+    for (const { lane } of waits()) depths[lane] = (depths[lane] ?? 0) + 1;
+    for (const [lane, depth] of depths.entries()) set({ lane: laneName(lane) }, depth);
+  });
+  gauge('drawbridge_inventory_oldest_queued_seconds', 'The longest wait of a due run.', [], (set) =>
+    set({}, waits().reduce((longest, { ms }) => Math.max(longest, ms), 0) / 1000),
   );
   gauge(
     'drawbridge_inventory_notready_entries',
-    'Entries in which the component has waited for an input longer than notReadyAlertAfterSeconds of its registration.',
+    'Entries in which the component waits for an input longer than notReadyAlertAfterSeconds.',
     ['component', 'path'],
     (set) => {
       for (const { component, path, entries } of waitingEntries(all(), deps)) set({ component, path }, entries);
@@ -61,7 +53,7 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
   );
   gauge(
     'drawbridge_inventory_attempts',
-    'Retry outcomes since the last Done or since the first run with the same inputs, or calls in a row that the component did not accept; summed over all entries.',
+    'spec.attempt of the ReconcileRuns, summed over all entries.',
     ['component'],
     (set) => {
       const attempts = new Map<string, number>();
@@ -73,7 +65,7 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
   );
   gauge(
     'drawbridge_inventory_breaker_state',
-    'Circuit breaker of the component: 0 closed, 1 half open, 2 open.',
+    'The circuit breaker: 0 closed, 1 half open, 2 open.',
     ['component'],
     (set) => {
       for (const { component, state } of breakers.states()) set({ component }, state);
@@ -81,7 +73,7 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
   );
   gauge(
     'drawbridge_inventory_watch_last_event_age_seconds',
-    'Time since the API server last sent data to the watch of entries, or answered a check of it. Alert above 60.',
+    'Time since the API server last sent data to the watch of entries, or answered a check. Alert above 60.',
     [],
     (set) => set({}, watchAgeMs() / 1000),
   );

@@ -12,38 +12,38 @@ const reasonName = (reason: string): string => reason.split(':')[0] ?? '';
 export function inventoryMetrics(metrics: Metrics) {
   const runs = metrics.counter({
     name: 'drawbridge_inventory_runs_total',
-    help: 'Runs of components that have ended, including calls that a component did not accept.',
+    help: 'Ended runs, including calls that a component did not accept.',
     labels: ['component', 'outcome', 'reason'],
   });
   const triggers = metrics.counter({
     name: 'drawbridge_inventory_triggers_total',
-    help: 'Changes that may need a run, and forced runs. Several of them may start one run, or none.',
+    help: 'Changes that may need a run, and forced runs. Several may start one run, or none.',
     labels: ['component', 'reason'],
   });
   const latency = metrics.histogram({
     name: 'drawbridge_inventory_trigger_latency_seconds',
-    help: 'Time from the oldest change that a run handles until the server calls the component. Users wait in lane manual.',
+    help: 'From the oldest change that a run handles until the call. Users wait in lane manual.',
     labels: ['lane'],
     buckets: latencyBuckets,
   });
   const duration = metrics.histogram({
     name: 'drawbridge_inventory_run_duration_seconds',
-    help: 'Time from the start of a run until its outcome.',
+    help: 'From the start of a run until its outcome.',
     labels: ['component'],
     buckets: latencyBuckets,
   });
   const rejectedReports = metrics.counter({
     name: 'drawbridge_inventory_reports_rejected_total',
-    help: 'Reports with the token of the current run that violate the contract, by code. The component is faulty.',
+    help: 'Reports with the token of the current run that violate the contract: the component is faulty.',
     labels: ['component', 'code'],
   });
   const conflicts = metrics.counter({
     name: 'drawbridge_inventory_cas_conflicts_total',
-    help: 'Writes of run records that lost to another writer. Many of them mean that two servers act as the leader.',
+    help: 'Writes of run records that lost to another writer. Many mean that two servers lead.',
   });
   const relists = metrics.counter({
     name: 'drawbridge_inventory_watch_relists_total',
-    help: 'Full comparisons of all entries at start and every half hour (periodic), and repeated lists of one kind, such as after its watch expired (gone).',
+    help: 'Full comparisons of all entries, at start and every half hour (periodic), and repeated lists of one kind, such as after its watch expired (gone).',
     labels: ['cause'],
   });
   return {

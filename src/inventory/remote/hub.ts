@@ -50,8 +50,7 @@ const DEFAULT_MAX_CLUSTERS = 500;
 /** `unhealthy` counts the entries at each scrape. */
 export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhealthy: () => number): void {
   const name = 'drawbridge_inventory_remote_watch_unhealthy';
-  const help =
-    'Entries whose watches of the managed cluster do not work. Their condition RemoteWatchHealthy has the cause.';
+  const help = 'Entries whose watches of the managed cluster do not work: see their condition RemoteWatchHealthy.';
   metrics.collected({ name, help }, (set) => set({}, unhealthy()));
 }
 
