@@ -4,14 +4,15 @@ import { auditReport, auditVerify } from './commands/audit.ts';
 import { check } from './commands/check.ts';
 import { explainCode, helpCodes } from './commands/codes.ts';
 import { completion } from './commands/completion.ts';
-import { approve, deny, revoke } from './commands/decide.ts';
+import { approve, deny } from './commands/decide.ts';
 import { doctor } from './commands/doctor.ts';
 import { explain } from './commands/explain.ts';
 import { bindingStatus, inventoryStatus, inventoryWhy } from './commands/inventory.ts';
 import { list } from './commands/list.ts';
-import { drop, exec, extend, get, start, watch } from './commands/one-request.ts';
+import { claim, exec, extend, get, watch } from './commands/one-request.ts';
 import { pending } from './commands/pending.ts';
 import { requestExec, requestPod } from './commands/request.ts';
+import { revoke } from './commands/revoke.ts';
 import { sessionsKill, sessionsList, sessionsPlay, sessionsTail } from './commands/sessions.ts';
 import { show } from './commands/show.ts';
 import { templates } from './commands/templates.ts';
@@ -31,14 +32,13 @@ export const commands: readonly Command[] = [
   watch,
   exec,
   use,
-  start,
+  claim,
   extend,
-  drop,
+  revoke,
   pending,
   show,
   approve,
   deny,
-  revoke,
   explain,
   check,
   who,

@@ -73,7 +73,7 @@ export function detailsOf(
     status.approval?.state.startsWith('Review')
       ? ['Review', reviewLines(request, timeText)]
       : [spec.extensions?.length ? 'Approvals of access' : 'Approvals', approvalLines(request)],
-    ['Begins', state === 'Scheduled' ? `${timeText(status.approval?.until)}, at the earliest` : ''],
+    ['Starts', state === 'Scheduled' ? `${timeText(status.approval?.until)}, at the earliest` : ''],
     [state === 'Ended' ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
     ['Shortened', conditionText(shortenedCondition)],
     ['Limited', conditionText(limitedCondition)],
@@ -99,7 +99,7 @@ export async function askedPodText({ cluster }: ClusterConnection, request: Kube
   return `${name}, which ${found}; access opens only in a running pod of the workload`;
 }
 
-/** What the requester must do to begin access. */
+/** What the requester must do to start access. */
 function nextStep(
   request: KubeObject,
   state: State,
@@ -110,7 +110,7 @@ function nextStep(
   const target = [`${typeOf(request)}/${name}`, ...(namespace === undefined ? [] : ['-n', namespace]), ...flags].join(
     ' ',
   );
-  return `begin access with: ${program} start ${target}`;
+  return `claim it with: ${program} claim ${target}`;
 }
 
 const joined = (parts: readonly string[], separator: string): string =>

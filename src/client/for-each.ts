@@ -12,7 +12,7 @@ export interface Outcome {
   readonly object: KubeObject;
   /** What the printed line names. Default: `object`. */
   readonly subject?: KubeObject;
-  /** As the end of the printed line: `dropped`. */
+  /** As the end of the printed line: `approved`. */
   readonly result: string;
 }
 

@@ -18,7 +18,7 @@ export function optionsOf(template: KubeObject): (readonly [field: string, text:
   if (approvals?.claimWithin !== undefined)
     options.push([
       'claim',
-      `approved access begins only when the requester runs start, within ${approvals.claimWithin} of the approval or of a later --at`,
+      `approved access starts only when the requester claims it, within ${approvals.claimWithin} of the approval or of a later --at`,
     ]);
   if (start) options.push(['start', startText(start)]);
   if (extension) options.push(['extension', `access can be extended ${extensionsText(template)}`]);
@@ -41,8 +41,8 @@ export function optionsOf(template: KubeObject): (readonly [field: string, text:
 
 function startText({ maxAhead, windows = [] }: StartConfig): string {
   const ahead = maxAhead === undefined ? '' : `--at can be up to ${maxAhead} ahead`;
-  const begins = windows.length === 0 ? '' : `access begins ${windowsText(windows)}`;
-  return [ahead, begins].filter((text) => text !== '').join('; ');
+  const starts = windows.length === 0 ? '' : `access starts ${windowsText(windows)}`;
+  return [ahead, starts].filter((text) => text !== '').join('; ');
 }
 
 /** `only on Mon, Tue 08:00 to 18:00 Europe/Berlin`. */
@@ -51,7 +51,7 @@ export function windowsText(windows: readonly StartWindow[]): string {
   return times.length === 0 ? '' : `only on ${times.join(', or on ')}`;
 }
 
-/** By the start time and the start windows. Empty if access can begin at `nowMs`. */
+/** By the start time and the start windows. Empty if access can start at `nowMs`. */
 export function earliestText(
   { startAt, emergency }: Partial<RequestSpec>,
   template: KubeObject,
@@ -59,7 +59,7 @@ export function earliestText(
 ): string {
   const windows = templateSpecOf(template).accessConfig?.start?.windows;
   const fromMs = Math.max(nowMs, parseTime(startAt ?? '') ?? nowMs);
-  const beginsMs = windows ? nextWindowStart(windows, fromMs) : fromMs;
-  if (emergency || beginsMs === undefined || beginsMs <= nowMs) return '';
-  return `access begins at ${timeFrom(beginsMs, nowMs)} at the earliest`;
+  const startsMs = windows ? nextWindowStart(windows, fromMs) : fromMs;
+  if (emergency || startsMs === undefined || startsMs <= nowMs) return '';
+  return `access starts at ${timeFrom(startsMs, nowMs)} at the earliest`;
 }

@@ -11,8 +11,8 @@ import { listIn, own } from '../kit/json-value.ts';
 
 /**
  * The state of a request. `New`: not decided. `Pending`: waits for approvals. `Scheduled`: waits
- * for its start. `Claimable`: waits for `start`. `Opening`: granted, not open. `Open`: open; `why`
- * says if its command is missing. `Ending`: given back, revoked, or deleted, not closed yet.
+ * for its start. `Claimable`: waits for its claim. `Opening`: granted, not open. `Open`: open; `why`
+ * says if its command is missing. `Ending`: revoked or deleted, not closed yet.
  * `Ended` and `Denied`: final.
  */
 export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 'Open' | 'Ending' | 'Denied' | 'Ended';
@@ -82,7 +82,7 @@ export function stateOf(request: KubeObject): RequestState {
   if (ended) return ended.how === 'Denied' ? stateWith('Denied', ended.reason) : stateWith('Ended', ended.how);
   // Until the server writes that it closed the access, the grant may be open.
   const closingState: State = grant ? 'Ending' : 'Ended';
-  if (spec.revoked) return stateWith(closingState, 'Revoked', spec.revokedReason ?? 'given back or revoked');
+  if (spec.revoked) return stateWith(closingState, 'Revoked', spec.revokedReason ?? 'revoked');
   if (request.metadata.deletionTimestamp !== undefined) return stateWith(closingState, 'Deleted', 'deleted');
   if (status.ready) return stateWith('Open', '', '');
   // The pod is ready, but the command of the template does not fit it.
@@ -99,10 +99,10 @@ export function stateOf(request: KubeObject): RequestState {
   return stateWith(waitingStates.find((one) => one === approval?.state) ?? 'New');
 }
 
-/** For people: `Expired`, but not `Revoked`, because the requester may have given access back. */
+/** As `kubectl get` shows it: how it ended. */
 export function stateText(request: KubeObject): string {
   const { state, code } = stateOf(request);
-  return state === 'Ended' && code === 'Expired' ? code : state;
+  return state === 'Ended' && code !== 'Deleted' ? code : state;
 }
 
 /** Denied or ended: the server has closed its access. */

@@ -38,9 +38,9 @@ export async function waitFor(
   const uid = object.metadata.uid;
   const deadlineMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
   let latest = object;
-  const startCommand = `${io.program} start ${requestWithFlags(connection, type, name.name)}`;
+  const claimCommand = `${io.program} claim ${requestWithFlags(connection, type, name.name)}`;
   const progressText = (request: KubeObject): string => {
-    const text = options.extensionText ? options.extensionText(request) : waitingText(request, startCommand);
+    const text = options.extensionText ? options.extensionText(request) : waitingText(request, claimCommand);
     return text || 'waiting for the server';
   };
   let shown = progressText(object);
@@ -80,17 +80,17 @@ export async function waitFor(
   }
 }
 
-/** Commands to wait for a request again and to withdraw it. */
+/** Commands to wait for a request again and to revoke it. */
 export function nextCommands({ io }: Context, connection: ClusterConnection, type: TypeName, name: string): string {
   const target = requestWithFlags(connection, type, name);
-  return `To go on: ${io.program} watch ${target}. To drop it: ${io.program} drop ${target}`;
+  return `To go on: ${io.program} watch ${target}. To revoke it: ${io.program} revoke ${target}`;
 }
 
-/** What a request waits for, and the command if its requester must start it. */
-function waitingText(request: KubeObject, startCommand: string): string {
+/** What a request waits for, and the command if its requester must claim it. */
+function waitingText(request: KubeObject, claimCommand: string): string {
   const { state, why } = stateOf(request);
   if (state !== 'Claimable') return why;
-  return specOf(request).claimed ? 'access is being opened' : `${why}. To begin access: ${startCommand}`;
+  return specOf(request).claimed ? 'access is being opened' : `${why}. To claim it: ${claimCommand}`;
 }
 
 /** For a request that was denied, has ended, or is ending. */

@@ -103,10 +103,10 @@ function waitingMessage(opening: Waiting, entries: readonly ApprovalEntry[], isL
       return awaitedApprovals(opening.progress, entries, opening.untilMs);
     case 'scheduled':
       return opening.claimUntilMs === undefined
-        ? `access begins at ${formatTime(opening.atMs)}${isLimited ? ', if the limits on open grants allow it then; otherwise the request is denied' : ''}`
-        : `the requester can claim the access (spec.claimed: true, or drawbridge start) from ${formatTime(opening.atMs)} until ${formatTime(opening.claimUntilMs)}; it does not begin before that claim`;
+        ? `access starts at ${formatTime(opening.atMs)}${isLimited ? ', if the limits on open grants allow it then; otherwise the request is denied' : ''}`
+        : `the requester can claim the access (spec.claimed: true, or drawbridge claim) from ${formatTime(opening.atMs)} until ${formatTime(opening.claimUntilMs)}; it does not start before that claim`;
     case 'claimable':
-      return `waiting until ${formatTime(opening.untilMs)} for the requester to claim the access (spec.claimed: true, or drawbridge start); it does not begin before that`;
+      return `waiting until ${formatTime(opening.untilMs)} for the requester to claim the access (spec.claimed: true, or drawbridge claim); it does not start before that`;
     case 'unready':
       return `waiting until ${formatTime(opening.untilMs)}, because access cannot open yet`;
   }

@@ -83,7 +83,7 @@ const approvals = Type.Object(
     ),
     claimWithin: Type.Optional(
       boundedDuration(
-        'How long the requester has to set spec.claimed, from the approval or a later spec.startAt. Access begins with the claim or, with start.windows, in the next window. If unset, access begins without a claim.',
+        'How long the requester has to set spec.claimed, from the approval or a later spec.startAt. Access starts with the claim or, with start.windows, in the next window. If unset, access starts without a claim.',
         '1m',
         '168h',
       ),
@@ -160,12 +160,12 @@ const start = Type.Object(
     ),
     windows: Type.Optional(
       listOf(startWindow, 14, {
-        description: 'Access begins only in one of these weekly windows, but may last beyond it.',
+        description: 'Access starts only in one of these weekly windows, but may last beyond it.',
         minItems: 1,
       }),
     ),
   },
-  { description: 'When access may begin. Emergency access begins at once.' },
+  { description: 'When access may start. Emergency access starts at once.' },
 );
 
 const extension = Type.Object(
@@ -192,7 +192,7 @@ const emergency = Type.Object(
     ),
     maxDuration: boundedDuration('The longest duration of emergency access.', '1m', '24h', { default: '30m' }),
     reviewWithin: boundedDuration(
-      'How long after its beginning another person must review emergency access. While a review is overdue, the requester gets no more of it through this template.',
+      'How long after its start another person must review emergency access. While a review is overdue, the requester gets no more of it through this template.',
       '1h',
       '720h',
       {

@@ -86,7 +86,7 @@ export const requestCodes = {
   NotClaimed: {
     audience: 'requester',
     meaning: 'The requester did not claim the approved access within `claimWithin`.',
-    remedy: 'Create a new request, and run `drawbridge start NAME` in time.',
+    remedy: 'Create a new request, and run `drawbridge claim NAME` in time.',
   },
   NotExtendable: {
     audience: 'requester',

@@ -20,7 +20,7 @@ export const endingTexts: Readonly<Record<Ending, string>> = {
   Expired: 'the granted time has passed',
   Deleted: 'the request was deleted',
   // Names no user: only the audit line of the update proves who set `spec.revoked`.
-  Revoked: 'the request was given back or revoked',
+  Revoked: 'the request was revoked',
   VoteDenied: 'an approver denied the request',
   TemplateDeleted: 'its template was deleted',
   Shortened: 'an edit of the template shortened the access',

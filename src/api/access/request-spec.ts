@@ -85,7 +85,7 @@ export const requestSpec = {
   ),
   reason: reason('Why access is needed, such as a ticket. An emergency requires it, and the template may.'),
   startAt: Type.Optional(
-    time('When access begins at the earliest, if the template allows it. If unset, as soon as possible.'),
+    time('When access starts at the earliest, if the template allows it. If unset, as soon as possible.'),
   ),
   emergency: Type.Optional(
     Type.Boolean({
@@ -97,7 +97,7 @@ export const requestSpec = {
   claimed: Type.Optional(
     Type.Boolean({
       description:
-        'With claimWithin, the requester sets it to true to begin access while status.approval.state is Claimable. It cannot be reset.',
+        'With claimWithin, the requester sets it to true to start access while status.approval.state is Claimable. It cannot be reset.',
     }),
   ),
   claimSignature: signature('Proves that the requester set claimed, and when. The admission webhook sets it.'),

@@ -69,7 +69,7 @@ const approval = Type.Object(
     ),
     until: Type.Optional(
       time(
-        'Scheduled: when access begins or can be claimed. Pending, Claimable, Approved: when the server denies the request if it still waits. TimedOut: when it timed out. ReviewOwed, ReviewOverdue, Reviewed: when the review was or is due.',
+        'Scheduled: when access starts or can be claimed. Pending, Claimable, Approved: when the server denies the request if it still waits. TimedOut: when it timed out. ReviewOwed, ReviewOverdue, Reviewed: when the review was or is due.',
       ),
     ),
     all: Type.Optional(

@@ -4,7 +4,7 @@ import type { CodeTable } from '../code-table.ts';
 export const sessionEndTexts = {
   Expired: 'the granted time has passed, or an edit of the template shortened it',
   Revoked:
-    'the request was given back, revoked, or deleted, or access ended early for another cause, which `status.ended.reason` names',
+    'the request was revoked or deleted, or access ended early for another cause, which `status.ended.reason` names',
   Denied: 'a vote denied the access',
   Deleted: 'the request no longer exists',
   GrantInvalid: 'the grant no longer has a valid signature',

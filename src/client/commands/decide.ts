@@ -1,18 +1,15 @@
 import { accessVotes } from '../../api/access/access-vote.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
-import { ApiError, codeOf, isForbidden, isNotFound, isWebhookDenial } from '../../kube/errors.ts';
+import { ApiError, codeOf, isForbidden, isWebhookDenial } from '../../kube/errors.ts';
 import {
   findRequest,
   findRequestOrNames,
   requesterOf,
-  requestResource,
   requestWithFlags,
   type TypedObject,
-  typeNames,
 } from '../access-requests.ts';
-import { usageProblem } from '../args.ts';
 import { awaitedDecision } from '../choices.ts';
-import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
+import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
 import { forEach, type Outcome } from '../for-each.ts';
@@ -23,7 +20,7 @@ import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, type State, specOf, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
 import { changedAfterMs, versionOf, votedTemplate } from '../voted-template.ts';
 import { endedProblem } from '../wait.ts';
-import { endRequest, openSessionsText, outlivingSessions } from './one-request.ts';
+import { closingText } from './revoke.ts';
 
 const reasonFlag: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for the requester and the audit.' };
 const aboutFlag: FlagSpec = {
@@ -37,7 +34,7 @@ export const approve: Command = {
   name: 'approve',
   summary: 'Approve a request, an extension, or the review of an emergency',
   details:
-    'An approval of access or of an extension counts for one version of the template: that of --template-version, by default the current one. If the template was changed after the creation of the request (in whole seconds), the flag is required. A vote cannot be changed; to take back an approval, deny the request.',
+    'An approval of access or of an extension counts for one version of the template: that of --template-version, by default the current one. If the template was changed after the creation of the request (in whole seconds), the flag is required. A vote cannot be changed; to withdraw an approval, deny the request.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [
     { name: 'max', value: 'DURATION', help: 'The longest duration that you approve.' },
@@ -99,7 +96,7 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
         `note: template ${specOf(found.object).templateName} is not ready, so access cannot open, and the server may deny the request: ${unready.code}: ${unready.message}\n`,
       );
     const decided = decidedText(found.object, about, decision);
-    // Access that needs another approval can begin even later.
+    // Access that needs another approval can start even later.
     const earliest =
       template && decided === 'approved' && !isOpen(state)
         ? earliestText(specOf(found.object), template, context.clock.now())
@@ -188,11 +185,11 @@ async function ownRequestProblem(
   const target = requestWithFlags(connection, type, object.metadata.name);
   const template = [specOf(object).templateName ?? '', '-n', connection.namespace, ...connection.quotedFlags].join(' ');
   const { state } = stateOf(object);
-  // For an extension or a review, drop would end open access.
-  const withdrawal = isOpen(state) || cannotOpen(state) ? '' : `; to withdraw it: ${io.program} drop ${target}`;
+  // For an extension or a review, that would end open access.
+  const revocation = isOpen(state) || cannotOpen(state) ? '' : `; to revoke it: ${io.program} revoke ${target}`;
   return new Problem(
     exits.denied,
-    `denied: ${object.metadata.name} is your own request, which only others can decide; to see whose approvals the template requires: ${io.program} approvers ${template}${withdrawal}`,
+    `denied: ${object.metadata.name} is your own request, which only others can decide; to see whose approvals the template requires: ${io.program} approvers ${template}${revocation}`,
   );
 }
 
@@ -206,9 +203,6 @@ function decidedText(request: KubeObject, about: string, decision: 'Approve' | '
   if (decision === 'Deny' || about !== 'Access' || left <= 0) return decided;
   return `${decided}; it needs at least ${left} more ${left === 1 ? 'approval' : 'approvals'}`;
 }
-
-/** After a denial or revocation of granted access, as a clause. */
-const closingText = (request: KubeObject): string => `the server closes the access${openSessionsText(request)}`;
 
 function voteManifest(
   { object }: TypedObject,
@@ -241,61 +235,3 @@ const templateReference = ({ kind, metadata: { name, uid, generation } }: KubeOb
   uid,
   generation,
 });
-
-export const revoke: Command = {
-  name: 'revoke',
-  summary: 'End access of others, or all access of a user',
-  details: `Needs the permission to patch requests. With --user, ends every request of the user in the namespace, or with -A in all. Until the server has closed the access, drawbridge who lists it as Ending. ${outlivingSessions}`,
-  args: [{ ...requestArgument, optional: true, repeated: true }],
-  flags: [reasonFlag, { name: 'user', value: 'NAME', help: 'Every open or waiting request of this user.' }],
-  examples: ["revoke payments-shell-x7k2p --reason 'incident closed'", 'revoke --user alice -A'],
-  async run(context) {
-    const { args, io, connect } = context;
-    const form = outputForm(args);
-    const [user, why] = [args.text('user'), args.text('reason')];
-    if ((user === undefined) === (args.positionals.length === 0))
-      throw usageProblem('give the names of requests, or --user NAME', 'revoke');
-    if (user === '') throw usageProblem('--user must not be empty', 'revoke');
-    const connection = await connect();
-    const where = ({ object }: TypedObject): string =>
-      args.has('all-namespaces') ? ` in ${object.metadata.namespace}` : '';
-    const end = async (found: TypedObject) => {
-      const object = await endRequest(connection, found, why);
-      const follows = statusOf(object).grant ? closingText(object) : 'it had opened no access';
-      return { object, result: `revocation requested${where(found)}; ${follows}` };
-    };
-    if (user === undefined)
-      return forEach(context, form, args.positionals, async (name) =>
-        end(await findRequest(connection, name, 'list --everyone')),
-      );
-    const found = await requestsOf(connection, user);
-    if (found.length === 0) {
-      const where = await searchedText(connection, typeNames.map(requestResource));
-      const scope = connection.scope.namespace === undefined ? ['-A'] : ['-n', connection.namespace];
-      const flags = [...scope, ...connection.quotedFlags].join(' ');
-      io.printError(
-        `no open or waiting request of ${user} ${where}; to see access that is still ending: ${io.program} who ${flags}\n`,
-      );
-    }
-    return forEach(context, form, found, (one) =>
-      end(one).catch((error: unknown) => {
-        // Deleted meanwhile, so nothing is left to revoke.
-        if (isNotFound(error)) return undefined;
-        throw error;
-      }),
-    );
-  },
-};
-
-/** Those that have not ended and are not ending. */
-async function requestsOf({ cluster, scope }: ClusterConnection, user: string): Promise<TypedObject[]> {
-  const lists = await Promise.all(
-    typeNames.map(async (type) => {
-      const { items } = await cluster.client.list(requestResource(type), scope);
-      return items
-        .filter((item) => requesterOf(item) === user && !cannotOpen(stateOf(item).state))
-        .map((object) => ({ type, object }));
-    }),
-  );
-  return lists.flat();
-}

@@ -4,11 +4,9 @@ import {
   findRequest,
   fullName,
   nameIn,
-  requesterOf,
   requestResource,
   requestWithFlags,
   type TypedObject,
-  typeOf,
 } from '../access-requests.ts';
 import { usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
@@ -16,15 +14,14 @@ import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { askedPodText, detailsOf } from '../details.ts';
 import { extensionVotes } from '../extension-text.ts';
-import { forEach } from '../for-each.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
 import { requestArgument } from '../request-argument.ts';
-import { cannotOpen, isFinal, specOf, stateOf, statusOf } from '../request-state.ts';
+import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
 import { lessThanAsked, timeFrom } from '../times.ts';
 import { templateOf } from '../voted-template.ts';
-import { deleteText, endedProblem, ifOpen, openText, waitFor } from '../wait.ts';
+import { endedProblem, ifOpen, openText, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
 import { printAccess, timeoutFlag } from './request.ts';
 
@@ -103,73 +100,13 @@ export async function waitUntilOpen(
   return ifOpen(found.object) ?? waitFor(context, connection, found, { timeoutMs, done: ifOpen });
 }
 
-/** For the details of the commands that end access. */
-export const outlivingSessions =
-  'A session in a pod of a workload (request exec) outlives the access, unless it is through the gateway.';
-
-export const drop: Command = {
-  name: 'drop',
-  summary: 'End your own access, or withdraw a request of yours',
-  details: outlivingSessions,
-  args: [{ ...requestArgument, repeated: true }],
-  flags: [{ name: 'reason', value: 'TEXT', help: 'Why, for the audit.' }],
-  examples: ['drop payments-shell-x7k2p'],
-  async run(context) {
-    const { args, io } = context;
-    const form = outputForm(args);
-    const connection = await context.connect();
-    const { username } = await connection.whoAmI();
-    return forEach(context, form, args.positionals, async (text) => {
-      const { type, object } = await findRequest(connection, text);
-      if (requesterOf(object) !== username) {
-        const { name } = object.metadata;
-        const rest = cannotOpen(stateOf(object).state)
-          ? endedProblem(object).message
-          : `to end it: ${io.program} revoke ${requestWithFlags(connection, type, name)}`;
-        throw new Problem(exits.failed, `${name} is a request of ${requesterOf(object) || 'someone else'}; ${rest}`);
-      }
-      const ended = await endRequest(connection, { type, object }, args.text('reason'));
-      return { object: ended, result: `dropped${openSessionsText(ended)}` };
-    });
-  },
-};
-
-/** As the end of a sentence; empty if sessions end with the pod, or there are none. */
-export function openSessionsText(request: KubeObject): string {
-  const { grant } = statusOf(request);
-  if (!grant) return '';
-  if (grant.session) return '; the gateway ends its sessions';
-  return typeOf(request) === 'exec'
-    ? '; sessions that are open in its pod go on until they are closed or the pod is deleted'
-    : '';
-}
-
-/** The server then closes the access. Rejects with a Problem if it has ended or is ending. */
-export async function endRequest(
-  connection: ClusterConnection,
-  { type, object }: TypedObject,
-  reason: string | undefined,
-): Promise<KubeObject> {
-  const { state } = stateOf(object);
-  if (isFinal(state)) {
-    const { exitCode, message } = endedProblem(object);
-    throw new Problem(exitCode, `${message}; ${deleteText(connection, object)}`);
-  }
-  if (cannotOpen(state)) throw endedProblem(object);
-  const patch = {
-    metadata: { uid: object.metadata.uid },
-    spec: { revoked: true, ...(reason === undefined ? {} : { revokedReason: reason }) },
-  };
-  return connection.cluster.client.mergePatch(requestResource(type), nameIn(object), patch);
-}
-
-export const start: Command = {
-  name: 'start',
-  summary: 'Begin access that was approved and waits for you',
+export const claim: Command = {
+  name: 'claim',
+  summary: 'Claim approved access that waits for you, which starts it',
   details: 'Only for templates with claimWithin. The duration of access counts from its opening.',
   args: [requestArgument],
   flags: [timeoutFlag],
-  examples: ['start payments-shell-x7k2p'],
+  examples: ['claim payments-shell-x7k2p'],
   async run(context) {
     const { args } = context;
     // All flags before the claim, which cannot be taken back.

@@ -28,7 +28,7 @@ export const requestFlags: readonly FlagSpec[] = [
   {
     name: 'at',
     value: 'TIME',
-    help: 'When access begins: RFC 3339, or a duration from now such as 2h. Default: as soon as possible.',
+    help: 'When access starts: RFC 3339, or a duration from now such as 2h. Default: as soon as possible.',
   },
   {
     name: 'emergency',
@@ -68,7 +68,7 @@ const requestCommand = (type: TypeName, summary: string, own: readonly FlagSpec[
   name: `request ${type}`,
   summary,
   details:
-    'Creates a request and waits until access is open, or the request is denied or ends. Standard error shows what it waits for, and which approvals it needs. Standard output is the command that uses the access; with -o json or -o yaml, the request; with -o name, its name. If the command of the template does not fit the pod, standard error says why, standard output is another permitted command, if any, and the exit code is 0. Ctrl-C ends the wait and keeps the request; the client then prints how to wait again and to withdraw it.',
+    'Creates a request and waits until access is open, or the request is denied or ends. Standard error shows what it waits for, and which approvals it needs. Standard output is the command that uses the access; with -o json or -o yaml, the request; with -o name, its name. If the command of the template does not fit the pod, standard error says why, standard output is another permitted command, if any, and the exit code is 0. Ctrl-C ends the wait and keeps the request; the client then prints how to wait again and to revoke it.',
   args: [{ name: 'TEMPLATE', complete: 'templates' }],
   rest: 'COMMAND',
   flags: [...requestFlags, ...own, ...waitFlags],

@@ -203,7 +203,7 @@ describe('access that others approve', () => {
       const { status } = await stage.plane.call('PATCH', stage.urlOf(request.kind, 'withdrawn'), { spec });
       assert.equal(status, 200);
       await stage.gone(request);
-      const note = `the request ended before access opened: the request was given back or revoked: ${revokedReason}`;
+      const note = `the request ended before access opened: the request was revoked: ${revokedReason}`;
       const events = (): Promise<string> =>
         stage.kubectl('get', 'events', '--field-selector', 'involvedObject.name=withdrawn');
       await until('the Event RequestEnded', async () => (await events()).includes(note), {
@@ -370,7 +370,7 @@ describe('access that others approve', () => {
     );
     assert.equal(
       conditionOf(scheduled, 'Ready')?.message,
-      `the requester can claim the access (spec.claimed: true, or drawbridge start) from ${timeAt(startMs)} until ${timeAt(startMs + 3_600_000)}; it does not begin before that claim`,
+      `the requester can claim the access (spec.claimed: true, or drawbridge claim) from ${timeAt(startMs)} until ${timeAt(startMs + 3_600_000)}; it does not start before that claim`,
     );
   });
 

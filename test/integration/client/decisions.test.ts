@@ -111,7 +111,7 @@ describe('a person who uses drawbridge to decide', () => {
     assert.match(JSON.stringify(answer), /TemplateChanged: .*the vote is for generation/);
     await client.ok(stage.carol, 'approve', 'edited', '--template-version', now);
     await ended(running, 0, /access is open until/);
-    await client.ok(stage.alice, 'drop', 'edited');
+    await client.ok(stage.alice, 'revoke', 'edited');
   });
 
   it('ends access of a user in every namespace', async () => {

@@ -53,7 +53,7 @@ describe('the commands of the page', () => {
       const request = await prepare(line);
       const words = (shown[index] ?? []).map((word) => (/-x7k2p$/.test(word) ? request : word)).map(soon);
       const person = who === 'admin' ? { kubeconfig: stage.plane.adminKubeconfig } : stage[who];
-      // That access begins in an hour. And no one ends a shell here.
+      // That access starts in an hour. And no one ends a shell here.
       const isShell = line.startsWith('exec') || line.endsWith('--exec');
       const flags = line.includes('--at') ? ['--no-wait'] : isShell ? ['--', 'true'] : [];
       const found = await client.run(person, ...words, ...flags);
@@ -90,20 +90,20 @@ describe('the commands of the page', () => {
         ['request pod payments-shell --for 30m --reason INC-42 disk full --exec', 'alice', 0, open],
         ['watch payments-shell-x7k2p', 'alice', 0, open],
         ['exec payments-shell-x7k2p', 'alice', 0, /^$/],
-        ['drop payments-shell-x7k2p', 'alice', 0, /dropped$/m],
-        ['list', 'alice', 0, /^payments-shell-\w+ +pod +payments-shell +(Ending|Ended) /m],
-        ['get payments-shell-x7k2p', 'alice', 0, /^State: +(Ending|Ended)$/m],
+        ['revoke payments-shell-x7k2p', 'alice', 0, /revocation requested; the server closes the access$/m],
+        ['list', 'alice', 0, /^payments-shell-\w+ +pod +payments-shell +(Ending|Revoked) /m],
+        ['get payments-shell-x7k2p', 'alice', 0, /^State: +(Ending|Revoked)$/m],
         ['explain payments-shell', 'bob', 3, /^fail +eligible +join one of \[devs, sre\]$/m],
         ['approvers payments-shell', 'alice', 0, /^the template requires no approvals$/m],
         ['who', 'alice', 0, /^alice +Open +pod\/other +other-\S+ +\S+Z /m],
         ['request pod payments-shell --at 2026-11-22T20:00:00Z', 'alice', 0, /^created \S+\/payments-shell-\w+$/m],
-        ['start payments-shell-x7k2p', 'alice', 0, open],
+        ['claim payments-shell-x7k2p', 'alice', 0, open],
         ['extend payments-shell-x7k2p --by 30m', 'alice', 0, /extended by 30m$/m],
       ],
       async (line) => {
         if (line.startsWith('watch')) [request = ''] = await namesOf();
         if (line.includes('--at')) await setTemplate({ start: { maxAhead: '2h' } });
-        if (line.startsWith('start')) {
+        if (line.startsWith('claim')) {
           await setTemplate({ ...peer, extension: { times: 1, total: '8h', approvals: 'None' } });
           request = await ask('later');
           await client.ok(stage.carol, 'approve', request);

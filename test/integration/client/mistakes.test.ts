@@ -45,13 +45,13 @@ describe('after a mistake, the client prints what to type instead', () => {
       /^drawbridge: a request refused exists already in namespace \S+, and has ended \(Denied\); to delete/,
     );
     assert.ok(again.includes('; choose another --name, or see it with: drawbridge get exec/refused -n '), again);
-    const dropped = await fails(stage.alice, 3, 'drop', 'refused');
+    const revoked = await fails(stage.alice, 3, 'revoke', 'refused');
     assert.match(
-      dropped,
+      revoked,
       /refused was denied: InvalidTargetPod: .*; to delete it: kubectl delete execaccessrequest refused -n /,
     );
     // Until the signature of the request has expired.
-    await runs(dropped, 'to delete it');
+    await runs(revoked, 'to delete it');
     await client.ok(stage.alice, ...ask);
   });
 
@@ -59,7 +59,7 @@ describe('after a mistake, the client prints what to type instead', () => {
     await client.ok(stage.alice, 'request', 'exec', 'payments-exec', '--name', 'ended');
     const { uid } = (await stage.read('ExecAccessRequest', 'ended'))?.metadata ?? {};
     assert.ok(uid);
-    await client.ok(stage.alice, 'drop', 'ended', '--reason', 'done');
+    await client.ok(stage.alice, 'revoke', 'ended', '--reason', 'done');
     const isGone = async (): Promise<boolean> => (await stage.read('ExecAccessRequest', 'ended')) === undefined;
     await until('the request to go', isGone, { timeoutMs: 30_000 });
     const text = await fails(stage.alice, 1, 'get', 'ended');
@@ -69,7 +69,7 @@ describe('after a mistake, the client prints what to type instead', () => {
     );
     // The server sends Events without waiting for them.
     const isTold = async (): Promise<boolean> =>
-      /access ended: the request was given back or revoked: done/.test(await runs(text, 'its Events say why'));
+      /access ended: the request was revoked: done/.test(await runs(text, 'its Events say why'));
     await until('the Event of the end', isTold, { timeoutMs: 30_000 });
   });
 
@@ -87,10 +87,10 @@ describe('after a mistake, the client prints what to type instead', () => {
       text,
       /^drawbridge: \S+ waits for no approval: its state is Open; to see it: drawbridge get exec\/\S+ -n \S+/,
     );
-    await client.ok(stage.alice, 'drop', metadata.name);
-    const row = new RegExp(`^${metadata.name} .* Ended `, 'm');
+    await client.ok(stage.alice, 'revoke', metadata.name);
+    const row = new RegExp(`^${metadata.name} .* Revoked `, 'm');
     const isShown = async (): Promise<boolean> => row.test(await client.ok(stage.alice, 'list'));
-    await until('STATE Ended', isShown, { timeoutMs: 30_000 });
+    await until('STATE Revoked', isShown, { timeoutMs: 30_000 });
   });
 
   it('access that was opened for another person, but no failed command of their own', async () => {

@@ -106,7 +106,7 @@ const steps: readonly Step[] = [
     carol: [3, /^drawbridge: denied: SelfApproval: /],
   },
   {
-    command: 'start',
+    command: 'claim',
     line: 'pod-alice',
     alice: [0, /access is open until \S+ \(in (30m|2[89]m(\d+s)?)\)$[\s\S]*^kubectl exec -ti /m],
     bob: [3, /^drawbridge: denied: /],
@@ -145,11 +145,11 @@ const steps: readonly Step[] = [
   },
   { command: 'revoke', line: '--user OTHER -A', ...everyone(needsPermission) },
   {
-    command: 'drop',
-    line: 'pod-alice --reason thanks',
-    alice: [0, /\/pod-alice dropped$/m],
-    bob: [1, /a request of alice; to end it: drawbridge revoke pod\/pod-alice -n /],
-    carol: [1, /a request of alice; to end it: drawbridge revoke pod\/pod-alice -n /],
+    command: 'revoke',
+    line: 'pod-NAME --reason thanks',
+    alice: [0, /\/pod-alice revocation requested; the server closes the access$/m],
+    bob: [1, /^drawbridge: no request pod-bob /],
+    carol: [3, /^drawbridge: pod-carol was denied: .*; to delete it: kubectl delete podaccessrequest pod-carol /],
   },
   {
     command: 'audit report',
@@ -280,7 +280,7 @@ describe('alice, bob, and carol use drawbridge', () => {
 
   it('and the journal names who called, never the server', async () => {
     const lines = await stage.audit(({ what }) => what.namespace === stage.namespace);
-    const dryRuns = /^payments-/;
+    const dryRuns = /^(payments|check)-/;
     for (const name of names) {
       const found = lines
         .filter(({ event, verdict, who }) => event === 'admission' && verdict === 'allowed' && who.user === name)

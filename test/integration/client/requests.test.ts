@@ -30,7 +30,7 @@ describe('a person who uses drawbridge to get access', () => {
     until(`the client to say ${text}`, () => text.test(running.soFar().stderr), { timeoutMs: 30_000 });
   const fields = (line: string | undefined): string[] => (line ?? '').trim().split(/ {2,}/);
 
-  it('waits for a pod, runs a command in it, sees it in the list, and gives it back', async () => {
+  it('waits for a pod, runs a command in it, sees it in the list, and revokes it', async () => {
     const { code, stdout, stderr } = await client.run(
       stage.alice,
       ...['request', 'pod', 'payments-shell', '--name', 'mine', '--for', '10m', '--exec', '--', 'echo', 'hello'],
@@ -41,7 +41,10 @@ describe('a person who uses drawbridge to get access', () => {
     const [, row] = (await client.ok(stage.alice, 'list')).split('\n');
     assert.deepEqual(fields(row).slice(0, 4), ['mine', 'pod', 'payments-shell', 'Open']);
     assert.equal(await client.ok(stage.alice, 'exec', 'mine', '--', 'echo', 'again'), 'again\n');
-    assert.equal(await client.ok(stage.alice, 'drop', 'mine'), 'podaccessrequest.crds.wizardofoz.co/mine dropped\n');
+    assert.equal(
+      await client.ok(stage.alice, 'revoke', 'mine'),
+      'podaccessrequest.crds.wizardofoz.co/mine revocation requested; the server closes the access\n',
+    );
     const after = await client.run(stage.alice, 'exec', 'mine');
     // A request that its user named goes at its end.
     assert.match(
@@ -71,7 +74,7 @@ describe('a person who uses drawbridge to get access', () => {
       assert.equal(await client.ok(stage.alice, 'watch', 'no-command'), stdout);
       assert.equal(await client.ok(stage.alice, 'exec', 'no-command', '--', 'echo', 'again'), 'again\n');
       assert.match(await client.ok(stage.alice, 'list'), /^no-command +exec +payments-exec +Open /m);
-      await client.ok(stage.alice, 'drop', 'no-command');
+      await client.ok(stage.alice, 'revoke', 'no-command');
     } finally {
       await patch(null);
     }
@@ -121,7 +124,7 @@ describe('a person who uses drawbridge to get access', () => {
       assert.equal(code, 130);
       assert.match(
         stderr,
-        /interrupted; access is not open: waiting for approvals until \S+: peer 0 of 1 from \[devs\]\. To go on: drawbridge watch pod\/waits .*To drop it: drawbridge drop pod\/waits/,
+        /interrupted; access is not open: waiting for approvals until \S+: peer 0 of 1 from \[devs\]\. To go on: drawbridge watch pod\/waits .*To revoke it: drawbridge revoke pod\/waits/,
       );
       const later = await client.run(stage.alice, 'watch', 'waits', '--timeout', '1s');
       assert.equal(later.code, 4, later.stderr);
@@ -129,14 +132,14 @@ describe('a person who uses drawbridge to get access', () => {
       assert.equal(fields(row)[3], 'Pending');
       const waiting = client.start(stage.alice, 'watch', 'waits');
       await says(waiting, /peer 0 of 1/);
-      await client.ok(stage.alice, 'drop', 'waits', '--reason', 'not needed');
+      await client.ok(stage.alice, 'revoke', 'waits', '--reason', 'not needed');
       assert.equal((await waiting.ended).code, 5);
     } finally {
       await patchTemplate({ approvals: null });
     }
   });
 
-  it('begins access that was approved, and extends it', async () => {
+  it('extends open access, and claims only what waits for a claim', async () => {
     await patchTemplate({ extension: { times: 1, total: '8h', approvals: 'None' } });
     await stage.createReady(stage.alice, podRequest('longer', { duration: '10m' }));
     const { code, stdout, stderr } = await client.run(stage.alice, 'extend', 'longer', '--by', '5m');
@@ -145,7 +148,7 @@ describe('a person who uses drawbridge to get access', () => {
     const again = await client.run(stage.alice, 'extend', 'longer', '--by', '5m');
     assert.equal(again.code, 3, again.stderr);
     assert.match(again.stderr, /NotExtendable/);
-    const { code: notClaimable, stderr: why } = await client.run(stage.alice, 'start', 'longer');
+    const { code: notClaimable, stderr: why } = await client.run(stage.alice, 'claim', 'longer');
     assert.equal(notClaimable, 3, why);
     assert.match(
       why,

@@ -75,7 +75,7 @@ describe('a shell through the gateway, from the request to its end', () => {
     await until('the shell', async () => shell.soFar().stdout.includes('on'), { timeoutMs: 30_000 });
     const extended = await client.run(stage.alice, 'extend', 'look', '--by', '30m');
     assert.equal(extended.code, 0, extended.stderr);
-    await client.run(stage.alice, 'drop', 'look');
+    await client.run(stage.alice, 'revoke', 'look');
     const { code, stderr } = await shell.ended;
     assert.equal(code, 1);
     assert.match(stderr, /\[drawbridge\] access ended at \d\d:\d\d UTC: Revoked/);

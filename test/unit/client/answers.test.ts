@@ -147,7 +147,7 @@ describe('the client says what happened:', () => {
     { name: 'owner', groups: ['leads'] },
     { name: 'security', groups: ['secops'] },
   ];
-  const message = 'the request was given back or revoked: incident closed';
+  const message = 'the request was revoked: incident closed';
   const ended = {
     conditions: [{ type: 'AccessStillValid', status: 'False', reason: 'Revoked', message }],
     ended: { how: 'Revoked', reason: 'Revoked' },
@@ -264,7 +264,7 @@ describe('the client says what happened:', () => {
     });
   }
 
-  it('that the requester must begin access that was approved, and how', async () => {
+  it('that the requester must claim access that was approved, and how', async () => {
     const approval = { state: 'Claimable', until: '2099-01-01T00:00:00Z' };
     const message = `waiting until ${approval.until} for the requester to claim the access`;
     const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Claimable', message }];
@@ -272,15 +272,15 @@ describe('the client says what happened:', () => {
     const { stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
     assert.match(
       stderr,
-      /access is not open: waiting until 2099-01-01T00:00:00Z for the requester to claim the access\. To begin access: drawbridge start pod\/a -n payments\. To go on: /,
+      /access is not open: waiting until 2099-01-01T00:00:00Z for the requester to claim the access\. To claim it: drawbridge claim pod\/a -n payments\. To go on: /,
     );
     await open({ podaccessrequests: [request('a', { approval, conditions }, { claimed: true })] });
-    const claimed = await cluster.run(['start', 'a', '--timeout', '1ms']);
+    const claimed = await cluster.run(['claim', 'a', '--timeout', '1ms']);
     assert.match(claimed.stderr, /access is not open: access is being opened\. To go on: /);
   });
 
   for (const argv of [
-    ['start', 'a'],
+    ['claim', 'a'],
     ['extend', 'a', '--by', '5m'],
   ])
     it(`in the words of the server why it denies ${argv[0]}`, async () => {
@@ -298,7 +298,7 @@ describe('the client says what happened:', () => {
     assert.match((await cluster.run(['revoke', 'a'])).stdout, /\/a revocation requested; it had opened no access$/m);
   });
 
-  it('what becomes of the sessions of access that a user drops or an approver revokes', async () => {
+  it('what becomes of the sessions of access that is revoked', async () => {
     const grant = { rules: [], expiresAt: '2099-01-01T00:00:00Z' };
     const kept = '; sessions that are open in its pod go on until they are closed or the pod is deleted';
     const cases: [object, string, string][] = [
@@ -315,7 +315,6 @@ describe('the client says what happened:', () => {
     ];
     for (const [object, plural, sessions] of cases) {
       await open({ [plural]: [object] });
-      assert.ok((await cluster.run(['drop', 'a'])).stdout.endsWith(`/a dropped${sessions}\n`));
       const revoked = `/a revocation requested; the server closes the access${sessions}\n`;
       assert.ok((await cluster.run(['revoke', 'a'])).stdout.endsWith(revoked));
     }

@@ -100,9 +100,9 @@ describe('drawbridge explain', () => {
     const notes: readonly (readonly [rule: string, text: string])[] = [
       [
         'claim',
-        'approved access begins only when the requester runs start, within 1h of the approval or of a later --at',
+        'approved access starts only when the requester claims it, within 1h of the approval or of a later --at',
       ],
-      ['start', '--at can be up to 24h ahead; access begins only on Mon, Tue 08:00 to 18:00 Europe/Berlin'],
+      ['start', '--at can be up to 24h ahead; access starts only on Mon, Tue 08:00 to 18:00 Europe/Berlin'],
       ['extension', 'access can be extended 2 times, until access has lasted 6h, without approvals'],
       [
         'emergency',
@@ -128,9 +128,9 @@ describe('drawbridge explain', () => {
       '2099-01-02T00:00:00Z (in ',
     ],
   ] as const) {
-    it(`says that access begins at ${title}`, async () => {
+    it(`says that access starts at ${title}`, async () => {
       const { stdout } = await run(['17 rules passed'], 'PodAccessTemplate', { start }, {}, ...argv);
-      assert.ok(stdout.includes(`access begins at ${text}`), stdout);
+      assert.ok(stdout.includes(`access starts at ${text}`), stdout);
     });
   }
 
@@ -138,7 +138,7 @@ describe('drawbridge explain', () => {
     ['is open', alwaysOpen, []],
     ['an emergency does not need', windows, ['--emergency']],
   ] as const) {
-    it(`does not say when access begins for a start window that ${title}`, async () => {
+    it(`does not say when access starts for a start window that ${title}`, async () => {
       const { stdout } = await run(['17 rules passed'], 'PodAccessTemplate', { start: { windows: open } }, {}, ...argv);
       assert.doesNotMatch(stdout, /at the earliest/);
     });

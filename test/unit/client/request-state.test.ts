@@ -157,7 +157,7 @@ describe('the state of a request', () => {
     it(`${what} is ${state}`, () => {
       const found = stateOf(request);
       assert.deepEqual([found.state, found.code], [state, code]);
-      const shown = code === 'Expired' ? code : state;
+      const shown = state === 'Ended' ? code : state;
       assert.match(detailsOf(request, 0), new RegExp(`^State: +${shown}$`, 'm'));
     });
   }

@@ -84,7 +84,7 @@ describe('a voter', () => {
         [code, stderr],
         [
           3,
-          'drawbridge: denied: a is your own request, which only others can decide; to see whose approvals the template requires: drawbridge approvers shell -n payments; to withdraw it: drawbridge drop pod/a -n payments\n',
+          'drawbridge: denied: a is your own request, which only others can decide; to see whose approvals the template requires: drawbridge approvers shell -n payments; to revoke it: drawbridge revoke pod/a -n payments\n',
         ],
       );
       assert.deepEqual(cluster.writes, []);
@@ -114,13 +114,13 @@ describe('a voter', () => {
   const two = { state: 'Pending', all: [{ name: 'peer', have: 0, need: 2 }] };
   const startAt = '2099-01-02T00:00:00Z';
   for (const [title, start, spec, status, result] of [
-    ['the next start window opens', { windows }, {}, { approval: one }, `approved; access begins at ${opensAt} (in `],
+    ['the next start window opens', { windows }, {}, { approval: one }, `approved; access starts at ${opensAt} (in `],
     [
       'its start time',
       { maxAhead: '24h' },
       { startAt },
       { approval: one },
-      `approved; access begins at ${startAt} (in `,
+      `approved; access starts at ${startAt} (in `,
     ],
     ['once, in an open window', { windows: alwaysOpen }, {}, { approval: one }, 'approved\n'],
     ['after another approval', { windows }, {}, { approval: two }, 'approved; it needs at least 1 more approval\n'],
@@ -145,7 +145,7 @@ describe('a voter', () => {
     assert.match(
       (await cluster.run(['show', 'a'])).stdout,
       new RegExp(
-        `^Start: +only on ${days} 00:00 to 18:00 UTC; access begins at ${opensAt} \\(in \\S+\\) at the earliest$`,
+        `^Start: +only on ${days} 00:00 to 18:00 UTC; access starts at ${opensAt} \\(in \\S+\\) at the earliest$`,
         'm',
       ),
     );

@@ -34,7 +34,7 @@ describe('a wait that loses its connection', () => {
     [
       'for access has the commands for the same request, because the command itself would create another',
       undefined,
-      /To go on: drawbridge watch pod\/a -n payments --as=bob\. To drop it: drawbridge drop pod\/a -n payments --as=bob$/,
+      /To go on: drawbridge watch pod\/a -n payments --as=bob\. To revoke it: drawbridge revoke pod\/a -n payments --as=bob$/,
     ],
     [
       'for an extension has the command that shows it, because the command itself would add another',

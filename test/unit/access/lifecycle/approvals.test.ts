@@ -341,7 +341,7 @@ describe('access that others approve', () => {
     await stage.pass();
     stage.vote('carol');
     await stage.pass();
-    assert.equal(approved(), `Unknown Scheduled: access begins at ${startAt}`);
+    assert.equal(approved(), `Unknown Scheduled: access starts at ${startAt}`);
     await stage.pass(39 * minute);
     assert.equal(stage.isOpen, false);
     await stage.pass(2 * minute);
@@ -370,7 +370,7 @@ describe('access that others approve', () => {
       await stage.pass();
       assert.equal(
         approved(),
-        `Unknown Scheduled: access begins at ${startAt}, if the limits on open grants allow it then; otherwise the request is denied`,
+        `Unknown Scheduled: access starts at ${startAt}, if the limits on open grants allow it then; otherwise the request is denied`,
       );
     });
   }

@@ -76,13 +76,13 @@ describe('access that its requester claims', () => {
       assert.equal(state(), 'Scheduled');
       assert.equal(
         approved(),
-        `the requester can claim the access (spec.claimed: true, or drawbridge start) from ${from} until ${until}; it does not begin before that claim`,
+        `the requester can claim the access (spec.claimed: true, or drawbridge claim) from ${from} until ${until}; it does not start before that claim`,
       );
       await stage.pass(41 * minute);
       assert.equal(state(), 'Claimable');
       assert.equal(
         approved(),
-        `waiting until ${until} for the requester to claim the access (spec.claimed: true, or drawbridge start); it does not begin before that`,
+        `waiting until ${until} for the requester to claim the access (spec.claimed: true, or drawbridge claim); it does not start before that`,
       );
       assert.equal(stage.isOpen, false);
       await stage.pass(30 * minute);
@@ -92,7 +92,7 @@ describe('access that its requester claims', () => {
     it('says when it begins if it was claimed already', async () => {
       stage.claim();
       await stage.pass();
-      assert.equal(approved(), `access begins at ${from}`);
+      assert.equal(approved(), `access starts at ${from}`);
       await stage.pass(41 * minute);
       assert.ok(stage.isOpen);
     });

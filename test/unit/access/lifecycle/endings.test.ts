@@ -56,10 +56,7 @@ describe('a request that ended', () => {
     stage.change({ revoked: true, revokedReason: 'wrong pod' });
     await stage.clock.advance(100);
     assert.equal(stage.request, undefined);
-    assert.match(
-      shown.at(-1) ?? '',
-      /^false Revoked: access ended at .*: the request was given back or revoked: wrong pod$/,
-    );
+    assert.match(shown.at(-1) ?? '', /^false Revoked: access ended at .*: the request was revoked: wrong pod$/);
   });
 
   it('says so while its name is held, if a user deleted it', async () => {
@@ -99,10 +96,7 @@ describe('a request that ended', () => {
     stage.change({ revoked: true });
     await stage.clock.advance(100);
     assert.ok(stage.request, 'its signature could be reused');
-    assert.match(
-      readyOf(stage.request),
-      /^false Revoked: the request ended at .*: the request was given back or revoked$/,
-    );
+    assert.match(readyOf(stage.request), /^false Revoked: the request ended at .*: the request was revoked$/);
     assert.equal(status().approval, undefined);
   });
 
@@ -116,8 +110,7 @@ describe('a request that ended', () => {
       assert.equal(status().approval?.state, 'Pending');
       assert.deepEqual(events(), []);
     };
-    const revoked =
-      'Normal RequestEnded: the request ended before access opened: the request was given back or revoked: not needed';
+    const revoked = 'Normal RequestEnded: the request ended before access opened: the request was revoked: not needed';
 
     it('if it was revoked while it waited', async () => {
       await waits();
@@ -202,9 +195,7 @@ describe('a request that ended', () => {
       stage.change({ revoked: true, revokedReason: 'not needed' });
       await stage.clock.advance(15_000);
       assert.equal(stage.request, undefined);
-      assert.deepEqual(events().slice(1), [
-        'Normal AccessRevoked: access ended: the request was given back or revoked: not needed',
-      ]);
+      assert.deepEqual(events().slice(1), ['Normal AccessRevoked: access ended: the request was revoked: not needed']);
     });
 
     const goOn = '; sessions that are open in its pod go on until they are closed or the pod is deleted';
