@@ -8,11 +8,16 @@ import { json, outputForm, yaml } from '../output.ts';
 export const version: Command = {
   name: 'version',
   summary: 'Print the versions of this program and of the API server',
+  details:
+    'Without a cluster, prints its own version, and why it reached no API server, and exits with 1, or with 2 without a kubeconfig.',
   flags: [{ name: 'client', help: 'Print only the version of this program, without a call to the API server.' }],
   examples: ['version', 'version --client'],
   async run({ args, io, connect }) {
     const form = outputForm(args);
     const versions: Record<string, string> = { drawbridge: pkg.version };
+    const isText = form !== 'json' && form !== 'yaml';
+    // Before the call, which may wait: the user may have no cluster.
+    if (isText) io.print(`drawbridge ${pkg.version}\n`);
     let failure: unknown;
     if (!args.has('client')) {
       try {
@@ -24,11 +29,7 @@ export const version: Command = {
     }
     if (form === 'json') io.print(`${json(versions)}\n`);
     else if (form === 'yaml') io.print(yaml(versions));
-    else {
-      io.print(`drawbridge ${pkg.version}\n`);
-      if (versions['kubernetes'] !== undefined) io.print(`Kubernetes ${printable(versions['kubernetes'])}\n`);
-    }
-    // Who asks for the version of this program may have no cluster.
+    else if (versions['kubernetes'] !== undefined) io.print(`Kubernetes ${printable(versions['kubernetes'])}\n`);
     if (failure !== undefined) throw failure;
     return exits.done;
   },

@@ -163,13 +163,18 @@ describe('the client', () => {
     assert.equal(JSON.parse(stdout).kubernetes, 'v1.34.0');
   });
 
-  it('prints its own version also if the API server does not answer', async () => {
+  it('prints its own version at once, also if the API server does not answer', async () => {
+    let printed = '';
     await open(({ path }, answer) => {
       if (path !== '/version') return false;
+      assert.match(printed, /^drawbridge /);
       answer.status(403, 'Forbidden');
       return true;
     });
-    const { code, stdout, stderr } = await cluster.run(['version']);
+    const signal = new AbortController().signal;
+    const { code, stdout, stderr } = await cluster.run(['version'], signal, (text) => {
+      printed += text;
+    });
     assert.match(stdout, /^drawbridge \d+\.\d+\.\d+\n$/);
     assert.notEqual(stderr, '');
     assert.equal(code, 3);
