@@ -132,7 +132,7 @@ function checkChange({ object, oldObject }: Review, resource: string): string | 
     if (!same(is, was)) return `${field} changed`;
   }
   if (!same(attestationOf(now), attestationOf(before))) return 'attestation changed';
-  return get(before, 'revoked') === true && get(now, 'revoked') !== true ? 'takes back what was given back' : undefined;
+  return get(before, 'revoked') === true && get(now, 'revoked') !== true ? 'takes back a revocation' : undefined;
 }
 
 /** Unset fields of an attestation count as empty. */

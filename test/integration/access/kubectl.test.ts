@@ -114,22 +114,22 @@ describe('kubectl prints for a request', () => {
   };
 
   it('that access was revoked, from then on, as long as its name is held', async () => {
-    await stage.createReady(stage.alice, podRequest('given-back', { duration: '10m' }));
+    await stage.createReady(stage.alice, podRequest('revoked', { duration: '10m' }));
     const patch = '{"spec":{"revoked":true,"revokedReason":"wrong pod"}}';
-    await stage.alice.kubectl(['patch', 'par', 'given-back', '-n', stage.namespace, '--type=merge', '-p', patch]);
+    await stage.alice.kubectl(['patch', 'par', 'revoked', '-n', stage.namespace, '--type=merge', '-p', patch]);
     // In few calls: the server holds the name only until about ten seconds after the creation.
     const whenOver = async (): Promise<string[] | false> => {
-      const [, row] = await get(stage.alice, 'par', 'given-back');
+      const [, row] = await get(stage.alice, 'par', 'revoked');
       return row?.[3] === 'false' && row;
     };
     const row = await until('READY false', whenOver, { timeoutMs: 20_000, everyMs: 25 });
-    const why = await whyNotReady(stage.alice, 'par', 'given-back');
+    const why = await whyNotReady(stage.alice, 'par', 'revoked');
     const [, since = '', end = ''] =
       why.match(/^(\S+Z) Revoked: access ended at (\S+Z): the request was revoked: wrong pod$/) ?? [];
     assert.ok(Date.parse(since) - Date.parse(end) <= 2000, why);
     assert.equal(row[4], 'Revoked', 'STATE');
     assert.equal(row[6], end, 'UNTIL is the end');
-    const events = ['get', 'events', '-n', stage.namespace, '--field-selector=involvedObject.name=given-back'];
+    const events = ['get', 'events', '-n', stage.namespace, '--field-selector=involvedObject.name=revoked'];
     const printsWhy = async (): Promise<boolean> =>
       (await stage.alice.kubectl(events)).stdout.includes('access ended: the request was revoked: wrong pod');
     await until('the Event with the reason', printsWhy, { timeoutMs: 20_000 });

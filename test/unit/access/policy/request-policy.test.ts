@@ -269,11 +269,11 @@ describe('request policy on update', () => {
       {},
     ],
     ['a request that never had a requester', { requester: undefined }, { requester: undefined }],
-    ['access that is given back', { revoked: true }, {}],
-    ['access that is given back after all', { revoked: true }, { revoked: false }],
-    ['access that stays given back', { revoked: true }, { revoked: true }],
+    ['access that is revoked', { revoked: true }, {}],
+    ['access that is no longer revoked', { revoked: true }, { revoked: false }],
+    ['access that stays revoked', { revoked: true }, { revoked: true }],
     ['an unset field that is spelled out', { revoked: false }, {}],
-    ['access that is given back with a reason', { revoked: true, revokedReason: 'done' }, {}],
+    ['access that is revoked with a reason', { revoked: true, revokedReason: 'done' }, {}],
     ['a reason that stays', { revoked: true, revokedReason: 'done' }, { revoked: true, revokedReason: 'done' }],
   ] as const) {
     it(`admits ${title}`, () => assert.equal(update(spec, oldSpec), undefined));

@@ -96,10 +96,10 @@ describe('the rule that the spec of a request is immutable', () => {
     ['another requester', { ...stored, requester: { ...requester, username: 'mallory' } }, false],
     ['a requester in one group more', { ...stored, requester: { ...requester, groups: ['devs', 'sre'] } }, false],
     ['a removed requester', { templateName: 'payments-exec', duration: '10m' }, false],
-    ['access given back', { ...stored, revoked: true }, true],
+    ['revoked access', { ...stored, revoked: true }, true],
     ['an explicit default', { ...stored, revoked: false }, true],
-    ['access given back and a longer duration', { ...stored, revoked: true, duration: '20m' }, false],
-    ['access given back and a target pod', { ...stored, revoked: true, targetPod: 'payments-0' }, false],
+    ['revoked access and a longer duration', { ...stored, revoked: true, duration: '20m' }, false],
+    ['revoked access and a target pod', { ...stored, revoked: true, targetPod: 'payments-0' }, false],
   ];
   for (const [title, changed, accepted] of changes) {
     it(`${accepted ? 'accepts' : 'rejects'} ${title}`, () =>
