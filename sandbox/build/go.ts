@@ -10,12 +10,12 @@ export async function goVersion(): Promise<string> {
   const answer = await run('go', ['version'], { cwd: goTargets.etcd.module }).catch(() => undefined);
   if (answer === undefined) {
     throw new Error(
-      'The sandbox builds etcd and Kubernetes from source and found no `go` on the PATH: install Go 1.26 or newer ' +
+      'The sandbox builds etcd and Kubernetes from source and found no `go` on the PATH: install Go 1.21 or newer ' +
         '(https://go.dev/dl), or set DRAWBRIDGE_PROGRAMS to a folder that has every program of the sandbox.',
     );
   }
   if (answer.code !== 0)
-    throw new Error(`\`go version\` failed, the sandbox needs Go 1.26 or newer:\n${answer.stderr}`);
+    throw new Error(`\`go version\` failed, the sandbox needs Go 1.21 or newer:\n${answer.stderr}`);
   return answer.stdout;
 }
 
