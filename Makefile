@@ -24,6 +24,17 @@ help: ## this list
 run: dist/drawbridge.js ## a demo of access on a real control plane, step by step (ONCE=1 ends after it; DURATION=15s; other demos: DEMO=session, DEMO=binding, DEMO=inventory)
 	@$(tsx) sandbox/run$(addprefix -,$(DEMO)).ts
 
+# Only this target needs svg-term-cli, so it is no dependency of the package.
+.PHONY: images
+images: dist/drawbridge.js sandbox-binaries ## the recordings of the demos in docs/images (on Debian, as root)
+	@command -v asciinema >/dev/null || { apt-get update --quiet=2 && apt-get install --yes --no-install-recommends asciinema; }
+	@for demo in run run-session; do \
+	  asciinema rec --quiet --overwrite --cols 120 --rows 34 \
+	    --command "ONCE=1 DURATION=30s $(tsx) sandbox/$$demo.ts" dist/$$demo.cast; \
+	  $(tsx) docs/images/readable.ts dist/$$demo.cast; \
+	  npx --yes svg-term-cli@2.1.1 --in dist/$$demo.cast --out docs/images/$$demo.svg --window --no-cursor; \
+	done
+
 .PHONY: sandbox
 sandbox: $(if $(WITH),dist/drawbridge.js,node_modules) ## a real control plane to play with, until Ctrl-C (WITH=drawbridge adds the server with access, and templates)
 	@$(tsx) sandbox/main.ts

@@ -6,6 +6,8 @@ const bold = paint(1);
 const dim = paint(2);
 const green = paint(32);
 
+const indent = ' '.repeat(5);
+
 /** Prints a demo in steps on standard output: what happens, then the evidence for it. */
 export class Narrator {
   readonly #startedAt = performance.now();
@@ -29,14 +31,16 @@ export class Narrator {
 
   /** Output, objects: indented under the step. */
   evidence(text: string): void {
-    for (const line of text.trimEnd().split('\n')) console.log(`     ${line}`);
+    for (const line of text.trimEnd().split('\n')) console.log(`${indent}${line}`);
   }
 
   audit(line: AuditLine | undefined): void {
     if (!line) throw new Error('the audit trail has no line for this step');
-    const { who, what, seq, time, replica, chain, prev, hash, ...rest } = line;
-    const shown = { seq, time, ...rest, who, what };
-    console.log(`     ${dim(`audit ${JSON.stringify(shown)}`)}`);
+    const { seq, time, event, verdict, code, who, what, replica, chain, prev, hash, ...rest } = line;
+    const shown = `audit ${JSON.stringify({ seq, time, event, verdict, code, who, ...rest, what })}`;
+    // In a terminal, one line says enough.
+    const width = (process.stdout.columns ?? Number.POSITIVE_INFINITY) - indent.length;
+    console.log(`${indent}${dim(shown.length > width ? `${shown.slice(0, width - 1)}…` : shown)}`);
   }
 
   end(text: string): void {
