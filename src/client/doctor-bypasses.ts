@@ -1,7 +1,7 @@
 import { accesses } from '../api/access/kinds.ts';
 import { type RbacRule, uncovered } from '../rbac/rule-cover.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
-import { type Check, fault, ok } from './doctor-check.ts';
+import type { Check } from './doctor-check.ts';
 import { type BoundPermissions, permissionsByBinding } from './rbac-view.ts';
 
 const templates = accesses.map(({ template }) => template.resource.plural);
@@ -108,7 +108,8 @@ export function isBuiltIn({
 
 const bypassCheck = ({ name, permissions, effect, onlyIn }: Bypass): Check => ({
   name,
-  async run(connection, { serverNamespace }) {
+  ok: 'no subject besides those of Kubernetes and of the namespace of the server',
+  async faults(connection, { serverNamespace }) {
     const held = (await cachedPermissions(connection)).filter((one) => {
       const { subject, namespace } = one;
       const isOurs = subject.kind === 'ServiceAccount' && subject.name.startsWith(`${serverNamespace}/`);
@@ -118,13 +119,12 @@ const bypassCheck = ({ name, permissions, effect, onlyIn }: Bypass): Check => ({
         (onlyIn === 'serverNamespace' && namespace === serverNamespace);
       return !isBuiltIn(one) && !isOurs && isRelevantNamespace;
     });
-    const holders = held.filter(({ rules }) => permissions.some((wanted) => uncovered(rules, [wanted]).length === 0));
-    if (holders.length === 0) return [ok('no subject besides those of Kubernetes and of the namespace of the server')];
-    return holders.map(({ subject, namespace, by }) =>
-      fault(
-        `${subject.kind} ${subject.name} ${effect}${namespace === undefined ? '' : ` in namespace ${namespace}`} (${by})`,
-      ),
-    );
+    return held
+      .filter(({ rules }) => permissions.some((wanted) => uncovered(rules, [wanted]).length === 0))
+      .map(({ subject, namespace, by }) => {
+        const where = namespace === undefined ? '' : ` in namespace ${namespace}`;
+        return `${subject.kind} ${subject.name} ${effect}${where} (${by})`;
+      });
   },
 });
 

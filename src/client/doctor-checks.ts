@@ -13,21 +13,25 @@ import { listIn, own, sameJson, stringMap, strings } from '../kit/json-value.ts'
 import { findObject } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
 import { bypassChecks } from './doctor-bypasses.ts';
-import { type Check, type CheckResult, fault, ok } from './doctor-check.ts';
+import type { Check } from './doctor-check.ts';
 
 /** The API server sets it on each Namespace: its name. */
 const namespaceLabel = 'kubernetes.io/metadata.name';
 
 const requests = accesses.map(({ request }) => request.resource.plural);
 
+/** Of access; the server has webhooks for each. */
+const accessKinds = [
+  ...accesses.flatMap(({ request, template }) => [request.resource, template.resource]),
+  accessVotes,
+];
+
 const kinds: Check = {
   name: 'CRDs',
-  async run({ cluster, namespace }) {
+  ok: 'all kinds of access are served',
+  async faults({ cluster, namespace }) {
     const missing: string[] = [];
-    for (const resource of [
-      ...accesses.flatMap(({ request, template }) => [request.resource, template.resource]),
-      accessVotes,
-    ]) {
+    for (const resource of accessKinds) {
       try {
         await cluster.client.list(resource, { namespace, limit: 1 });
       } catch (error) {
@@ -35,26 +39,21 @@ const kinds: Check = {
         missing.push(resource.kind);
       }
     }
-    return missing.length === 0
-      ? [ok('all kinds of access are served')]
-      : [fault(`CRDs not served: ${missing.join(', ')}; install them: kubectl apply -f charts/drawbridge/files/crds`)];
+    if (missing.length === 0) return [];
+    return [`CRDs not served: ${missing.join(', ')}; install them: kubectl apply -f charts/drawbridge/files/crds`];
   },
 };
 
 /** The expected failurePolicy, by plural of the resource (`drawbridge-<plural>`) and webhook. */
 type FailurePolicies = Readonly<Record<string, Readonly<Record<string, 'Fail' | 'Ignore'>>>>;
-const kindsWithWebhooks = [
-  ...accesses.flatMap(({ request, template }) => [request.resource, template.resource]),
-  accessVotes,
-];
 /** `Ignore` only for deletions of requests and for the audit of connects to Pods. */
 export const expectedWebhooks: Readonly<Record<'mutating' | 'validating', FailurePolicies>> = {
   mutating: Object.fromEntries(
-    kindsWithWebhooks.map(({ plural, kind }) => [plural, { [`m${kind.toLowerCase()}.kb.io`]: 'Fail' }]),
+    accessKinds.map(({ plural, kind }) => [plural, { [`m${kind.toLowerCase()}.kb.io`]: 'Fail' }]),
   ),
   validating: {
     ...Object.fromEntries(
-      kindsWithWebhooks.map(({ plural, kind }) => {
+      accessKinds.map(({ plural, kind }) => {
         const name = `v${kind.toLowerCase()}.kb.io`;
         return [plural, { [name]: 'Fail', ...(requests.includes(plural) ? { [`delete.${name}`]: 'Ignore' } : {}) }];
       }),
@@ -65,8 +64,9 @@ export const expectedWebhooks: Readonly<Record<'mutating' | 'validating', Failur
 
 const webhooks: Check = {
   name: 'webhooks',
-  async run({ cluster }) {
-    const problems: CheckResult[] = [];
+  ok: 'all are registered, have a caBundle, and have the failurePolicy of the chart or a stricter one',
+  async faults({ cluster }) {
+    const faults: string[] = [];
     const lists: readonly (readonly [Resource, FailurePolicies])[] = [
       [mutatingWebhookConfigurations, expectedWebhooks.mutating],
       [validatingWebhookConfigurations, expectedWebhooks.validating],
@@ -75,16 +75,11 @@ const webhooks: Check = {
       for (const [plural, policies] of Object.entries(expected)) {
         const name = `drawbridge-${plural}`;
         const object = await findObject(cluster.client, resource, { name }, {});
-        if (!object) problems.push(fault(`${resource.kind} ${name} does not exist; install it with the chart`));
-        else
-          problems.push(
-            ...webhookProblems(object, policies).map((problem) => fault(`${resource.kind} ${name} ${problem}`)),
-          );
+        const problems = object ? webhookProblems(object, policies) : ['does not exist; install it with the chart'];
+        faults.push(...problems.map((problem) => `${resource.kind} ${name} ${problem}`));
       }
     }
-    return problems.length === 0
-      ? [ok('all are registered, have a caBundle, and have the failurePolicy of the chart or a stricter one')]
-      : problems;
+    return faults;
   },
 };
 
@@ -112,7 +107,8 @@ export function webhookProblems(configuration: KubeObject, expected: FailurePoli
 
 const reachable: Check = {
   name: 'webhooks answer',
-  async run({ cluster, namespace }) {
+  ok: 'a webhook denied the dry run, as expected',
+  async faults({ cluster, namespace }) {
     const { resource } = accesses[0].request;
     const name = `drawbridge-${resource.plural}`;
     const configuration = await findObject(cluster.client, validatingWebhookConfigurations, { name }, {});
@@ -125,24 +121,17 @@ const reachable: Check = {
     };
     try {
       await cluster.client.create(resource, probe, { dryRun: true });
-      return [
-        fault(
-          'the API server accepted a dry-run request for a template that does not exist, so it did not call the webhooks; correct what the check "webhooks" reports',
-        ),
-      ];
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      const [, denying] =
-        /admission webhook "([mv]podaccessrequest\.kb\.io)" denied the request: /.exec(error.message) ?? [];
-      if (denying !== undefined) return [ok(`webhook ${denying} denied the dry run, as expected`)];
-      if (error.message.includes('failed calling webhook'))
-        return [
-          fault(
-            `${error.message}; check that Pods of the server are ready, that the API server reaches its Service, and that the caBundle belongs to its certificate`,
-          ),
-        ];
-      throw error;
+      if (/admission webhook "[mv]podaccessrequest\.kb\.io" denied the request: /.test(error.message)) return [];
+      if (!error.message.includes('failed calling webhook')) throw error;
+      return [
+        `${error.message}; check that Pods of the server are ready, that the API server reaches its Service, and that the caBundle belongs to its certificate`,
+      ];
     }
+    return [
+      'the API server accepted a dry-run request for a template that does not exist, so it did not call the webhooks; correct what the check "webhooks" reports',
+    ];
   },
 };
 
@@ -167,7 +156,8 @@ export const expectedPolicies: readonly string[] = ['access', 'server', 'baselin
 
 const policies: Check = {
   name: 'policies',
-  async run({ cluster }) {
+  ok: `${expectedPolicies.length} policies, all bound with Deny`,
+  async faults({ cluster }) {
     const resource = { group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false } as const;
     const list = async (plural: string, kind: string): Promise<KubeObject[]> =>
       (await cluster.client.list({ ...resource, plural, kind })).items;
@@ -175,10 +165,7 @@ const policies: Check = {
       list('validatingadmissionpolicies', 'ValidatingAdmissionPolicy'),
       list('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
     ]);
-    const problems = expectedPolicies.flatMap((name) => policyProblems(name, admissionPolicies, bindings));
-    return problems.length === 0
-      ? [ok(`${expectedPolicies.length} policies, all bound with Deny`)]
-      : problems.map(fault);
+    return expectedPolicies.flatMap((name) => policyProblems(name, admissionPolicies, bindings));
   },
 };
 
@@ -225,28 +212,24 @@ export function policyProblems(
 
 const leader: Check = {
   name: 'leader',
-  async run({ cluster }, { serverNamespace, clock }) {
+  ok: 'a replica leads',
+  async faults({ cluster }, { serverNamespace, clock }) {
     const name = 'drawbridge-access';
     const lease = await findObject(cluster.client, leases, { namespace: serverNamespace, name }, {});
     if (!lease)
       return [
-        fault(
-          `Lease ${serverNamespace}/${name} does not exist; name the namespace of the server with -n, or check that the server runs there, without --leader-elect=false`,
-        ),
+        `Lease ${serverNamespace}/${name} does not exist; name the namespace of the server with -n, or check that the server runs there, without --leader-elect=false`,
       ];
     const holder = String(own(lease.spec, 'holderIdentity') ?? '');
+    if (holder === '')
+      return ['no replica is the leader, so access does not open or close; check the Pods of the server'];
     const ageMs = clock.now() - (parseTime(String(own(lease.spec, 'renewTime') ?? '')) ?? 0);
     // After twice the Lease duration, a healthy standby replica would have taken over.
     const limitMs = 2 * 1000 * Number(own(lease.spec, 'leaseDurationSeconds') ?? 15);
-    if (holder === '')
-      return [fault('no replica is the leader, so access does not open or close; check the Pods of the server')];
-    return ageMs > limitMs
-      ? [
-          fault(
-            `${holder} last renewed Lease ${serverNamespace}/${name} ${Math.round(ageMs / 1000)} s ago; at most ${limitMs / 1000} s is expected; check that this Pod runs, and read its log`,
-          ),
-        ]
-      : [ok(`${holder} leads`)];
+    if (ageMs <= limitMs) return [];
+    return [
+      `${holder} last renewed Lease ${serverNamespace}/${name} ${Math.round(ageMs / 1000)} s ago; at most ${limitMs / 1000} s is expected; check that this Pod runs, and read its log`,
+    ];
   },
 };
 
@@ -254,36 +237,34 @@ const leader: Check = {
 const MAX_SKEW_MS = 5000;
 const clocks: Check = {
   name: 'clocks',
-  async run(connection) {
+  ok: 'this clock and that of the API server agree',
+  async faults(connection) {
     await connection.cluster.client.raw('/version');
     const aheadMs = connection.serverAheadMs();
-    if (aheadMs === undefined) return [{ result: 'not checked', message: 'the API server sends no Date header' }];
+    if (aheadMs === undefined) throw new Error('the API server sends no Date header');
     const skewMs = Math.abs(aheadMs);
-    return skewMs > MAX_SKEW_MS
-      ? [
-          fault(
-            `this clock and the clock of the API server differ by ${Math.round(skewMs / 1000)} s; at most ${MAX_SKEW_MS / 1000} s is allowed; synchronize both with NTP`,
-          ),
-        ]
-      : [ok('this clock and that of the API server agree')];
+    if (skewMs <= MAX_SKEW_MS) return [];
+    return [
+      `this clock and the clock of the API server differ by ${Math.round(skewMs / 1000)} s; at most ${MAX_SKEW_MS / 1000} s is allowed; synchronize both with NTP`,
+    ];
   },
 };
 
 const orphans: Check = {
   name: 'open grants',
-  async run({ cluster }) {
+  ok: 'each RoleBinding of a grant has its request',
+  async faults({ cluster }) {
     const { items } = await cluster.client.list(roleBindings, { labelSelector: requestLabel });
     const known = new Set<string | undefined>();
     for (const { request } of accesses) {
       for (const { metadata } of (await cluster.client.list(request.resource)).items) known.add(metadata.uid);
     }
-    const left = items.filter(({ metadata }) => !known.has(metadata.labels?.[requestLabel]));
-    if (left.length === 0) return [ok(`${items.length} RoleBindings of grants, each with its request`)];
-    return left.map(({ metadata }) =>
-      fault(
-        `RoleBinding ${metadata.namespace}/${metadata.name} has no request and may still grant access; the server deletes such RoleBindings: check that it runs`,
-      ),
-    );
+    return items
+      .filter(({ metadata }) => !known.has(metadata.labels?.[requestLabel]))
+      .map(
+        ({ metadata: { namespace, name } }) =>
+          `RoleBinding ${namespace}/${name} has no request and may still grant access; the server deletes such RoleBindings: check that it runs`,
+      );
   },
 };
 

@@ -2,13 +2,15 @@ import { isForbidden } from '../../kube/errors.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
-import type { Check, CheckResult } from '../doctor-check.ts';
+import type { Check } from '../doctor-check.ts';
 import { checks } from '../doctor-checks.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 
-interface Line extends CheckResult {
+interface Line {
   readonly check: string;
+  readonly result: 'ok' | 'found' | 'not checked';
+  readonly message: string;
 }
 
 export const doctor: Command = {
@@ -38,12 +40,13 @@ async function runCheck(
   serverNamespace: string,
   { clock }: Context,
 ): Promise<Line[]> {
+  const line = (result: Line['result'], message: string): Line => ({ check: check.name, result, message });
   try {
-    const findings = await check.run(connection, { serverNamespace, clock });
-    return findings.map((finding) => ({ check: check.name, ...finding }));
+    const faults = await check.faults(connection, { serverNamespace, clock });
+    return faults.length === 0 ? [line('ok', check.ok)] : faults.map((message) => line('found', message));
   } catch (error) {
     const why = isForbidden(error) ? 'needs a permission' : 'failed';
-    return [{ check: check.name, result: 'not checked', message: `${why}: ${plainMessage(error)}` }];
+    return [line('not checked', `${why}: ${plainMessage(error)}`)];
   }
 }
 

@@ -81,9 +81,9 @@ describe('the doctor', () => {
       const list = async ({ plural }: { plural: string }) => ({ items: objects[plural] ?? [] });
       const connection = { cluster: { client: { list } } } as unknown as ClusterConnection;
       const options = { serverNamespace: 'drawbridge-system', clock: new SimulatedClock() };
-      const results = await bypassChecks.find((check) => check.name === name)?.run(connection, options);
+      const results = await bypassChecks.find((check) => check.name === name)?.faults(connection, options);
       assert.deepEqual(
-        results?.map(({ message }) => message.replace(/^.*\(/, '(')),
+        results?.map((fault) => fault.replace(/^.*\(/, '(')),
         ['(ClusterRoleBinding all)'],
       );
     });
