@@ -10,18 +10,18 @@ import { Problem, plainMessage } from './problem.ts';
  * Prints the matching objects, each page as it arrives; resolves to their number. Without
  * permission for all namespaces, rejects with a Problem that recommends -n.
  */
-export async function printPages(
+export async function printPages<T extends KubeObject>(
   { cluster, scope }: ClusterConnection,
   resources: readonly Resource[],
-  printer: Pick<Printer<KubeObject>, 'add' | 'end'>,
-  matches: (object: KubeObject) => boolean | Promise<boolean>,
+  printer: Pick<Printer<T>, 'add' | 'end'>,
+  matches: (object: T) => boolean | Promise<boolean>,
 ): Promise<number> {
   let count = 0;
   const printed = new Set<string | undefined>();
   const print = async (pages: readonly (Page | undefined)[]): Promise<void> => {
     // An expired list restarts from its first page.
     const items = pages.flatMap((page) =>
-      (page?.items ?? []).filter(({ metadata: { uid } }) => uid === undefined || !printed.has(uid)),
+      ((page?.items ?? []) as T[]).filter(({ metadata: { uid } }) => uid === undefined || !printed.has(uid)),
     );
     // All at once, because `matches` may ask the API server; the transport limits the calls.
     const results = await Promise.all(items.map(matches));

@@ -2,7 +2,6 @@ import { createReadStream } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { type AccessSession, accessSessions } from '../../api/access/access-session.ts';
 import { sessionLogPath } from '../../api/gateway/names.ts';
-import type { KubeObject } from '../../api/object.ts';
 import { isRecordingName } from '../../audit/verify/recordings.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
@@ -93,10 +92,9 @@ export const sessionsTail: Command = {
       await play(chunks, { ...playOptions(context), speed: undefined });
     } catch (error) {
       if (!(error instanceof TransportError)) throw error;
-      const again = `${connection.program} sessions tail ${[name, '-n', connection.namespace, ...connection.quotedFlags].join(' ')}`;
       throw new Problem(
         exits.failed,
-        `lost the view: ${error.why}; the session may still be open; watch it again: ${again}`,
+        `lost the view: ${error.why}; the session may still be open; watch it again: ${connection.program} sessions tail ${name} ${connection.where}`,
       );
     }
     return exits.done;
@@ -136,24 +134,19 @@ export const sessionsPlay: Command = {
   },
 };
 
-function sessionTable(withNamespace: boolean, now: () => number): Presentation<KubeObject> {
-  const asSession = (object: KubeObject): AccessSession => object as AccessSession;
-  const columns: readonly (Column<KubeObject> | false)[] = [
+function sessionTable(withNamespace: boolean, now: () => number): Presentation<AccessSession> {
+  const columns: readonly (Column<AccessSession> | false)[] = [
     withNamespace && { title: 'NAMESPACE', text: ({ metadata }) => metadata.namespace ?? '' },
-    { title: 'USER', text: (object) => asSession(object).spec.user },
-    { title: 'POD', text: (object) => asSession(object).spec.pod },
-    { title: 'CONTAINER', wide: true, text: (object) => asSession(object).spec.container ?? '' },
-    {
-      title: 'STREAM',
-      text: (object) =>
-        asSession(object).spec.tty ? `${asSession(object).spec.stream} -t` : asSession(object).spec.stream,
-    },
-    { title: 'SINCE', text: (object) => span(now() - (parseTime(asSession(object).spec.startedAt) ?? now())) },
+    { title: 'USER', text: ({ spec }) => spec.user },
+    { title: 'POD', text: ({ spec }) => spec.pod },
+    { title: 'CONTAINER', wide: true, text: ({ spec }) => spec.container ?? '' },
+    { title: 'STREAM', text: ({ spec }) => (spec.tty ? `${spec.stream} -t` : spec.stream) },
+    { title: 'SINCE', text: ({ spec }) => span(now() - (parseTime(spec.startedAt) ?? now())) },
     // Not the last column, because a long last column is wrapped.
     { title: 'SESSION', long: true, text: ({ metadata }) => metadata.name },
-    { title: 'RECORDING', text: (object) => asSession(object).spec.recording },
-    { title: 'REQUEST', wide: true, text: (object) => asSession(object).spec.request.name },
-    { title: 'REPLICA', wide: true, text: (object) => asSession(object).spec.replica },
+    { title: 'RECORDING', text: ({ spec }) => spec.recording },
+    { title: 'REQUEST', wide: true, text: ({ spec }) => spec.request.name },
+    { title: 'REPLICA', wide: true, text: ({ spec }) => spec.replica },
   ];
   return {
     columns: columns.filter((one) => one !== false),
