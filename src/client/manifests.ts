@@ -23,16 +23,15 @@ export interface Manifests {
 
 /** `-` is standard input. Rejects with a Problem if a file cannot be read, or is no YAML. */
 export async function readManifests(files: readonly string[], io: Pick<Io, 'stdin'>): Promise<Manifests> {
-  const found: Manifest[] = [];
-  let skipped = 0;
+  const objects: (readonly [file: string, object: KubeObject])[] = [];
   for (const file of files) {
-    for (const object of objectsIn(file, await textOf(file, io))) {
-      const resource = accessKinds.find((kind) => kind.resource.kind === object.kind)?.resource;
-      if (resource) found.push({ file, resource, object });
-      else skipped++;
-    }
+    for (const object of objectsIn(file, await textOf(file, io))) objects.push([file, object]);
   }
-  return { found, skipped };
+  const found = objects.flatMap(([file, object]): Manifest[] => {
+    const resource = accessKinds.find((kind) => kind.resource.kind === object.kind)?.resource;
+    return resource ? [{ file, resource, object }] : [];
+  });
+  return { found, skipped: objects.length - found.length };
 }
 
 async function textOf(file: string, io: Pick<Io, 'stdin'>): Promise<string> {
@@ -46,22 +45,14 @@ async function textOf(file: string, io: Pick<Io, 'stdin'>): Promise<string> {
   }
 }
 
-/** With the items of Lists. */
+/** With the items of Lists. What an object lacks stays so, for the API server to say. */
 function objectsIn(file: string, text: string): KubeObject[] {
-  let documents: unknown[];
   try {
-    documents = loadManifests(text);
+    return loadManifests(text)
+      .flatMap((document) => (own(document, 'kind') === 'List' ? listIn(document, 'items') : [document]))
+      .filter(isRecord)
+      .map((object) => ({ ...object, metadata: own(object, 'metadata') ?? {} }) as KubeObject);
   } catch (error) {
     throw new Problem(exits.denied, `${quote(file, 256)} is no valid YAML: ${describe(error)}; correct it`);
   }
-  return documents.flatMap(withItems).filter(isRecord).map(asObject);
-}
-
-const withItems = (document: unknown): readonly unknown[] =>
-  own(document, 'kind') === 'List' ? listIn(document, 'items') : [document];
-
-/** What is missing stays so, for the API server to say. */
-function asObject(document: Record<string, unknown>): KubeObject {
-  const metadata = own(document, 'metadata');
-  return { ...document, metadata: isRecord(metadata) ? metadata : {} } as KubeObject;
 }

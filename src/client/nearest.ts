@@ -3,14 +3,19 @@ export const nearest = (text: string, names: readonly string[]): string | undefi
 
 /**
  * The names with the fewest edits first: at most two, and under half the length. A name that begins
- * with `text`, if that has two characters, counts as zero edits.
+ * with `text` counts as none, and one that contains it as one.
  */
 export const nearestNames = (text: string, names: readonly string[]): string[] =>
   names
-    .map((name) => ({ name, edits: name.startsWith(text) && text.length > 1 ? 0 : editsBetween(text, name) }))
+    .map((name) => ({ name, edits: editsFor(text, name) }))
     .filter(({ name, edits }) => edits <= 2 && edits * 2 < Math.max(name.length, 2))
     .sort((a, b) => a.edits - b.edits)
     .map(({ name }) => name);
+
+function editsFor(text: string, name: string): number {
+  if (text.length > 1 && name.startsWith(text)) return 0;
+  return text.length > 3 && name.includes(text) ? 1 : editsBetween(text, name);
+}
 
 /** Insertions, deletions, substitutions, swaps. Infinity over 64 characters bounds the work. */
 function editsBetween(a: string, b: string): number {

@@ -55,10 +55,8 @@ export const explainCode: Command = {
 
 function unknownCode(asked: string, program: string) {
   const names = new Map(all.map(({ code }) => [code.toLowerCase(), code]));
-  const text = asked.toLowerCase();
-  const near = nearestNames(text, [...names.keys()]);
-  const containing = [...names.keys()].filter((name) => text.length > 3 && name.includes(text));
-  const suggested = [...new Set([...near, ...containing])].slice(0, 3).map((name) => names.get(name));
+  const near = nearestNames(asked.toLowerCase(), [...names.keys()]);
+  const suggested = near.slice(0, 3).map((name) => names.get(name));
   const question = suggested.length === 0 ? '' : `; did you mean ${suggested.join(', or ')}?`;
   return usageProblem(`unknown code ${quote(asked)}${question}; to list all: ${program} help codes`);
 }
