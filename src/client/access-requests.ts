@@ -35,8 +35,7 @@ export const nameIn = ({ metadata: { name, namespace } }: KubeObject): ObjectNam
  * type. `list`: the command that finds the right name.
  */
 export const findRequest = (connection: ClusterConnection, text: string, list = 'list'): Promise<TypedObject> =>
-  findExisting(connection, text, requestResource, 'request', ({ namespace, program, quotedFlags }, name) => {
-    const where = ['-n', namespace, ...quotedFlags].join(' ');
+  findExisting(connection, text, requestResource, 'request', ({ program, where }, name) => {
     const events = `kubectl get events ${where} --field-selector involvedObject.name=${name}`;
     return `if it has ended, its Events say why: ${events}; to list ${list === 'pending' ? 'requests that wait for you' : 'requests'}: ${program} ${list} ${where}`;
   });
@@ -48,8 +47,7 @@ export const findTemplate = (connection: ClusterConnection, text: string): Promi
     text,
     templateResource,
     'template',
-    ({ namespace, program, quotedFlags }) =>
-      `to list templates: ${program} templates ${['-n', namespace, ...quotedFlags].join(' ')}`,
+    ({ program, where }) => `to list templates: ${program} templates ${where}`,
   );
 
 /** Of a deleted request, kind and name for each possible type: it may still need a review. */
@@ -118,8 +116,8 @@ function readName(
 }
 
 /** Words of a command line that find the request again: `pod/NAME -n NAMESPACE …`. */
-export const requestWithFlags = (connection: ClusterConnection, type: TypeName, name: string): string =>
-  [`${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags].join(' ');
+export const requestWithFlags = ({ where }: Pick<ClusterConnection, 'where'>, type: TypeName, name: string): string =>
+  `${type}/${name} ${where}`;
 
 /** `podaccessrequest.crds.wizardofoz.co/NAME`, as kubectl prints and accepts it. */
 export const fullName = ({ apiVersion, kind, metadata }: KubeObject): string =>

@@ -1,12 +1,9 @@
 import { showName } from '../access/policy/names.ts';
 import type { ApprovalEntry } from '../api/access/access-config.ts';
-import type { TemplateSpec } from '../api/access/kinds.ts';
 import type { KubeObject } from '../api/object.ts';
 import { shellWord } from '../kit/shell-word.ts';
 import type { Subject } from './rbac-view.ts';
-
-/** The API server has checked the schema, so the client does not check it again. */
-export const templateSpecOf = ({ spec }: KubeObject): Partial<TemplateSpec> => (spec ?? {}) as Partial<TemplateSpec>;
+import { templateSpecOf } from './request-state.ts';
 
 /** Whether grants through the template permit exec into their pod. */
 export function permitsExec(template: KubeObject): boolean {
@@ -34,11 +31,7 @@ export function counts({ kind, name }: Subject, { groups }: ApprovalEntry, templ
 }
 
 /** Entries of `approvals.all` without a holder whose votes count, and how to bind their groups. */
-export function missingBindingText(
-  template: KubeObject,
-  holders: readonly Subject[],
-  kubectlFlags: readonly string[],
-): string {
+export function missingBindingText(template: KubeObject, holders: readonly Subject[], where: string): string {
   const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
   const missing = all.filter((entry) => !holders.some((holder) => counts(holder, entry, template)));
   if (missing.length === 0) return '';
@@ -50,14 +43,10 @@ export function missingBindingText(
   const bind = [
     'kubectl create rolebinding',
     shellWord(`${template.metadata.name}-approvers`),
-    ...kubectlFlags.map(shellWord),
+    where,
     '--clusterrole=drawbridge-approver',
     ...[...groups].map((name) => `--group=${shellWord(name)}`),
   ].join(' ');
-  const hasUsers = holders.some(({ kind }) => kind === 'User');
-  const others = missing.some((entry) => entry.groups !== undefined)
-    ? `; ${hasUsers ? 'bound users and ' : ''}members of other groups count only if they are also in such a group`
-    : '';
   const names = missing.map(({ name }) => name).join(' and ');
-  return `no binding gives the verb approve to ${hasUsers ? '' : 'a user, or to '}a group that counts for ${names}${others}; an administrator can bind it: ${bind}`;
+  return `no binding gives the verb approve to a group that counts for ${names}; bound users count only if they are in one; an administrator can bind it: ${bind}`;
 }

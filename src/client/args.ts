@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { quote } from '../kit/errors.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
+import { shellWord } from '../kit/shell-word.ts';
 import { type ArgumentSpec, type CommandSpec, exits, type FlagSpec } from './command-spec.ts';
 import { commonFlags } from './common-flags.ts';
 import { nearest } from './nearest.ts';
@@ -13,6 +14,8 @@ export interface Args {
   /** The last value of the flag. */
   text(flag: string): string | undefined;
   texts(flag: string): readonly string[];
+  /** The others, as the user gave them, quoted for a shell. */
+  without(flags: readonly string[]): string[];
   /** For a flag without a value; false for `=false`. */
   has(flag: string): boolean;
   /** A Go duration in milliseconds. @throws Problem if it is none, or not above zero. */
@@ -73,6 +76,10 @@ export function readCommandLine<C extends CommandSpec>(
     rest: tokens.filter(({ kind }) => kind === 'rest').map(({ text }) => text),
     text: (flag) => given.get(flag)?.at(-1),
     texts: (flag) => given.get(flag) ?? [],
+    without: (flags) =>
+      [...given]
+        .filter(([flag]) => !flags.includes(flag))
+        .flatMap(([flag, values]) => values.map((value) => shellWord(`--${flag}=${value}`))),
     has: (flag) => given.get(flag)?.at(-1) === 'true',
     durationMs: (flag) => durationOf(flag, given.get(flag)?.at(-1)),
   };

@@ -1,8 +1,8 @@
+import { fits } from '../access/policy/vote-count.ts';
 import type { KubeObject } from '../api/object.ts';
 import { requesterOf, templateResource, typeOf } from './access-requests.ts';
-import { templateSpecOf } from './approver-text.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
-import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
+import { cannotOpen, specOf, stateOf, statusOf, templateSpecOf } from './request-state.ts';
 import { templateOf } from './voted-template.ts';
 
 /** What a request waits for, as `spec.about` of a vote: `Access`, `Extension-N`, or `Review`. */
@@ -15,8 +15,7 @@ export function awaitedDecision(request: KubeObject): string | undefined {
   return index < 0 ? undefined : `Extension-${index + 1}`;
 }
 
-/** Only deny: the user has approved already, or is in no group whose approval is required. */
-export type Choice = 'approve, deny' | 'deny (you approved)' | 'deny';
+export type Choice = 'approve, deny' | 'deny (you approved)' | 'deny (others must approve)';
 
 export interface Decision {
   readonly choice: Choice;
@@ -49,13 +48,15 @@ export function choicesOf(connection: ClusterConnection): (request: KubeObject) 
     const key = JSON.stringify([typeOf(request), request.metadata.namespace, specOf(request).templateName]);
     const facts = factsByTemplate.get(key) ?? readFacts(request);
     factsByTemplate.set(key, facts);
-    const [{ username, groups }, { mayDecide, template }] = await Promise.all([whoAmI(), facts]);
+    const [user, { mayDecide, template }] = await Promise.all([whoAmI(), facts]);
     const about = awaitedDecision(request);
-    if (!mayDecide || about === undefined || requesterOf(request) === username) return undefined;
+    if (!mayDecide || about === undefined || requesterOf(request) === user.username) return undefined;
     const decision = (choice: Choice): Decision => ({ choice, template });
     if (about === 'Review') return decision('approve, deny');
-    if (about === 'Access' && hasApproved(request, username)) return decision('deny (you approved)');
-    return decision(template && !isInRequiredGroup(template, groups) ? 'deny' : 'approve, deny');
+    if (about === 'Access' && hasApproved(request, user.username)) return decision('deny (you approved)');
+    const { approvals } = (template && templateSpecOf(template).accessConfig) ?? {};
+    const canCount = !approvals || approvals.all.some((entry) => fits({ voter: user }, entry));
+    return decision(canCount ? 'approve, deny' : 'deny (others must approve)');
   };
 }
 
@@ -63,11 +64,3 @@ const hasApproved = (request: KubeObject, username: string): boolean =>
   (statusOf(request).approval?.votes ?? []).some(
     ({ voter, decision, ignored }) => voter === username && decision === 'Approve' && ignored === undefined,
   );
-
-/** Whether an approval by these groups can count for the template. */
-function isInRequiredGroup(template: KubeObject, groups: readonly string[]): boolean {
-  const entries = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
-  return (
-    entries.length === 0 || entries.some((entry) => !entry.groups || entry.groups.some((one) => groups.includes(one)))
-  );
-}

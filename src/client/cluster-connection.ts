@@ -32,8 +32,10 @@ export interface ClusterConnection {
   readonly kubeconfig: AmbientOptions;
   /** With these, kubectl connects in the same way. Without the namespace. */
   readonly kubectlFlags: readonly string[];
-  /** Quoted for a shell, for commands in messages. */
-  readonly quotedFlags: readonly string[];
+  /** Flags of commands in messages, quoted for a shell: these, and `-n NAMESPACE`. */
+  readonly where: string;
+  /** The same with `-A` for all namespaces. */
+  readonly scopeWhere: string;
 }
 
 export interface ConnectionOptions {
@@ -61,6 +63,9 @@ export async function searchedText(
   );
   return `in namespace ${namespace}${mayListAll ? '; try -A' : ''}`;
 }
+
+/** That `kubectlFlags` and `where` have. */
+export const connectionFlags: readonly string[] = ['kubeconfig', 'context', 'as', 'as-group', 'as-uid'];
 
 /** Makes no call yet. Rejects as `ambientCredentials` does, and with a Problem for wrong flags. */
 export async function openConnection({
@@ -94,16 +99,15 @@ export async function openConnection({
     },
   };
   const cluster = openCluster(impersonating(credentials, args), options);
-  const kubectlFlags = ['kubeconfig', 'context', 'as', 'as-group', 'as-uid'].flatMap((flag) =>
-    args.texts(flag).map((value) => `--${flag}=${value}`),
-  );
+  const kubectlFlags = connectionFlags.flatMap((flag) => args.texts(flag).map((value) => `--${flag}=${value}`));
   const namespace = args.text('namespace') ?? credentials.namespace ?? 'default';
   if (namespace === '') throw usageProblem('--namespace must not be empty');
+  const isAll = args.has('all-namespaces');
   let user: Promise<TokenUser> | undefined;
   return {
     cluster,
     namespace,
-    scope: args.has('all-namespaces') ? {} : { namespace },
+    scope: isAll ? {} : { namespace },
     whoAmI: () => {
       user ??= cluster.own.whoAmI();
       return user;
@@ -115,7 +119,8 @@ export async function openConnection({
     server: credentials.server,
     kubeconfig,
     kubectlFlags,
-    quotedFlags: kubectlFlags.map(shellWord),
+    where: ['-n', namespace, ...kubectlFlags].map(shellWord).join(' '),
+    scopeWhere: [...(isAll ? ['-A'] : ['-n', namespace]), ...kubectlFlags].map(shellWord).join(' '),
   };
 }
 

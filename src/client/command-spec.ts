@@ -32,6 +32,9 @@ export interface ArgumentSpec {
   readonly complete?: Candidates;
 }
 
+/** `NAME`, `pod/NAME`, or `exec/NAME`. */
+export const requestArgument: ArgumentSpec = { name: 'REQUEST', complete: 'requests' };
+
 /** One command, for the parser, the help, completion, and the reference. */
 export interface CommandSpec {
   /** One or two words: `request pod`. */

@@ -10,8 +10,9 @@ import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
 import { follow } from './follow.ts';
 import { Problem } from './problem.ts';
-import { isFinal, specOf, stateOf, statusOf } from './request-state.ts';
+import { cannotOpen, specOf, stateOf, statusOf } from './request-state.ts';
 import { useText } from './use-text.ts';
+import { endedProblem } from './wait.ts';
 
 /** For `--server` of kubectl; undefined if the grant does not need the gateway. */
 export function gatewayUrl(request: KubeObject, { server }: Pick<ClusterConnection, 'server'>): string | undefined {
@@ -78,10 +79,8 @@ async function endText(connection: ClusterConnection, request: KubeObject): Prom
   const resource = requestResource(typeOf(request));
   const now = await findObject(connection.cluster.client, resource, nameIn(request), {}).catch(() => request);
   const { name, uid } = request.metadata;
-  if (now?.metadata.uid !== uid) return `the access of ${name} has ended`;
-  const { state, why } = stateOf(now ?? request);
-  if (state === 'Ending') return `the access of ${name} ends: ${why}; the server has not closed it yet`;
-  return isFinal(state) ? `the access of ${name} has ended: ${why}` : '';
+  if (now?.metadata.uid !== uid) return `${name} has ended: the request was deleted`;
+  return now && cannotOpen(stateOf(now).state) ? endedProblem(now).message : '';
 }
 
 /** Plus the number of the signal that ended a program: its exit code. */
@@ -98,10 +97,7 @@ async function untilOver(
   request: KubeObject,
 ): Promise<void> {
   const startedMs = clock.monotonic();
-  const isOver = (now: KubeObject | undefined): boolean => {
-    const state = now && stateOf(now).state;
-    return state === undefined || state === 'Ending' || isFinal(state);
-  };
+  const isOver = (now: KubeObject | undefined): boolean => !now || cannotOpen(stateOf(now).state);
   await follow(connection, [{ resource: requestResource(typeOf(request)), name: nameIn(request) }], {
     clock,
     signal,
@@ -124,8 +120,8 @@ async function noExecText(connection: ClusterConnection, request: KubeObject): P
     subject.kind === 'User' ? subject.name === user.username : user.groups.includes(subject.name),
   );
   if (!isGrantedToUser) {
-    const template = [specOf(request).templateName ?? '', '-n', connection.namespace, ...connection.quotedFlags];
-    return `${name} was opened for ${requesterOf(request) || 'another user'}, not for ${user.username}; for access of your own: ${connection.program} request ${typeOf(request)} ${template.join(' ')}`;
+    const template = `${specOf(request).templateName} ${connection.where}`;
+    return `${name} was opened for ${requesterOf(request) || 'another user'}, not for ${user.username}; for access of your own: ${connection.program} request ${typeOf(request)} ${template}`;
   }
   // The rules of a grant through the gateway do not name pods/exec.
   if (grant.session?.via === 'Gateway') return '';

@@ -1,13 +1,9 @@
 import { durationBoundsOf } from '../access/policy/emergency-policy.ts';
 import { showName } from '../access/policy/names.ts';
-import { nextWindowStart } from '../access/policy/start-windows.ts';
 import type { StartConfig, StartWindow } from '../api/access/access-config.ts';
-import type { RequestSpec } from '../api/access/kinds.ts';
 import type { KubeObject } from '../api/object.ts';
-import { parseTime } from '../kit/clock.ts';
-import { templateSpecOf } from './approver-text.ts';
 import { extensionsText } from './extension-text.ts';
-import { timeFrom } from './times.ts';
+import { templateSpecOf } from './request-state.ts';
 
 /** What a template allows or requires besides durations, by name, such as `session`. */
 export function optionsOf(template: KubeObject): (readonly [field: string, text: string])[] {
@@ -49,17 +45,4 @@ function startText({ maxAhead, windows = [] }: StartConfig): string {
 export function windowsText(windows: readonly StartWindow[]): string {
   const times = windows.map(({ days, from, to, timeZone }) => `${days.join(', ')} ${from} to ${to} ${timeZone}`);
   return times.length === 0 ? '' : `only on ${times.join(', or on ')}`;
-}
-
-/** By the start time and the start windows. Empty if access can start at `nowMs`. */
-export function earliestText(
-  { startAt, emergency }: Partial<RequestSpec>,
-  template: KubeObject,
-  nowMs: number,
-): string {
-  const windows = templateSpecOf(template).accessConfig?.start?.windows;
-  const fromMs = Math.max(nowMs, parseTime(startAt ?? '') ?? nowMs);
-  const startsMs = windows ? nextWindowStart(windows, fromMs) : fromMs;
-  if (emergency || startsMs === undefined || startsMs <= nowMs) return '';
-  return `access starts at ${timeFrom(startsMs, nowMs)} at the earliest`;
 }

@@ -4,6 +4,7 @@ import type { Client } from '../kube/client.ts';
 import {
   ApiError,
   CredentialError,
+  isForbidden,
   isNotFound,
   isObjectNotFound,
   isWebhookDenial,
@@ -70,6 +71,16 @@ export async function findServed(
     return await client.get(resource, name);
   } catch (error) {
     if (isNotFound(error) && !isNotServed(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The error, if the user may not read. Rejects with any other: a decision needs the data. */
+export async function unlessForbidden<T>(reading: Promise<T>): Promise<T | Error> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof ApiError && isForbidden(error)) return error;
     throw error;
   }
 }

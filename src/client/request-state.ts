@@ -1,13 +1,10 @@
-import { requestCodes } from '../api/access/codes.ts';
-import type { RequestSpec } from '../api/access/kinds.ts';
+import type { RequestSpec, TemplateSpec } from '../api/access/kinds.ts';
 import { fieldsIgnored, requestConditions, summaryConditions, templateConditions } from '../api/access/names.ts';
 import type { RequestStatus } from '../api/access/status.ts';
-import { templateCodes } from '../api/access/template-codes.ts';
-import type { CodeTable } from '../api/code-table.ts';
-import { serverCodes } from '../api/codes.ts';
 import type { KubeObject } from '../api/object.ts';
 import { parseTime } from '../kit/clock.ts';
 import { listIn, own } from '../kit/json-value.ts';
+import { codeEntries } from './code-entries.ts';
 
 /**
  * The state of a request. `New`: not decided. `Pending`: waits for approvals. `Scheduled`: waits
@@ -35,12 +32,14 @@ interface ReadCondition {
   readonly status: string;
   readonly reason: string;
   readonly message: string;
+  readonly lastTransitionTime: string;
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
+/** The API server has checked the schema of these, so the client does not check it again. */
+export const templateSpecOf = ({ spec }: KubeObject): Partial<TemplateSpec> => (spec ?? {}) as Partial<TemplateSpec>;
 export const specOf = ({ spec }: KubeObject): Partial<RequestSpec> => (spec ?? {}) as Partial<RequestSpec>;
-/** The API server has checked its schema. */
 export const statusOf = ({ status }: KubeObject): RequestStatus => (status ?? {}) as RequestStatus;
 
 export const conditionsOf = (object: KubeObject): ReadCondition[] =>
@@ -49,19 +48,24 @@ export const conditionsOf = (object: KubeObject): ReadCondition[] =>
     status: text(own(condition, 'status')),
     reason: text(own(condition, 'reason')),
     message: text(own(condition, 'message')),
+    lastTransitionTime: text(own(condition, 'lastTransitionTime')),
   }));
+
+export const conditionOf = (object: KubeObject, wanted: string): ReadCondition | undefined =>
+  conditionsOf(object).find(({ type }) => type === wanted);
+
+export const readyOf = (object: KubeObject): ReadCondition | undefined => conditionOf(object, summaryConditions.ready);
+
+/** Reason and message of its condition Ready; empty if that is not False. */
+export function unreadinessOf(object: KubeObject): string {
+  const ready = readyOf(object);
+  return ready?.status === 'False' ? `${ready.reason}: ${ready.message}` : '';
+}
 
 /** Fields of the template that the API server ignores, as the leader found. */
 export function ignoredFieldsIn(template: KubeObject): string {
-  const { accessPlanValid } = templateConditions;
-  const isIgnored = ({ type, reason }: ReadCondition): boolean => type === accessPlanValid && reason === fieldsIgnored;
-  return conditionsOf(template).find(isIgnored)?.message ?? '';
-}
-
-/** Code and message of its condition Ready, if that is False. */
-export function unreadinessOf(template: KubeObject): { readonly code: string; readonly message: string } | undefined {
-  const ready = conditionsOf(template).find(({ type }) => type === summaryConditions.ready);
-  return ready?.status === 'False' ? { code: ready.reason, message: ready.message } : undefined;
+  const planValid = conditionOf(template, templateConditions.accessPlanValid);
+  return planValid?.reason === fieldsIgnored ? planValid.message : '';
 }
 
 const waitingStates = ['Pending', 'Scheduled', 'Claimable'] as const;
@@ -70,8 +74,7 @@ const waitingStates = ['Pending', 'Scheduled', 'Claimable'] as const;
 export function stateOf(request: KubeObject): RequestState {
   const [spec, status] = [specOf(request), statusOf(request)];
   const { approval, ended, grant } = status;
-  const conditions = conditionsOf(request);
-  const { reason = '', message = '' } = conditions.find(({ type }) => type === summaryConditions.ready) ?? {};
+  const { reason = '', message = '' } = readyOf(request) ?? {};
   const stateWith = (state: State, code = reason, why = message): RequestState => ({
     endsMs: parseTime(text(status.expiresAt ?? grant?.expiresAt)),
     pod: text(status.podName),
@@ -86,15 +89,8 @@ export function stateOf(request: KubeObject): RequestState {
   if (request.metadata.deletionTimestamp !== undefined) return stateWith(closingState, 'Deleted', 'deleted');
   if (status.ready) return stateWith('Open', '', '');
   // The pod is ready, but the command of the template does not fit it.
-  const isPodReady = conditions.some(
-    ({ type, status }) => type === requestConditions.accessResourcesReady && status === 'True',
-  );
-  if (grant && isPodReady)
-    return stateWith(
-      'Open',
-      reason,
-      `the server could not write the command that uses the access: ${reason}: ${message}. Ask the author of the template to correct it`,
-    );
+  if (grant && conditionOf(request, requestConditions.accessResourcesReady)?.status === 'True')
+    return stateWith('Open', reason, `${reason}: ${message}. Ask the author of the template to correct it`);
   if (grant) return stateWith('Opening');
   return stateWith(waitingStates.find((one) => one === approval?.state) ?? 'New');
 }
@@ -110,12 +106,11 @@ export const isFinal = (state: State): boolean => state === 'Denied' || state ==
 /** Access that is open may last until the server closes it. */
 export const cannotOpen = (state: State): boolean => isFinal(state) || state === 'Ending';
 
-const remedies: CodeTable = { ...requestCodes, ...serverCodes };
-
 /** Whom to ask if the message of a denial addresses the author of the template; empty otherwise. */
 export const whomToAsk = (code: string): string =>
-  Object.hasOwn(templateCodes, code) ? 'Ask the author of the template to correct it, then create a new request' : '';
+  entryOf(code)?.topic === 'Templates' ? 'Ask the author of the template to correct it, then create a new request' : '';
 
 /** What the requester of a denied request can do; empty if unknown. */
-export const remedyOf = (code: string): string =>
-  whomToAsk(code) || (Object.hasOwn(remedies, code) ? (remedies[code]?.remedy.replaceAll('`', '') ?? '') : '');
+export const remedyOf = (code: string): string => whomToAsk(code) || (entryOf(code)?.remedy ?? '');
+
+const entryOf = (code: string) => codeEntries.find((entry) => entry.code === code);

@@ -23,6 +23,13 @@ export function templateLine(warning: string): RuleLine {
 /** A violation in the template begins with a code. The leader will deny, unless it is corrected. */
 export const isAboutTemplate = (warning: string): boolean => parseWarning(warning).isViolation;
 
+export const ruleLine = (verdict: RuleLine['verdict'], rule: string, requirement: string): RuleLine => ({
+  verdict,
+  rule,
+  requirement,
+  remedy: '',
+});
+
 export const ruleColumns: readonly Column<RuleLine>[] = [
   { title: 'VERDICT', text: ({ verdict }) => verdict },
   { title: 'RULE', text: ({ rule }) => rule },

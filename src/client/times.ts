@@ -1,5 +1,4 @@
 import { formatTime } from '../kit/clock.ts';
-import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 
 const units = [
   ['d', 86_400_000],
@@ -26,10 +25,3 @@ export function span(ms: number): string {
 /** `2026-11-21T09:30:00Z (in 12m)`, or `… (3m ago)`; epoch ms. */
 export const timeFrom = (ms: number, nowMs: number): string =>
   `${formatTime(ms)} (${ms > nowMs ? `in ${span(ms - nowMs)}` : `${span(nowMs - ms)} ago`})`;
-
-/** `ms` as text if at least a second less than `asked`; access ends at a whole second. */
-export function lessThanAsked(ms: number, asked: string): string | undefined {
-  const parsed = parseGoDuration(asked);
-  const askedMs = 'ns' in parsed ? toMilliseconds(parsed.ns) : 0;
-  return ms > askedMs - 1000 ? undefined : span(ms);
-}

@@ -3,31 +3,26 @@ import { parseTime } from '../kit/clock.ts';
 import { quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
-import { ApiError, isForbidden } from '../kube/errors.ts';
-import { requestWithFlags, type TypedObject, templateResource } from './access-requests.ts';
+import { requestWithFlags, type TypedObject, type TypeName, templateResource } from './access-requests.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
-import { Problem } from './problem.ts';
+import { Problem, unlessForbidden } from './problem.ts';
 import { specOf } from './request-state.ts';
 
+type Location = Pick<ClusterConnection, 'cluster' | 'namespace'>;
+
+/** As `readTemplate`, for a request. */
+export const templateOf = (location: Location, { type, object }: TypedObject): Promise<KubeObject | undefined> =>
+  readTemplate(location, type, specOf(object).templateName ?? '');
+
 /** Undefined if it does not exist, or the user may not read it. */
-export async function templateOf(
-  { cluster, namespace }: Pick<ClusterConnection, 'cluster' | 'namespace'>,
-  { type, object }: TypedObject,
+export async function readTemplate(
+  { cluster, namespace }: Location,
+  type: TypeName,
+  name: string,
 ): Promise<KubeObject | undefined> {
-  const name = specOf(object).templateName ?? '';
   const template = await unlessForbidden(findObject(cluster.client, templateResource(type), { namespace, name }, {}));
   return template instanceof Error ? undefined : template;
-}
-
-/** The error, if the user may not read. Rejects with any other: a decision needs the data. */
-export async function unlessForbidden<T>(reading: Promise<T>): Promise<T | Error> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (error instanceof ApiError && isForbidden(error)) return error;
-    throw error;
-  }
 }
 
 /** As users type it: the generation, and 8 characters of the uid. */
@@ -54,20 +49,13 @@ export async function votedTemplate(
       exits.failed,
       `template ${name} has changed: --template-version is ${quote(seenVersion)}, and it is now ${versionOf(template)}; ${remedy}`,
     );
-  if (seenVersion === undefined && changedAfterMs(template, found.object) > 0)
+  const changedAt = String(own(own(template.spec, 'author'), 'time'));
+  const changedMs = parseTime(changedAt) ?? Number.NaN;
+  const createdMs = parseTime(found.object.metadata.creationTimestamp ?? '') ?? Number.NaN;
+  if (seenVersion === undefined && changedMs > createdMs)
     throw new Problem(
       exits.failed,
-      `template ${name} was changed at ${authorTime(template)}, after the request was created; ${remedy}`,
+      `template ${name} was changed at ${changedAt}, after the request was created; ${remedy}`,
     );
   return template;
-}
-
-const authorTime = (template: KubeObject): string => String(own(own(template.spec, 'author'), 'time'));
-
-/**
- * How much later than the request the template was changed: whole seconds, so 0 says nothing; NaN
- * if a time is missing.
- */
-export function changedAfterMs(template: KubeObject, { metadata: { creationTimestamp = '' } }: KubeObject): number {
-  return (parseTime(authorTime(template)) ?? Number.NaN) - (parseTime(creationTimestamp) ?? Number.NaN);
 }

@@ -1,79 +1,76 @@
 import type { KubeObject } from '../api/object.ts';
-import { nameIn, requestResource, requestWithFlags, type TypedObject, type TypeName } from './access-requests.ts';
+import {
+  nameIn,
+  requestResource,
+  requestWithFlags,
+  type TypedObject,
+  type TypeName,
+  typeOf,
+} from './access-requests.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import type { Context } from './command.ts';
 import { exits } from './command-spec.ts';
 import { follow } from './follow.ts';
 import { Problem } from './problem.ts';
 import { Progress } from './progress.ts';
-import { cannotOpen, specOf, stateOf, whomToAsk } from './request-state.ts';
+import { cannotOpen, specOf, stateOf, statusOf, whomToAsk } from './request-state.ts';
 import { timeFrom } from './times.ts';
-
-/** `WaitOptions.done` for a wait until access is open. */
-export const ifOpen = (request: KubeObject): KubeObject | undefined =>
-  stateOf(request).state === 'Open' ? request : undefined;
 
 export interface WaitOptions {
   /** Default: no limit. */
   readonly timeoutMs?: number | undefined;
-  /** A result ends the wait. Not called for a request that was denied, has ended, or is ending. */
-  readonly done: (request: KubeObject) => KubeObject | undefined;
-  /** For a wait for an extension: what it waits for, if the status shows it. */
-  readonly extensionText?: (request: KubeObject) => string;
+  /** The index of the extension whose decision ends the wait. Default: waits until access is open. */
+  readonly extension?: number;
 }
 
 /**
- * Shows progress until `done` returns a result. Rejects with a Problem if the request ends, or
- * after a timeout or an abort, with the commands to continue; and as `follow` does.
+ * Shows progress until access is open. Rejects with a Problem if the request ends, or after a
+ * timeout or an abort, with the commands to continue; and as `follow` does.
  */
 export async function waitFor(
-  context: Context,
+  { io, clock, signal }: Context,
   connection: ClusterConnection,
   { type, object }: TypedObject,
-  options: WaitOptions,
+  { timeoutMs = Number.POSITIVE_INFINITY, extension }: WaitOptions,
 ): Promise<KubeObject> {
-  const { io, clock, signal } = context;
   const progress = new Progress(io);
   const name = nameIn(object);
-  const uid = object.metadata.uid;
-  const deadlineMs = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + options.timeoutMs;
-  let latest = object;
-  const claimCommand = `${io.program} claim ${requestWithFlags(connection, type, name.name)}`;
-  const progressText = (request: KubeObject): string => {
-    const text = options.extensionText ? options.extensionText(request) : waitingText(request, claimCommand);
-    return text || 'waiting for the server';
+  const deadlineMs = clock.monotonic() + timeoutMs;
+  const isDone = (request: KubeObject): boolean => {
+    if (extension === undefined) return stateOf(request).state === 'Open';
+    return ['Granted', 'Refused'].includes(statusOf(request).extensions?.[extension]?.state ?? '');
   };
-  let shown = progressText(object);
-  const toContinue = options.extensionText
-    ? `To see it: ${io.program} get ${requestWithFlags(connection, type, name.name)}`
-    : nextCommands(context, connection, type, name.name);
-  // Repeats the last progress, which a terminal has erased by then.
-  const unfinishedText = (): string =>
-    options.extensionText
-      ? `the extension is not decided: ${shown}; ${openText(latest, clock.now()) || 'access stays open'}. ${toContinue}`
-      : `access is not open: ${shown}. ${toContinue}`;
+  const whyOf = (request: KubeObject): string =>
+    (extension === undefined ? waitingText(connection, request) : statusOf(request).extensions?.[extension]?.message) ||
+    'waiting for the server';
+  const [unfinished, toContinue] =
+    extension === undefined
+      ? ['access is not open', nextCommands(connection, type, name.name)]
+      : [
+          'the extension is not decided',
+          `To see it: ${connection.program} get ${requestWithFlags(connection, type, name.name)}`,
+        ];
+  let shown = whyOf(object);
   const onChange = (request: KubeObject | undefined): KubeObject | undefined => {
-    if (!request || request.metadata.uid !== uid)
+    if (!request || request.metadata.uid !== object.metadata.uid)
       throw new Problem(exits.ended, `${name.name} has ended: the request was deleted`);
-    latest = request;
     if (cannotOpen(stateOf(request).state)) throw endedProblem(request);
-    const result = options.done(request);
-    shown = progressText(request);
-    if (!result) progress.show(shown);
-    return result;
+    shown = whyOf(request);
+    if (isDone(request)) return request;
+    progress.show(shown);
+    return undefined;
   };
   const tick = (): void => {
     progress.spin();
-    if (clock.monotonic() >= deadlineMs) {
-      throw new Problem(exits.timedOut, `timed out; ${unfinishedText()}`);
-    }
+    if (clock.monotonic() >= deadlineMs)
+      throw new Problem(exits.timedOut, `timed out; ${unfinished}: ${shown}. ${toContinue}`);
   };
   try {
     const followed = [{ resource: requestResource(type), name }];
     return await follow(connection, followed, { clock, signal, onChange, tick, toContinue });
   } catch (error) {
-    progress.end();
-    if (signal.aborted) throw new Problem(exits.interrupted, `interrupted; ${unfinishedText()}`);
+    // Repeats the last progress, which a terminal has erased by then.
+    if (signal.aborted) throw new Problem(exits.interrupted, `interrupted; ${unfinished}: ${shown}. ${toContinue}`);
     throw error;
   } finally {
     progress.end();
@@ -81,16 +78,24 @@ export async function waitFor(
 }
 
 /** Commands to wait for a request again and to revoke it. */
-export function nextCommands({ io }: Context, connection: ClusterConnection, type: TypeName, name: string): string {
+export function nextCommands(connection: ClusterConnection, type: TypeName, name: string): string {
+  const { program } = connection;
   const target = requestWithFlags(connection, type, name);
-  return `To go on: ${io.program} watch ${target}. To revoke it: ${io.program} revoke ${target}`;
+  return `To go on: ${program} watch ${target}. To revoke it: ${program} revoke ${target}`;
 }
 
-/** What a request waits for, and the command if its requester must claim it. */
-function waitingText(request: KubeObject, claimCommand: string): string {
+/** How its requester starts access; empty if the request waits for no claim. */
+export function claimText(connection: Pick<ClusterConnection, 'program' | 'where'>, request: KubeObject): string {
+  if (stateOf(request).state !== 'Claimable' || specOf(request).claimed) return '';
+  const target = requestWithFlags(connection, typeOf(request), request.metadata.name);
+  return `claim it with: ${connection.program} claim ${target}`;
+}
+
+/** The server has yet to see a claim. */
+function waitingText(connection: ClusterConnection, request: KubeObject): string {
   const { state, why } = stateOf(request);
   if (state !== 'Claimable') return why;
-  return specOf(request).claimed ? 'access is being opened' : `${why}. To claim it: ${claimCommand}`;
+  return specOf(request).claimed ? 'access is being opened' : `${why}; ${claimText(connection, request)}`;
 }
 
 /** For a request that was denied, has ended, or is ending. */
@@ -106,8 +111,7 @@ export function endedProblem(request: KubeObject): Problem {
 
 /** To use the name of an ended request again, before the server deletes it. */
 export function deleteText(connection: ClusterConnection, request: KubeObject): string {
-  const flags = ['-n', connection.namespace, ...connection.quotedFlags].join(' ');
-  return `to delete it: kubectl delete ${request.kind.toLowerCase()} ${request.metadata.name} ${flags}`;
+  return `to delete it: kubectl delete ${request.kind.toLowerCase()} ${request.metadata.name} ${connection.where}`;
 }
 
 /** As a clause; empty if the request has no end yet. */

@@ -1,16 +1,16 @@
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from '../../api/resources.ts';
 import { findObject } from '../../kube/client.ts';
-import { ApiError, isForbidden } from '../../kube/errors.ts';
 import { uncovered } from '../../rbac/rule-cover.ts';
 import { findTemplate, type TypedObject, templateResource } from '../access-requests.ts';
-import { approversText, counts, missingBindingText, templateSpecOf } from '../approver-text.ts';
+import { approversText, counts, missingBindingText } from '../approver-text.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
-import { plainMessage } from '../problem.ts';
+import { unlessForbidden } from '../problem.ts';
 import { roleOf, rulesIn, subjectsIn } from '../rbac-view.ts';
+import { templateSpecOf } from '../request-state.ts';
 
 /** A holder of the verb approve. `countsFor`: entries for which its votes can count. */
 interface Approver {
@@ -33,69 +33,52 @@ export const approvers: Command = {
     const template = await findTemplate(connection, args.positionals[0] ?? '');
     const needed = approversText(template.object);
     io.printError(needed === '' ? 'the template requires no approvals\n' : `needed: ${needed}\n`);
-    const unread: Unread = { forbidden: new Set(), failures: new Set() };
+    const unread = new Set<string>();
     const printer = new Printer(io, form, approverTable);
     const holders = await holdersOf(connection, template, unread);
     printer.add(holders);
     printer.end();
     // Without approvals, no entry can lack a holder.
     if (needed === '') return exits.done;
-    for (const failure of unread.failures) io.printError(`not checked: ${failure}\n`);
-    if (unread.forbidden.size > 0) io.printError(`${forbiddenText(unread.forbidden, template.object, holders)}\n`);
-    const isComplete = unread.failures.size === 0 && unread.forbidden.size === 0;
-    const kubectlFlags = ['-n', connection.namespace, ...connection.kubectlFlags];
-    const missing = isComplete ? missingBindingText(template.object, holders, kubectlFlags) : '';
+    if (unread.size > 0) io.printError(`${unreadText(unread, holders)}\n`);
+    const missing = unread.size > 0 ? '' : missingBindingText(template.object, holders, connection.where);
     if (missing !== '') io.printError(`${missing}\n`);
     return exits.done;
   },
 };
 
-interface Unread {
-  /** Such as `the ClusterRoleBindings`. */
-  readonly forbidden: Set<string>;
-  readonly failures: Set<string>;
-}
-
-/** That the user may not read who can approve, and whom to ask. */
-function forbiddenText(forbidden: ReadonlySet<string>, template: KubeObject, holders: readonly Approver[]): string {
-  const all = templateSpecOf(template).accessConfig?.approvals?.all ?? [];
-  const ask = `ask ${all.some(({ groups = [] }) => groups.length > 0) ? 'a member of the groups above, or ' : ''}an administrator`;
+/** `unread`: such as `the ClusterRoleBindings`. */
+function unreadText(unread: ReadonlySet<string>, holders: readonly Approver[]): string {
   const who = holders.length === 0 ? 'who can approve' : 'who else can approve';
-  return `not checked: ${who}, because you may not read ${[...forbidden].join(' or ')}; ${ask}`;
+  return `not checked: ${who}, because you may not read ${[...unread].join(' or ')}; ask one of the people above, or an administrator`;
 }
 
-/** Adds to `unread` what could not be read. */
-async function holdersOf(connection: ClusterConnection, template: TypedObject, unread: Unread): Promise<Approver[]> {
+/** Adds to `unread` what the user may not read. */
+async function holdersOf(connection: ClusterConnection, template: TypedObject, unread: Set<string>) {
   const { cluster, namespace } = connection;
-  const read = async <T>(what: string, reading: Promise<T>, fallback: T): Promise<T> => {
-    try {
-      return await reading;
-    } catch (error) {
-      if (error instanceof ApiError && isForbidden(error)) unread.forbidden.add(what);
-      else unread.failures.add(plainMessage(error));
-      return fallback;
-    }
+  const read = async <T>(what: string, reading: Promise<T>): Promise<T | undefined> => {
+    const found = await unlessForbidden(reading);
+    if (!(found instanceof Error)) return found;
+    unread.add(what);
+    return undefined;
   };
   const list = async (what: string, resource: Resource, scope: object): Promise<KubeObject[]> =>
-    (await read(what, cluster.client.list(resource, scope), { items: [], resourceVersion: '' })).items;
+    (await read(what, cluster.client.list(resource, scope)))?.items ?? [];
   const bindings = [
     ...(await list(`the RoleBindings of namespace ${namespace}`, roleBindings, { namespace })),
     ...(await list('the ClusterRoleBindings', clusterRoleBindings, {})),
   ];
-  const mayApproveByRole = new Map<string, Promise<boolean>>();
+  const mayApproveByRole = new Map<string, boolean>();
   const found: Approver[] = [];
   for (const binding of bindings) {
     const { kind, name } = roleOf(binding);
-    const key = `${kind} ${name}`;
-    const resource = kind === 'Role' ? roles : clusterRoles;
-    const target = kind === 'Role' ? { namespace, name } : { name };
-    const answer =
+    const key = `the ${kind} ${name}`;
+    const [resource, target] = kind === 'Role' ? [roles, { namespace, name }] : [clusterRoles, { name }];
+    const may =
       mayApproveByRole.get(key) ??
-      read(`the ${kind} ${name}`, findObject(cluster.client, resource, target, {}), undefined).then((role) =>
-        mayApprove(role, template),
-      );
-    mayApproveByRole.set(key, answer);
-    if (await answer) found.push(...subjectsOf(binding, template));
+      mayApprove(await read(key, findObject(cluster.client, resource, target, {})), template);
+    mayApproveByRole.set(key, may);
+    if (may) found.push(...subjectsOf(binding, template));
   }
   return found;
 }

@@ -8,7 +8,7 @@ import { exits } from '../command-spec.ts';
 import { type Manifest, readManifests } from '../manifests.ts';
 import { type Column, outputForm, type Presentation, Printer } from '../output.ts';
 import { findServed, plainMessage } from '../problem.ts';
-import { type RuleLine, requestLine, ruleColumns, templateLine } from '../rule-lines.ts';
+import { type RuleLine, requestLine, ruleColumns, ruleLine, templateLine } from '../rule-lines.ts';
 
 /** A rule for one object of a file. */
 interface CheckLine extends RuleLine {
@@ -101,18 +101,21 @@ async function rulesFor(
 function refusalLine(error: unknown): RuleLine {
   if (!(error instanceof ApiError) || isDryRunUnsupported(error)) throw error;
   if (isAlreadyExists(error))
-    return note('exists', 'a request of this name exists already; to request access again, delete it first');
-  if (isWebhookDenial(error)) return { ...note(codeOf(error) ?? 'Denied', plainMessage(error)), verdict: 'fail' };
+    return ruleLine(
+      'note',
+      'exists',
+      'a request of this name exists already; to request access again, delete it first',
+    );
+  if (isWebhookDenial(error)) return ruleLine('fail', codeOf(error) ?? 'Denied', plainMessage(error));
   if (![400, 403, 409, 422].includes(error.code)) throw error;
-  return { ...note(error.reason || 'Refused', error.why), verdict: 'fail' };
+  return ruleLine('fail', error.reason || 'Refused', error.why);
 }
 
-const note = (rule: string, requirement: string): RuleLine => ({ verdict: 'note', rule, requirement, remedy: '' });
-
-const noRules: RuleLine = {
-  ...note('no-rules', 'the API server accepts it without asking drawbridge; check the webhooks: drawbridge doctor'),
-  verdict: 'not checked',
-};
+const noRules = ruleLine(
+  'not checked',
+  'no-rules',
+  'the API server accepts it without asking drawbridge; check the webhooks: drawbridge doctor',
+);
 
 const objectColumns: readonly Column<CheckLine>[] = [
   { title: 'FILE', wide: true, text: ({ file }) => file },

@@ -11,14 +11,12 @@ import {
 import { awaitedDecision } from '../choices.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
-import { exits, type FlagSpec } from '../command-spec.ts';
+import { exits, type FlagSpec, requestArgument } from '../command-spec.ts';
 import { forEach, type Outcome } from '../for-each.ts';
-import { earliestText } from '../option-text.ts';
 import { outputForm } from '../output.ts';
 import { Problem } from '../problem.ts';
-import { requestArgument } from '../request-argument.ts';
-import { cannotOpen, type State, specOf, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
-import { changedAfterMs, versionOf, votedTemplate } from '../voted-template.ts';
+import { cannotOpen, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
+import { votedTemplate } from '../voted-template.ts';
 import { endedProblem } from '../wait.ts';
 import { closingText } from './revoke.ts';
 
@@ -73,35 +71,12 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     const found = await findRequest(connection, text, 'pending');
     const about = args.text('about') ?? awaitedDecision(found.object) ?? 'Access';
     if (about !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
-    const { state } = stateOf(found.object);
-    if (decision === 'Approve' && args.text('about') === undefined && isOpen(state) && !awaitedDecision(found.object))
-      throw new Problem(
-        exits.denied,
-        `${found.object.metadata.name} waits for no approval: its state is ${state}; to see it: ${context.io.program} get ${requestWithFlags(connection, found.type, found.object.metadata.name)}`,
-      );
     const approves = decision === 'Approve' && about !== 'Review';
-    const template = approves
-      ? await votedTemplate(connection, found, args.text('template-version')).catch(async (error: unknown) => {
-          throw (await ownRequestProblem(context, connection, found)) ?? error;
-        })
-      : undefined;
+    const template = approves ? await votedTemplate(connection, found, args.text('template-version')) : undefined;
     const object = await createVote(context, connection, found, { about, decision, template });
-    if (template && args.text('template-version') === undefined && changedAfterMs(template, found.object) === 0)
-      context.io.printError(
-        `note: template ${template.metadata.name} was changed in the second in which the request was created, so it may differ from what the requester saw; you approved version ${versionOf(template)}; to read it: ${context.io.program} show ${requestWithFlags(connection, found.type, found.object.metadata.name)}\n`,
-      );
-    const unready = template && about === 'Access' ? unreadinessOf(template) : undefined;
-    if (unready)
-      context.io.printError(
-        `note: template ${specOf(found.object).templateName} is not ready, so access cannot open, and the server may deny the request: ${unready.code}: ${unready.message}\n`,
-      );
-    const decided = decidedText(found.object, about, decision);
-    // Access that needs another approval can start even later.
-    const earliest =
-      template && decided === 'approved' && !isOpen(state)
-        ? earliestText(specOf(found.object), template, context.clock.now())
-        : '';
-    return { object, subject: found.object, result: earliest === '' ? decided : `${decided}; ${earliest}` };
+    const unready = template && about === 'Access' ? unreadinessOf(template) : '';
+    if (unready !== '') context.io.printError(`note: template ${template?.metadata.name} is not ready: ${unready}\n`);
+    return { object, subject: found.object, result: decidedText(found.object, about, decision) };
   });
 }
 
@@ -143,61 +118,42 @@ async function createVote(
 ): Promise<KubeObject> {
   const manifest = voteManifest(found, context.args, decision, about, template);
   return connection.cluster.client.create(accessVotes, manifest).catch(async (error: unknown) => {
-    throw (await voteProblem(context, connection, found, about, decision, error)) ?? error;
+    throw (await voteProblem(connection, found, about, decision, error)) ?? error;
   });
 }
 
-const isOpen = (state: State): boolean => state === 'Opening' || state === 'Open';
-
 /** Undefined if the message of `error` suffices. */
 async function voteProblem(
-  context: Context,
   connection: ClusterConnection,
-  found: TypedObject,
+  { type, object }: TypedObject,
   about: string,
   decision: 'Approve' | 'Deny',
   error: unknown,
 ): Promise<Problem | undefined> {
-  const { io } = context;
-  const { type, object } = found;
-  const target = requestWithFlags(connection, type, object.metadata.name);
+  const { name } = object.metadata;
+  const see = `${connection.program} get ${requestWithFlags(connection, type, name)}`;
   // The name of a vote follows from its content, so a repeated vote has the same name.
-  if (error instanceof ApiError && error.code === 409) {
+  if (error instanceof ApiError && error.code === 409)
     return new Problem(
       exits.failed,
-      `you have ${decision === 'Approve' ? 'approved' : 'denied'} this already (${about} of ${object.metadata.name}), and you cannot ${decision.toLowerCase()} it again, even if your groups have changed; to see the votes: ${io.program} get ${target}`,
+      `you have ${decision === 'Approve' ? 'approved' : 'denied'} this already (${about} of ${name}), and you cannot ${decision.toLowerCase()} it again, even if your groups have changed; to see the votes: ${see}`,
     );
-  }
-  // A denial by the webhook says what to do.
-  if (isWebhookDenial(error)) return undefined;
-  // Without the permission to create votes, RBAC denies the vote before the webhook.
-  return isForbidden(error) ? ownRequestProblem(context, connection, found) : undefined;
-}
-
-/** Undefined for the request of another user, or if the client cannot read its user. */
-async function ownRequestProblem(
-  { io }: Context,
-  connection: ClusterConnection,
-  { type, object }: TypedObject,
-): Promise<Problem | undefined> {
+  // Without the permission to create votes, RBAC denies a vote on one's own request first, and a
+  // permission would not help.
+  if (!isForbidden(error) || isWebhookDenial(error)) return undefined;
   const user = await connection.whoAmI().catch(() => undefined);
   if (!user || user.username !== requesterOf(object)) return undefined;
-  const target = requestWithFlags(connection, type, object.metadata.name);
-  const template = [specOf(object).templateName ?? '', '-n', connection.namespace, ...connection.quotedFlags].join(' ');
-  const { state } = stateOf(object);
-  // For an extension or a review, that would end open access.
-  const revocation = isOpen(state) || cannotOpen(state) ? '' : `; to revoke it: ${io.program} revoke ${target}`;
   return new Problem(
     exits.denied,
-    `denied: ${object.metadata.name} is your own request, which only others can decide; to see whose approvals the template requires: ${io.program} approvers ${template}${revocation}`,
+    `denied: ${name} is your own request, which only others can decide; to see who: ${see}`,
   );
 }
 
 /** As the client knows it. The server counts the vote later. */
 function decidedText(request: KubeObject, about: string, decision: 'Approve' | 'Deny'): string {
   const decided = `${about === 'Access' ? '' : `${about} `}${decision === 'Approve' ? 'approved' : 'denied'}`;
-  const closes = decision === 'Deny' && !about.startsWith('Extension-') && isOpen(stateOf(request).state);
-  if (closes) return `${decided}; ${closingText(request)}`;
+  const isOpen = ['Opening', 'Open'].includes(stateOf(request).state);
+  if (decision === 'Deny' && !about.startsWith('Extension-') && isOpen) return `${decided}; ${closingText(request)}`;
   const { all = [] } = statusOf(request).approval ?? {};
   const left = all.reduce((sum, { have, need }) => sum + Math.max(0, need - have), 0) - 1;
   if (decision === 'Deny' || about !== 'Access' || left <= 0) return decided;

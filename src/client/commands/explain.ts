@@ -6,11 +6,11 @@ import { usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
-import { earliestText, optionsOf } from '../option-text.ts';
+import { optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
-import { ignoredFieldsIn, specOf } from '../request-state.ts';
-import { isAboutTemplate, type RuleLine, requestLine, ruleColumns } from '../rule-lines.ts';
+import { ignoredFieldsIn } from '../request-state.ts';
+import { isAboutTemplate, type RuleLine, requestLine, ruleColumns, ruleLine } from '../rule-lines.ts';
 import { podFlag, requestFlags, requestManifest } from './request.ts';
 
 export const explain: Command = {
@@ -41,10 +41,8 @@ async function runExplain(context: Context): Promise<number> {
       throw error;
     },
   );
-  const lines = connection.warnings.map(requestLine);
   const printer = new Printer(io, form, ruleTable);
-  const earliest = earliestText(specOf(manifest), template, context.clock.now());
-  printer.add([...lines, ...notesOn(context, connection, { type, object: template }, earliest)]);
+  printer.add([...connection.warnings.map(requestLine), ...notesOn(context, connection, { type, object: template })]);
   printer.end();
   if (denial !== undefined) {
     io.printError(`${io.program}: the server would deny it: ${denial}\n`);
@@ -55,34 +53,31 @@ async function runExplain(context: Context): Promise<number> {
   return exits.denied;
 }
 
-/** What the rules do not cover, such as ignored fields. `earliest`: from `earliestText`. */
+/** What the rules do not cover, such as ignored fields. */
 function notesOn(
   { args, io }: Context,
   connection: ClusterConnection,
   { type, object }: TypedObject,
-  earliest: string,
-): RuleLine[] {
-  const note = (verdict: RuleLine['verdict'], rule: string, requirement: string): RuleLine => ({
-    verdict,
-    rule,
-    requirement,
-    remedy: '',
-  });
-  const notes: RuleLine[] = [];
-  const { name } = object.metadata;
+): readonly RuleLine[] {
   const ignored = ignoredFieldsIn(object);
-  if (ignored !== '') notes.push(note('note', 'ignored-fields', `${ignored} (ask the author of the template)`));
   const approvals = args.has('emergency') ? '' : approversText(object);
-  if (approvals !== '') {
-    const who = [`${io.program} approvers`, `${type}/${name}`, '-n', connection.namespace, ...connection.quotedFlags];
-    const text = `after the rules pass, the request waits for approvals (${approvals}); to see who can approve, if you may read bindings and roles: ${who.join(' ')}`;
-    notes.push(note('note', 'approvals', text));
-  }
-  notes.push(...optionsOf(object).map(([field, text]) => note('note', field, text)));
-  if (earliest !== '') notes.push(note('note', 'start', earliest));
+  const who = `${io.program} approvers ${type}/${object.metadata.name} ${connection.where}`;
+  const notes = [
+    ['ignored-fields', ignored === '' ? '' : `${ignored} (ask the author of the template)`],
+    [
+      'approvals',
+      approvals === ''
+        ? ''
+        : `after the rules pass, the request waits for approvals (${approvals}); to see who can approve, if you may read bindings and roles: ${who}`,
+    ],
+    ...optionsOf(object),
+  ] as const;
   // No dry run checks this if the server chooses the pod.
-  if (type === 'exec' && args.text('pod') === undefined) notes.push(note('not checked', 'running-pod', runningPodText));
-  return notes;
+  const choosesPod = type === 'exec' && args.text('pod') === undefined;
+  return [
+    ...notes.filter(([, text]) => text !== '').map(([rule, text]) => ruleLine('note', rule, text)),
+    ...(choosesPod ? [ruleLine('not checked', 'running-pod', runningPodText)] : []),
+  ];
 }
 
 const runningPodText =

@@ -13,23 +13,12 @@ import { textIn } from '../journal.ts';
 import { type Column, outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
 import { findServed, Problem } from '../problem.ts';
-import { conditionsOf } from '../request-state.ts';
+import { conditionsOf, readyOf } from '../request-state.ts';
 
-const ready = (object: KubeObject): string =>
-  conditionsOf(object).find(({ type }) => type === 'Ready')?.status ?? 'Unknown';
+const ready = (object: KubeObject): string => readyOf(object)?.status ?? 'Unknown';
 /** The message of its condition Ready, or `status.waitingFor`: that message cut to a column. */
-const waitsFor = (entry: KubeObject, isWhole: boolean): string => {
-  const whole = conditionsOf(entry).find(({ type }) => type === 'Ready')?.message ?? '';
-  return isWhole ? whole : textIn(entry, 'status.waitingFor') || whole;
-};
-const readyMessage = (object: KubeObject): string =>
-  conditionsOf(object).find(({ type, status }) => type === 'Ready' && status !== 'True')?.message ?? '';
-
-const readySince = (object: KubeObject): string =>
-  textIn(
-    listIn(own(object, 'status'), 'conditions').find((condition) => own(condition, 'type') === 'Ready'),
-    'lastTransitionTime',
-  );
+const waitsFor = (entry: KubeObject, isWhole: boolean): string =>
+  (!isWhole && textIn(entry, 'status.waitingFor')) || (readyOf(entry)?.message ?? '');
 const isSuspended = (entry: KubeObject): boolean => own(own(entry, 'spec'), 'suspend') === true;
 
 const bindingTable: Presentation<KubeObject> = {
@@ -84,7 +73,7 @@ export const inventoryStatus: Command = {
       { title: 'NAME', text: ({ metadata }) => metadata.name },
       { title: 'MODE', text: (entry) => textIn(entry, 'spec.mode') },
       { title: 'READY', text: ready },
-      { title: 'SINCE', long: true, text: readySince },
+      { title: 'SINCE', long: true, text: (entry) => readyOf(entry)?.lastTransitionTime ?? '' },
       { title: 'SUSPENDED', wide: true, text: (entry) => String(isSuspended(entry)) },
       { title: 'CREATED', wide: true, text: ({ metadata }) => metadata.creationTimestamp ?? '' },
       { title: 'WAITING FOR', long: true, text: (entry) => waitsFor(entry, isWhole) },
@@ -139,7 +128,7 @@ export const inventoryWhy: Command = {
     if (!entry)
       throw new Problem(
         exits.failed,
-        `no entry ${name} in namespace ${namespace}; list entries with: ${io.program} inventory status ${['-n', namespace, ...connection.quotedFlags].join(' ')}`,
+        `no entry ${name} in namespace ${namespace}; list entries with: ${io.program} inventory status ${connection.where}`,
       );
     const { items } = await cluster.client.list(reconcileRunKind.resource, { namespace });
     const runs = new Map(
@@ -153,7 +142,7 @@ export const inventoryWhy: Command = {
     printer.end();
     if (lines.length === 0)
       io.printError(
-        `the status of ${name} has no components: ${readyMessage(entry) || 'the server has not written it yet; check that the inventory feature runs'}\n`,
+        `the status of ${name} has no components: ${waitsFor(entry, true) || 'the server has not written it yet; check that the inventory feature runs'}\n`,
       );
     return exits.done;
   },

@@ -42,8 +42,7 @@ const tableOptions = ({ args }: Context) => ({
 /** How to request access, or to see requests of others. */
 async function nothingFoundText({ args, io }: Context, connection: ClusterConnection): Promise<string> {
   const where = await searchedText(connection, typeNames.map(requestResource));
-  const scope = connection.scope.namespace === undefined ? ['-A'] : ['-n', connection.namespace];
-  const flags = [...scope, ...connection.quotedFlags].join(' ');
+  const flags = connection.scopeWhere;
   const how = `to request access: ${io.program} templates ${flags}, then ${io.program} request`;
   if (args.has('everyone')) return `no requests found ${where}; ${how}`;
   const user = args.text('user');

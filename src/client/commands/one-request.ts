@@ -11,17 +11,14 @@ import {
 import { usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
-import { exits } from '../command-spec.ts';
-import { askedPodText, detailsOf } from '../details.ts';
-import { extensionVotes } from '../extension-text.ts';
+import { exits, requestArgument } from '../command-spec.ts';
+import { detailsOf } from '../details.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem } from '../problem.ts';
-import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, specOf, stateOf, statusOf } from '../request-state.ts';
-import { lessThanAsked, timeFrom } from '../times.ts';
 import { templateOf } from '../voted-template.ts';
-import { endedProblem, ifOpen, openText, waitFor } from '../wait.ts';
+import { endedProblem, openText, waitFor } from '../wait.ts';
 import { watchRequests } from './list.ts';
 import { printAccess, timeoutFlag } from './request.ts';
 
@@ -34,16 +31,9 @@ export const get: Command = {
     const form = outputForm(args);
     const connection = await connect();
     const found = await findRequest(connection, args.positionals[0] ?? '');
-    const { object } = found;
-    if (printObject(io, form, object)) return exits.done;
-    const [template, askedPod, votes] = await Promise.all([
-      templateOf(connection, found),
-      askedPodText(connection, object),
-      extensionVotes(connection, object),
-    ]);
-    io.print(
-      detailsOf(object, clock.now(), { program: io.program, flags: connection.quotedFlags, template, askedPod, votes }),
-    );
+    if (printObject(io, form, found.object)) return exits.done;
+    const template = await templateOf(connection, found);
+    io.print(detailsOf(found.object, connection, clock.now(), template));
     return exits.done;
   },
 };
@@ -83,21 +73,27 @@ export const exec: Command = {
   async run(context) {
     const timeoutMs = context.args.durationMs('timeout');
     const connection = await context.connect();
-    const ready = await waitUntilOpen(context, connection, context.args.positionals[0] ?? '', timeoutMs);
+    const ready = await waitUntilOpen(context, connection, context.args.positionals[0], timeoutMs);
     return kubectlExec(context, connection, ready, context.args.rest);
   },
 };
+
+/** Rejects with a Problem if it has ended, is ending, or does not exist. */
+async function findUnended(connection: ClusterConnection, name: string | undefined): Promise<TypedObject> {
+  const found = await findRequest(connection, name ?? '');
+  if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
+  return found;
+}
 
 /** Rejects with a Problem if access cannot open, or after `timeoutMs`; and as `waitFor` does. */
 export async function waitUntilOpen(
   context: Context,
   connection: ClusterConnection,
-  name: string,
+  name: string | undefined,
   timeoutMs: number | undefined,
-) {
-  const found = await findRequest(connection, name);
-  if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
-  return ifOpen(found.object) ?? waitFor(context, connection, found, { timeoutMs, done: ifOpen });
+): Promise<KubeObject> {
+  const found = await findUnended(connection, name);
+  return stateOf(found.object).state === 'Open' ? found.object : waitFor(context, connection, found, { timeoutMs });
 }
 
 export const claim: Command = {
@@ -112,11 +108,9 @@ export const claim: Command = {
     // All flags before the claim, which cannot be taken back.
     const [form, timeoutMs] = [outputForm(args), args.durationMs('timeout')];
     const connection = await context.connect();
-    const found = await findRequest(connection, args.positionals[0] ?? '');
-    if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
+    const found = await findUnended(connection, args.positionals[0]);
     const object = await patchSpec(connection, found, { claimed: true });
-    const claimed = { ...found, object };
-    printAccess(context, connection, form, await waitFor(context, connection, claimed, { timeoutMs, done: ifOpen }));
+    printAccess(context, connection, form, await waitFor(context, connection, { ...found, object }, { timeoutMs }));
     return exits.done;
   },
 };
@@ -139,45 +133,28 @@ export const extend: Command = {
     args.durationMs('by');
     const [form, timeoutMs] = [outputForm(args), args.durationMs('timeout')];
     const connection = await context.connect();
-    const found = await findRequest(connection, args.positionals[0] ?? '');
-    if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
+    const found = await findUnended(connection, args.positionals[0]);
     const before = specOf(found.object).extensions ?? [];
+    const extension = before.length;
     const added = { by, ...(reason === undefined ? {} : { reason }) };
-    const target = requestWithFlags(connection, found.type, found.object.metadata.name);
     const patched = await patchSpec(connection, found, { extensions: [...before, added] });
     for (const warning of connection.warnings) io.printError(`note: ${warning}\n`);
     if (args.has('no-wait')) {
-      const { endsMs } = stateOf(patched);
-      const end = endsMs === undefined ? '' : `, at ${timeFrom(endsMs, clock.now())}`;
+      const target = requestWithFlags(connection, found.type, patched.metadata.name);
       io.printError(
-        `the server decides the extension; if the template requires approvals for it, it waits for them at most until access ends${end}. To see it: ${io.program} get ${target}\n`,
+        `${openText(patched, clock.now())} without the extension. To see its state: ${io.program} get ${target}\n`,
       );
-      if (!printObject(io, form, patched)) io.print(`${fullName(found.object)} extension requested\n`);
+      if (!printObject(io, form, patched)) io.print(`${fullName(patched)} extension requested\n`);
       return exits.done;
     }
-    const decided = await waitFor(context, connection, found, {
-      timeoutMs,
-      extensionText: (request) => statusOf(request).extensions?.[before.length]?.message ?? '',
-      done: (request) => {
-        const state = statusOf(request).extensions?.[before.length]?.state;
-        return state === 'Granted' || state === 'Refused' ? request : undefined;
-      },
-    });
-    const { state, message = '' } = statusOf(decided).extensions?.[before.length] ?? {};
+    const decided = await waitFor(context, connection, found, { timeoutMs, extension });
+    const { state, message = '', expiresAt } = statusOf(decided).extensions?.[extension] ?? {};
     if (state === 'Refused') throw new Problem(exits.denied, `the extension was refused: ${message}`);
     io.printError(`${openText(decided, clock.now())}\n`);
-    if (!printObject(io, form, decided))
-      io.print(`${fullName(decided)} extended by ${extendedText(found.object, decided, by)}\n`);
+    if (!printObject(io, form, decided)) io.print(`${fullName(decided)} extended until ${expiresAt}\n`);
     return exits.done;
   },
 };
-
-/** The template, the pod, or an approver may have allowed less than `asked`. */
-function extendedText(before: KubeObject, after: KubeObject, asked: string): string {
-  const addedMs = (stateOf(after).endsMs ?? 0) - (stateOf(before).endsMs ?? 0);
-  const less = lessThanAsked(addedMs, asked);
-  return less === undefined ? asked : `${less} instead of ${asked}`;
-}
 
 /** Rejects with ApiError 409 if the request has changed: the patch replaces all extensions. */
 async function patchSpec(

@@ -5,19 +5,19 @@ import { awaitedDecision, choicesOf, type Decision } from '../choices.ts';
 import { searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
-import { askedPodOf } from '../details.ts';
-import { shortDurationText } from '../duration-text.ts';
-import { awaitedExtension, extensionOutlook } from '../extension-text.ts';
+import { askedPodOf, expectedDuration } from '../details.ts';
+import { awaitedExtension, latestEnd } from '../extension-text.ts';
 import { outputForm, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { specOf, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
+import { readyOf, specOf, stateOf, statusOf } from '../request-state.ts';
 import { requestTable } from '../request-table.ts';
+import { span } from '../times.ts';
 
 export const pending: Command = {
   name: 'pending',
   summary: 'List the requests that wait for your decision',
   details:
-    'Lists the requests of others on whose template you hold the verb approve, and that wait for an approval of access or of an extension, or for the review of an emergency. ABOUT names the decision and, for access, also the asked pod and start time, and the code of a template that is not ready. FOR is, for an extension, how much longer, and until when at the latest; for a review, what was granted, and until when. DECIDE BY is when the server denies the request, when access ends without the extension, or when the review is due. A request that was deleted before its review is not listed: review it with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
+    'Lists the requests of others on whose template you hold the verb approve, and that wait for an approval of access or of an extension, or for the review of an emergency. ABOUT names the decision and, for access, also the asked pod and start time, and the code of a template that is not ready. FOR is, for an extension, how much longer, and until when at the latest; for a review, until when access lasts. DECIDE BY is when the server denies the request, when access ends without the extension, or when the review is due. A request that was deleted before its review is not listed: review it with approve NAME --about Review. YOU CAN says whether you can approve, or only deny, because you have approved already, or are in none of the groups that must approve.',
   examples: ['pending -A', 'show payments-shell-x7k2p'],
   async run({ args, io, clock, connect }) {
     const form = outputForm(args);
@@ -54,33 +54,36 @@ const aboutText = (request: KubeObject, template: KubeObject | undefined): strin
   const about = awaitedDecision(request) ?? '';
   if (about !== 'Access') return about;
   const [pod, { startAt = '' }] = [askedPodOf(request), specOf(request)];
-  const unready = template && unreadinessOf(template);
+  const ready = template && readyOf(template);
   const asked = [
     ...(pod === '' ? [] : [`pod ${pod}`]),
     ...(startAt === '' ? [] : [`from ${startAt}`]),
-    ...(unready ? [`template not ready: ${unready.code}`] : []),
+    ...(ready?.status === 'False' ? [`template not ready: ${ready.reason}`] : []),
   ];
   return asked.length === 0 ? about : `${about} (${asked.join(', ')})`;
 };
-/** How long access lasts; for an extension and a review, also until when. */
+
+/** How long access lasts, how much longer with an extension, or until when an emergency did. */
 function requestedDuration(request: KubeObject, template: KubeObject | undefined, nowMs: number): string {
   const extension = awaitedExtension(request);
-  if (!extension) {
-    const [duration, { endsMs }] = [shortDurationText(request, template), stateOf(request)];
-    return endsMs === undefined ? duration : `${duration}, until ${formatTime(endsMs)}`;
+  if (extension) {
+    const end = template && latestEnd(request, extension, template, nowMs);
+    return `${extension.by} more${end && 'endMs' in end ? `, until ${formatTime(end.endMs)}` : ''}`;
   }
-  const more = `${extension.by} more`;
-  if (!template) return more;
-  const { endMs } = extensionOutlook(request, extension, template, nowMs);
-  return endMs === undefined
-    ? `${more}, but the server would refuse it: see show`
-    : `${more}, until ${formatTime(endMs)}`;
+  const { endsMs } = stateOf(request);
+  if (endsMs !== undefined) return `until ${formatTime(endsMs)}`;
+  const { duration } = specOf(request);
+  const expected = expectedDuration(request, template);
+  if (!expected) return duration ?? 'default';
+  return `${span(expected.grantedMs)}${expected.clamped ? ` of ${duration}` : ''}`;
 }
+
 /** An extension waits until access ends without it. */
 function decideBy(request: KubeObject): string {
   if (!awaitedExtension(request)) return statusOf(request).approval?.until ?? '';
   const { endsMs } = stateOf(request);
   return endsMs === undefined ? '' : formatTime(endsMs);
 }
+
 /** The reason of access is not that of an extension. */
 const requestedReason = (request: KubeObject): string => (awaitedExtension(request) ?? specOf(request)).reason ?? '';

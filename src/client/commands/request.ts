@@ -5,21 +5,21 @@ import { parseGoDuration } from '../../kit/go-duration.ts';
 import { shellWord } from '../../kit/shell-word.ts';
 import { findObject } from '../../kube/client.ts';
 import { ApiError, codeOf } from '../../kube/errors.ts';
-import { accessOf, fullName, requestWithFlags, type TypeName, templateResource, typeOf } from '../access-requests.ts';
+import { accessOf, fullName, requestWithFlags, type TypeName, typeOf } from '../access-requests.ts';
 import { permitsExec } from '../approver-text.ts';
 import { type Args, usageProblem } from '../args.ts';
-import type { ClusterConnection } from '../cluster-connection.ts';
+import { type ClusterConnection, connectionFlags } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits, type FlagSpec } from '../command-spec.ts';
-import { commonFlags, type OutputForm } from '../common-flags.ts';
+import type { OutputForm } from '../common-flags.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
 import { Problem, problemOf } from '../problem.ts';
 import { isFinal, stateOf } from '../request-state.ts';
 import { isAboutTemplate } from '../rule-lines.ts';
 import { useText } from '../use-text.ts';
-import { unlessForbidden } from '../voted-template.ts';
-import { deleteText, ifOpen, nextCommands, openText, waitFor } from '../wait.ts';
+import { readTemplate } from '../voted-template.ts';
+import { deleteText, nextCommands, openText, waitFor } from '../wait.ts';
 
 /** `explain` accepts them, too. */
 export const requestFlags: readonly FlagSpec[] = [
@@ -92,18 +92,18 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
   const connection = await context.connect();
   manifest.metadata.namespace = connection.namespace;
   const { resource } = accessOf(type).request;
-  if (args.has('exec')) await requireExec(connection, type, args, io.program);
+  if (args.has('exec')) await requireExec(connection, type, args);
   const created = await connection.cluster.client.create(resource, manifest).catch(async (error: unknown) => {
-    throw await createProblem(context, connection, type, error);
+    throw await createProblem(args, connection, type, error);
   });
   for (const warning of connection.warnings) io.printError(`note: ${forRequester(warning)}\n`);
   io.printError(`created ${fullName(created)}\n`);
   if (args.has('no-wait')) {
-    io.printError(`${nextCommands(context, connection, type, created.metadata.name)}\n`);
+    io.printError(`${nextCommands(connection, type, created.metadata.name)}\n`);
     if (!printObject(io, form, created)) io.print(`${fullName(created)}\n`);
     return exits.done;
   }
-  const ready = await waitFor(context, connection, { type, object: created }, { timeoutMs, done: ifOpen });
+  const ready = await waitFor(context, connection, { type, object: created }, { timeoutMs });
   if (args.has('exec')) {
     io.printError(`${openText(ready, clock.now())}\n`);
     return kubectlExec(context, connection, ready, args.rest);
@@ -113,35 +113,18 @@ async function runRequest(context: Context, type: TypeName): Promise<number> {
 }
 
 /** Rejects with a Problem if the template permits no exec. The server checks unreadable ones. */
-async function requireExec(connection: ClusterConnection, type: TypeName, args: Args, program: string): Promise<void> {
-  const name = { namespace: connection.namespace, name: nameWithoutType(args.positionals[0] ?? '') };
-  const found = await unlessForbidden(findObject(connection.cluster.client, templateResource(type), name, {}));
-  if (found === undefined || found instanceof Error || permitsExec(found)) return;
-  const pod = args.text('pod');
-  const podFlags = pod === undefined ? [] : ['--pod', shellWord(pod)];
-  const flags = [...connection.quotedFlags, ...podFlags, ...givenFlags(args, ['exec', 'container'])];
-  const command = `${program} request ${type} ${[name.name, '-n', name.namespace, ...flags].join(' ')}`;
+async function requireExec(connection: ClusterConnection, type: TypeName, args: Args): Promise<void> {
+  const name = nameWithoutType(args.positionals[0] ?? '');
+  const found = await readTemplate(connection, type, name);
+  if (!found || permitsExec(found)) return;
+  const words = [name, connection.where, ...args.without([...inWhere, 'exec', 'container'])];
   throw usageProblem(
-    `template ${name.name} permits no exec; omit --exec, and the client prints a command for the open access. Run: ${command}`,
+    `template ${name} permits no exec; omit --exec, and the client prints a command for the open access. Run: ${connection.program} request ${type} ${words.join(' ')}`,
   );
 }
 
-/** Of both request commands, without those that select namespace or cluster. */
-const sharedFlags: readonly FlagSpec[] = [
-  ...requestFlags,
-  ...waitFlags,
-  ...commonFlags.filter(({ name }) => name === 'output' || name === 'request-timeout'),
-];
-
-/** As the user gave them, quoted for a shell. */
-function givenFlags(args: Args, except: readonly string[] = []): string[] {
-  return sharedFlags.flatMap(({ name, value }) => {
-    if (except.includes(name)) return [];
-    if (value === undefined) return args.has(name) ? [`--${name}`] : [];
-    const given = args.text(name);
-    return given === undefined ? [] : [`--${name}`, shellWord(given)];
-  });
-}
+/** The flags of `ClusterConnection.where`. */
+const inWhere = [...connectionFlags, 'namespace'];
 
 /** Without the type of `exec/NAME`. */
 const nameWithoutType = (template: string): string => template.replace(/^.*\//, '');
@@ -161,37 +144,34 @@ const flagOf: Readonly<Record<string, string>> = {
 
 /** If another command helps, the message contains it. */
 async function createProblem(
-  { args, io }: Context,
+  args: Args,
   connection: ClusterConnection,
   type: TypeName,
   error: unknown,
 ): Promise<Problem> {
   const problem = problemOf(error);
   const { exitCode, message } = problem;
+  const { cluster, namespace, program, where } = connection;
   const name = args.text('name');
-  const where = ['-n', connection.namespace, ...connection.quotedFlags];
   if (error instanceof ApiError && error.code === 409 && name !== undefined) {
-    const object = { namespace: connection.namespace, name };
-    const found = await findObject(connection.cluster.client, accessOf(type).request.resource, object, {});
+    const found = await findObject(cluster.client, accessOf(type).request.resource, { namespace, name }, {});
     const ended =
       found && isFinal(stateOf(found).state)
         ? `, and has ended (${stateOf(found).state}); ${deleteText(connection, found)}`
         : '';
     return new Problem(
       exits.failed,
-      `a request ${name} exists already in namespace ${connection.namespace}${ended}; choose another --name, or see it with: ${io.program} get ${requestWithFlags(connection, type, name)}`,
+      `a request ${name} exists already in namespace ${namespace}${ended}; choose another --name, or see it with: ${program} get ${requestWithFlags(connection, type, name)}`,
     );
   }
   if (codeOf(error) === 'TemplateNotFound') {
     const other = type === 'pod' ? 'exec' : 'pod';
-    const wanted = { namespace: connection.namespace, name: nameWithoutType(args.positionals[0] ?? '') };
-    const found = await unlessForbidden(findObject(connection.cluster.client, templateResource(other), wanted, {}));
+    const template = nameWithoutType(args.positionals[0] ?? '');
     const rest = args.rest.length === 0 ? [] : ['--', ...args.rest.map(shellWord)];
-    const command =
-      found === undefined || found instanceof Error
-        ? ['templates', ...where]
-        : ['request', other, wanted.name, ...where, ...givenFlags(args), ...rest];
-    return new Problem(exitCode, `${message}; with this client: ${[io.program, ...command].join(' ')}`);
+    const words = (await readTemplate(connection, other, template))
+      ? ['request', other, template, where, ...args.without([...inWhere, 'pod']), ...rest]
+      : ['templates', where];
+    return new Problem(exitCode, `${message}; with this client: ${[program, ...words].join(' ')}`);
   }
   const { field = '' } = (error instanceof ApiError ? error.causes[0] : undefined) ?? {};
   const flag = flagOf[field];

@@ -12,10 +12,10 @@ import {
 import { usageProblem } from '../args.ts';
 import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
+import { requestArgument } from '../command-spec.ts';
 import { forEach } from '../for-each.ts';
 import { outputForm } from '../output.ts';
 import { Problem } from '../problem.ts';
-import { requestArgument } from '../request-argument.ts';
 import { cannotOpen, isFinal, stateOf, statusOf } from '../request-state.ts';
 import { deleteText, endedProblem } from '../wait.ts';
 
@@ -56,10 +56,8 @@ export const revoke: Command = {
     const found = await requestsOf(connection, user);
     if (found.length === 0) {
       const where = await searchedText(connection, typeNames.map(requestResource));
-      const scope = connection.scope.namespace === undefined ? ['-A'] : ['-n', connection.namespace];
-      const flags = [...scope, ...connection.quotedFlags].join(' ');
       io.printError(
-        `no open or waiting request of ${user} ${where}; to see access that is still ending: ${io.program} who ${flags}\n`,
+        `no open or waiting request of ${user} ${where}; to see access that is still ending: ${io.program} who ${connection.scopeWhere}\n`,
       );
     }
     return forEach(context, form, found, (one) =>
@@ -86,16 +84,11 @@ async function requestsOf({ cluster, scope }: ClusterConnection, user: string): 
 }
 
 /** After a denial or revocation of granted access, as a clause. */
-export const closingText = (request: KubeObject): string => `the server closes the access${openSessionsText(request)}`;
-
-/** As the end of a sentence; empty if sessions end with the pod, or there are none. */
-function openSessionsText(request: KubeObject): string {
-  const { grant } = statusOf(request);
-  if (!grant) return '';
-  if (grant.session) return '; the gateway ends its sessions';
-  return typeOf(request) === 'exec'
-    ? '; sessions that are open in its pod go on until they are closed or the pod is deleted'
-    : '';
+export function closingText(request: KubeObject): string {
+  const closing = 'the server closes the access';
+  if (statusOf(request).grant?.session) return `${closing}; the gateway ends its sessions`;
+  if (typeOf(request) === 'pod') return closing;
+  return `${closing}; sessions that are open in its pod go on until they are closed or the pod is deleted`;
 }
 
 /** The server then closes the access. Rejects with a Problem if it has ended or is ending. */

@@ -5,19 +5,19 @@ import { own } from '../../kit/json-value.ts';
 import { dumpYaml } from '../../kube/yaml.ts';
 import { describeRight, type RbacRule, rightsOf } from '../../rbac/rule-cover.ts';
 import { findRequest, requesterOf, requestResource, requestWithFlags, type TypedObject } from '../access-requests.ts';
-import { approversText, templateSpecOf } from '../approver-text.ts';
+import { approversText } from '../approver-text.ts';
 import { awaitedDecision, choicesOf } from '../choices.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
-import { exits } from '../command-spec.ts';
-import { askedPodOf, askedPodText, detailsOf } from '../details.ts';
-import { awaitedExtension, extensionOutlook, extensionsText, extensionVotes } from '../extension-text.ts';
-import { earliestText, windowsText } from '../option-text.ts';
+import { exits, requestArgument } from '../command-spec.ts';
+import { askedPodOf, detailsOf } from '../details.ts';
+import { awaitedExtension, extensionsText, latestEnd } from '../extension-text.ts';
+import { windowsText } from '../option-text.ts';
 import { fields, outputForm, printObject } from '../output.ts';
-import { plainMessage } from '../problem.ts';
-import { requestArgument } from '../request-argument.ts';
-import { specOf, stateText, unreadinessOf } from '../request-state.ts';
-import { templateOf, unlessForbidden, versionOf } from '../voted-template.ts';
+import { plainMessage, unlessForbidden } from '../problem.ts';
+import { specOf, stateText, templateSpecOf, unreadinessOf } from '../request-state.ts';
+import { timeFrom } from '../times.ts';
+import { templateOf, versionOf } from '../voted-template.ts';
 
 export const show: Command = {
   name: 'show',
@@ -32,31 +32,12 @@ export const show: Command = {
     const found = await findRequest(connection, args.positionals[0] ?? '', 'list --everyone');
     if (printObject(io, form, found.object)) return exits.done;
     const template = await templateOf(connection, found);
-    const askedPod = await askedPodText(connection, found.object);
-    const votes = await extensionVotes(connection, found.object);
-    io.print(
-      detailsOf(found.object, clock.now(), {
-        program: io.program,
-        flags: connection.quotedFlags,
-        template,
-        askedPod,
-        votes,
-      }),
-    );
+    io.print(detailsOf(found.object, connection, clock.now(), template));
     if (!template)
       io.printError(`the template ${specOf(found.object).templateName ?? ''} does not exist, or you may not read it\n`);
-    else io.print(`\nWhat it opens\n${opensText(template, found.object, clock.now())}`);
-    const about = awaitedDecision(found.object);
-    if (template && about !== undefined && about !== 'Review') {
-      const extension = awaitedExtension(found.object);
-      if (extension) io.print(`\nWhat ${about} would do\n`);
-      io.print(
-        fields([
-          ['Asked', extension ? `${extension.by} more` : ''],
-          ['New end', extension ? extensionOutlook(found.object, extension, template, clock.now()).text : ''],
-          await decisionField(io.program, connection, found, template),
-        ]),
-      );
+    else {
+      io.print(`\nWhat it opens\n${opensText(template, found.object)}`);
+      io.print(await decisionText(connection, found, template, clock.now()));
     }
     const history = await unlessForbidden(historyText(connection, found));
     if (typeof history === 'string') io.print(history);
@@ -65,37 +46,40 @@ export const show: Command = {
   },
 };
 
-/** The command that approves this version of the template, or that denies the request, if any. */
-async function decisionField(
-  program: string,
+/** What the user can decide, if anything, and the command for it. */
+async function decisionText(
   connection: ClusterConnection,
   { type, object }: TypedObject,
   template: KubeObject,
-): Promise<readonly [label: string, value: string]> {
+  nowMs: number,
+): Promise<string> {
+  const about = awaitedDecision(object);
+  if (about === undefined || about === 'Review') return '';
+  const { program } = connection;
   const target = requestWithFlags(connection, type, object.metadata.name);
-  const deny = `${program} deny ${target}`;
-  switch ((await choicesOf(connection)(object))?.choice) {
-    case 'approve, deny':
-      return ['Approve this', `${program} approve ${target} --template-version ${versionOf(template)}`];
-    case 'deny (you approved)':
-      return ['You approved', `to deny it instead, or to end open access: ${deny}`];
-    case 'deny':
-      return ['You can only deny', `${deny}; you are in none of the groups that must approve`];
-    default:
-      return ['', ''];
-  }
+  const extension = awaitedExtension(object);
+  const end = extension && latestEnd(object, extension, template, nowMs);
+  const endText =
+    end && ('code' in end ? `${end.code}: ${end.message}` : `${timeFrom(end.endMs, nowMs)} at the latest`);
+  const choice = (await choicesOf(connection)(object))?.choice ?? '';
+  const approval = `${program} approve ${target} --template-version ${versionOf(template)}`;
+  return [
+    extension ? `\nWhat ${about} would do\n` : '',
+    fields([
+      ['Asked', extension ? `${extension.by} more` : ''],
+      ['New end', endText ?? ''],
+      ['Approve this', choice === 'approve, deny' ? approval : ''],
+      ['You can only', choice.startsWith('deny') ? `${choice}: ${program} deny ${target}` : ''],
+    ]),
+  ].join('');
 }
 
 /** What access opens, when, how long, and who must approve it. */
-function opensText(template: KubeObject, request: KubeObject, nowMs: number): string {
+function opensText(template: KubeObject, request: KubeObject): string {
   const emergency = specOf(request).emergency === true;
   const askedPod = askedPodOf(request);
   const spec = templateSpecOf(template);
   const { accessConfig: config, controllerTargetRef: target } = spec;
-  const awaitsAccess = awaitedDecision(request) === 'Access';
-  const unready = awaitsAccess ? unreadinessOf(template) : undefined;
-  const windows = emergency ? '' : windowsText(config?.start?.windows ?? []);
-  const earliest = awaitsAccess ? earliestText(specOf(request), template, nowMs) : '';
   const rules = [
     'get, list, watch pods',
     ...(config?.exec === false ? [] : ['create, get pods/exec']),
@@ -103,10 +87,7 @@ function opensText(template: KubeObject, request: KubeObject, nowMs: number): st
   ];
   return fields([
     ['Version', versionOf(template)],
-    [
-      'Not ready',
-      unready ? `access cannot open, and the server may deny the request: ${unready.code}: ${unready.message}` : '',
-    ],
+    ['Not ready', awaitedDecision(request) === 'Access' ? unreadinessOf(template) : ''],
     ['Workload', target ? `${target.kind} ${target.name}` : ''],
     ['Permissions', [...rules, 'on the one pod only']],
     ['Granted to', config?.grantTo === 'AllowedGroups' ? `all of ${config.allowedGroups.join(', ')}` : 'the requester'],
@@ -116,7 +97,7 @@ function opensText(template: KubeObject, request: KubeObject, nowMs: number): st
         ? podText(spec)
         : `${askedPod === '' ? '' : `${askedPod}, `}a running pod of the workload, unchanged`,
     ],
-    ['Start', [windows, earliest].filter((text) => text !== '').join('; ')],
+    ['Start', emergency ? '' : windowsText(config?.start?.windows ?? [])],
     ['Longest', longestText(template, emergency)],
     ['Extensions', emergency ? 'none, because it is emergency access' : extensionsText(template)],
     [

@@ -1,17 +1,16 @@
 import { showName } from '../../access/policy/names.ts';
 import { reasonText } from '../../access/policy/reason.ts';
 import { limitWarnings } from '../../access/policy/template-policy.ts';
-import { summaryConditions } from '../../api/access/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { fullName, templateResource, typeNames, typeOf } from '../access-requests.ts';
-import { approversText, permitsExec, templateSpecOf } from '../approver-text.ts';
+import { approversText, permitsExec } from '../approver-text.ts';
 import { searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { optionsOf } from '../option-text.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { printPages } from '../pages.ts';
-import { conditionsOf, ignoredFieldsIn, statusOf } from '../request-state.ts';
+import { ignoredFieldsIn, readyOf, statusOf, templateSpecOf } from '../request-state.ts';
 
 export const templates: Command = {
   name: 'templates',
@@ -69,8 +68,7 @@ function templateTable(namespaces: boolean): Presentation<KubeObject> {
 
 /** Why a template is not ready, or what its author should correct. */
 function problemIn(template: KubeObject): string {
-  if (!statusOf(template).ready)
-    return conditionsOf(template).find(({ type }) => type === summaryConditions.ready)?.message ?? '';
+  if (!statusOf(template).ready) return readyOf(template)?.message ?? '';
   const problems = [ignoredFieldsIn(template), ...limitWarnings(templateSpecOf(template))];
   return problems.filter((text) => text !== '').join('. ');
 }

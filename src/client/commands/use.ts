@@ -6,13 +6,13 @@ import { shellWord } from '../../kit/shell-word.ts';
 import { derivedContext } from '../../kube/kubeconfig.ts';
 import { requestWithFlags, typeOf } from '../access-requests.ts';
 import type { Command } from '../command.ts';
-import { exits } from '../command-spec.ts';
+import { exits, requestArgument } from '../command-spec.ts';
 import { gatewayUrl } from '../kubectl-exec.ts';
 import { Problem } from '../problem.ts';
-import { requestArgument } from '../request-argument.ts';
 import { stateOf } from '../request-state.ts';
 import { timeFrom } from '../times.ts';
 import { waitUntilOpen } from './one-request.ts';
+import { timeoutFlag } from './request.ts';
 
 export const use: Command = {
   name: 'use',
@@ -20,20 +20,18 @@ export const use: Command = {
   details:
     'Waits until access is open, then writes a context for it to a file in ~/.kube/drawbridge, and prints the line that selects it in a shell. The file has no credentials, so the line also names your kubeconfig.',
   args: [requestArgument],
-  flags: [
-    { name: 'timeout', value: 'DURATION', help: 'Stop waiting after this time, with exit code 4. Default: no limit.' },
-  ],
+  flags: [timeoutFlag],
   examples: ['use payments-shell-x7k2p', 'use payments-logs-k2m4x --timeout 10m'],
   async run(context) {
     const { args, io, clock } = context;
     const timeoutMs = args.durationMs('timeout');
     const connection = await context.connect();
-    const request = await waitUntilOpen(context, connection, args.positionals[0] ?? '', timeoutMs);
+    const request = await waitUntilOpen(context, connection, args.positionals[0], timeoutMs);
     const { namespace = '', name } = request.metadata;
     const { pod, endsMs } = stateOf(request);
     const server = gatewayUrl(request, connection);
     if (server === undefined) {
-      const direct = ['kubectl', '-n', namespace, 'get', 'pod', pod, ...connection.quotedFlags].join(' ');
+      const direct = `kubectl get pod ${pod} ${connection.where}`;
       throw new Problem(exits.failed, `${name} lets you call the API server directly, without a context: ${direct}`);
     }
     // The names become parts of a file path.

@@ -98,7 +98,7 @@ describe('the commands of the page', () => {
         ['who', 'alice', 0, /^alice +Open +pod\/other +other-\S+ +\S+Z /m],
         ['request pod payments-shell --at 2026-11-22T20:00:00Z', 'alice', 0, /^created \S+\/payments-shell-\w+$/m],
         ['claim payments-shell-x7k2p', 'alice', 0, open],
-        ['extend payments-shell-x7k2p --by 30m', 'alice', 0, /extended by 30m$/m],
+        ['extend payments-shell-x7k2p --by 30m', 'alice', 0, /extended until \S+Z$/m],
       ],
       async (line) => {
         if (line.startsWith('watch')) [request = ''] = await namesOf();

@@ -125,13 +125,13 @@ const steps: readonly Step[] = [
     line: 'pod-alice',
     ...everyone([
       1,
-      /^drawbridge: pod-alice lets you call the API server directly, without a context: kubectl -n \S+ get pod /,
+      /^drawbridge: pod-alice lets you call the API server directly, without a context: kubectl get pod \S+ -n /,
     ]),
   },
   {
     command: 'extend',
     line: 'pod-alice --by 5m --reason logs',
-    alice: [0, /\/pod-alice extended by 5m$/m],
+    alice: [0, /\/pod-alice extended until \S+Z$/m],
     bob: [3, /^drawbridge: denied: /],
     carol: [3, /^drawbridge: denied: /],
   },

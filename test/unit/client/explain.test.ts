@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { parseWarning } from '../../../src/access/policy/warnings.ts';
 import { ScriptedCluster } from '../../support/scripted-cluster.ts';
-import { alwaysOpen, closedWindows } from '../../support/start-windows.ts';
 
 type Kind = 'PodAccessTemplate' | 'ExecAccessTemplate';
 
@@ -117,32 +116,6 @@ describe('drawbridge explain', () => {
     const wide = await cluster?.run(['templates', '-o', 'wide']);
     assert.match(wide?.stdout ?? '', / claim, start, extension, emergency, session +-$/m);
   });
-
-  const { windows, opensAt } = closedWindows();
-  for (const [title, start, argv, text] of [
-    ['the next start window opens', { windows }, [], `${opensAt} (in `],
-    [
-      'a later start of the request',
-      { maxAhead: '24h' },
-      ['--at', '2099-01-02T00:00:00Z'],
-      '2099-01-02T00:00:00Z (in ',
-    ],
-  ] as const) {
-    it(`says that access starts at ${title}`, async () => {
-      const { stdout } = await run(['17 rules passed'], 'PodAccessTemplate', { start }, {}, ...argv);
-      assert.ok(stdout.includes(`access starts at ${text}`), stdout);
-    });
-  }
-
-  for (const [title, open, argv] of [
-    ['is open', alwaysOpen, []],
-    ['an emergency does not need', windows, ['--emergency']],
-  ] as const) {
-    it(`does not say when access starts for a start window that ${title}`, async () => {
-      const { stdout } = await run(['17 rules passed'], 'PodAccessTemplate', { start: { windows: open } }, {}, ...argv);
-      assert.doesNotMatch(stdout, /at the earliest/);
-    });
-  }
 
   it('says that it looks for no running pod, for a template that needs one', async () => {
     const exec = await run(['17 rules passed'], 'ExecAccessTemplate', {}, {});

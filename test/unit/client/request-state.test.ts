@@ -158,7 +158,10 @@ describe('the state of a request', () => {
       const found = stateOf(request);
       assert.deepEqual([found.state, found.code], [state, code]);
       const shown = state === 'Ended' ? code : state;
-      assert.match(detailsOf(request, 0), new RegExp(`^State: +${shown}$`, 'm'));
+      assert.match(
+        detailsOf(request, { program: 'drawbridge', where: '-n payments' }, 0),
+        new RegExp(`^State: +${shown}$`, 'm'),
+      );
     });
   }
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Answer } from '../../support/scripted-apiserver.ts';
 import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
-import { alwaysOpen, closedWindows } from '../../support/start-windows.ts';
 import { webhookDenial } from '../../support/webhook-denial.ts';
 
 const created = '2026-11-21T09:00:00Z';
@@ -75,22 +74,6 @@ describe('a voter', () => {
     });
   }
 
-  for (const flags of [[], ['--template-version', '2.5f2c9a1b']]) {
-    it(`is told that the request is their own, and not that the template was changed: ${flags.join(' ')}`, async () => {
-      const own = { ...request('a'), spec: { templateName: 'shell', requester: { username: 'alice' } } };
-      await open({ podaccessrequests: [own], podaccesstemplates: [template(later)] });
-      const { code, stderr } = await cluster.run(['approve', 'a', ...flags]);
-      assert.deepEqual(
-        [code, stderr],
-        [
-          3,
-          'drawbridge: denied: a is your own request, which only others can decide; to see whose approvals the template requires: drawbridge approvers shell -n payments; to revoke it: drawbridge revoke pod/a -n payments\n',
-        ],
-      );
-      assert.deepEqual(cluster.writes, []);
-    });
-  }
-
   const grant = { expiresAt: '2099-01-01T00:00:00Z' };
   const ready = { ready: true, grant, approval: { state: 'Granted' } };
   const gateway = { ...ready, grant: { ...grant, session: { via: 'Gateway' } } };
@@ -109,61 +92,15 @@ describe('a voter', () => {
     });
   }
 
-  const { windows, opensAt } = closedWindows();
-  const one = { state: 'Pending', all: [{ name: 'peer', have: 0, need: 1 }] };
-  const two = { state: 'Pending', all: [{ name: 'peer', have: 0, need: 2 }] };
-  const startAt = '2099-01-02T00:00:00Z';
-  for (const [title, start, spec, status, result] of [
-    ['the next start window opens', { windows }, {}, { approval: one }, `approved; access starts at ${opensAt} (in `],
-    [
-      'its start time',
-      { maxAhead: '24h' },
-      { startAt },
-      { approval: one },
-      `approved; access starts at ${startAt} (in `,
-    ],
-    ['once, in an open window', { windows: alwaysOpen }, {}, { approval: one }, 'approved\n'],
-    ['after another approval', { windows }, {}, { approval: two }, 'approved; it needs at least 1 more approval\n'],
-  ] as const) {
-    it(`sees when access that they approve can begin: at ${title}`, async () => {
-      const [asked, used] = [request('a'), template(earlier)];
-      await open({
-        podaccessrequests: [{ ...asked, spec: { ...asked.spec, ...spec }, status }],
-        podaccesstemplates: [{ ...used, spec: { ...used.spec, accessConfig: { start } } }],
-      });
-      const { stdout, stderr } = await cluster.run(['approve', 'a']);
-      assert.ok(stdout.startsWith(`podaccessrequest.crds.wizardofoz.co/a ${result}`), stdout + stderr);
-    });
-  }
-
-  it('sees the start windows of the template, and when access can begin', async () => {
+  it('sees the start windows of the template, which an emergency does not need', async () => {
     const used = template(earlier);
-    const accessConfig = { start: { windows } };
-    const objects = { podaccesstemplates: [{ ...used, spec: { ...used.spec, accessConfig } }] };
+    const windows = [{ days: ['Mon', 'Tue'], from: '08:00', to: '18:00', timeZone: 'UTC' }];
+    const objects = { podaccesstemplates: [{ ...used, spec: { ...used.spec, accessConfig: { start: { windows } } } }] };
     await open({ ...objects, podaccessrequests: [request('a')] });
-    const days = windows.flatMap((window) => window.days).join(', ');
-    assert.match(
-      (await cluster.run(['show', 'a'])).stdout,
-      new RegExp(
-        `^Start: +only on ${days} 00:00 to 18:00 UTC; access starts at ${opensAt} \\(in \\S+\\) at the earliest$`,
-        'm',
-      ),
-    );
+    assert.match((await cluster.run(['show', 'a'])).stdout, /^Start: +only on Mon, Tue 08:00 to 18:00 UTC$/m);
     const emergency = { ...request('a'), spec: { templateName: 'shell', emergency: true } };
     await open({ ...objects, podaccessrequests: [emergency] });
     assert.doesNotMatch((await cluster.run(['show', 'a'])).stdout, /^Start:/m);
-  });
-
-  it('is told if the template was changed in the second in which the request was created', async () => {
-    const note =
-      /^note: template shell was changed in the second in which the request was created, so it may differ from what the requester saw; you approved version 3\.5f2c9a1b; to read it: drawbridge show pod\/a -n payments$/m;
-    await openTemplate(created);
-    const { code, stderr } = await cluster.run(['approve', 'a']);
-    assert.equal(code, 0);
-    assert.match(stderr, note);
-    assert.equal((await cluster.run(['approve', 'a', '--template-version', '3.5f2c9a1b'])).stderr, '');
-    await openTemplate(earlier);
-    assert.equal((await cluster.run(['approve', 'a'])).stderr, '');
   });
 
   it('is told that the template is not ready', async () => {
@@ -181,10 +118,7 @@ describe('a voter', () => {
     assert.match(stdout, /Access \(template not ready: PodReachesTooFar\)/);
     const { code, stderr } = await cluster.run(['approve', 'a']);
     assert.equal(code, 0);
-    assert.equal(
-      stderr,
-      `note: template shell is not ready, so access cannot open, and the server may deny the request: ${why}\n`,
-    );
+    assert.equal(stderr, `note: template shell is not ready: ${why}\n`);
     assert.equal((await cluster.run(['deny', 'a'])).stderr, '');
   });
 

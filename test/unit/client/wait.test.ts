@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { KubeObject } from '../../../src/api/object.ts';
 import type { ClusterConnection } from '../../../src/client/cluster-connection.ts';
 import type { Context } from '../../../src/client/command.ts';
-import { waitFor } from '../../../src/client/wait.ts';
+import { type WaitOptions, waitFor } from '../../../src/client/wait.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const object = {
@@ -13,8 +13,8 @@ const object = {
 
 /** A connection whose watches have failed for longer than the client waits. */
 const lost = {
-  namespace: 'payments',
-  quotedFlags: ['--as=bob'],
+  program: 'drawbridge',
+  where: '-n payments --as=bob',
   watchRefusals: [],
   cluster: {
     watch: () => ({
@@ -26,26 +26,24 @@ const lost = {
 
 describe('a wait that loses its connection', () => {
   const context = {
-    io: { program: 'drawbridge', terminal: {}, printError: () => undefined },
+    io: { terminal: {}, printError: () => undefined },
     clock: new SimulatedClock(),
     signal: new AbortController().signal,
   } as unknown as Context;
-  const cases: readonly (readonly [title: string, extensionText: (() => string) | undefined, next: RegExp])[] = [
+  const cases: readonly (readonly [title: string, options: WaitOptions, next: RegExp])[] = [
     [
       'for access has the commands for the same request, because the command itself would create another',
-      undefined,
+      {},
       /To go on: drawbridge watch pod\/a -n payments --as=bob\. To revoke it: drawbridge revoke pod\/a -n payments --as=bob$/,
     ],
     [
       'for an extension has the command that shows it, because the command itself would add another',
-      () => 'waiting for approvals',
+      { extension: 0 },
       /To see it: drawbridge get pod\/a -n payments --as=bob$/,
     ],
   ];
-  for (const [title, extensionText, next] of cases) {
+  for (const [title, options, next] of cases) {
     it(title, async () => {
-      const done = () => undefined;
-      const options = extensionText ? { done, extensionText } : { done };
       await assert.rejects(waitFor(context, lost, { type: 'pod', object }, options), (error: Error) => {
         assert.match(error.message, /^lost the watch: ECONNRESET; this does not affect the requests; /);
         assert.match(error.message, next);
