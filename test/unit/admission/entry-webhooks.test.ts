@@ -128,10 +128,7 @@ describe('the user who abandons a component', () => {
     assert.equal((await new World().review(paths.attestEntry, review(many(64), {}))).allowed, true);
     const denied = await new World().review(paths.attestEntry, review(many(65), {}));
     assert.deepEqual([denied.allowed, denied.status?.code], [false, 422]);
-    assert.match(
-      denied.status?.message ?? '',
-      /^TooManyAbandonments: .* would name 65 components; at most 64 are allowed; /,
-    );
+    assert.match(denied.status?.message ?? '', /^TooManyAbandonments: .* would name 65 components;/);
   });
 
   it('may remove some of too many, in one operation', async () => {
@@ -151,10 +148,7 @@ describe('entries that are too large', () => {
       const review = reviewOf('clusterinventories', 'UPDATE', { subResource, object: large, oldObject: object({}) });
       const answer = await world.review(paths.size, review);
       assert.deepEqual([answer.allowed, answer.status?.code], [false, 413]);
-      assert.match(
-        answer.status?.message ?? '',
-        /^EntryTooLarge: the entry would have \d+ bytes; at most 65536 are allowed/,
-      );
+      assert.match(answer.status?.message ?? '', /^EntryTooLarge: the entry would have \d+ bytes;/);
       assert.equal(world.lines.length, 1);
     });
   }

@@ -92,14 +92,8 @@ describe('votes', () => {
       change({ isGranted: true, extensions: 2, decidedExtensions: 1 })();
       world.votedAtMs = Date.parse('2026-11-21T08:00:00Z');
       const messageOf = async (about: string) => (await mutate(vote({ about }))).status?.message ?? '';
-      assert.match(
-        await messageOf('Access'),
-        /with spec\.about Access .*; to vote on what waits, set spec\.about to Extension-2; to deny the access, .*$/,
-      );
-      assert.match(
-        await messageOf('Extension-2'),
-        /, and cannot be changed; while Extension-2 waits, you can still refuse it with spec\.decision Deny$/,
-      );
+      assert.match(await messageOf('Access'), /; to vote on what waits, set spec\.about to Extension-2; to deny/);
+      assert.match(await messageOf('Extension-2'), /; while Extension-2 waits, you can still refuse it with /);
     });
 
     for (const about of ['Access', 'Extension-1']) {
@@ -107,10 +101,7 @@ describe('votes', () => {
         change({ ended: true })();
         world.votedAtMs = Date.parse('2026-11-21T08:00:00Z');
         const { status } = await mutate(vote({ about }));
-        assert.match(
-          status?.message ?? '',
-          /^AlreadyVoted: .*; such a vote counts once, and cannot be changed; the request has ended, so it needs no vote$/,
-        );
+        assert.match(status?.message ?? '', /^AlreadyVoted: .*; the request has ended, so it needs no vote$/);
       });
     }
 

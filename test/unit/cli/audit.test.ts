@@ -153,16 +153,8 @@ describe('drawbridge audit', () => {
     ['no file', ['verify'], /name the files to verify/],
     ['a file twice', ['verify', '-', '-'], /"-" is given twice/],
     ['an unknown flag', ['verify', '-', '--nonsense'], /Unknown option '--nonsense'; see drawbridge audit --help/],
-    [
-      'a key that is no base64',
-      ['verify', '-', '--key', `${'A'.repeat(42)}.A=`],
-      /--key is "A+\.A="; it must be a public key of 32 bytes, in base64 or base64url; copy it from the ConfigMap drawbridge-audit-keys or /,
-    ],
-    [
-      'a key that is too short',
-      ['verify', '-', '--key', 'another'],
-      /--key is "another"; it must be a public key of 32/,
-    ],
+    ['a key that is no base64', ['verify', '-', '--key', `${'A'.repeat(42)}.A=`], /it must be a public key of 32 by/],
+    ['a key that is too short', ['verify', '-', '--key', 'another'], /is "another"; it must be a public key/],
     ['an unknown form', ['verify', '-', '-o', 'xml'], /it must be text or json/],
     [
       'heads that are not there',

@@ -195,10 +195,7 @@ describe('drawbridge audit report', () => {
     });
     const { stdout, stderr } = await report([extended, ended('u1')], '-o', 'name');
     assert.equal(stdout, '');
-    assert.match(
-      stderr,
-      /^2 lines are about grants that these journals do not contain; add older files, and the files of all replicas$/m,
-    );
+    assert.match(stderr, /grants that these journals do not contain; add older files, and the files of all replicas$/m);
   });
 
   it('has a row for each grant of versions that wrote no uid', async () => {

@@ -240,18 +240,8 @@ describe('drawbridge check', () => {
   const wrong: readonly (readonly [what: string, argv: () => string[], code: number, message: RegExp])[] = [
     ['no file', () => [], 2, /^drawbridge: -f is missing: check -f FILE\.\.\.; see drawbridge check --help$/],
     ['a file that does not exist', () => ['-f', 'nosuchfile'], 2, /^drawbridge: cannot read "nosuchfile": .*ENOENT/],
-    [
-      'files without templates and requests',
-      () => ['-f', fileWith(workload)],
-      2,
-      /^drawbridge: the files have no template and no request; name other files$/,
-    ],
-    [
-      'a file that is no YAML',
-      () => ['-f', fileWith('a: [')],
-      3,
-      /^drawbridge: \S+ is no valid YAML: line 1: .*; correct it$/,
-    ],
+    ['files without templates and requests', () => ['-f', fileWith(workload)], 2, /have no template and no request/],
+    ['a file that is no YAML', () => ['-f', fileWith('a: [')], 3, /^drawbridge: \S+ is no valid YAML: line 1: /],
   ];
   for (const [what, argv, code, message] of wrong) {
     it(`makes no call for ${what}, and exits with ${code}`, async () => {

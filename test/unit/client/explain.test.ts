@@ -120,10 +120,7 @@ describe('drawbridge explain', () => {
   it('says that it looks for no running pod, for a template that needs one', async () => {
     const exec = await run(['17 rules passed'], 'ExecAccessTemplate', {}, {});
     assert.equal(exec.code, 0);
-    assert.match(
-      rowOf(exec.stdout, 'running-pod'),
-      /^not checked: access opens only in a running pod of the workload; /,
-    );
+    assert.match(rowOf(exec.stdout, 'running-pod'), /^not checked: access opens only in a running pod of the workload/);
     await cluster?.close();
     assert.doesNotMatch((await run(['17 rules passed'], 'PodAccessTemplate', {}, {})).stdout, /running/);
     await cluster?.close();
@@ -142,10 +139,7 @@ describe('drawbridge explain', () => {
       return stdout;
     };
     const shown = await problem({ allowedGroups: [] }, { activeDeadlineSeconds: 60 });
-    assert.match(
-      shown,
-      / {2}spec\.accessConfig\.allowedGroups is empty: only users .*\. spec\.podSpec sets activeDeadl/,
-    );
+    assert.match(shown, /is empty: only users .*\. spec\.podSpec sets activeDeadl/);
     await cluster?.close();
     const fitting = await problem(
       { allowedGroups: ['devs'], maxDuration: '1m', defaultDuration: '1m' },

@@ -63,11 +63,7 @@ describe('JSON patch', () => {
     ['__proto__ in from', { op: 'copy', from: '/__proto__', path: '/spec/x' }, /from must not go through __proto__/],
     ['no value', { op: 'add', path: '/spec/x' }, /add needs a value; write one, or use kubectl apply --server-side /],
     ['no from', { op: 'move', path: '/spec/x' }, /from must be a JSON Pointer/],
-    [
-      'a missing target',
-      { op: 'replace', path: '/spec/containers/3/image', value: 1 },
-      /nothing at "\/spec\/containers\/3"; "\/spec\/containers" is a list of 1: write the index 0$/,
-    ],
+    ['a missing target', { op: 'replace', path: '/spec/containers/3/image', value: 1 }, /list of 1: write the index/],
     [
       'the name of an entry instead of its index',
       { op: 'replace', path: '/spec/containers/app/image', value: 1 },
@@ -78,26 +74,14 @@ describe('JSON patch', () => {
       { op: 'replace', path: '/spec/priorityClassName', value: 'high' },
       /nothing at "\/spec\/priorityClassName"; write op: add, which also sets a field that is missing, or correct the path$/,
     ],
-    [
-      'nothing to remove',
-      { op: 'remove', path: '/spec/volumes' },
-      /nothing at "\/spec\/volumes"; omit the operation, or correct the path$/,
-    ],
-    [
-      'nothing to move',
-      { op: 'move', from: '/spec/volumes', path: '/spec/x' },
-      /nothing at "\/spec\/volumes"; correct the field from$/,
-    ],
+    ['nothing to remove', { op: 'remove', path: '/spec/volumes' }, /nothing at .*; omit the operation, or correct/],
+    ['nothing to move', { op: 'move', from: '/spec/volumes', path: '/spec/x' }, /nothing at .*; correct the field/],
     [
       'an annotation of a pod without annotations',
       { op: 'add', path: '/metadata/annotations/owner', value: 'a' },
       /nothing at "\/metadata\/annotations"; set spec\.controllerTargetMutationConfig\.podAnnotations instead, or add \/metadata\/annotations first$/,
     ],
-    [
-      'a key with a slash',
-      { op: 'add', path: '/metadata/labels/acme.io/owner', value: 'a' },
-      /set \S+\.podLabels instead, or add \/metadata\/labels first, and write \/ in a key as ~1, such as \/metadata\/labels\/example\.com~1team$/,
-    ],
+    ['a key with a slash', { op: 'add', path: '/metadata/labels/acme.io/owner', value: 'a' }, /podLabels .* key as ~1/],
     [
       'a missing parent that a pod can have',
       { op: 'add', path: '/spec/volumes/-', value: { name: 'a' } },
@@ -125,11 +109,7 @@ describe('JSON patch', () => {
     ],
     ['an inherited member', { op: 'remove', path: '/spec/toString' }, /nothing at "\/spec\/toString"/],
     ['a parent that is a number', { op: 'add', path: '/spec/replicas/x', value: 1 }, /: "\/spec\/replicas" is neither/],
-    [
-      'a place beyond the list',
-      { op: 'add', path: '/spec/containers/2', value: {} },
-      /: "2" is not an index of a list of 1/,
-    ],
+    ['a place beyond the list', { op: 'add', path: '/spec/containers/2', value: {} }, /"2" is not an index of a list/],
     ['a move into itself', { op: 'move', from: '/spec', path: '/spec/x' }, /: "\/spec" cannot be moved into itself/],
     ['removing everything', { op: 'remove', path: '' }, /whole document/],
   ] as const) {

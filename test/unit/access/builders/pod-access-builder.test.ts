@@ -323,12 +323,7 @@ describe('pod access builder', () => {
 
   for (const [title, spec, over, expected] of [
     ['neither workload nor podSpec', { controllerTargetRef: undefined }, {}, /InvalidTemplate/],
-    [
-      'a workload that is gone',
-      {},
-      { workload: undefined },
-      /TargetNotFound: Deployment "web" does not exist in namespace ns/,
-    ],
+    ['a workload that is gone', {}, { workload: undefined }, /TargetNotFound: Deployment "web"/],
     [
       'a privileged container',
       patching({ op: 'add', path: '/spec/containers/0/securityContext', value: { privileged: true } }),
@@ -355,12 +350,7 @@ describe('pod access builder', () => {
       {},
       /adds "SYS_ADMIN"/,
     ],
-    [
-      'the network of the node',
-      patching({ op: 'add', path: '/spec/hostNetwork', value: true }),
-      {},
-      /spec\.hostNetwork/,
-    ],
+    ['the network of the node', patching({ op: 'add', path: '/spec/hostNetwork', value: true }), {}, /hostNetwork/],
     ['the processes of the node', patching({ op: 'add', path: '/spec/hostPID', value: true }), {}, /spec\.hostPID/],
     [
       'a path of the node',
@@ -402,12 +392,7 @@ describe('pod access builder', () => {
       {},
       /metadata\.labels .* map of strings/,
     ],
-    [
-      'a mount without volume',
-      patching({ op: 'replace', path: '/spec/volumes', value: [] }),
-      {},
-      /uses the volume "tmp".*volumeClaimTemplates/,
-    ],
+    ['a mount without volume', patching({ op: 'replace', path: '/spec/volumes', value: [] }), {}, /the volume "tmp"/],
     [
       'a command that this pod cannot fill',
       {

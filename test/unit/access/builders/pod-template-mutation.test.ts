@@ -151,12 +151,7 @@ describe('pod template mutation', () => {
   }
 
   for (const [title, config, template, expected] of [
-    [
-      'a default container that is not there',
-      { defaultContainerName: 'nope' },
-      source,
-      /InvalidTemplate: .*defaultContainerName names the container "nope"; .*"app, side"/,
-    ],
+    ['a default container that is not there', { defaultContainerName: 'nope' }, source, /"nope"; .*"app, side"/],
     [
       'an annotation that names no container',
       {},
@@ -167,12 +162,7 @@ describe('pod template mutation', () => {
     ['no template', undefined, null, /InvalidTemplate/],
     ['no containers', undefined, { spec: { containers: [] } }, /has no containers/],
     ['odd containers', undefined, { spec: { containers: ['x'] } }, /not an object/],
-    [
-      'a __proto__ key',
-      undefined,
-      JSON.parse('{"spec":{"containers":[{}],"__proto__":{}}}'),
-      /a field named __proto__/,
-    ],
+    ['a __proto__ key', undefined, JSON.parse('{"spec":{"containers":[{}],"__proto__":{}}}'), /named __proto__/],
     [
       'a patch that removes the containers',
       { patchSpecOperations: [{ op: 'remove' as const, path: '/spec/containers' }] },
@@ -261,7 +251,7 @@ describe('resource caps', () => {
   it('reject invalid quantities', () => {
     assert.match(
       refusal(undefined, withResources({ limits: { cpu: 'lots' } }), caps),
-      /InvalidTemplate: container app, resources\.limits\.cpu: "lots"/,
+      /resources\.limits\.cpu: "lots"/,
     );
     assert.match(refusal(undefined, source, { maxCpu: 'lots' }), /InvalidTemplate: spec\.maxCpu/);
   });

@@ -63,27 +63,15 @@ describe('the certifying policies', () => {
   }
 
   const wrong: [string, (live: Live) => readonly (KubeObject | undefined)[], RegExp][] = [
-    [
-      'a policy does not exist',
-      (live) => [undefined, ...live.slice(1)],
-      /^ValidatingAdmissionPolicy drawbridge-access does not exist; run helm upgrade$/,
-    ],
-    [
-      'a binding does not exist',
-      (live) => [...live.slice(0, 3), undefined],
-      /^ValidatingAdmissionPolicyBinding drawbridge-children does not exist/,
-    ],
+    ['a policy does not exist', (live) => [undefined, ...live.slice(1)], /Policy drawbridge-access does not exist/],
+    ['a binding does not exist', (live) => [...live.slice(0, 3), undefined], /drawbridge-children does not exist/],
     [
       'a policy is being deleted',
       (live) =>
         live.map((one) => ({ ...one, metadata: { ...one.metadata, deletionTimestamp: '2026-11-21T09:00:00Z' } })),
       /drawbridge-access is being deleted/,
     ],
-    [
-      'a policy may fail',
-      policyWith({ failurePolicy: 'Ignore' }),
-      /has spec\.failurePolicy "Ignore", and must have "Fail"/,
-    ],
+    ['a policy may fail', policyWith({ failurePolicy: 'Ignore' }), /failurePolicy "Ignore", and must have "Fail"/],
     [
       'a policy has a condition',
       policyWith({ matchConditions: [{ name: 'a', expression: 'false' }] }),
@@ -93,11 +81,7 @@ describe('the certifying policies', () => {
     ['a policy matches less', policyWith({ matchConstraints: { resourceRules: [] } }), /spec\.matchConstraints/],
     ['a policy has no validations', policyWith({ validations: [] }), /has no validations/],
     ['a policy is of an earlier release', policyWith({ variables: [] }), /must have at least 1/],
-    [
-      'a binding only audits',
-      bindingWith({ validationActions: ['Audit'] }),
-      /spec\.validationActions \["Audit"\], and must have \["Deny"\]/,
-    ],
+    ['a binding only audits', bindingWith({ validationActions: ['Audit'] }), /\["Audit"\], and must have \["Deny"\]/],
     [
       'a binding is narrowed',
       bindingWith({ matchResources: { namespaceSelector: { matchLabels: { a: 'b' } } } }),

@@ -28,13 +28,7 @@ describe('emergency access', () => {
     ['members of the allowed groups', { emergency: true }, ['devs'], config, /none of the groups \[oncall, sre\]/],
     ['people without groups', { emergency: true }, [], config, /none of the groups/],
     ['templates without it', { emergency: true }, ['oncall'], usual, /allows no emergency access/],
-    [
-      'a later beginning',
-      { emergency: true, startAt: '2026-11-21T12:00:00Z' },
-      ['oncall'],
-      config,
-      /begins at once; omit spec\.startAt/,
-    ],
+    ['a later beginning', { emergency: true, startAt: '2026-11-21T12:00:00Z' }, ['oncall'], config, /begins at once/],
   ] as const) {
     it(`is not for ${title}`, () => {
       const violation = emergencyViolation(spec, groups, template);
@@ -83,10 +77,7 @@ describe('emergency access', () => {
     assert.equal(overdueViolation({ emergency: true }, undefined), undefined);
     const violation = overdueViolation({ emergency: true }, overdue);
     assert.equal(violation?.code, 'ReviewOverdue');
-    assert.match(
-      violation?.message ?? '',
-      /request debug \(uid r-1\) was due for review by 2026-11-21T09:00:00Z; ask another person/,
-    );
+    assert.match(violation?.message ?? '', /request debug \(uid r-1\) was due for review by 2026-11-21T09:00:00Z;/);
   });
 
   it('is shorter than other access, and never longer', () => {

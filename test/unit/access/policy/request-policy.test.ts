@@ -109,13 +109,7 @@ describe('request policy on create', () => {
       403,
       /groups has "sre", and "alice" is not in that group/,
     ],
-    [
-      'a request without an attestation',
-      withSpec({ requester: undefined }),
-      'MissingIdentity',
-      403,
-      /spec\.requester names no user/,
-    ],
+    ['a request without an attestation', withSpec({ requester: undefined }), 'MissingIdentity', 403, /names no user/],
     [
       'the requester of another user',
       withSpec({ requester: { ...requester, username: 'root' } }),
@@ -280,13 +274,7 @@ describe('request policy on update', () => {
   }
 
   for (const [title, spec, oldSpec, code, message] of [
-    [
-      'another template',
-      { templateName: 'other' },
-      {},
-      'SpecImmutable',
-      /spec\.templateName was "payments-shell" and cannot become "other"/,
-    ],
+    ['another template', { templateName: 'other' }, {}, 'SpecImmutable', /was "payments-shell" .* "other"/],
     [
       'a longer duration',
       { duration: '9h' },
@@ -296,21 +284,9 @@ describe('request policy on update', () => {
     ],
     ['a duration set later', { duration: '9h' }, {}, 'SpecImmutable', /was unset and cannot become "9h"/],
     ['a removed duration', {}, { duration: '1h' }, 'SpecImmutable', /was "1h" and cannot become unset/],
-    [
-      'access that is taken again',
-      { revoked: false },
-      { revoked: true },
-      'SpecImmutable',
-      /spec\.revoked was true and cannot become false: a revoked request stays revoked; create another request$/,
-    ],
+    ['access that is taken again', { revoked: false }, { revoked: true }, 'SpecImmutable', /a revoked request stays/],
     ['access that is taken again by leaving it out', {}, { revoked: true }, 'SpecImmutable', /cannot become unset/],
-    [
-      'a longer duration of a revoked request',
-      { revoked: true, duration: '9h' },
-      {},
-      'SpecImmutable',
-      /spec\.duration/,
-    ],
+    ['a longer duration of a revoked request', { revoked: true, duration: '9h' }, {}, 'SpecImmutable', /\.duration/],
     ['a reason of a revocation alone', { revokedReason: 'x' }, {}, 'SpecImmutable', /set both together/],
     [
       'a reason after the revocation',
@@ -326,13 +302,7 @@ describe('request policy on update', () => {
       'SpecImmutable',
       /^spec\.revokedReason changes only .*; the request is revoked already, so its reason cannot change$/,
     ],
-    [
-      'another reason of the request',
-      { reason: 'x' },
-      { reason: 'y' },
-      'SpecImmutable',
-      /spec\.reason was "y" and cannot become "x": only claimed, extensions, and revoked with its reason can change; create another request$/,
-    ],
+    ['another reason of the request', { reason: 'x' }, { reason: 'y' }, 'SpecImmutable', /change; create another/],
     ['a beginning set later', { startAt: '2026-11-21T12:00:00Z' }, {}, 'SpecImmutable', /spec\.startAt/],
     ['a target pod set later', { targetPod: 'web-0' }, {}, 'SpecImmutable', /spec\.targetPod/],
     ['another requester', { requester: { ...requester, username: 'bob' } }, {}, 'SpecImmutable', /requester/],

@@ -23,11 +23,13 @@ function template(spec: object, config: object = {}, kind: TemplateInput['kind']
 }
 const logsCommand = 'kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}';
 const rule = (resource: string, ...verbs: string[]) => ({ apiGroups: [''], resources: [resource], verbs });
+/** A template whose `accessConfig` has these fields, too. */
+const configured = (config: object): TemplateInput => template({ podSpec }, config);
 /** A template with rules for `count` permissions, each of them twice. Everything is grantable. */
 const withRights = (count: number): TemplateInput => {
   const verbs = Array.from({ length: count }, (_, index) => `v${'a'.repeat(index)}`);
   const rules = verbs.map((verb) => rule('pods/log', verb, verb));
-  return { ...template({ podSpec }, { rules }), grantable: [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }] };
+  return { ...configured({ rules }), grantable: [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }] };
 };
 const mutation = (controllerTargetMutationConfig: object): TemplateInput =>
   template({ controllerTargetRef, controllerTargetMutationConfig });
@@ -38,38 +40,38 @@ const op = (operation: object): TemplateInput =>
 const additions: [rule: string, before: TemplateInput, after: TemplateInput, message: RegExp][] = [
   [
     'durations',
-    template({ podSpec }, { defaultDuration: 'a while' }),
-    template({ podSpec }, { defaultDuration: 'a while', maxDuration: '1d' }),
+    configured({ defaultDuration: 'a while' }),
+    configured({ defaultDuration: 'a while', maxDuration: '1d' }),
     /maxDuration.*"1d"/,
   ],
   [
     'groups',
-    template({ podSpec }, { allowedGroups: ['system:masters'] }),
-    template({ podSpec }, { allowedGroups: ['system:masters', 'system:nodes'] }),
+    configured({ allowedGroups: ['system:masters'] }),
+    configured({ allowedGroups: ['system:masters', 'system:nodes'] }),
     /"system:nodes"/,
   ],
   [
     'group-names',
-    template({ podSpec }, { allowedGroups: ['devs '] }),
-    template({ podSpec }, { allowedGroups: ['devs ', ' sre', 'qa '] }),
+    configured({ allowedGroups: ['devs '] }),
+    configured({ allowedGroups: ['devs ', ' sre', 'qa '] }),
     /allowedGroups\[1\] is " sre"/,
   ],
   [
     'grant-to',
-    template({ podSpec }, { grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer' }] } }),
-    template({ podSpec }, { grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer' }] }, emergency: {} }),
+    configured({ grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer' }] } }),
+    configured({ grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer' }] }, emergency: {} }),
     /emergency is set/,
   ],
   [
     'session',
-    template({ podSpec }, { session: { via: 'Direct', idleAfter: '15m' } }),
-    template({ podSpec }, { session: { via: 'Direct', idleAfter: '15m', recordInput: true } }),
+    configured({ session: { via: 'Direct', idleAfter: '15m' } }),
+    configured({ session: { via: 'Direct', idleAfter: '15m', recordInput: true } }),
     /recordInput is true/,
   ],
   [
     'windows',
-    template({ podSpec }, { start: { windows: [{ timeZone: 'CEST' }] } }),
-    template({ podSpec }, { start: { windows: [{ timeZone: 'CEST' }, { timeZone: 'Berlin' }] } }),
+    configured({ start: { windows: [{ timeZone: 'CEST' }] } }),
+    configured({ start: { windows: [{ timeZone: 'CEST' }, { timeZone: 'Berlin' }] } }),
     /windows\[1\].*"Berlin"/,
   ],
   [
@@ -91,20 +93,20 @@ const additions: [rule: string, before: TemplateInput, after: TemplateInput, mes
   ],
   [
     'rules',
-    template({ podSpec }, { rules: [rule('secrets', 'get')] }),
-    template({ podSpec }, { rules: [rule('secrets', 'get', '*'), rule('nodes', 'get')] }),
+    configured({ rules: [rule('secrets', 'get')] }),
+    configured({ rules: [rule('secrets', 'get', '*'), rule('nodes', 'get')] }),
     /rules\[0\]\.verbs has "\*"/,
   ],
   [
     'grantable',
-    template({ podSpec }, { rules: [rule('pods/attach', 'get', 'create')] }),
-    template({ podSpec }, { rules: [rule('pods/attach', 'get', 'create'), rule('pods/proxy', 'get')] }),
+    configured({ rules: [rule('pods/attach', 'get', 'create')] }),
+    configured({ rules: [rule('pods/attach', 'get', 'create'), rule('pods/proxy', 'get')] }),
     /hands out get pods\/proxy, which/,
   ],
   [
     'session-rules',
-    template({ podSpec }, { session: { via: 'Gateway' }, rules: [rule('pods', 'patch')] }),
-    template({ podSpec }, { session: { via: 'Gateway' }, rules: [rule('pods', 'patch', 'delete')] }),
+    configured({ session: { via: 'Gateway' }, rules: [rule('pods', 'patch')] }),
+    configured({ session: { via: 'Gateway' }, rules: [rule('pods', 'patch', 'delete')] }),
     /hands out delete pods, which the gateway/,
   ],
 ];
@@ -113,16 +115,16 @@ const additions: [rule: string, before: TemplateInput, after: TemplateInput, mes
 const moves: [rule: string, before: TemplateInput, repaired: TemplateInput, worse: TemplateInput, message: RegExp][] = [
   [
     'group-names',
-    template({ podSpec }, { allowedGroups: ['devs ', ' sre'] }),
-    template({ podSpec }, { allowedGroups: [' sre'] }),
-    template({ podSpec }, { allowedGroups: [' sre', 'devs[0] '] }),
+    configured({ allowedGroups: ['devs ', ' sre'] }),
+    configured({ allowedGroups: [' sre'] }),
+    configured({ allowedGroups: [' sre', 'devs[0] '] }),
     /allowedGroups\[1\] is "devs\[0\] "/,
   ],
   [
     'windows',
-    template({ podSpec }, { start: { windows: [{ timeZone: 'CEST' }, { timeZone: 'Berlin' }] } }),
-    template({ podSpec }, { start: { windows: [{ timeZone: 'Berlin' }] } }),
-    template({ podSpec }, { start: { windows: [{ timeZone: 'Berlin' }, { timeZone: 'Berlin' }] } }),
+    configured({ start: { windows: [{ timeZone: 'CEST' }, { timeZone: 'Berlin' }] } }),
+    configured({ start: { windows: [{ timeZone: 'Berlin' }] } }),
+    configured({ start: { windows: [{ timeZone: 'Berlin' }, { timeZone: 'Berlin' }] } }),
     /windows\[1\].*"Berlin"/,
   ],
   [
@@ -144,9 +146,9 @@ const moves: [rule: string, before: TemplateInput, repaired: TemplateInput, wors
   ],
   [
     'rules',
-    template({ podSpec }, { rules: [rule('nodes', 'get'), rule('secrets', 'get')] }),
-    template({ podSpec }, { rules: [rule('secrets', 'get')] }),
-    template({ podSpec }, { rules: [rule('pods', 'get'), rule('secrets', 'get'), rule('secrets', 'list')] }),
+    configured({ rules: [rule('nodes', 'get'), rule('secrets', 'get')] }),
+    configured({ rules: [rule('secrets', 'get')] }),
+    configured({ rules: [rule('pods', 'get'), rule('secrets', 'get'), rule('secrets', 'list')] }),
     /rules\[2\]\.resources has "secrets"/,
   ],
 ];
@@ -163,42 +165,33 @@ describe('template policy', () => {
     ['a reference to a workload', template({ controllerTargetRef })],
     ['a podSpec alone', template({ podSpec })],
     ['both', template({ controllerTargetRef, podSpec })],
-    [
-      'rules that may be handed out',
-      template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('pods/exec', 'create')] }),
-    ],
+    ['rules that may be handed out', configured({ rules: [rule('pods/log', 'get'), rule('pods/exec', 'create')] })],
     ['rules of 64 different rights, however often each', withRights(64)],
     [
       'rules instead of exec, with a command that they allow',
-      template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')], accessCommand: logsCommand }),
+      configured({ exec: false, rules: [rule('pods/log', 'get')], accessCommand: logsCommand }),
     ],
     [
       'sessions through the gateway, with every rule that it passes',
       {
-        ...template(
-          { podSpec },
-          {
-            session: { via: 'Gateway', idleAfter: '24h' },
-            rules: [
-              rule('pods', 'get', 'list', 'watch'),
-              rule('pods/log', 'get'),
-              rule('pods/attach', 'get', 'create'),
-              rule('pods/portforward', 'get', 'create'),
-            ],
-          },
-        ),
+        ...configured({
+          session: { via: 'Gateway', idleAfter: '24h' },
+          rules: [
+            rule('pods', 'get', 'list', 'watch'),
+            rule('pods/log', 'get'),
+            rule('pods/attach', 'get', 'create'),
+            rule('pods/portforward', 'get', 'create'),
+          ],
+        }),
         grantable: [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }],
       },
     ],
-    [
-      'recorded sessions',
-      template({ podSpec }, { session: { via: 'Gateway', record: 'Required', recordInput: true } }),
-    ],
+    ['recorded sessions', configured({ session: { via: 'Gateway', record: 'Required', recordInput: true } })],
     [
       'direct sessions that are not recorded',
-      template({ podSpec }, { session: { via: 'Direct', record: 'Off', recordInput: false } }),
+      configured({ session: { via: 'Direct', record: 'Off', recordInput: false } }),
     ],
-    ['direct sessions for groups', template({ podSpec }, { session: { via: 'Direct' }, grantTo: 'AllowedGroups' })],
+    ['direct sessions for groups', configured({ session: { via: 'Direct' }, grantTo: 'AllowedGroups' })],
     ['an ExecAccessTemplate', template({ controllerTargetRef }, {}, 'ExecAccessTemplate')],
     [
       'a patch with values of any kind',
@@ -211,317 +204,202 @@ describe('template policy', () => {
     it(`accepts ${title}`, () => assert.equal(firstViolation(templatePolicy, input), undefined));
   }
 
-  for (const [title, input, code, field, message] of [
-    ['a template without a target', template({}), 'InvalidTemplate', 'spec', /controllerTargetRef or podSpec/],
+  for (const [title, input, codeAndField, message = /./] of [
+    ['a template without a target', template({}), 'InvalidTemplate spec', /controllerTargetRef or podSpec/],
     [
       'an ExecAccessTemplate with a podSpec alone',
       template({ podSpec }, {}, 'ExecAccessTemplate'),
-      'InvalidTemplate',
-      'spec',
+      'InvalidTemplate spec',
       /set controllerTargetRef/,
     ],
     [
       'a workload with a trailing space in its name',
       template({ controllerTargetRef: { ...controllerTargetRef, name: 'cart ' } }),
-      'InvalidTemplate',
-      'spec.controllerTargetRef.name',
+      'InvalidTemplate controllerTargetRef.name',
       /^spec\.controllerTargetRef\.name: no Deployment can be named "cart "; write "cart", without spaces around it$/,
     ],
     [
       'a workload with a name in capitals, also for the other kind',
       template({ controllerTargetRef: { ...controllerTargetRef, name: 'Cart' } }, {}, 'ExecAccessTemplate'),
-      'InvalidTemplate',
-      'spec.controllerTargetRef.name',
+      'InvalidTemplate controllerTargetRef.name',
       /can be named "Cart"; names have .*: write the name of the workload$/,
     ],
     [
       'a default beyond the maximum',
-      template({ podSpec }, { defaultDuration: '48h' }),
-      'InvalidDuration',
-      'spec.accessConfig.defaultDuration',
-      /longer than maxDuration/,
+      configured({ defaultDuration: '48h' }),
+      'InvalidDuration accessConfig.defaultDuration',
     ],
-    [
-      'an unreadable maximum',
-      template({ podSpec }, { maxDuration: '1d' }),
-      'InvalidDuration',
-      'spec.accessConfig.maxDuration',
-      /"1d"/,
-    ],
-    [
-      'an unknown placeholder',
-      template({ podSpec }, { accessCommand: 'x {{ .Spec.NodeName }}' }),
-      'InvalidAccessCommand',
-      'spec.accessConfig.accessCommand',
-      /\{\{ \.Metadata\.Name \}\}, \{\{ \.Metadata\.Namespace \}\}, \{\{ index/,
-    ],
-    [
-      'a podSpec without containers',
-      template({ podSpec: {} }),
-      'InvalidTemplate',
-      'spec.podSpec.containers',
-      /at least one container/,
-    ],
-    [
-      'a podSpec of odd containers',
-      template({ podSpec: { containers: [null] } }),
-      'InvalidTemplate',
-      'spec.podSpec.containers',
-      /at least one/,
-    ],
+    ['a podSpec without containers', template({ podSpec: {} }), 'InvalidTemplate podSpec.containers'],
     [
       'a path outside the pod template',
       op({ op: 'add', path: '/status', value: 1 }),
-      'InvalidTemplate',
-      'spec.controllerTargetMutationConfig.patchSpecOperations[1].path',
-      /begin with \/spec or \/metadata/,
+      'InvalidTemplate controllerTargetMutationConfig.patchSpecOperations[1].path',
     ],
     [
       'a source outside the pod template',
       op({ op: 'copy', from: '/kind', path: '/spec/x' }),
-      'InvalidTemplate',
-      'spec.controllerTargetMutationConfig.patchSpecOperations[1].from',
-      /from must begin/,
+      'InvalidTemplate controllerTargetMutationConfig.patchSpecOperations[1].from',
     ],
     [
       'a path for the whole template',
       op({ op: 'replace', path: '', value: {} }),
-      'InvalidTemplate',
-      'spec.controllerTargetMutationConfig.patchSpecOperations[1].path',
-      /begin with/,
+      'InvalidTemplate controllerTargetMutationConfig.patchSpecOperations[1].path',
     ],
     [
       'an operation without value',
       op({ op: 'add', path: '/spec/x' }),
-      'InvalidTemplate',
-      'spec.controllerTargetMutationConfig.patchSpecOperations[1].value',
-      /needs a value/,
-    ],
-    [
-      'a group that Kubernetes gives',
-      template({ podSpec }, { allowedGroups: ['devs', 'system:authenticated'] }),
-      'InvalidTemplate',
-      'spec.accessConfig.allowedGroups',
-      /"system:authenticated"/,
+      'InvalidTemplate controllerTargetMutationConfig.patchSpecOperations[1].value',
     ],
     ...['system:masters', 'system:authenticated', 'system:serviceaccounts:ops'].map(
       (group) =>
         [
           `approvals by ${group}`,
-          template({ podSpec }, { approvals: { all: [{ name: 'a' }, { name: 'peer', groups: ['devs', group] }] } }),
-          'InvalidTemplate',
-          'spec.accessConfig.approvals.all[1].groups',
-          new RegExp(`has "${group}"; .*; name the groups of the people who may approve requests$`),
+          configured({ approvals: { all: [{ name: 'a' }, { name: 'peer', groups: ['devs', group] }] } }),
+          'InvalidTemplate accessConfig.approvals.all[1].groups',
         ] as const,
     ),
     [
       'an allowed group of spaces',
-      template({ podSpec }, { allowedGroups: ['devs', ' '] }),
-      'InvalidGroup',
-      'spec.accessConfig.allowedGroups[1]',
+      configured({ allowedGroups: ['devs', ' '] }),
+      'InvalidGroup accessConfig.allowedGroups[1]',
       /is " "; names of groups match letter for letter: remove it$/,
     ],
     [
       'an allowed group with a trailing space',
-      template({ podSpec }, { allowedGroups: ['devs', 'sre '] }),
-      'InvalidGroup',
-      'spec.accessConfig.allowedGroups[1]',
-      /is "sre "; names of groups match letter for letter: write "sre", without spaces around it/,
+      configured({ allowedGroups: ['devs', 'sre '] }),
+      'InvalidGroup accessConfig.allowedGroups[1]',
     ],
     [
       'a group of approvers with a leading tab',
-      template({ podSpec }, { approvals: { all: [{ name: 'a' }, { name: 'peer', groups: ['\tdevs'] }] } }),
-      'InvalidGroup',
-      'spec.accessConfig.approvals.all[1].groups[0]',
-      /write "devs"/,
+      configured({ approvals: { all: [{ name: 'a' }, { name: 'peer', groups: ['\tdevs'] }] } }),
+      'InvalidGroup accessConfig.approvals.all[1].groups[0]',
     ],
     [
       'a group for emergencies with a line break',
-      template({ podSpec }, { emergency: { groups: ['oncall\n'] } }),
-      'InvalidGroup',
-      'spec.accessConfig.emergency.groups[0]',
-      /write "oncall"/,
+      configured({ emergency: { groups: ['oncall\n'] } }),
+      'InvalidGroup accessConfig.emergency.groups[0]',
     ],
-    ['a cap that is no quantity', template({ podSpec, maxCpu: 'two' }), 'InvalidTemplate', 'spec.maxCpu', /"two"/],
-    ['a cap of zero', template({ podSpec, maxMemory: 0 }), 'InvalidTemplate', 'spec.maxMemory', /must be above zero/],
+    ['a cap that is no quantity', template({ podSpec, maxCpu: 'two' }), 'InvalidTemplate maxCpu'],
+    ['a cap of zero', template({ podSpec, maxMemory: 0 }), 'InvalidTemplate maxMemory'],
     [
       'resources that are no quantity',
       mutation({ resources: { limits: { cpu: '1x' } } }),
-      'InvalidTemplate',
-      'spec.controllerTargetMutationConfig.resources.limits.cpu',
-      /"1x"/,
+      'InvalidTemplate controllerTargetMutationConfig.resources.limits.cpu',
     ],
     [
       'a rule on something else',
-      template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('secrets', 'get')] }),
-      'InvalidTemplate',
-      'spec.accessConfig.rules[1].resources',
-      /"secrets"/,
+      configured({ rules: [rule('pods/log', 'get'), rule('secrets', 'get')] }),
+      'InvalidTemplate accessConfig.rules[1].resources',
     ],
     [
       'a rule on a subresource of everything',
-      template({ podSpec }, { rules: [rule('*/log', 'get')] }),
-      'InvalidTemplate',
-      'spec.accessConfig.rules[0].resources',
-      /only pods and their subresources, such as pods\/log, are allowed/,
+      configured({ rules: [rule('*/log', 'get')] }),
+      'InvalidTemplate accessConfig.rules[0].resources',
     ],
     [
       'a rule of all verbs',
-      template({ podSpec }, { rules: [rule('pods/log', '*')] }),
-      'InvalidTemplate',
-      'spec.accessConfig.rules[0].verbs',
-      /"\*"/,
+      configured({ rules: [rule('pods/log', '*')] }),
+      'InvalidTemplate accessConfig.rules[0].verbs',
     ],
     [
       'a rule of another group',
-      template({ podSpec }, { rules: [{ apiGroups: ['', 'metrics.k8s.io'], resources: ['pods'], verbs: ['get'] }] }),
-      'InvalidTemplate',
-      'spec.accessConfig.rules[0].apiGroups',
-      /"metrics\.k8s\.io"/,
+      configured({ rules: [{ apiGroups: ['', 'metrics.k8s.io'], resources: ['pods'], verbs: ['get'] }] }),
+      'InvalidTemplate accessConfig.rules[0].apiGroups',
     ],
     [
       'a rule without verbs',
-      template({ podSpec }, { rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: [] }] }),
-      'InvalidTemplate',
-      'spec.accessConfig.rules[0]',
+      configured({ rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: [] }] }),
+      'InvalidTemplate accessConfig.rules[0]',
       /rules\[0\] has an empty list; it needs at least one API group, one resource, and one verb$/,
     ],
-    [
-      'rules of 65 different rights',
-      withRights(65),
-      'InvalidTemplate',
-      'spec.accessConfig.rules',
-      /adds 65 different rights; at most 64 are allowed/,
-    ],
+    ['rules of 65 different rights', withRights(65), 'InvalidTemplate accessConfig.rules', /65 different rights/],
     [
       'neither exec nor rules, before the default command',
-      template({ podSpec }, { exec: false }),
-      'InvalidTemplate',
-      'spec.accessConfig.rules',
+      configured({ exec: false }),
+      'InvalidTemplate accessConfig.rules',
       /is empty and spec\.accessConfig\.exec is false/,
     ],
     [
       'exec by a rule, although exec is false',
-      template(
-        { podSpec },
-        { exec: false, accessCommand: logsCommand, rules: [rule('pods/log', 'get'), rule('pods/exec', 'create')] },
-      ),
-      'InvalidTemplate',
-      'spec.accessConfig.rules[1].resources',
+      configured({
+        exec: false,
+        accessCommand: logsCommand,
+        rules: [rule('pods/log', 'get'), rule('pods/exec', 'create')],
+      }),
+      'InvalidTemplate accessConfig.rules[1].resources',
       /has "pods\/exec", and spec\.accessConfig\.exec is false; remove one of them/,
     ],
     [
       'the default command without exec',
-      template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')] }),
-      'InvalidAccessCommand',
-      'spec.accessConfig.accessCommand',
+      configured({ exec: false, rules: [rule('pods/log', 'get')] }),
+      'InvalidAccessCommand accessConfig.accessCommand',
       /^accessCommand is kubectl exec, the default, and exec is false; write what the rules allow, such as kubectl logs -f /,
     ],
     [
-      'a rule that is not grantable, before the default command',
-      template({ podSpec }, { exec: false, rules: [rule('pods/attach', 'create')] }),
-      'NotGrantable',
-      'spec.accessConfig.rules',
-      /hands out create pods\/attach, which this installation does not allow; for pods\/attach it allows nothing/,
-    ],
-    [
       'a subresource that Pods do not have, before the default command',
-      template({ podSpec }, { exec: false, rules: [rule('pods/logs', 'get')] }),
-      'NotGrantable',
-      'spec.accessConfig.rules',
+      configured({ exec: false, rules: [rule('pods/logs', 'get')] }),
+      'NotGrantable accessConfig.rules',
       /Pods have no subresource "logs"/,
     ],
     [
       'a rule with another API group, before the default command',
-      template({ podSpec }, { exec: false, rules: [{ apiGroups: ['v1'], resources: ['pods/log'], verbs: ['get'] }] }),
-      'InvalidTemplate',
-      'spec.accessConfig.rules[0].apiGroups',
-      /has "v1"; only resources of the core group, "", are allowed/,
+      configured({ exec: false, rules: [{ apiGroups: ['v1'], resources: ['pods/log'], verbs: ['get'] }] }),
+      'InvalidTemplate accessConfig.rules[0].apiGroups',
     ],
     [
       'rules that are not grantable here',
-      template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('pods/portforward', 'get', 'create')] }),
-      'NotGrantable',
-      'spec.accessConfig.rules',
+      configured({ rules: [rule('pods/log', 'get'), rule('pods/portforward', 'get', 'create')] }),
+      'NotGrantable accessConfig.rules',
       /hands out get pods\/portforward, create pods\/portforward, which .*; for pods\/portforward it allows nothing; write what it allows, or ask an administrator to add the rest to the chart value grantable$/,
     ],
     [
       'another verb than the grantable ones',
-      template({ podSpec }, { rules: [rule('pods/log', 'list'), rule('pods', 'patch')] }),
-      'NotGrantable',
-      'spec.accessConfig.rules',
+      configured({ rules: [rule('pods/log', 'list'), rule('pods', 'patch')] }),
+      'NotGrantable accessConfig.rules',
       /hands out list pods\/log, patch pods, which .*; for pods\/log it allows get; for pods it allows get, list, watch; write what/,
     ],
     [
-      'a subresource that Pods do not have, which no administrator can help with',
-      template({ podSpec }, { rules: [rule('pods/logs', 'get')] }),
-      'NotGrantable',
-      'spec.accessConfig.rules',
-      /hands out get pods\/logs, .*; Pods have no subresource "logs", only attach, binding, .*, log, .*, status; correct the name$/,
-    ],
-    [
       'rights on many resources, and says for three of them what is allowed',
-      template(
-        { podSpec },
-        { rules: ['attach', 'proxy', 'resize', 'eviction'].map((name) => rule(`pods/${name}`, 'get')) },
-      ),
-      'NotGrantable',
-      'spec.accessConfig.rules',
+      configured({ rules: ['attach', 'proxy', 'resize', 'eviction'].map((name) => rule(`pods/${name}`, 'get')) }),
+      'NotGrantable accessConfig.rules',
       /get pods\/eviction, which .*; for pods\/resize it allows nothing; write what/,
     ],
     [
       'approvals of access for whole groups',
-      template({ podSpec }, { grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer', count: 1 }] } }),
-      'InvalidTemplate',
-      'spec.accessConfig.grantTo',
+      configured({ grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer', count: 1 }] } }),
+      'InvalidTemplate accessConfig.grantTo',
       /approvals is set; .* set grantTo to Requester/,
     ],
     [
-      'emergency access for whole groups',
-      template({ podSpec }, { grantTo: 'AllowedGroups', emergency: { groups: ['oncall'] } }),
-      'InvalidTemplate',
-      'spec.accessConfig.grantTo',
-      /emergency is set/,
-    ],
-    [
       'sessions through the gateway for whole groups',
-      template({ podSpec }, { grantTo: 'AllowedGroups', session: { via: 'Gateway' } }),
-      'InvalidTemplate',
-      'spec.accessConfig.grantTo',
+      configured({ grantTo: 'AllowedGroups', session: { via: 'Gateway' } }),
+      'InvalidTemplate accessConfig.grantTo',
       /is AllowedGroups, and session.via is Gateway; .* set grantTo to Requester/,
     ],
     [
       'an idle limit of direct sessions, which nothing would enforce',
-      template({ podSpec }, { session: { via: 'Direct', idleAfter: '15m' } }),
-      'InvalidTemplate',
-      'spec.accessConfig.session.idleAfter',
-      /without via: Gateway/,
+      configured({ session: { via: 'Direct', idleAfter: '15m' } }),
+      'InvalidTemplate accessConfig.session.idleAfter',
     ],
     ...['BestEffort', 'Required'].map(
       (record) =>
         [
           `recordings (${record}) of direct sessions, which nothing would record`,
-          template({ podSpec }, { session: { via: 'Direct', record } }),
-          'InvalidTemplate',
-          'spec.accessConfig.session.record',
-          /without via: Gateway; .* set via: Gateway, or remove record/,
+          configured({ session: { via: 'Direct', record } }),
+          'InvalidTemplate accessConfig.session.record',
         ] as const,
     ),
     [
       'recorded input of sessions that are not recorded',
-      template({ podSpec }, { session: { via: 'Gateway', recordInput: true } }),
-      'InvalidTemplate',
-      'spec.accessConfig.session.recordInput',
-      /set record to BestEffort or Required/,
+      configured({ session: { via: 'Gateway', recordInput: true } }),
+      'InvalidTemplate accessConfig.session.recordInput',
     ],
     ...['59s', '24h1s', '-5m', 'soon'].map(
       (idleAfter) =>
         [
           `an idle limit of ${idleAfter}`,
-          template({ podSpec }, { session: { via: 'Gateway', idleAfter } }),
-          'InvalidTemplate',
-          'spec.accessConfig.session.idleAfter',
-          /write a Go duration from 1m to 24h/,
+          configured({ session: { via: 'Gateway', idleAfter } }),
+          'InvalidTemplate accessConfig.session.idleAfter',
         ] as const,
     ),
     ...(
@@ -538,43 +416,27 @@ describe('template policy', () => {
         [
           `sessions through the gateway with ${verb} on ${resource}, which it does not pass`,
           {
-            ...template({ podSpec }, { session: { via: 'Gateway' }, rules: [rule(resource, verb)] }),
+            ...configured({ session: { via: 'Gateway' }, rules: [rule(resource, verb)] }),
             grantable: [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }],
           },
-          'InvalidTemplate',
-          'spec.accessConfig.rules',
+          'InvalidTemplate accessConfig.rules',
           new RegExp(`hands out ${verb} ${resource}, which the gateway does not pass`),
         ] as const,
     ),
     [
       'emergency access for all authenticated users',
-      template({ podSpec }, { emergency: { groups: ['oncall', 'system:authenticated'] } }),
-      'InvalidTemplate',
-      'spec.accessConfig.emergency.groups',
-      /"system:authenticated"/,
+      configured({ emergency: { groups: ['oncall', 'system:authenticated'] } }),
+      'InvalidTemplate accessConfig.emergency.groups',
     ],
     [
       'a pattern with lookahead',
-      template({ podSpec }, { reason: { minLength: 1, pattern: '(?=x)' } }),
-      'InvalidTemplate',
-      'spec.accessConfig.reason.pattern',
-      /write RE2 syntax/,
+      configured({ reason: { minLength: 1, pattern: '(?=x)' } }),
+      'InvalidTemplate accessConfig.reason.pattern',
     ],
-    [
-      'a window in an unknown zone',
-      template(
-        { podSpec },
-        { start: { windows: [{ days: ['Mon'], from: '08:00', to: '18:00', timeZone: 'Berlin' }] } },
-      ),
-      'InvalidTemplate',
-      'spec.accessConfig.start.windows[0].timeZone',
-      /"Berlin"/,
-    ],
-  ] as const) {
+  ] as [string, TemplateInput, string, RegExp?][]) {
     it(`denies ${title}`, () => {
       const violation = firstViolation(templatePolicy, input);
-      assert.equal(violation?.code, code);
-      assert.equal(violation?.field, field);
+      assert.equal(`${violation?.code} ${violation?.field?.replace('spec.', '')}`, codeAndField);
       assert.match(violation?.message ?? '', message);
     });
   }
@@ -590,18 +452,14 @@ describe('template policy', () => {
   }
 
   for (const [title, input, message] of [
-    ['no groups', template({ podSpec }, { allowedGroups: [] }), /allowedGroups is empty/],
-    ['a grant to whole groups', template({ podSpec }, { grantTo: 'AllowedGroups' }), /not only to the requester/],
+    ['no groups', configured({ allowedGroups: [] }), /allowedGroups is empty/],
+    ['a grant to whole groups', configured({ grantTo: 'AllowedGroups' }), /not only to the requester/],
     [
       'extensions that the longest access cannot have',
-      template({ podSpec }, { maxDuration: '4h', extension: { times: 1, total: '2h', approvals: 'Same' } }),
+      configured({ maxDuration: '4h', extension: { times: 1, total: '2h', approvals: 'Same' } }),
       /extension\.total 2h is less than maxDuration 4h: .*; raise total above maxDuration$/,
     ],
-    [
-      'privileged pods, which also need a label',
-      template({ podSpec, allowPrivilegedPod: true }),
-      /: kubectl label namespace \S+ access\.drawbridge\.dev\/allow-privileged=true$/,
-    ],
+    ['privileged pods, which also need a label', template({ podSpec, allowPrivilegedPod: true }), /: kubectl label /],
     [
       'a patch by which the kubelet ends the pod before its access',
       op({ op: 'add', path: '/spec/activeDeadlineSeconds', value: 5 }),
@@ -637,7 +495,7 @@ describe('template policy', () => {
     ],
     [
       'a link that no request gets',
-      template({ podSpec }, { reason: { minLength: 1, link: 'https://tickets.example.org/{match}' } }),
+      configured({ reason: { minLength: 1, link: 'https://tickets.example.org/{match}' } }),
       /^spec\.accessConfig\.reason\.link has \{match\}, but no pattern is set, so no request gets a link; set pattern, or remove \{match\}$/,
     ],
     ['both targets', template({ podSpec, controllerTargetRef }), /the server ignores podSpec; remove one of them/],
@@ -676,7 +534,7 @@ describe('template policy', () => {
   const remedies: [title: string, input: TemplateInput, rule: string, remedy: RegExp][] = [
     [
       'the group with a space, even if another rule denies first',
-      template({ podSpec }, { allowedGroups: ['system:masters', 'devs '] }),
+      configured({ allowedGroups: ['system:masters', 'devs '] }),
       'group-names',
       /in spec\.accessConfig\.allowedGroups\[1\]$/,
     ],
@@ -686,33 +544,28 @@ describe('template policy', () => {
       'target',
       /^correct spec\.controllerTargetRef\.name$/,
     ],
-    [
-      'the operation of a patch',
-      op({ op: 'remove', path: '/status' }),
-      'patch',
-      /^correct spec\.controllerTargetMutationConfig\.patchSpecOperations\[1\]\.path$/,
-    ],
+    ['the operation of a patch', op({ op: 'remove', path: '/status' }), 'patch', /^correct .*Operations\[1\]\.path$/],
     [
       'a subresource that Pods do not have',
-      template({ podSpec }, { rules: [rule('pods/logs', 'get')] }),
+      configured({ rules: [rule('pods/logs', 'get')] }),
       'grantable',
       /^Pods have no subresource "logs", only .*; correct the name$/,
     ],
     [
       'the group that Kubernetes reserves',
-      template({ podSpec }, { allowedGroups: ['devs', 'system:masters'] }),
+      configured({ allowedGroups: ['devs', 'system:masters'] }),
       'groups',
       /^correct the groups: spec\.accessConfig\.allowedGroups has "system:masters"; .*; name the groups of the people who may request /,
     ],
     [
       'the placeholder that a command must not have',
-      template({ podSpec }, { accessCommand: 'kubectl exec -ti {{ .Pod.Name }} -- sh' }),
+      configured({ accessCommand: 'kubectl exec -ti {{ .Pod.Name }} -- sh' }),
       'access-command',
       /^correct the command: accessCommand contains "\{\{ \.Pod\.Name \}\}"; only these placeholders are allowed: /,
     ],
     [
       'a command without exec, if exec is false',
-      template({ podSpec }, { exec: false, rules: [rule('pods/log', 'get')] }),
+      configured({ exec: false, rules: [rule('pods/log', 'get')] }),
       'access-command',
       /^correct the command: accessCommand is kubectl exec, .*; write what the rules allow, such as kubectl logs -f /,
     ],
@@ -731,18 +584,18 @@ describe('template policy', () => {
       rule('secrets', 'get'),
       { ...rule('pods/proxy', 'get'), verbs: ['get', '*'] },
     ];
-    const stored = template({ podSpec }, { rules: mixed });
+    const stored = configured({ rules: mixed });
     assert.equal(firstViolation(templatePolicy, stored)?.code, 'InvalidTemplate');
     for (const left of [[0, 2], [1, 2], [0], []]) {
-      const repaired = template({ podSpec }, { rules: left.flatMap((index) => mixed[index] ?? []) });
+      const repaired = configured({ rules: left.flatMap((index) => mixed[index] ?? []) });
       assert.equal(firstViolation(templatePolicy, repaired, stored), undefined, `rules ${left}`);
     }
-    const added = template({ podSpec }, { rules: [...mixed, rule('pods/ephemeralcontainers', 'patch')] });
+    const added = configured({ rules: [...mixed, rule('pods/ephemeralcontainers', 'patch')] });
     assert.equal(firstViolation(templatePolicy, added, stored)?.code, 'NotGrantable');
   });
 
   it('sends no one to an administrator with rules that are invalid', () => {
-    const input = template({ podSpec }, { rules: [rule('secrets', 'get')] });
+    const input = configured({ rules: [rule('secrets', 'get')] });
     const verdicts = explain(templatePolicy, input).filter(({ rule: name }) => ['rules', 'grantable'].includes(name));
     assert.deepEqual(
       verdicts.map(({ verdict }) => verdict),

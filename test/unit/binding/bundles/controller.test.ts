@@ -166,10 +166,7 @@ describe('the controller of bundles', () => {
         'Synced False ExportsVanished',
       ]);
       assert.match(message('Synced'), says);
-      assert.match(
-        message('Synced'),
-        /^the provider has no export for kettles, pots, and the server keeps these bindings/,
-      );
+      assert.match(message('Synced'), /provider has no export for kettles, pots, and the server keeps these bindings/);
     });
   }
 
@@ -181,10 +178,7 @@ describe('the controller of bundles', () => {
     await stage.reconcile();
     await settle(longMs);
     assert.deepEqual(bindings(), ['kettles', 'pots']);
-    assert.match(
-      message('Synced'),
-      /^the provider has no export for kettles, and the server keeps these bindings: the provider no longer lists/,
-    );
+    assert.match(message('Synced'), /for kettles, and the server keeps these bindings: the provider no longer lists/);
     withdraw('pots');
     await settle();
     assert.deepEqual(bindings(), ['kettles'], 'what is seen being deleted is');

@@ -41,12 +41,7 @@ describe('the plan of an unbind', () => {
   ][] = [
     ['finishes when nothing is left', { crds: [] }, { kind: 'finish' }],
     ['finishes without a provider too', { crds: [], provider: 'noSession' }, { kind: 'finish' }],
-    [
-      'waits for the remaining objects',
-      { crds: [], remaining: 1 },
-      { kind: 'wait', blocked: false },
-      /deletion of the copies of 1 object; to leave the copies there: kubectl annotate apiservicebinding \S+ --overwrite \S+=Orphan$/,
-    ],
+    ['waits for the remaining objects', { crds: [], remaining: 1 }, { kind: 'wait', blocked: false }, /of 1 object; /],
     [
       'waits for the syncers that list copies',
       { crds: [], drainSyncersRunning: false },
@@ -59,18 +54,8 @@ describe('the plan of an unbind', () => {
       { kind: 'finish' },
     ],
     ['deletes the CRDs', {}, { kind: 'delete', release: [], blocked: false }, /to be deleted: a, b$/],
-    [
-      'counts the remaining objects',
-      { remaining: 3 },
-      { kind: 'delete', release: [], blocked: false },
-      /; that waits for the deletion of the copies of 3 objects; to leave the copies there: kubectl annotate apiservicebinding \S+ --overwrite \S+=Orphan$/,
-    ],
-    [
-      'waits for the provider',
-      { provider: 'connecting' },
-      { kind: 'wait', blocked: true },
-      /the server has not listed the objects of the provider yet, .*a, b/,
-    ],
+    ['counts the remaining objects', { remaining: 3 }, { kind: 'delete', release: [], blocked: false }, /of 3 objects/],
+    ['waits for the provider', { provider: 'connecting' }, { kind: 'wait', blocked: true }, /has not listed .*a, b/],
     ['waits for a kubeconfig', { provider: 'noSession' }, { kind: 'wait', blocked: true }, /no valid kubeconfig/],
     [
       'waits for syncers before it releases',
@@ -99,12 +84,7 @@ describe('the plan of an unbind', () => {
       { kind: 'delete', release: [], blocked: true },
       /no valid APIServiceExport kettles with a matching BoundSchema for b,/,
     ],
-    [
-      'reports an unknown policy',
-      { binding: binding('keep') },
-      { kind: 'wait', blocked: true },
-      /is "keep"; allowed are Delete, which deletes the copies in the provider, and Orphan/,
-    ],
+    ['reports an unknown policy', { binding: binding('keep') }, { kind: 'wait', blocked: true }, /is "keep"; allowed/],
   ];
   for (const [what, facts, step, says] of table) {
     it(what, () => {

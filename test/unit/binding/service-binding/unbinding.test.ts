@@ -58,10 +58,7 @@ describe('the unbinding', () => {
       await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
       await stage.look();
       assert.ok(stage.finalizers()?.includes(syncerFinalizer));
-      assert.match(
-        stage.said()['Connected']?.message ?? '',
-        /cannot be deleted; .* kubectl annotate apiservicebinding kettles --overwrite .*=Orphan/,
-      );
+      assert.match(stage.said()['Connected']?.message ?? '', /cannot be deleted; .* kubectl annotate .*=Orphan/);
     });
 
     it('keeps the finalizers while the provider does not serve exports', async () => {
@@ -113,10 +110,7 @@ describe('the unbinding', () => {
       const syncer = working({ remaining: () => held });
       stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'drain', syncer });
       await stage.look();
-      assert.match(
-        stage.said()['Connected']?.message ?? '',
-        /waiting for the deletion of the copies of objects \(not counted yet\)/,
-      );
+      assert.match(stage.said()['Connected']?.message ?? '', /deletion of the copies of objects \(not counted yet\)/);
       held = 2;
       await stage.look();
       assert.match(stage.said()['Connected']?.message ?? '', /waiting for the deletion of the copies of 2 objects/);
@@ -149,10 +143,7 @@ describe('the unbinding', () => {
       const looked = stage.look();
       await stage.clock.advance(60_000);
       assert.equal((await looked).kind, 'retry');
-      assert.match(
-        stage.said()['Connected']?.message ?? '',
-        /the objects of kettles\.kitchen\.example could not be listed: 403: may not list; check [^:]*; the server retries/,
-      );
+      assert.match(stage.said()['Connected']?.message ?? '', /could not be listed: 403: may not list; /);
     });
 
     it('keeps the condition while a provider is read after a restart, unless that fails', async () => {
@@ -165,10 +156,7 @@ describe('the unbinding', () => {
       assert.deepEqual(stage.said()['Connected'], before);
       stage.session.state = { kind: 'connecting', problem: 'ECONNREFUSED' };
       await stage.look();
-      assert.match(
-        stage.said()['Connected']?.message ?? '',
-        /the server has not listed the objects of the provider yet/,
-      );
+      assert.match(stage.said()['Connected']?.message ?? '', /server has not listed the objects of the provider yet/);
     });
 
     it('reports a schema that no longer fits the objects', async () => {
@@ -176,10 +164,7 @@ describe('the unbinding', () => {
       stage.provider.put(boundSchemas, { ...rest, spec: { ...Object(spec), scope: 'Cluster' } });
       await remove();
       await stage.look();
-      assert.match(
-        stage.said()['Connected']?.message ?? '',
-        /no valid APIServiceExport kettles with a matching BoundSchema for .*, .* kubectl annotate apiservicebinding kettles --overwrite .*=Orphan/,
-      );
+      assert.match(stage.said()['Connected']?.message ?? '', /no valid APIServiceExport kettles .*=Orphan/);
     });
 
     it('removes the finalizer from objects whose export is deleted', async () => {
@@ -269,10 +254,7 @@ describe('the unbinding', () => {
     it('continues with the policy of the annotation', async () => {
       await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
       await stage.look();
-      assert.match(
-        stage.said()['Connected']?.message ?? '',
-        /no valid kubeconfig .* kubectl annotate apiservicebinding kettles --overwrite .*=Orphan/,
-      );
+      assert.match(stage.said()['Connected']?.message ?? '', /no valid kubeconfig .*=Orphan/);
       put({ annotations: { [unbindPolicyAnnotation]: 'Orphan' } });
       await stage.look();
       assert.deepEqual(stage.finalizers(), ['example.com/other']);

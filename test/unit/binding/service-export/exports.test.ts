@@ -126,10 +126,7 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(atWork(), []);
     const { Connected } = conditionsOf(exported());
     assert.deepEqual([Connected?.status, Connected?.reason], ['False', 'APIServiceExportInvalid']);
-    assert.match(
-      Connected?.message ?? '',
-      /the consumer cannot use APIServiceExport kettles: spec\.resources has 0 items/,
-    );
+    assert.match(Connected?.message ?? '', /consumer cannot use APIServiceExport kettles: spec\.resources has 0 items/);
   });
 
   async function bound(): Promise<void> {

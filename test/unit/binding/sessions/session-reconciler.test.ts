@@ -127,11 +127,7 @@ describe('the reconciler of provider sessions', () => {
     ['has no such key', undefined, /Secret .* has no key "kubeconfig"; it is empty; add the key/],
     ['is not YAML', '{', /Secret kube-bind\/kubeconfig-acme: invalid kubeconfig: it is not YAML; replace it/],
     ['has no current context', '{}', /current context "" not found/],
-    [
-      'has no namespace',
-      kubeconfigText({ namespace: '' }),
-      /current context "default" has no namespace; set the namespace/,
-    ],
+    ['has no namespace', kubeconfigText({ namespace: '' }), /"default" has no namespace; set the namespace/],
     ['runs a program for credentials', execPlugin(), /exec of the user is not allowed here/],
     ['names a server with plain http', kubeconfigText({ server: 'http://acme' }), /it must begin with https/],
   ];
@@ -192,10 +188,7 @@ describe('the reconciler of provider sessions', () => {
     stage.bind();
     assert.equal((await stage.reconcile()).kind, 'retry');
     assert.equal(invalid().reason, 'KubeconfigSecretInvalid');
-    assert.match(
-      invalid().message,
-      /cannot be read: .*user "konn.*; the konnector needs permission to get, list, and watch it: add namespace kube-bind to/,
-    );
+    assert.match(invalid().message, /needs permission to get, list, and watch it: add namespace kube-bind to/);
     stage.consumer.fault = () => {};
     assert.equal((await stage.reconcile()).kind, 'done');
     session();
@@ -225,24 +218,14 @@ describe('the reconciler of provider sessions', () => {
     });
 
     const refusals: [what: string, text: string, arrange: (stage: SessionStage) => void, says: RegExp][] = [
-      [
-        'are rejected',
-        kubeconfigText({ token: 'bad' }),
-        ({ acme }) => acme.revoked.add('bad'),
-        /a read from https:\/\/\S+ failed: Unauthorized/,
-      ],
+      ['are rejected', kubeconfigText({ token: 'bad' }), ({ acme }) => acme.revoked.add('bad'), /failed: Unauthorized/],
       [
         'are for a server that does not answer',
         kubeconfigText({ server: other }),
         (all) => (all.provider(other).down = true),
         /a read from https:\/\/other\.example:6443 failed: connect ECONNREFUSED/,
       ],
-      [
-        'are for another provider',
-        kubeconfigText({ server: other }),
-        (all) => all.provider(other),
-        /belongs to another provider; restore the previous kubeconfig, or delete the bindings/,
-      ],
+      ['are for another provider', kubeconfigText({ server: other }), (all) => all.provider(other), /another provider/],
     ];
     for (const [what, text, arrange, says] of refusals) {
       it(`keeps the old session while the new credentials ${what}`, async () => {

@@ -62,10 +62,7 @@ describe('isolation', () => {
     assert.equal(strategies.prefixed.placeOf('x'.repeat(245)).kind, 'at');
     const place = strategies.prefixed.placeOf('x'.repeat(246));
     assert.ok(place.kind === 'impossible');
-    assert.match(
-      place.problem,
-      /its name has 246 characters; the name of its copy begins with "[^"]+", which leaves at most 245/,
-    );
+    assert.match(place.problem, /; the name of its copy begins with "[^"]+", which leaves at most 245/);
     assert.equal(strategies.none.placeOf('x'.repeat(253)).kind, 'at');
   });
 

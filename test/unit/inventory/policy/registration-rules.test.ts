@@ -72,14 +72,8 @@ describe('registrations', () => {
   it('cannot be deleted while they have runs', () => {
     const violation = hasRunsViolation('network', ['fleet/orders', 'fleet/b', 'fleet/c', 'fleet/d']);
     assert.deepEqual([violation.code, violation.status], ['HasRuns', 422]);
-    assert.match(
-      violation.message,
-      /^component network still has runs for fleet\/orders, fleet\/b, fleet\/c, and more; /,
-    );
-    assert.match(
-      violation.message,
-      /: kubectl annotate clusterinventory orders -n fleet abandon\.inventory\.drawbridge\.dev\/network=REASON$/,
-    );
+    assert.match(violation.message, /network still has runs for fleet\/orders, fleet\/b, fleet\/c, and more;/);
+    assert.match(violation.message, /orders -n fleet abandon\.inventory\.drawbridge\.dev\/network=REASON$/);
   });
 });
 

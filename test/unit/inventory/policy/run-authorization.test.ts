@@ -45,40 +45,15 @@ describe('write authorization', () => {
       who('JTI=1'),
       /use the token in the answer to the latest heartbeat/,
     ],
-    [
-      'the credential of another run',
-      running,
-      who('JTI=3'),
-      /must use the token of its own call.* if the run has ended, stop/,
-    ],
+    ['the credential of another run', running, who('JTI=3'), /must use the token of its own call/],
     ['no credential', running, who(undefined), /provided no credential ID.*use Kubernetes 1[.]30/],
     ['no credential, and none in the record', draining, who(undefined), /provided no credential ID/],
     ['every credential while the entry is being deleted', draining, who('JTI=2'), /is being deleted; stop, and report/],
-    [
-      'a run that has ended',
-      { ...running, phase: 'Idle' },
-      who('JTI=2'),
-      /network has no active run.*; stop, and wait for the next call/,
-    ],
-    [
-      'a run that has answered',
-      { ...running, phase: 'Applying' },
-      who('JTI=2'),
-      /network has no active run.*; stop, and wait for the next call/,
-    ],
-    ['no record', undefined, who('JTI=2'), /component network has no run for this entry/],
-    [
-      'the record of another entry',
-      running,
-      who('JTI=2', { entryUid: 'b' }),
-      /component network has no run for this entry/,
-    ],
-    [
-      'the record of another component',
-      running,
-      who('JTI=2', { component: 'cluster' }),
-      /component cluster has no run for this entry/,
-    ],
+    ['a run that has ended', { ...running, phase: 'Idle' }, who('JTI=2'), /network has no active run.*; stop/],
+    ['a run that has answered', { ...running, phase: 'Applying' }, who('JTI=2'), /network has no active run.*; stop/],
+    ['no record', undefined, who('JTI=2'), /network has no run for this entry/],
+    ['the record of another entry', running, who('JTI=2', { entryUid: 'b' }), /network has no run for this entry/],
+    ['the record of another component', running, who('JTI=2', { component: 'cluster' }), /cluster has no run for this/],
   ];
   for (const [what, record, presented, expected] of cases) {
     it(`${expected ? 'rejects' : 'accepts'} ${what}`, () => {

@@ -256,10 +256,7 @@ describe('the remote hub', () => {
     }
     assert.deepEqual(stage.health, []);
     await stage.advance(100_000);
-    assert.match(
-      stage.health.join(),
-      /^one the watch of services received nothing for over 90 s; check that this server can reach the managed cluster$/,
-    );
+    assert.match(stage.health.join(), /^one the watch of services received nothing for over 90 s;/);
     assert.match(await stage.metrics.expose(), /^drawbridge_inventory_remote_watch_unhealthy 1$/m);
     stage.cluster().confirmWatch();
     await stage.advance(6_000);
@@ -297,10 +294,7 @@ describe('the remote hub', () => {
     stage.service(stage.cluster('https://one.example.org'), 'a');
     stage.kubeconfig('three');
     await stage.want('three', [inManaged()]);
-    assert.match(
-      stage.hub.problem('two') ?? '',
-      /the server does not watch the managed cluster, because it watches at most 2 clusters at a time/,
-    );
+    assert.match(stage.hub.problem('two') ?? '', /because it watches at most 2 clusters at a time/);
     assert.equal(stage.hub.problem('one'), undefined);
     stage.hub.forget('three');
     await stage.settle();
@@ -342,10 +336,7 @@ describe('the remote hub', () => {
       stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
       await stage.want(uid, [inManaged()]);
     }
-    assert.match(
-      stage.hub.problem('one') ?? '',
-      /the server does not watch the managed cluster, because it watches at most 1 clusters at a time/,
-    );
+    assert.match(stage.hub.problem('one') ?? '', /because it watches at most 1 clusters at a time/);
     await stage.want('two', [inManaged()], null);
     await stage.settle();
     assert.deepEqual([stage.hub.problem('one'), stage.opened], [undefined, 3]);
