@@ -76,10 +76,7 @@ export class GatewayCluster {
       expiresAt: formatTime(endMs),
       ...over,
     });
-    this.change({
-      spec: { templateName: 'payments-exec' },
-      status: { grant },
-    });
+    this.change({ spec: { templateName: 'payments-exec' }, status: { grant } });
     return grant;
   }
 

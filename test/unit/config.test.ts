@@ -308,11 +308,7 @@ describe('configuration', () => {
     { args: ['--port'], message: /--port.*; see drawbridge --help$/ },
     { args: ['--timeout=soon'], message: /^--timeout: "soon" is not a duration/ },
     { env: { DRAWBRIDGE_METRICS_PORT: 'x' }, message: /^\$DRAWBRIDGE_METRICS_PORT is "x"/ },
-    {
-      args: ['--metrics-port=y'],
-      env: { DRAWBRIDGE_METRICS_PORT: '1' },
-      message: /^--metrics-port is "y"/,
-    },
+    { args: ['--metrics-port=y'], env: { DRAWBRIDGE_METRICS_PORT: '1' }, message: /^--metrics-port is "y"/ },
     { env: { DRAWBRIDGE_PEER_ADDRESS: '::' }, message: /^\$DRAWBRIDGE_PEER_ADDRESS is "::"; it must be an IP address/ },
     {
       args: ['--recordings=s3://recordings'],

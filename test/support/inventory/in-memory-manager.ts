@@ -129,10 +129,7 @@ export class InMemoryManager {
       },
       remote: this.remote,
       client: client as Client,
-      journal: {
-        append: async ({ code = '' }) => void this.audited.push(code),
-        available: true,
-      },
+      journal: { append: async ({ code = '' }) => void this.audited.push(code), available: true },
       events: { record: (event) => void this.recorded.push(event), close: async () => {} },
       clock,
       random,

@@ -78,11 +78,7 @@ function neverConverging(random: () => number): SimComponent[] {
   const durationMs = 1 + Math.floor(random() * 100);
   const rest = { durationMs, patches: random() < 0.5, isSynchronous: true };
   return [
-    simComponent('endless0', {
-      ...rest,
-      likes: ['endless1'],
-      value: ([other = 0]) => (1 + other) % 2,
-    }),
+    simComponent('endless0', { ...rest, likes: ['endless1'], value: ([other = 0]) => (1 + other) % 2 }),
     simComponent('endless1', { ...rest, likes: ['endless0'], value: ([other = 0]) => other }),
   ];
 }

@@ -64,9 +64,7 @@ describe('the lookup of a pod that a user enters', () => {
     cluster.drop(pods, { namespace, name: pod.metadata.name });
     cluster.put(podAccessRequests, { ...request, status: {} });
     const stores = openAccessStores(cluster);
-    const client = {
-      get: async (resource: typeof pods) => structuredClone(resource === pods ? pod : request),
-    };
+    const client = { get: async (resource: typeof pods) => structuredClone(resource === pods ? pod : request) };
     const found = await connectTargets({ stores, client, signer, clock }).connectTarget(
       namespace,
       pod.metadata.name,

@@ -139,10 +139,7 @@ describe('the janitor', () => {
     ['no plan', { labels, ownerReferences: [{ ...owner, uid: 'gone-uid' }] }],
     ['no label', { annotations, ownerReferences: [{ ...owner, uid: 'gone-uid' }] }],
     ['another owner than its label', { labels, annotations, ownerReferences: [{ ...owner, uid: 'other' }] }],
-    [
-      'an owner of another kind',
-      { labels, annotations, ownerReferences: [{ ...owner, kind: 'Job', uid: 'gone-uid' }] },
-    ],
+    ['another kind of owner', { labels, annotations, ownerReferences: [{ ...owner, kind: 'Job', uid: 'gone-uid' }] }],
     ['no owner and a foreign name', { labels, annotations }],
   ];
   for (const [title, metadata] of strangers) {

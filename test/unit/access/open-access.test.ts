@@ -56,10 +56,7 @@ describe('the access of a request, as an extension needs it', () => {
   for (const [what, object] of [
     ['granted', request({})],
     ['open any more', request({ grant: expired })],
-    [
-      'open, because only an unsigned extension is left',
-      request({ grant: expired, extensions: [{ ...extension, mac: 'x' }] }),
-    ],
+    ['open, because the extension is unsigned', request({ grant: expired, extensions: [{ ...extension, mac: 'x' }] })],
     ['open, because it is being deleted', request({ grant }, { deletionTimestamp: formatTime(clock.now()) })],
     ['open, because it is revoked', request({ grant }, {}, { revoked: true })],
     [

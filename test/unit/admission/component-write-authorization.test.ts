@@ -69,12 +69,7 @@ describe('authorization of component writes', () => {
     ['a token with two ids', write({}, { userInfo: caller(['JTI=x', 'JTI=now']) }), {}, 'NoSuchRun'],
     ['a finished run', write({}), { run: run({ phase: 'Idle' }) }, 'NoSuchRun'],
     ['no record', write({}), { run: undefined }, 'NoSuchRun'],
-    [
-      'the record of an entry before this one',
-      write({}),
-      { run: run({ entry: { name: 'rt-1', uid: 'x' } }) },
-      'NoSuchRun',
-    ],
+    ['the record of an earlier entry', write({}), { run: run({ entry: { name: 'rt-1', uid: 'x' } }) }, 'NoSuchRun'],
     ['another entry', write({}, { oldObject: entry({}, 'x') }), {}, 'NoSuchRun'],
     ['an entry of another namespace', write({}, { namespace: 'other' }), {}, 'NoSuchRun'],
     ['an account with a similar name', write({}, { userInfo: caller(['JTI=now'], `${account}.x`) }), {}, 'NoSuchRun'],

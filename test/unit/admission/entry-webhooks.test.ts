@@ -323,12 +323,7 @@ describe('registrations', () => {
       {},
       'InvalidObject',
     ],
-    [
-      'an invalid caBundle',
-      review('CREATE', { object: registration({ caBundle: 'no certificate' }) }),
-      {},
-      'InvalidObject',
-    ],
+    ['a bad caBundle', review('CREATE', { object: registration({ caBundle: 'no certificate' }) }), {}, 'InvalidObject'],
     ['the end of one', review('DELETE', { oldObject: registration() }), {}, undefined],
     [
       'the end of one that runs',

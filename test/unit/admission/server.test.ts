@@ -46,14 +46,7 @@ describe('the webhook server', () => {
   /** With a simulated clock, the server ends its connections only when the test advances the clock. */
   const start = async (app: RequestListener, clock: Clock = systemClock): Promise<void> => {
     const certificate = new FileCertificate({ ...files, clock: systemClock, log: noLog });
-    server = await startAdmissionServer({
-      app,
-      certificate,
-      host: '127.0.0.1',
-      port: 0,
-      clock,
-      log: noLog,
-    });
+    server = await startAdmissionServer({ app, certificate, host: '127.0.0.1', port: 0, clock, log: noLog });
   };
   const post = async (path: string = paths.validatePod): Promise<{ status: number; text: string; peer: string }> => {
     const sent = request({
@@ -87,10 +80,7 @@ describe('the webhook server', () => {
     socket.on('error', () => {});
     await once(socket, 'secureConnect');
     await settleIo();
-    return {
-      call: () => void socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'),
-      received: () => received,
-    };
+    return { call: () => void socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), received: () => received };
   };
   beforeEach(() => {
     agent = new Agent({ keepAlive: true });

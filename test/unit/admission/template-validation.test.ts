@@ -187,11 +187,7 @@ describe('validation of templates', () => {
     const found = { status: 'True', reason: 'FieldsIgnored', message, observedGeneration: 1 };
     const condition = { type: 'AccessPlanValid', ...found };
     const object = template(good);
-    const stored = {
-      ...object,
-      metadata: { ...object.metadata, generation: 1 },
-      status: { conditions: [condition] },
-    };
+    const stored = { ...object, metadata: { ...object.metadata, generation: 1 }, status: { conditions: [condition] } };
     const { allowed, warnings } = await ask(paths.podTemplate, 'podaccesstemplates', 'UPDATE', stored, stored);
     assert.equal(allowed, true);
     assert.deepEqual(warnings, [message]);

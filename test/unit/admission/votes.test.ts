@@ -324,13 +324,7 @@ describe('votes', () => {
       'NotApprover',
     ],
     ['of a ServiceAccount', nothing, signedVote({}, robot), robot, 'NotApprover'],
-    [
-      'in the name of another person',
-      nothing,
-      signedVote({}, { ...carol, username: 'dave' }),
-      carol,
-      'MissingIdentity',
-    ],
+    ['in the name of another', nothing, signedVote({}, { ...carol, username: 'dave' }), carol, 'MissingIdentity'],
     [
       'on a request that does not exist',
       () => {
@@ -367,13 +361,7 @@ describe('votes', () => {
     ],
     ['that nothing waits for', () => withConfig({}), signedVote(), carol, 'NothingToDecide'],
     ['that approve access that is granted', change({ isGranted: true }), signedVote(), carol, 'NothingToDecide'],
-    [
-      'about an extension that was not asked for',
-      nothing,
-      signedVote({ about: 'Extension-1' }),
-      carol,
-      'NothingToDecide',
-    ],
+    ['about an extension not asked for', nothing, signedVote({ about: 'Extension-1' }), carol, 'NothingToDecide'],
     [
       'about an extension that is decided',
       () => {

@@ -39,12 +39,7 @@ describe('setting a condition of kube-bind', () => {
   const cases: readonly [string, BindCondition[], BindConditionUpdate[], BindCondition[]][] = [
     ['adds a new one, in whole seconds', [], [conditionTrue('Connected')], [at(now, conditionTrue('Connected'))]],
     ['keeps the time of an unchanged condition', [at(earlier, broken)], [broken], [at(earlier, broken)]],
-    [
-      'sets the time of another status',
-      [at(earlier, broken)],
-      [conditionTrue('Connected')],
-      [at(now, conditionTrue('Connected'))],
-    ],
+    ['sets another status', [at(earlier, broken)], [conditionTrue('Connected')], [at(now, conditionTrue('Connected'))]],
     [
       'sets the time of another severity',
       [at(earlier, broken)],
@@ -80,12 +75,7 @@ describe('setting a condition of kube-bind', () => {
       [conditionTrue('Connected')],
       [at(now, conditionTrue('Connected')), at(earlier, fails('ProviderInSync', 'Error', 'BoundSchemaMissing', 'x'))],
     ],
-    [
-      'uses the last update of a type',
-      [at(earlier, broken)],
-      [conditionTrue('Connected'), broken],
-      [at(earlier, broken)],
-    ],
+    ['uses the last of a type', [at(earlier, broken)], [conditionTrue('Connected'), broken], [at(earlier, broken)]],
     [
       'removes reason and message from a True condition',
       [],

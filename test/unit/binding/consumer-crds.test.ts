@@ -93,10 +93,7 @@ describe('a CRD of kube-bind in the consumer', () => {
   for (const [title, versions] of [
     ['lacks our version', [stored('v1alpha1')]],
     ['does not serve our version', [stored('v1alpha1'), served('v1alpha2', { served: false })]],
-    [
-      'serves our version without a status subresource',
-      [served('v1alpha1'), { ...stored('v1alpha2'), subresources: {} }],
-    ],
+    ['serves our version without subresources', [served('v1alpha1'), { ...stored('v1alpha2'), subresources: {} }]],
   ] as const) {
     it(`gets our version and keeps the others if it ${title}`, () => {
       const { metadata, spec } = patchOf(crd(versions));

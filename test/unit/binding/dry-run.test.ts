@@ -100,9 +100,7 @@ describe('a dry run', () => {
 
   it('never prints values of a Secret', async () => {
     const server: Client = { ...cluster.client, replace: async () => creds('bmV3'), create: async () => creds('bmV3') };
-    const own = dryRunClient(server, {
-      ...createLog({ clock: new SimulatedClock(), write: (line) => (raw += line) }),
-    });
+    const own = dryRunClient(server, { ...createLog({ clock: new SimulatedClock(), write: (line) => (raw += line) }) });
     await own.replace(secrets, creds('bmV3'));
     await own.create(secrets, creds('bmV3'));
     assert.match(raw, /data\.password changed/);

@@ -86,10 +86,7 @@ export class CertificateStage {
   } {
     const { clock, cluster } = this;
     const log = this.#log;
-    const stores = openCertificateStores(cluster, secret, {
-      webhooks: configurations,
-      apiServices: this.#apiServices,
-    });
+    const stores = openCertificateStores(cluster, secret, { webhooks: configurations, apiServices: this.#apiServices });
     let leading = false;
     const certificate = new OwnCertificate({ stores, secret, names, leads: () => leading, clock, log });
     this.replicas.push(certificate);

@@ -95,11 +95,7 @@ describe('drawbridge approvers', () => {
       '--group=GROUP',
     ],
     ['a group of each entry is bound', { all: [leads, security] }, bothGroups],
-    [
-      'a user is bound for an entry without groups',
-      { all: [{ name: 'peer' }] },
-      [binding('approver', ['User', 'carol'])],
-    ],
+    ['a user is bound for one without groups', { all: [{ name: 'peer' }] }, [binding('approver', ['User', 'carol'])]],
     [
       'a ServiceAccount is bound whose votes count',
       { all: [{ name: 'peer' }], serviceAccounts: true },

@@ -157,12 +157,7 @@ describe('the doctor', () => {
     ['is bound with Audit', {}, { validationActions: ['Audit'] }, 1],
     ['has failurePolicy Ignore', { failurePolicy: 'Ignore' }, actions, 1],
     ['is another', {}, { ...actions, policyName: 'not-drawbridge' }, 1],
-    [
-      'is bound to some namespaces',
-      {},
-      { ...actions, matchResources: { namespaceSelector: { matchLabels: { a: 'b' } } } },
-      1,
-    ],
+    ['is bound narrowly', {}, { ...actions, matchResources: { namespaceSelector: { matchLabels: { a: 'b' } } } }, 1],
   ];
   for (const [what, policy, binding, found] of policies) {
     it(`finds ${found} faults if a policy ${what}`, () => {

@@ -46,10 +46,7 @@ function setUp(
     clock,
     log: noLog,
     random: () => 0.5,
-    metrics: {
-      ...noControllerMetrics,
-      reconciled: (outcome) => metrics.push(outcome),
-    },
+    metrics: { ...noControllerMetrics, reconciled: (outcome) => metrics.push(outcome) },
     reconciler: {
       reconcile: (key, signal) => {
         const call = { key, atMs: clock.monotonic(), signal, answer: deferred<Result>() };

@@ -102,20 +102,10 @@ describe('the reader of frames', () => {
     ['with an unknown opcode', false, frameOf(3, Buffer.alloc(0)), /unknown opcode 3/],
     ['with an unknown control opcode', false, frameOf(11, Buffer.alloc(0)), /unknown opcode 11/],
     ['that continues nothing', false, frameOf(opcodes.continuation, Buffer.alloc(0)), /continues no message/],
-    [
-      'that begins a message within another',
-      false,
-      Buffer.concat([unfinished(binary(1)), binary(1)]),
-      /within another/,
-    ],
+    ['that begins within another', false, Buffer.concat([unfinished(binary(1)), binary(1)]), /within another/],
     ['of control with 126 bytes', false, frameOf(opcodes.ping, Buffer.alloc(126)), /over 125/],
     ['of control that is fragmented', false, unfinished(frameOf(opcodes.ping, Buffer.alloc(0))), /fragmented/],
-    [
-      'that is one byte too long',
-      false,
-      frameOf(opcodes.binary, Buffer.alloc(MAX_PAYLOAD + 1)).subarray(0, 20),
-      /at most/,
-    ],
+    ['one byte too long', false, frameOf(opcodes.binary, Buffer.alloc(MAX_PAYLOAD + 1)).subarray(0, 20), /at most/],
     ['of 2^63 bytes', false, Buffer.from([0x82, 127, 0x80, 0, 0, 0, 0, 0, 0, 0]), /at most/],
   ];
   for (const [what, isMasked, bytes, message] of broken) {

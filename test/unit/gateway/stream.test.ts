@@ -390,11 +390,7 @@ describe('a stream between a client and a pod', () => {
       ['to a forwarded port', { kind: 'portforward' }],
       ['without an input', { options: { ...terminal, stdin: false } }],
       ['to a command of an older client without a terminal', { options: piped, protocol: 'v4.channel.k8s.io' }],
-      [
-        'within a message of the client',
-        {},
-        (stage) => void stage.client.write(fromClient(channelMessage(0, 'abc')).subarray(0, 8)),
-      ],
+      ['within a message', {}, (stage) => void stage.client.write(fromClient(channelMessage(0, 'abc')).subarray(0, 8))],
     ];
     for (const [what, setting, before] of silent) {
       it(`types nothing ${what}`, async () => {

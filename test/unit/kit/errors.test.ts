@@ -7,11 +7,7 @@ describe('describe', () => {
   const table: [string, unknown, string][] = [
     ['a message', new Error('broken'), 'broken'],
     ['the chain of causes', new Error('a', { cause: new Error('b', { cause: 'c' }) }), 'a: b: c'],
-    [
-      'a cause that the message repeats',
-      new Error('call failed: reset', { cause: new Error('reset') }),
-      'call failed: reset',
-    ],
+    ['a repeated cause', new Error('call failed: reset', { cause: new Error('reset') }), 'call failed: reset'],
     ['a circle of causes', cyclic, 'outer'],
     ['several failed attempts', new AggregateError([new Error('x'), new Error('y')]), 'x; y'],
     ['an error without a message', Object.assign(new Error(), { code: 'ECONNRESET' }), 'ECONNRESET'],

@@ -16,9 +16,6 @@ describe('credentials with another token', () => {
     const own = staticCredentials({ server: 'https://one.test', token: 'own', tls: { ...connection, cert, key } });
     const other = withToken(own, 'of-a-run');
     assert.equal(other.server, 'https://one.test');
-    assert.deepEqual(await other.connectionAuth(), {
-      tls: connection,
-      headers: { authorization: 'Bearer of-a-run' },
-    });
+    assert.deepEqual(await other.connectionAuth(), { tls: connection, headers: { authorization: 'Bearer of-a-run' } });
   });
 });

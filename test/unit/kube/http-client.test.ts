@@ -71,12 +71,7 @@ describe('client', () => {
     ],
     ['delete', () => client.delete(pods, a), `DELETE ${podPath}`, json],
     ['raw', () => client.raw('/version'), 'GET /version', undefined],
-    [
-      'another group',
-      () => client.get(deployments, a),
-      'GET /apis/apps/v1/namespaces/default/deployments/a',
-      undefined,
-    ],
+    ['other group', () => client.get(deployments, a), 'GET /apis/apps/v1/namespaces/default/deployments/a', undefined],
   ];
   for (const [what, call, line, type] of requests) {
     it(`sends ${what} as ${line}`, async () => {
@@ -164,10 +159,7 @@ describe('client', () => {
     const token = await client.createToken(a, { audiences: ['x'], expirationSeconds: 600 });
     assert.deepEqual(token, { token: 't', expiresAt: 'e' });
     assert.equal(server.requests[0]?.path, '/api/v1/namespaces/default/serviceaccounts/a/token');
-    assert.deepEqual(specOf(server.requests[0]), {
-      audiences: ['x'],
-      expirationSeconds: 600,
-    });
+    assert.deepEqual(specOf(server.requests[0]), { audiences: ['x'], expirationSeconds: 600 });
   });
 
   for (const [status, allowed] of [

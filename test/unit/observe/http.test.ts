@@ -112,8 +112,6 @@ describe('the probe and metrics servers', () => {
   it('reject if the port is taken', async () => {
     const server = await startProbeServer({ ...local, ...healthy });
     servers.push(server);
-    await assert.rejects(startProbeServer({ ...local, ...healthy, port: server.port }), {
-      code: 'PortUnavailable',
-    });
+    await assert.rejects(startProbeServer({ ...local, ...healthy, port: server.port }), { code: 'PortUnavailable' });
   });
 });

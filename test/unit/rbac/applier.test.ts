@@ -100,13 +100,7 @@ describe('the applier', () => {
       ['a missing object needs no delete', undefined, unknown, false, ['get']],
       ['a foreign object stays', object('b-9', 'r-2'), unknown, false, ['get']],
       ['a foreign object of the same name stays', object('b-9', 'r-2'), known, false, ['delete b-1', 'get']],
-      [
-        'an own object with a wrong recorded uid is deleted',
-        object('b-9'),
-        known,
-        true,
-        ['delete b-1', 'get', 'delete b-9'],
-      ],
+      ['an own object with a wrong uid is deleted', object('b-9'), known, true, ['delete b-1', 'get', 'delete b-9']],
     ];
     for (const [what, held, owner, expected, expectedCalls] of rows) {
       it(what, async () => {

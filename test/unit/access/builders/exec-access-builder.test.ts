@@ -89,7 +89,11 @@ describe('choice of the pod for exec', () => {
 
   for (const [title, over, expected] of [
     ['no pod runs', { pods: pods.slice(3) }, /NoRunningPod: Deployment web has no running pod; .* scale it up$/],
-    ['no pod of a DaemonSet runs', { pods: [], workload: { ...deployment(), kind: 'DaemonSet' } }, /^NoRunningPod/],
+    [
+      'no pod of a DaemonSet runs',
+      { pods: [], workload: { ...deployment(), kind: 'DaemonSet' } },
+      /NoRunningPod: .*; wait for its rollout$/,
+    ],
     ['the workload controls no running pod', { controllers: new Set(['other']) }, /NoRunningPod/],
     ['the selector is absent', { workload: { ...deployment(), selector: undefined } }, /InvalidTemplate/],
     ['the selector is empty and would match every pod', { workload: deployment({}) }, /InvalidTemplate/],
@@ -285,7 +289,7 @@ describe('the pods of a workload', () => {
 
     it('are gone for good if it is a DaemonSet, also while none runs', async () => {
       const message = await refusal('DaemonSet', rolledOut, [], 'web-old');
-      assert.match(message, /, and DaemonSet web never creates a pod of the same name again;/);
+      assert.match(message, /, and DaemonSet web never .*; no pod of it is running now; wait for one, then /);
     });
 
     it('may come back if it is a StatefulSet', async () => {

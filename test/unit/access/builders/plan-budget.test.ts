@@ -185,10 +185,7 @@ describe('planning an access pod', () => {
     ],
     ['a pod template of many values', plan(withArgs(list(100_000, '')))],
     ['a pod template of many annotations', plan({ metadata: { annotations: map(50_000, '') }, ...withArgs([]) })],
-    [
-      'a podSpec of many values',
-      plan({}, { controllerTargetRef: undefined, ...{ podSpec: withArgs(list(100_000, '')).spec } }),
-    ],
+    ['many values', plan({}, { controllerTargetRef: undefined, ...{ podSpec: withArgs(list(100_000, '')).spec } })],
     [
       'a patch of large values',
       plan(withArgs([]), patching(times(128, () => ({ op: 'add', path: '/metadata/x', value: list(2500, '') })))),

@@ -32,7 +32,11 @@ describe('the reach of an access pod', () => {
     ['another node', { nodeName: 'node-2' }, /^spec\.nodeName/],
     ['another ServiceAccount', { serviceAccountName: 'admin' }, /is "admin", not "web"/],
     ['no ServiceAccount, which is another', { serviceAccountName: '' }, /is "default", not "web"/],
-    ['a path of the node', { volumes: [{ name: 'a' }, { hostPath: {} }] }, /^spec\.volumes\[1\]\.hostPath/],
+    [
+      'a path of the node',
+      { volumes: [{ name: 'a' }, { hostPath: {} }] },
+      /^spec\.volumes\[1\]\.hostPath of .* mounts a path/,
+    ],
     ['a port of the node', { initContainers: [{ ports: [{ hostPort: 1 }] }] }, /^spec\.initContainers\[0\]\.ports/],
     ...handlers.flatMap(([field, wrap]): [string, object, RegExp][] =>
       (['httpGet', 'tcpSocket'] as const).map((action) => [

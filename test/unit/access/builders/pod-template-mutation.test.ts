@@ -133,12 +133,7 @@ describe('pod template mutation', () => {
     ['the configured name', { defaultContainerName: 'side' }, { 'kubectl.kubernetes.io/default-container': 'app' }, 1],
     ['the annotation of kubectl', {}, { 'kubectl.kubernetes.io/default-container': 'side' }, 1],
     ['the first container', {}, {}, 0],
-    [
-      'the annotation even when it is purged',
-      { purgeAnnotations: true },
-      { 'kubectl.kubernetes.io/default-container': 'side' },
-      1,
-    ],
+    ['the purged annotation', { purgeAnnotations: true }, { 'kubectl.kubernetes.io/default-container': 'side' }, 1],
   ] as const) {
     it(`finds the default container by ${title}`, () => {
       const template = { ...source, metadata: { annotations } };
@@ -151,7 +146,12 @@ describe('pod template mutation', () => {
   }
 
   for (const [title, config, template, expected] of [
-    ['a default container that is not there', { defaultContainerName: 'nope' }, source, /"nope"; .*"app, side"/],
+    [
+      'a default container that is not there',
+      { defaultContainerName: 'nope' },
+      source,
+      /defaultContainerName names the container "nope"; .*"app, side"/,
+    ],
     [
       'an annotation that names no container',
       {},

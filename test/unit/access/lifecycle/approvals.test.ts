@@ -283,10 +283,7 @@ describe('access that others approve', () => {
     stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 2 }] } });
     stage.ask();
     await stage.pass();
-    const original = stage.cluster.find(accessVotes, {
-      namespace: requestName.namespace,
-      name: stage.vote('carol'),
-    });
+    const original = stage.cluster.find(accessVotes, { namespace: requestName.namespace, name: stage.vote('carol') });
     assert.ok(original);
     const { uid: _, ...metadata } = original.metadata;
     for (let index = 0; index < 1100; index++)

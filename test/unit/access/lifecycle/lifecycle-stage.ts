@@ -216,12 +216,7 @@ export class LifecycleStage {
     this.cluster.put(accessVotes, {
       apiVersion: 'access.drawbridge.dev/v1alpha1',
       kind: 'AccessVote',
-      metadata: {
-        namespace: requestName.namespace,
-        name,
-        labels: { [requestLabel]: uid },
-        ownerReferences: [owner],
-      },
+      metadata: { namespace: requestName.namespace, name, labels: { [requestLabel]: uid }, ownerReferences: [owner] },
       spec: { ...spec, voter: { ...voter, signature }, ...over },
     });
     return name;

@@ -32,10 +32,7 @@ function revokerOf(
     const { code = 500 } = fails;
     return Promise.reject(new ApiError(code, code === 409 ? 'Conflict' : 'Test', `answer ${code}`));
   };
-  const kind: Partial<AccessKind> = {
-    requestResource: podAccessRequests,
-    createsPod: true,
-  };
+  const kind: Partial<AccessKind> = { requestResource: podAccessRequests, createsPod: true };
   const deps = {
     kind,
     pods: { get: () => pod },

@@ -44,12 +44,7 @@ class Scene {
       apply: () => (this.probe === 'accepted' ? Promise.resolve({}) : Promise.reject(this.probe)),
     } as unknown as Client;
     const { clock } = this;
-    this.guard = new PolicyGuard({
-      client,
-      namespace: 'drawbridge-system',
-      clock,
-      log: noLog,
-    });
+    this.guard = new PolicyGuard({ client, namespace: 'drawbridge-system', clock, log: noLog });
     void this.guard.term.start(() => undefined, this.#stop.signal);
   }
 

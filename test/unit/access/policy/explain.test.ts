@@ -44,18 +44,6 @@ describe('explaining a policy', () => {
 
   for (const [title, over, expected] of [
     [
-      'an outsider',
-      { caller: { ...input.caller, groups: ['qa'] } },
-      [
-        ['eligible', 'NotEligible', 'join one of [devs]'],
-        [
-          'requester-groups',
-          'MissingIdentity',
-          'leave spec.requester out, and check that the mutating webhook of drawbridge is installed',
-        ],
-      ],
-    ],
-    [
       'everything that is wrong at once',
       {
         spec: { ...input.spec, duration: 'a while', revoked: true },
@@ -68,22 +56,6 @@ describe('explaining a policy', () => {
           'limits',
           'LimitReached',
           'revoke an open request, or create this one at 2026-11-21T10:00:00Z, or later if a holder extends access',
-        ],
-      ],
-    ],
-    [
-      'a template that is not ready',
-      {
-        template: readyTemplate({
-          ready: false,
-          failing: { type: 'TargetRefExists', reason: 'NotFound', message: 'Deployment payments is gone' },
-        }),
-      },
-      [
-        [
-          'template-ready',
-          'TemplateNotReady',
-          'ask the author of the template to correct this: TargetRefExists is not True: Deployment payments is gone',
         ],
       ],
     ],

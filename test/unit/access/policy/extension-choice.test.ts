@@ -16,13 +16,7 @@ describe('the extension of access', () => {
     ['ends with the total', '90m1s', open, 120, 'total'],
     ['ends with the pod', '90m', { ...open, podEndMs: 100 * minute + 999 }, 100, 'pod'],
     ['ends with the total before the pod', '90m1s', { ...open, podEndMs: 121 * minute }, 120, 'total'],
-    [
-      'ends with the total that the pod has as its deadline',
-      '90m1s',
-      { ...open, podEndMs: 120 * minute },
-      120,
-      'total',
-    ],
+    ['ends with the total that is the deadline of the pod', '90m1s', { ...open, podEndMs: 120 * minute }, 120, 'total'],
     ['ends at a whole second', '1500ms', open, 30 + 1 / 60, undefined],
     ['ends with the total, however much was asked', '2562047h', open, 120, 'total'],
   ] as const) {

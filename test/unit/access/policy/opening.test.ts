@@ -60,18 +60,8 @@ describe('the opening of access', () => {
     ],
     ['is due when claimed', 10, { config: claim, approvals: [vote(5)], claimedAtMs: at(7) }, 'due'],
     ['times out without a claim', 125, { config: claim, approvals: [vote(5)] }, 'timedOut 125'],
-    [
-      'is due with a claim that was made in time, whenever it is read',
-      600,
-      { config: claim, approvals: [vote(5)], claimedAtMs: at(124) },
-      'due',
-    ],
-    [
-      'times out with a claim that was made too late',
-      126,
-      { config: claim, approvals: [vote(5)], claimedAtMs: at(125) },
-      'timedOut 125',
-    ],
+    ['is due with a claim made in time', 600, { config: claim, approvals: [vote(5)], claimedAtMs: at(124) }, 'due'],
+    ['times out with a late claim', 126, { config: claim, approvals: [vote(5)], claimedAtMs: at(125) }, 'timedOut 125'],
     [
       'waits for the next window after a claim in time, even if that opens after the time for claims',
       130,
@@ -81,12 +71,7 @@ describe('the opening of access', () => {
     ['is not claimed before it is approved', 10, { config: claim, claimedAtMs: at(5) }, 'pending 60'],
     ['is due within a window', 59, { config: { start: office } }, 'due'],
     ['waits for the next window', 60, { config: { start: office } }, 'scheduled 9840'],
-    [
-      'waits for nothing in an emergency',
-      60,
-      { config: { approvals, start: office }, spec: { emergency: true } },
-      'due',
-    ],
+    ['never waits in an emergency', 60, { config: { approvals, start: office }, spec: { emergency: true } }, 'due'],
   ] as const satisfies readonly (readonly [string, number, Partial<OpeningInput>, string])[]) {
     it(what, () => assert.equal(stateAt(minutes, input), state));
   }

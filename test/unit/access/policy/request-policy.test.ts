@@ -59,10 +59,7 @@ describe('request policy on create', () => {
     ],
     ['a duration within bounds', withSpec({ duration: '1h30m' })],
     ['a duration beyond the maximum, which is cut later', withSpec({ duration: '100h' })],
-    [
-      'a template without observed conditions',
-      { template: { ...template, ready: undefined, observedGeneration: undefined } },
-    ],
+    ['a template without conditions', { template: { ...template, ready: undefined, observedGeneration: undefined } }],
     [
       'a template whose failure is of an older generation',
       { template: { ...template, ready: false, observedGeneration: 2 } },
@@ -166,20 +163,6 @@ describe('request policy on create', () => {
     ['negative time', withSpec({ duration: '-5m' }), 'InvalidDuration', 422, /must be above zero/],
     ['less than a second', withSpec({ duration: '10ms' }), 'InvalidDuration', 422, /at least 1s/],
     [
-      'a template with broken durations',
-      { template: { ...template, spec: { ...template.spec, accessConfig: { ...accessConfig, maxDuration: 'x' } } } },
-      'InvalidDuration',
-      422,
-      /maxDuration/,
-    ],
-    [
-      'a request without the reason that the template asks for',
-      withConfig({ reason: { minLength: 10, prompt: 'ticket and why' } }),
-      'InvalidRequest',
-      422,
-      /at least 10 characters: ticket and why/,
-    ],
-    [
       'a reason that does not match',
       { ...withSpec({ reason: 'because I can' }), ...withConfig({ reason: { minLength: 1, pattern: '^INC-' } }) },
       'InvalidRequest',
@@ -257,11 +240,7 @@ describe('request policy on update', () => {
 
   for (const [title, spec, oldSpec] of [
     ['an unchanged spec', {}, {}],
-    [
-      'fields in another order',
-      { requester: { time: requester.time, groups: ['devs'], uid: '', username: 'alice' } },
-      {},
-    ],
+    ['fields in any order', { requester: { time: requester.time, groups: ['devs'], uid: '', username: 'alice' } }, {}],
     ['a request that never had a requester', { requester: undefined }, { requester: undefined }],
     ['access that is revoked', { revoked: true }, {}],
     ['access that is no longer revoked', { revoked: true }, { revoked: false }],
@@ -284,7 +263,13 @@ describe('request policy on update', () => {
     ],
     ['a duration set later', { duration: '9h' }, {}, 'SpecImmutable', /was unset and cannot become "9h"/],
     ['a removed duration', {}, { duration: '1h' }, 'SpecImmutable', /was "1h" and cannot become unset/],
-    ['access that is taken again', { revoked: false }, { revoked: true }, 'SpecImmutable', /a revoked request stays/],
+    [
+      'access that is taken again',
+      { revoked: false },
+      { revoked: true },
+      'SpecImmutable',
+      /true .* become false: a rev/,
+    ],
     ['access that is taken again by leaving it out', {}, { revoked: true }, 'SpecImmutable', /cannot become unset/],
     ['a longer duration of a revoked request', { revoked: true, duration: '9h' }, {}, 'SpecImmutable', /\.duration/],
     ['a reason of a revocation alone', { revokedReason: 'x' }, {}, 'SpecImmutable', /set both together/],

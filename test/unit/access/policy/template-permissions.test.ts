@@ -80,18 +80,8 @@ describe('the permissions that a caller without an allowed group needs', () => {
   const rules = [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }];
   const rows: [string, TemplateInput['kind'], object, string[]][] = [
     ['are exec, for running pods', 'ExecAccessTemplate', {}, ['create pods exec']],
-    [
-      'include the creation of pods, if the template creates one',
-      'PodAccessTemplate',
-      {},
-      ['create pods exec', 'create pods'],
-    ],
-    [
-      'include those of its rules',
-      'ExecAccessTemplate',
-      { accessConfig: { rules } },
-      ['create pods exec', 'get pods log'],
-    ],
+    ['include the creation of a pod of the template', 'PodAccessTemplate', {}, ['create pods exec', 'create pods']],
+    ['include its rules', 'ExecAccessTemplate', { accessConfig: { rules } }, ['create pods exec', 'get pods log']],
     [
       'are distinct, even if its rules repeat them',
       'ExecAccessTemplate',

@@ -18,12 +18,7 @@ import { MemoryCluster } from '../lifecycle/memory-cluster.ts';
 const namespace = 'drawbridge-system';
 const name = { namespace, name: keySecretName };
 
-const secretOf = (data: unknown): KubeObject => ({
-  apiVersion: 'v1',
-  kind: 'Secret',
-  metadata: name,
-  data,
-});
+const secretOf = (data: unknown): KubeObject => ({ apiVersion: 'v1', kind: 'Secret', metadata: name, data });
 const text = (seed: string): string => Buffer.from(keyOf(seed)).toString('base64');
 
 describe('the Secret of the signing keys', () => {

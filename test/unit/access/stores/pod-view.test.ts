@@ -61,11 +61,7 @@ describe('the view of a Pod', () => {
 
   const deletions: [string, object, boolean][] = [
     ['has something to revoke without a deletion', {}, false],
-    [
-      'has nothing to revoke once the server has deleted it',
-      { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 },
-      true,
-    ],
+    ['has nothing to revoke once it was deleted', { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 }, true],
     [
       'has something to revoke during a grace period of an hour',
       { deletionTimestamp: 'later', deletionGracePeriodSeconds: 3600 },

@@ -65,11 +65,7 @@ describe('dry runs of the objects of grants', () => {
 
   const answers: [title: string, error: unknown, expected: string][] = [
     ['an invalid pod', invalid, 'refused invalid pod'],
-    [
-      'a pod that a quota rejects',
-      new ApiError(403, 'Forbidden', '403: pods "x" is forbidden: exceeded quota'),
-      'refused pod',
-    ],
+    ['a pod over quota', new ApiError(403, 'Forbidden', '403: pods "x" is forbidden: exceeded quota'), 'refused pod'],
     ['a name that is taken', new ApiError(409, 'AlreadyExists', 'exists'), 'accepted '],
     ['a conflict of quotas', new ApiError(409, 'Conflict', 'conflict'), 'unanswered true'],
     ['expired credentials', new ApiError(401, 'Unauthorized', 'no'), 'unanswered true'],

@@ -89,10 +89,7 @@ describe('the verified author of a template', () => {
       'the attestation of another template of this name',
       view(sign(attestationOf(generation(5))), { generation: 5, uid: 't-2' }),
     ],
-    [
-      'the attestation of an earlier template of this name',
-      view(sign(attestationOf(first)), { createdAtMs: createdAtMs + 10_000 }),
-    ],
+    ['the attestation of an earlier template', view(sign(attestationOf(first)), { createdAtMs: createdAtMs + 10_000 })],
     ['a attestation from after its creation', view(sign(attestationOf(first)), { createdAtMs: createdAtMs - 4000 })],
     ['another author', view(sign(attestationOf(first, { author: { ...author, username: 'admin' } })))],
     ['another status', view('', { authorSignature: sign(attestationOf(generation(1)), signerOf('theirs')) })],

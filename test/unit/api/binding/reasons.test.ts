@@ -24,10 +24,7 @@ const theirs: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     SecretValid: ['KubeconfigSecretNotFound', 'KubeconfigSecretInvalid'],
     Synced: ['ProviderClientError', 'ListExportsFailed', 'ListBindingsFailed', 'SyncErrors'],
   },
-  ClusterBinding: {
-    SecretValid: ['ProviderSecretNotFound', 'ProviderSecretInvalid'],
-    ValidVersion: ['ParseError'],
-  },
+  ClusterBinding: { SecretValid: ['ProviderSecretNotFound', 'ProviderSecretInvalid'], ValidVersion: ['ParseError'] },
   APIServiceExport: {
     Connected: ['APIServiceBindingNotFound', 'BoundSchemasNotValid'],
     ConsumerInSync: ['NA', 'Unknown'],

@@ -43,20 +43,11 @@ describe('the verifier of audit journals', () => {
   });
 
   const intact: [string, (lines: string[]) => Files][] = [
-    [
-      'files of a rotation, newest first',
-      (all) => ({ new: all.slice(4), old: all.slice(0, 2), middle: all.slice(2, 4) }),
-    ],
+    ['files of a rotation, reversed', (all) => ({ new: all.slice(4), old: all.slice(0, 2), middle: all.slice(2, 4) })],
     ['files of a rotation, oldest first', (all) => ({ old: all.slice(0, 4), new: all.slice(4) })],
-    [
-      'other lines in between',
-      (all) => ({ a: ['', 'started {', ...all.flatMap((line) => [line, '{"level":"info"}']), '{'] }),
-    ],
+    ['other lines', (all) => ({ a: ['', 'started {', ...all.flatMap((line) => [line, '{"level":"info"}']), '{'] })],
     ['prefixes of log collectors', (all) => ({ a: all.map((line) => `[pod/drawbridge-0/drawbridge] ${line}`) })],
-    [
-      'another replica in the same file',
-      (all) => ({ a: all.flatMap((line, i) => [line, ...new Written(1, i).lines]) }),
-    ],
+    ['another replica in the file', (all) => ({ a: all.flatMap((line, i) => [line, ...new Written(1, i).lines]) })],
   ];
   for (const [title, arrange] of intact) {
     it(`accepts ${title}`, () => {
@@ -92,17 +83,9 @@ describe('the verifier of audit journals', () => {
     ['a line there twice', (all) => [...all.slice(0, 3), ...all.slice(2)], ['OutOfOrder a:4']],
     ['a record without a chain', (all) => [...all, '{"event":"grant","verdict":"granted"}'], ['Inserted a:7']],
     ['a record in another spelling', (all) => [...all, '{"\\u0076erdict":"granted"}'], ['Inserted a:7']],
-    [
-      'a record that claims the chain',
-      (all) => [...all.slice(0, 2), '{"chain":"x","seq":3}', ...all.slice(2)],
-      ['Inserted a:3'],
-    ],
+    ['a claim of the chain', (all) => [...all.slice(0, 2), '{"chain":"x","seq":3}', ...all.slice(2)], ['Inserted a:3']],
     ['two records on a line', (all) => ['{} {"verdict":"granted"}', ...all], ['Inserted a:1']],
-    [
-      'an incomplete line that no later line counts',
-      (all) => ['{"chain":"', ...all.slice(1)],
-      ['Inserted a:1', 'Missing a:2'],
-    ],
+    ['an incomplete line that none counts', (all) => ['{"chain":"', ...all.slice(1)], ['Inserted a:1', 'Missing a:2']],
     ['an empty journal', () => [], ['Missing']],
   ];
   for (const [title, change, expected] of changes) {

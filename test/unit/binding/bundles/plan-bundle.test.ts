@@ -45,13 +45,7 @@ const cases: readonly Case[] = [
     deleted: ['b'],
     delete: ['b'],
   },
-  {
-    title: 'deletes even the last binding then',
-    exports: [],
-    bindings: [binding('b')],
-    deleted: ['b'],
-    delete: ['b'],
-  },
+  { title: 'deletes even the last binding then', exports: [], bindings: [binding('b')], deleted: ['b'], delete: ['b'] },
   {
     title: 'keeps a binding whose export is only missing, as after the provider was restored from a backup',
     exports: ['a'],

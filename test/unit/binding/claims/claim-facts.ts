@@ -37,12 +37,7 @@ export const copyUp = (fields: ViewFields = {}) =>
   provider({
     owner: 'consumer',
     ...fields,
-    origin: {
-      consumerNamespace: 'team-a',
-      consumerUid: 'consumer-uid',
-      copyOf: 'here/team-a/creds',
-      ...fields.origin,
-    },
+    origin: { consumerNamespace: 'team-a', consumerUid: 'consumer-uid', copyOf: 'here/team-a/creds', ...fields.origin },
   });
 export const copyDown = (fields: ViewFields = {}) =>
   consumer({

@@ -5,10 +5,7 @@ import { exemption } from '../../../../src/binding/claims/exemption.ts';
 describe('an object that is never copied', () => {
   type Candidate = Parameters<typeof exemption>[1];
   const ordinary: Candidate = { key: 'team-a/creds', name: 'creds', labels: { app: 'kettle' }, type: 'Opaque' };
-  const home = {
-    ownNamespaces: new Set(['drawbridge-system']),
-    isKubeconfig: (key: string) => key === 'team-b/acme',
-  };
+  const home = { ownNamespaces: new Set(['drawbridge-system']), isKubeconfig: (key: string) => key === 'team-b/acme' };
   const ours = { 'app.kubernetes.io/name': 'drawbridge' };
   const ofEntry = { 'inventory.drawbridge.dev/entry-uid': '1-2-3' };
   const cases: readonly [string, Parameters<typeof exemption>[0], Partial<Candidate>, RegExp | undefined][] = [

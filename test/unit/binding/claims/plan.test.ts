@@ -177,10 +177,7 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'deletes the copy of an observed deletion, also of a cluster with another identity',
-        facts: {
-          provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }),
-          deleted: went('consumer-uid', true),
-        },
+        facts: { provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }), deleted: went('consumer-uid', true) },
         actions: ['delete provider provider-uid deleted'],
       },
       {

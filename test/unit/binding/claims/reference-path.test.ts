@@ -45,12 +45,7 @@ describe('paths of references', () => {
     ['each element with its own namespace', 'spec.refs.#.name', 'spec.refs.#.namespace', ['x/a', '-/b', 'y/d']],
     ['one element by its number', 'spec.refs.3.name', 'spec.refs.3.namespace', ['y/d']],
     ['a list within a list', 'spec.rooms.#.refs.#.name', undefined, ['-/p', '-/q', '-/r']],
-    [
-      'elements with the namespace of their parent',
-      'spec.rooms.#.refs.#.name',
-      'spec.rooms.#.room',
-      ['one/p', 'one/q', 'two/r'],
-    ],
+    ['elements in the namespace above', 'spec.rooms.#.refs.#.name', 'spec.rooms.#.room', ['one/p', 'one/q', 'two/r']],
     ['elements with one namespace for all', 'spec.refs.#.name', 'spec.home', ['kitchen/a', 'kitchen/b', 'kitchen/d']],
     ['a list of names', 'spec.names', undefined, ['-/n1', '-/n2', '-/n3']],
     ['nothing if several namespaces are possible', 'spec.names', 'spec.namespaces', []],

@@ -17,11 +17,7 @@ const byName = (name: string, namespace?: string): Selector => ({
 });
 const byReference = (name: string, namespace?: string, resource = 'kettles'): Selector => ({
   references: [
-    {
-      group: 'kitchen.example',
-      resource,
-      jsonPath: namespace === undefined ? { name } : { name, namespace },
-    },
+    { group: 'kitchen.example', resource, jsonPath: namespace === undefined ? { name } : { name, namespace } },
   ],
 });
 const secret = (name = 'creds', labels: Record<string, string> = {}, namespace = 'team-a'): Candidate => ({

@@ -106,10 +106,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
     [
       'has no subresources if there are none',
       { versions: [version({ subresources: {} })] },
-      {
-        ...crdSpec,
-        versions: [{ name: 'v1', served: true, storage: true, schema: crdSpec.versions[0]?.schema }],
-      },
+      { ...crdSpec, versions: [{ name: 'v1', served: true, storage: true, schema: crdSpec.versions[0]?.schema }] },
     ],
     ['needs no webhook for a single version', { conversion: webhook }, crdSpec],
     [

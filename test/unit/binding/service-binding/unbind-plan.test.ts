@@ -57,12 +57,7 @@ describe('the plan of an unbind', () => {
     ['counts the remaining objects', { remaining: 3 }, { kind: 'delete', release: [], blocked: false }, /of 3 objects/],
     ['waits for the provider', { provider: 'connecting' }, { kind: 'wait', blocked: true }, /has not listed .*a, b/],
     ['waits for a kubeconfig', { provider: 'noSession' }, { kind: 'wait', blocked: true }, /no valid kubeconfig/],
-    [
-      'waits for syncers before it releases',
-      { binding: binding('Orphan') },
-      { kind: 'wait', blocked: false },
-      /to stop/,
-    ],
+    ['waits for syncers, then releases', { binding: binding('Orphan') }, { kind: 'wait', blocked: false }, /to stop/],
     [
       'releases the objects with policy Orphan',
       { binding: binding('Orphan'), crds: [crd('a', { syncing: false })] },

@@ -171,12 +171,7 @@ describe('the reconciler of exports', () => {
 
   const changes: [what: string, change: () => void, expected: string[], restarts: boolean][] = [
     ['its binding is deleted', () => stage.consumer.drop(apiServiceBindings, { name: 'kettles' }), [], false],
-    [
-      'its BoundSchema is deleted',
-      () => stage.provider.drop(boundSchemas, { namespace: 'kb-acme', name: crdName }),
-      [],
-      false,
-    ],
+    ['its schema is gone', () => stage.provider.drop(boundSchemas, { namespace: 'kb-acme', name: crdName }), [], false],
     [
       'the export is deleted',
       () => stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' }),

@@ -21,12 +21,7 @@ describe('the version that is synced', () => {
   const cases: [what: string, versions: string, asked: readonly string[], expected: string | undefined][] = [
     ['is the storage version, even if it is not the first', 'v1alpha1 v1beta1 v1*', [], 'v1'],
     ['is the storage version if the export names it', 'v1alpha1 v1beta1* v1', ['v1', 'v1beta1'], 'v1beta1'],
-    [
-      'is the first that the export names if the storage version is not among them',
-      'v1* v1beta1 v2',
-      ['v2', 'v1beta1'],
-      'v1beta1',
-    ],
+    ['is the first that the export names if it lacks the stored one', 'v1* v1beta1 v2', ['v2', 'v1beta1'], 'v1beta1'],
     ['is the first served version if the storage version is not served', 'v1alpha1- v1*- v1beta1 v2', [], 'v1beta1'],
     ['is none if no version is served', 'v1*- v2-', [], undefined],
     ['is none if the versions that the export names are not served', 'v1* v2-', ['v2'], undefined],

@@ -75,10 +75,7 @@ describe('a copy without proof', () => {
     assert.deepEqual(update, {
       do: 'update',
       key: 'kb-acme-team-a/tea',
-      patch: {
-        metadata: { uid: 'p-1', annotations: { [copyOfAnnotation]: 'b-1/team-a/tea' } },
-        spec: { litres: 3 },
-      },
+      patch: { metadata: { uid: 'p-1', annotations: { [copyOfAnnotation]: 'b-1/team-a/tea' } }, spec: { litres: 3 } },
     });
   });
 });

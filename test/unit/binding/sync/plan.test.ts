@@ -63,27 +63,11 @@ describe('the plan of a key', () => {
   const cases: [string, Partial<ObjectFacts>, string[]][] = [
     ['creates the copy of a new object', { consumer: kettle() }, ['create']],
     ['creates a copy again after its deletion in the provider', { consumer: heldKettle() }, ['create']],
-    [
-      'adds the finalizer to an object whose copy exists',
-      { consumer: kettle(), copy: copyOfKettle() },
-      ['addFinalizer'],
-    ],
+    ['adds the finalizer to an object with a copy', { consumer: kettle(), copy: copyOfKettle() }, ['addFinalizer']],
     ['does nothing if both are in sync', { consumer: heldKettle(), copy: copyOfKettle() }, []],
-    [
-      'copies changes to the provider',
-      { consumer: heldKettle({ spec: { litres: 3 } }), copy: copyOfKettle() },
-      ['update'],
-    ],
-    [
-      'copies the status to the consumer',
-      { consumer: heldKettle(), copy: copyOfKettle({ status: { hot: true } }) },
-      ['status'],
-    ],
-    [
-      'copies an absent status to the consumer',
-      { consumer: heldKettle({ status: { hot: true } }), copy: copyOfKettle() },
-      ['status'],
-    ],
+    ['copies the changes', { consumer: heldKettle({ spec: { litres: 3 } }), copy: copyOfKettle() }, ['update']],
+    ['copies the status down', { consumer: heldKettle(), copy: copyOfKettle({ status: { hot: true } }) }, ['status']],
+    ['copies an absent status', { consumer: heldKettle({ status: { hot: true } }), copy: copyOfKettle() }, ['status']],
     [
       'updates the copy, adds the finalizer, and copies the status, in this order',
       { consumer: kettle({ spec: { litres: 3 } }), copy: copyOfKettle({ status: { hot: true } }) },
@@ -122,18 +106,10 @@ describe('the plan of a key', () => {
       ['report'],
     ],
     ['updates the annotations of a copy without a uid', { consumer: heldKettle(), copy: older }, ['update']],
-    [
-      'updates the annotations of a copy of an earlier object of the name',
-      { consumer: heldKettle(), copy: ofAnother },
-      ['update'],
-    ],
+    ['updates the annotations of a copy of an earlier object', { consumer: heldKettle(), copy: ofAnother }, ['update']],
     ['does not change an object of another consumer', { consumer: kettle(), copy: foreign }, ['report']],
     ['does not change an object of the provider', { consumer: kettle(), copy: native }, ['report']],
-    [
-      'waits for a copy that is being deleted',
-      { consumer: heldKettle(), copy: copyOfKettle({ metadata: going }) },
-      ['wait'],
-    ],
+    ['waits for a copy being deleted', { consumer: heldKettle(), copy: copyOfKettle({ metadata: going }) }, ['wait']],
     [
       'waits for a copy whose deletion was requested',
       { consumer: heldKettle(), copy: copyOfKettle(), copyDeleteAccepted: true },
@@ -146,11 +122,7 @@ describe('the plan of a key', () => {
       { consumer: kettle(), place: { kind: 'at', key: copyKey, terminating: true } },
       ['wait'],
     ],
-    [
-      'reports an impossible name',
-      { consumer: kettle(), place: { kind: 'impossible', problem: 'too long' } },
-      ['report'],
-    ],
+    ['reports a bad name', { consumer: kettle(), place: { kind: 'impossible', problem: 'too long' } }, ['report']],
 
     ['deletes the copy first', { consumer: heldKettle({ metadata: going }), copy: copyOfKettle() }, ['deleteCopy']],
     [
@@ -201,29 +173,17 @@ describe('the plan of a key', () => {
     ['never deletes a copy that names no object', { copy: older }, []],
     ['never deletes an object of another consumer', { copy: foreign }, []],
     ['never deletes an object of the provider', { copy: native }, []],
-    [
-      'never deletes the copy of an object of another namespace that has the same place',
-      { key: 'team-b/tea', copy: copyOfKettle() },
-      [],
-    ],
+    ['never deletes the copy of another namespace in the same place', { key: 'team-b/tea', copy: copyOfKettle() }, []],
     [
       'never adopts that copy either',
-      {
-        key: 'team-b/tea',
-        consumer: kettle({ metadata: { namespace: 'team-b', uid: 'c-2' } }),
-        copy: copyOfKettle(),
-      },
+      { key: 'team-b/tea', consumer: kettle({ metadata: { namespace: 'team-b', uid: 'c-2' } }), copy: copyOfKettle() },
       ['report'],
     ],
     ['does not delete twice', { copy: copyOfKettle({ metadata: going }) }, []],
     ['does nothing without any object', {}, []],
 
     ['drain: copies nothing to the provider', { mode: 'drain', consumer: kettle() }, []],
-    [
-      'drain: changes nothing',
-      { mode: 'drain', consumer: heldKettle({ spec: {} }), copy: copyOfKettle({ status: {} }) },
-      [],
-    ],
+    ['drain: no change', { mode: 'drain', consumer: heldKettle({ spec: {} }), copy: copyOfKettle({ status: {} }) }, []],
     [
       'drain: deletes the copy',
       { mode: 'drain', consumer: heldKettle({ metadata: going }), copy: copyOfKettle() },

@@ -205,19 +205,9 @@ describe('the proof of write authorization', () => {
   });
 
   for (const [what, error, least, most] of [
-    [
-      'backs off while the API server issues no tokens, independent of the number of entries',
-      refusal('away', 503),
-      10,
-      20,
-    ],
+    ['backs off while the API server issues no tokens, however many the entries', refusal('away', 503), 10, 20],
     ['backs off after 429', refusal('too many requests', 429), 10, 20],
-    [
-      'backs off while the API server is unreachable',
-      new TransportError('connection refused', undefined, true),
-      10,
-      20,
-    ],
+    ['backs off while the API server is away', new TransportError('connection refused', undefined, true), 10, 20],
     ['continues with the next entry after a rejection for one', refusal('cannot create'), 590, 610],
   ] as const) {
     it(what, async () => {

@@ -240,22 +240,8 @@ describe('a running key', () => {
     ['the endpoint, if it is unreachable', 'Unreachable', undefined, undefined, 'Unreachable', untilAccepted],
     ['the endpoint, if the component is busy', 'Busy', undefined, undefined, 'Unreachable', untilAccepted],
     ['the time in Retry-After', 'Busy', 90_000, undefined, undefined, 'at 2026-11-21T09:01:30Z or earlier'],
-    [
-      'a time in Retry-After after the next probe',
-      'Busy',
-      90_000,
-      30_000,
-      undefined,
-      'at 2026-11-21T09:01:30Z or earlier',
-    ],
-    [
-      'the endpoint, if the next probe is after the time in Retry-After',
-      'Busy',
-      1000,
-      4000,
-      'Unreachable',
-      untilAccepted,
-    ],
+    ['a Retry-After after the next probe', 'Busy', 90_000, 30_000, undefined, 'at 2026-11-21T09:01:30Z or earlier'],
+    ['the endpoint, if the next probe is after Retry-After', 'Busy', 1000, 4000, 'Unreachable', untilAccepted],
   ] as const) {
     it(`waits for ${what}, which the write of its end records`, () => {
       const stage = new StepStage().running();
@@ -442,12 +428,7 @@ describe('an asynchronous run', () => {
   for (const [what, outcome, digest, expected] of [
     ['that a run was forced since Done', { outcome: 'Done' }, 'b', ['Progressing', 'Forced']],
     ['Done for the same inputs', { outcome: 'Done' }, 'a', ['Done', undefined]],
-    [
-      'Progressing for the same inputs',
-      { outcome: 'Progressing', requeueAfterSeconds: 15 },
-      'a',
-      ['Progressing', undefined],
-    ],
+    ['Progressing, same inputs', { outcome: 'Progressing', requeueAfterSeconds: 15 }, 'a', ['Progressing', undefined]],
   ] as const) {
     it(`leaves a status that stays true: ${what}`, () => {
       const stage = acceptedAfter(outcome, digest);

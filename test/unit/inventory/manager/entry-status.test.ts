@@ -113,10 +113,7 @@ describe('the condition Ready', () => {
   for (const [what, given, status, reason, message] of [
     [
       'a component that is not Done',
-      {
-        a: row('Suspended', { reason: 'Suspended', message: 'last outcome: Retry: 502' }),
-        b: row('Done'),
-      },
+      { a: row('Suspended', { reason: 'Suspended', message: 'last outcome: Retry: 502' }), b: row('Done') },
       'False',
       'Suspended',
       'suspended by spec.suspend: set it to false to resume; a: last outcome: Retry: 502',
@@ -128,13 +125,7 @@ describe('the condition Ready', () => {
       'Suspended',
       'suspended by spec.suspend: set it to false to resume; a: running since T',
     ],
-    [
-      'components that are Done',
-      { a: row('Done') },
-      'True',
-      'Done',
-      'suspended by spec.suspend: set it to false to resume',
-    ],
+    ['Done components', { a: row('Done') }, 'True', 'Done', 'suspended by spec.suspend: set it to false to resume'],
   ] as const) {
     it(`says that the entry is suspended, with ${what}`, () => {
       assert.deepEqual(readyOf(rows(given), { ...entry, suspended: true }), { type: 'Ready', status, reason, message });
@@ -231,9 +222,7 @@ describe('the status of an entry', () => {
         all: () => registrations,
         problem: () => undefined,
       } satisfies RegistrationLister,
-      runs: {
-        find: ({ component }) => (component.startsWith('left-') ? ({} as StoredRecord) : undefined),
-      } as RunStore,
+      runs: { find: ({ component }) => (component.startsWith('left-') ? ({} as StoredRecord) : undefined) } as RunStore,
       loops: () => ({ get: () => undefined, ofEntry: () => keys }) as unknown as KeyLoops,
       clock,
       endpointProblem: () => undefined,

@@ -82,9 +82,7 @@ describe('the limit of concurrent runs', () => {
   it('isolates a hanging component from the others', async () => {
     const { clock, inventory, manager } = await memoryStage(
       [{ name: 'dead', maxConcurrent: 4, timeoutSeconds: 30 }, { name: 'network' }],
-      {
-        dead: hang,
-      },
+      { dead: hang },
     );
     for (let i = 0; i < 50; i++) inventory.create({ name: `e${i}` });
     await clock.advance(1000);

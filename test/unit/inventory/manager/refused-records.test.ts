@@ -107,9 +107,7 @@ describe('a record that the API server rejects', () => {
   });
 
   it('is not retried after its entry was deleted', async () => {
-    const { clock, inventory } = await memoryStage([{ name: 'network' }], {
-      network: () => done(),
-    });
+    const { clock, inventory } = await memoryStage([{ name: 'network' }], { network: () => done() });
     const swaps = refuseSwaps(inventory);
     const { ref } = inventory.create({ name: 'one' });
     for (let ms = 0; inventory.entry(ref)?.components[0]?.reason !== 'NotStored' && ms < 60_000; ms += 100) {
@@ -125,9 +123,7 @@ describe('a record that the API server rejects', () => {
   });
 
   it('does not prevent the abandonment of its component', async () => {
-    const { clock, inventory } = await memoryStage([{ name: 'network' }], {
-      network: () => done(),
-    });
+    const { clock, inventory } = await memoryStage([{ name: 'network' }], { network: () => done() });
     refuseSwaps(inventory);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(60_000);

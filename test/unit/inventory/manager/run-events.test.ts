@@ -18,9 +18,7 @@ describe('the Events and reasons of runs', () => {
       answer({ outcome: 'Failed', message: 'no such region' }),
     ];
     let calls = 0;
-    const stage = await memoryStage([{ name: 'network' }], {
-      network: () => replies[calls++] ?? done({}),
-    });
+    const stage = await memoryStage([{ name: 'network' }], { network: () => replies[calls++] ?? done({}) });
     const { manager } = stage;
     stage.inventory.create({ name: 'one' });
     await stage.clock.advance(60_000);

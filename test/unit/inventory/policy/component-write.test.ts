@@ -40,13 +40,7 @@ describe('a component’s write of the status of an entry', () => {
       {},
       { code: 'ForeignPath', field: '/status/outputs/cluster' },
     ],
-    [
-      'null for the outputs',
-      network,
-      { outputs: {} },
-      { outputs: null },
-      { code: 'ForeignPath', field: '/status/outputs' },
-    ],
+    ['null as outputs', network, { outputs: {} }, { outputs: null }, { code: 'ForeignPath', field: '/status/outputs' }],
     [
       'conditions',
       network,
@@ -83,13 +77,7 @@ describe('a component’s write of the status of an entry', () => {
       { outputs: { kubeconfig: { secretRef: 'kc' } } },
       { code: 'ForeignPath', field: '/status/outputs/kubeconfig/secretRef' },
     ],
-    [
-      'a reference of its own kind, under its own path',
-      network,
-      {},
-      { outputs: { network: { secretRef: 'x' } } },
-      undefined,
-    ],
+    ['a reference under its own path', network, {}, { outputs: { network: { secretRef: 'x' } } }, undefined],
   ];
   for (const [what, writer, before, after, expected] of cases) {
     it(`${expected ? `is rejected with ${expected.code}:` : 'is accepted:'} ${what}`, () => {

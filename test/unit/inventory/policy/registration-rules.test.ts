@@ -23,12 +23,7 @@ describe('registrations', () => {
     ['one beside others', network, [kubeconfig, byoc], undefined],
     ['one that replaces itself', network, [network], undefined],
     ['two of one path in different modes', byoc, [kubeconfig], undefined],
-    [
-      'one that reads what another writes',
-      registration('a', { reads: ['/status/outputs/network'] }),
-      [network],
-      undefined,
-    ],
+    ['one that reads another output', registration('a', { reads: ['/status/outputs/network'] }), [network], undefined],
     [
       'the output of another',
       registration('vnet', { writes: ['/status/outputs/network'] }),
@@ -55,12 +50,7 @@ describe('registrations', () => {
       [],
       ['PathTaken', 'spec.reads'],
     ],
-    [
-      'all outputs, its own among them',
-      registration('a', { reads: ['/status/outputs'] }),
-      [],
-      ['PathTaken', 'spec.reads'],
-    ],
+    ['all outputs, its own too', registration('a', { reads: ['/status/outputs'] }), [], ['PathTaken', 'spec.reads']],
   ];
   for (const [what, one, others, expected] of cases) {
     it(`${expected ? `are rejected with ${expected[0]}:` : 'are accepted:'} ${what}`, () => {
