@@ -6,6 +6,7 @@ import supertest from 'supertest';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import { FairQueue } from '../../../src/admission/fair-queue.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
+import { pluck } from '../../support/pluck.ts';
 import { accessRequest, paths, requester, reviewOf, World } from './support.ts';
 
 const json = 'application/json';
@@ -185,13 +186,10 @@ describe('the webhook endpoint', () => {
     assert.equal(status.code, 504);
     assert.match(status.message, /^DeadlineExceeded: no decision within 2800 ms; try again/);
     assert.deepEqual(late.asked, []);
-    assert.deepEqual(
-      late.lines.map(({ verdict, code }) => [verdict, code]),
-      [
-        ['allowed', undefined],
-        ['denied', 'DeadlineExceeded'],
-      ],
-    );
+    assert.deepEqual(pluck(late.lines, 'verdict', 'code'), [
+      ['allowed', undefined],
+      ['denied', 'DeadlineExceeded'],
+    ]);
   });
 
   it('answers a large review at once', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { confinedTo } from '../../../src/access/policy/granted-rules.ts';
+import { pluck } from '../../support/pluck.ts';
 import { alice, connectReview, debugReview, entryRules, paths, World } from './support.ts';
 
 const pod = 'debug-1a2b3c4d-access';
@@ -25,10 +26,7 @@ describe('guarding access pods', () => {
     const [line] = world.lines;
     assert.deepEqual([line?.event, line?.verdict, line?.request, line?.pod], ['exec', 'allowed', 'debug', pod]);
     assert.equal(line?.what.uid, 'p-1');
-    assert.deepEqual(
-      world.connectEvents.map(({ type, reason }) => [type, reason]),
-      [['Normal', 'PodExec']],
-    );
+    assert.deepEqual(pluck(world.connectEvents, 'type', 'reason'), [['Normal', 'PodExec']]);
   });
 
   it('allows a group of the grant', async () => {
@@ -87,10 +85,7 @@ describe('guarding access pods', () => {
     assert.equal(allowed, true);
     assert.equal(auditAnnotations?.['code'], 'BreakGlass');
     assert.deepEqual([world.lines[0]?.verdict, world.lines[0]?.code], ['allowed', 'BreakGlass']);
-    assert.deepEqual(
-      world.connectEvents.map(({ type, reason }) => [type, reason]),
-      [['Warning', 'BreakGlass']],
-    );
+    assert.deepEqual(pluck(world.connectEvents, 'type', 'reason'), [['Warning', 'BreakGlass']]);
     assert.match(world.connectEvents[0]?.note ?? '', /^dora ran a command in container app/);
   });
 

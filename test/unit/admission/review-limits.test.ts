@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { pluck } from '../../support/pluck.ts';
 import { alice, connectReview, paths, reviewOf, World } from './support.ts';
 
 const longest = 'x'.repeat(1_024);
@@ -83,9 +84,6 @@ describe('a review above the limits', () => {
     await world.review(paths.watchPod, connectReview('exec'));
     world.pod = { uid: 'p-1', isAccessPod: false, grants: [] };
     await world.review(paths.watchPod, connectReview('exec'));
-    assert.deepEqual(
-      world.outcomes.map(({ namespace }) => namespace),
-      ['', 'payments'],
-    );
+    assert.deepEqual(pluck(world.outcomes, 'namespace'), ['', 'payments']);
   });
 });

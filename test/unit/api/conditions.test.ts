@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { maxConditionMessage, mergeConditions, sameConditions } from '../../../src/api/conditions.ts';
 import type { Condition } from '../../../src/api/object.ts';
+import { pluck } from '../../support/pluck.ts';
 
 const nowMs = Date.UTC(2026, 10, 21, 9, 10, 0, 900);
 const now = '2026-11-21T09:10:00Z';
@@ -34,10 +35,7 @@ describe('merging conditions', () => {
   it('keeps the order, foreign conditions, and unchanged conditions as the same objects', () => {
     const before = [stored('C', 'True'), stored('A', 'True'), stored('B', 'True')];
     const merged = mergeConditions(before, [found('A', 'False'), found('B', 'True')], nowMs);
-    assert.deepEqual(
-      merged.map(({ type }) => type),
-      ['C', 'A', 'B'],
-    );
+    assert.deepEqual(pluck(merged, 'type'), ['C', 'A', 'B']);
     assert.equal(merged[0], before[0]);
     assert.equal(merged[2], before[2]);
     assert.equal(sameConditions(before, merged), false);

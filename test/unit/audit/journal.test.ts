@@ -21,6 +21,7 @@ import { text } from 'node:stream/consumers';
 import type { WriteSync } from '../../../src/audit/fd-writer.ts';
 import { type OpenJournal, openJournal } from '../../../src/audit/journal.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
+import { pluck } from '../../support/pluck.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const record = (name: string): AuditRecord => ({
@@ -223,10 +224,7 @@ describe('the audit journal', () => {
     await journal.append(record('three'));
     const printed = [`${path}.1`, path].flatMap((file) => readFileSync(file, 'utf8').trimEnd().split('\n'));
     const lines = printed.map((line) => JSON.parse(line) as Line);
-    assert.deepEqual(
-      lines.map(({ prev }) => prev),
-      ['', lines[0]?.hash, lines[1]?.hash],
-    );
+    assert.deepEqual(pluck(lines, 'prev'), ['', lines[0]?.hash, lines[1]?.hash]);
     for (const [i, line] of printed.entries()) {
       // Like in a shell: sed 's/,"hash":"[0-9a-f]*"}$/}/' | sha256sum.
       const hashed = line.replace(/,"hash":"[0-9a-f]*"}$/, '}');

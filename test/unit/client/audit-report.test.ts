@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readCommandLine } from '../../../src/client/args.ts';
 import type { Io } from '../../../src/client/command.ts';
 import { commands } from '../../../src/client/commands.ts';
+import { pluck } from '../../support/pluck.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const kind = 'PodAccessRequest';
@@ -137,10 +138,7 @@ describe('drawbridge audit report', () => {
     const what = { kind, namespace: 'fleet', name: 'debug', uid: 'u2' };
     const rows = [granted('alice', 'u1'), granted('bob', 'u2', { what })];
     const { stdout } = await report(rows, '-n', 'fleet', '-o', 'json');
-    assert.deepEqual(
-      JSON.parse(stdout).items.map(({ who }: { who: string }) => who),
-      ['bob'],
-    );
+    assert.deepEqual(pluck(JSON.parse(stdout).items, 'who'), ['bob']);
   });
 
   const spans: readonly (readonly [since: string, rows: number])[] = [

@@ -13,6 +13,7 @@ import type { Emit, Source } from '../../../src/engine/source.ts';
 import { type Deferred, deferred } from '../../../src/kit/promises.ts';
 import { noControllerMetrics } from '../../../src/observe/controller-metrics.ts';
 import { type Log, noLog } from '../../../src/observe/log.ts';
+import { pluck } from '../../support/pluck.ts';
 import { WorkClock } from '../../support/work-clock.ts';
 
 interface Call {
@@ -126,10 +127,7 @@ describe('Controller', () => {
       t.synced.resolve();
       t.emit('a', 'event');
       await t.clock.advance(60_000);
-      assert.deepEqual(
-        t.calls.map(({ atMs }) => atMs),
-        turns,
-      );
+      assert.deepEqual(pluck(t.calls, 'atMs'), turns);
       assert.deepEqual(t.metrics, metrics);
       t.stop.abort();
       await t.run;

@@ -9,6 +9,7 @@ import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { openCluster } from '../../../src/kube/open-cluster.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
+import { pluck } from '../../support/pluck.ts';
 
 describe('the inventory feature', () => {
   it('opens with its own Lease, without a reachable cluster', async () => {
@@ -49,10 +50,7 @@ describe('the inventory feature', () => {
       assert.equal(report.status, 503, 'nobody leads');
       assert.deepEqual(Object.keys(feature.readiness), ['inventory-stores', 'inventory-webhooks']);
       const names = ['inventory-fence', 'inventory-runs', 'inventory-entries', 'inventory-registrations'];
-      assert.deepEqual(
-        feature.controllers.map(({ name }) => name),
-        names,
-      );
+      assert.deepEqual(pluck(feature.controllers, 'name'), names);
     } finally {
       for (const close of Object.values(feature.close)) await close();
       await cluster.close();

@@ -8,6 +8,7 @@ import { type EventRecorder, eventRecorder } from '../../../src/kube/event-recor
 import { createClient } from '../../../src/kube/http-client.ts';
 import { Transport } from '../../../src/kube/transport.ts';
 import { advanceIo, settleIo, until } from '../../support/io.ts';
+import { pluck } from '../../support/pluck.ts';
 import { type Script, ScriptedApiserver, type ScriptedRequest } from '../../support/scripted-apiserver.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -77,10 +78,7 @@ describe('event recorder', () => {
     await advanceIo(clock, 11_000);
     recorder.record(event());
     await advanceIo(clock, 11_000);
-    assert.deepEqual(
-      server.requests.map(({ method }) => method),
-      ['POST', 'POST', 'PATCH', 'PATCH'],
-    );
+    assert.deepEqual(pluck(server.requests, 'method'), ['POST', 'POST', 'PATCH', 'PATCH']);
     assert.deepEqual(bodies()[2]?.['series'], { count: 50, lastObservedTime: '2026-11-21T09:00:00.000000Z' });
     assert.equal(seriesCount(3), 51);
     await clock.advance(6 * 60_000);
@@ -122,10 +120,7 @@ describe('event recorder', () => {
       request.method === 'PATCH' ? answer.status(404, 'NotFound') : answer.json(200, request.body),
     );
     await advanceIo(clock, 11_000);
-    assert.deepEqual(
-      server.requests.map(({ method }) => method),
-      ['POST', 'PATCH', 'POST'],
-    );
+    assert.deepEqual(pluck(server.requests, 'method'), ['POST', 'PATCH', 'POST']);
     assert.equal(seriesCount(2), 2);
   });
 
@@ -163,10 +158,7 @@ describe('event recorder', () => {
     await settleIo();
     recorder.record(event());
     await recorder.close();
-    assert.deepEqual(
-      server.requests.map(({ method }) => method),
-      ['POST', 'PATCH'],
-    );
+    assert.deepEqual(pluck(server.requests, 'method'), ['POST', 'PATCH']);
     recorder.record(event({ note: 'late' }));
     await settleIo();
     assert.equal(server.requests.length, 2);

@@ -5,6 +5,7 @@ import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { type LeaseGate, type LeaseGateOptions, leaseGate } from '../../../src/kube/lease-gate.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import { advanceIo, settleIo, until } from '../../support/io.ts';
+import { pluck } from '../../support/pluck.ts';
 import { type Answer, pod, type Script, ScriptedApiserver } from '../../support/scripted-apiserver.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -399,10 +400,7 @@ describe('lease gate', () => {
       a.server.follow((_request, answer) => answer.status(code));
       a.stop.abort();
       await a.running;
-      assert.deepEqual(
-        a.server.requests.slice(before).map(({ method }) => method),
-        ['PUT'],
-      );
+      assert.deepEqual(pluck(a.server.requests.slice(before), 'method'), ['PUT']);
       assert.equal(store.spec['holderIdentity'], 'a');
     });
   }

@@ -6,6 +6,7 @@ import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import type { Projected, Store, StoreEvent, StoreHandle, StoreSpec } from '../../../src/kube/store.ts';
 import { advanceIo, until } from '../../support/io.ts';
+import { pluck } from '../../support/pluck.ts';
 import { type Answer, pod, type Script, ScriptedApiserver } from '../../support/scripted-apiserver.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -97,10 +98,7 @@ describe('list-watch', () => {
       answer.list('10', [pod('a', '5')], 'more');
     });
     await store.whenSynced();
-    assert.deepEqual(
-      [...store.list()].map(({ key }) => key),
-      ['default/a', 'default/b'],
-    );
+    assert.deepEqual(pluck([...store.list()], 'key'), ['default/a', 'default/b']);
   });
 
   it('restarts a list that expires between two pages', async () => {
@@ -395,10 +393,7 @@ describe('list-watch', () => {
       },
     );
     await store.whenSynced();
-    assert.deepEqual(
-      [...store.list()].map(({ key }) => key),
-      ['default/a'],
-    );
+    assert.deepEqual(pluck([...store.list()], 'key'), ['default/a']);
   });
 
   it('opens a watch anew after 75 s without a bookmark, and delivers what the silent one missed', async () => {
@@ -416,11 +411,7 @@ describe('list-watch', () => {
     await advanceIo(clock, 2_000);
     assert.deepEqual(changes(), ['added missed 11']);
     assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '10');
-    assert.deepEqual(
-      server.answers.map(({ closed }) => closed),
-      [true, true, false],
-      'the silent connection is closed',
-    );
+    assert.deepEqual(pluck(server.answers, 'closed'), [true, true, false], 'the silent connection is closed');
   });
 
   for (const [what, reject] of [

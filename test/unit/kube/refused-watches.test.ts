@@ -7,6 +7,7 @@ import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import type { Projected, Store } from '../../../src/kube/store.ts';
 import { advanceIo, until } from '../../support/io.ts';
+import { pluck } from '../../support/pluck.ts';
 import { type Answer, pod, ScriptedApiserver, type ScriptedRequest } from '../../support/scripted-apiserver.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -81,10 +82,7 @@ describe('watches that the API server refuses', () => {
       await advanceIo(clock, 10_000, 250);
       assert.equal(store.failing?.refused, code);
       assert.match(readiness(), /^warning: the API server no longer allows list and watch of: pods; grant/);
-      assert.deepEqual(
-        [...store.list()].map(({ key }) => key),
-        ['default/a'],
-      );
+      assert.deepEqual(pluck([...store.list()], 'key'), ['default/a']);
       await advanceIo(clock, 60_000, 250);
       assert.deepEqual(lines, [
         'warn list-watch is no longer allowed; the store is out of date; check the credentials and their permission to list and watch',

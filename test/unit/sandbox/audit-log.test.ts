@@ -3,6 +3,7 @@ import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AuditLog, parseAuditEvent } from '../../../sandbox/audit-log.ts';
+import { pluck } from '../../support/pluck.ts';
 
 const event = (auditID: string, fields: object = {}): string =>
   `${JSON.stringify({ auditID, verb: 'get', user: { username: 'alice' }, objectRef: { resource: 'pods' }, ...fields })}\n`;
@@ -32,10 +33,7 @@ describe('audit log', () => {
     await appendFile(path, line.slice(0, 30));
     assert.deepEqual(log.calls(), []);
     await appendFile(path, line.slice(30));
-    assert.deepEqual(
-      log.calls().map(({ user }) => user),
-      ['zoë'],
-    );
+    assert.deepEqual(pluck(log.calls(), 'user'), ['zoë']);
   });
 
   it('counts only calls after a position', async () => {

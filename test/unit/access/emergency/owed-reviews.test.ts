@@ -10,6 +10,7 @@ import { Signer, type SigningKeys } from '../../../../src/access/signing/signer.
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { configMaps } from '../../../../src/api/resources.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { keyOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from '../lifecycle/memory-cluster.ts';
@@ -73,12 +74,7 @@ describe('reviews that emergencies owe', () => {
     await reviews.add(review, signal);
     await reviews.add({ ...review, requestUid: 'r-2', request: 'again' }, signal);
     assert.deepEqual(reviews.of('r-1'), review);
-    assert.deepEqual(
-      open()
-        .list()
-        .map(({ request }) => request),
-      ['debug', 'again'],
-    );
+    assert.deepEqual(pluck(open().list(), 'request'), ['debug', 'again']);
   });
 
   it('are gone once they were made', async () => {

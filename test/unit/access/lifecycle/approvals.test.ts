@@ -5,6 +5,7 @@ import { podAccessRequests, podAccessTemplates } from '../../../../src/api/acces
 import { roleBindings } from '../../../../src/api/resources.ts';
 import { formatTime, parseTime } from '../../../../src/kit/clock.ts';
 import { deferred } from '../../../../src/kit/promises.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { LifecycleStage, requestName } from './lifecycle-stage.ts';
 
 const minute = 60_000;
@@ -269,10 +270,7 @@ describe('access that others approve', () => {
     await stage.pass();
     assert.equal(stage.isOpen, false);
     const ignored = stage.status.approval?.votes?.filter((vote) => vote.ignored !== undefined) ?? [];
-    assert.deepEqual(
-      ignored.map(({ voter }) => voter),
-      ['carol'],
-    );
+    assert.deepEqual(pluck(ignored, 'voter'), ['carol']);
     stage.vote('carol');
     await stage.pass();
     assert.ok(stage.isOpen);
@@ -313,10 +311,7 @@ describe('access that others approve', () => {
     stage.vote('dave');
     await stage.pass();
     const votes = stage.status.approval?.votes ?? [];
-    assert.deepEqual(
-      votes.map(({ decision }) => decision),
-      ['Approve', 'Approve', 'Deny'],
-    );
+    assert.deepEqual(pluck(votes, 'decision'), ['Approve', 'Approve', 'Deny']);
   });
 
   it('is decided again from the votes after a restart', async () => {

@@ -5,6 +5,7 @@ import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import { roles } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { podTemplateManifest } from '../../../support/access-objects.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { LifecycleStage } from './lifecycle-stage.ts';
 
 const log = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };
@@ -148,10 +149,7 @@ describe('a grant through the gateway', () => {
     it(`${title} is denied, although the template was stored without the webhook`, async () => {
       template(config);
       await ask();
-      assert.deepEqual(
-        stage.lines.map(({ verdict, code }) => [verdict, code]),
-        [['denied', code]],
-      );
+      assert.deepEqual(pluck(stage.lines, 'verdict', 'code'), [['denied', code]]);
       assert.ok(stage.cluster.calls.every(({ verb }) => verb !== 'create'));
     });
   }

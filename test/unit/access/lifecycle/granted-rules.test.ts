@@ -3,6 +3,7 @@ import { podAccessRequests, podAccessTemplates } from '../../../../src/api/acces
 import { roles } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { podTemplateManifest } from '../../../support/access-objects.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { LifecycleStage } from './lifecycle-stage.ts';
 
 const log = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };
@@ -73,10 +74,7 @@ describe('the rules of a grant', () => {
     stage.cluster.put(podAccessTemplates, podTemplateManifest({ accessConfig }));
     stage.ask();
     await stage.clock.advance(100);
-    assert.deepEqual(
-      stage.lines.map(({ verdict, code }) => [verdict, code]),
-      [['denied', 'InvalidTemplate']],
-    );
+    assert.deepEqual(pluck(stage.lines, 'verdict', 'code'), [['denied', 'InvalidTemplate']]);
   });
 
   for (const [title, rules, code] of [
@@ -87,10 +85,7 @@ describe('the rules of a grant', () => {
       template(...rules);
       stage.ask();
       await stage.clock.advance(100);
-      assert.deepEqual(
-        stage.lines.map(({ verdict, code }) => [verdict, code]),
-        [['denied', code]],
-      );
+      assert.deepEqual(pluck(stage.lines, 'verdict', 'code'), [['denied', code]]);
       assert.ok(stage.cluster.calls.every(({ verb }) => verb !== 'create'));
       assert.equal(stage.cluster.names(podAccessRequests).length, 1);
     });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Approval, type OpeningInput, openingOf } from '../../../../src/access/policy/opening.ts';
 import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 /** Monday, 12:00 in Berlin. */
 const createdAtMs = Date.parse('2026-11-23T11:00:00Z');
@@ -87,9 +88,6 @@ describe('the opening of access', () => {
     const opening = openingOf(input, createdAtMs + 5 * minute);
     assert.ok(opening.is === 'due');
     assert.equal(opening.maxMs, 40 * minute);
-    assert.deepEqual(
-      opening.votes.map(({ uid }) => uid),
-      ['v1', 'v2'],
-    );
+    assert.deepEqual(pluck(opening.votes, 'uid'), ['v1', 'v2']);
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { explain, firstViolation } from '../../../../src/access/policy/policy.ts';
 import { type TemplateInput, templatePolicy, templateWarnings } from '../../../../src/access/policy/template-policy.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 const accessConfig = {
   allowedGroups: ['devs'],
@@ -581,9 +582,6 @@ describe('template policy', () => {
   it('sends no one to an administrator with rules that are invalid', () => {
     const input = configured({ rules: [rule('secrets', 'get')] });
     const verdicts = explain(templatePolicy, input).filter(({ rule: name }) => ['rules', 'grantable'].includes(name));
-    assert.deepEqual(
-      verdicts.map(({ verdict }) => verdict),
-      ['fail', 'unknown'],
-    );
+    assert.deepEqual(pluck(verdicts, 'verdict'), ['fail', 'unknown']);
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { TemplateStatus } from '../../../../src/api/access/status.ts';
 import { apiServices } from '../../../../src/api/resources.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { LifecycleStage } from '../lifecycle/lifecycle-stage.ts';
 
 const gateway = { name: 'v1alpha1.gateway.drawbridge.dev' };
@@ -54,10 +55,7 @@ describe('a template whose sessions pass through the gateway', () => {
     await stage.start();
     stage.ask();
     await stage.pass();
-    assert.deepEqual(
-      stage.lines.map(({ verdict, code }) => [verdict, code]),
-      [['denied', 'TemplateNotReady']],
-    );
+    assert.deepEqual(pluck(stage.lines, 'verdict', 'code'), [['denied', 'TemplateNotReady']]);
     assert.match(stage.lines[0]?.message ?? '', /APIService v1alpha1\.gateway\.drawbridge\.dev does not exist/);
   });
 

@@ -12,6 +12,7 @@ import {
 import { type PlanRunner, TemplatePlans } from '../../../../src/access/template/template-plans.ts';
 import { AdmissionPlanQueue, maxWaitingPlans } from '../../../../src/admission/plan-queue.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { WorkClock } from '../../../support/work-clock.ts';
 
 const accessConfig = {
@@ -152,10 +153,7 @@ describe('plans of templates', () => {
       signal,
     );
     assert.ok(found !== notPlanned);
-    assert.deepEqual(
-      found.map(({ code }) => code),
-      ['PodReachesTooFar'],
-    );
+    assert.deepEqual(pluck(found, 'code'), ['PodReachesTooFar']);
   });
 
   it('say what other objects deny now', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { HeadSigner } from '../../../../src/audit/head.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { type Files, found, rehashed, signer, verified, Written } from './journals.ts';
 
 const swap = (lines: readonly string[], i: number, j: number): string[] =>
@@ -33,13 +34,10 @@ describe('the verifier of audit journals', () => {
     const other = new Written(2);
     const { verdict, chains } = verified({ a: [...lines, ...other.lines] }, [journal.head()]);
     assert.equal(verdict, 'unsigned');
-    assert.deepEqual(
-      chains.map(({ signedTo, unproven }) => [signedTo, unproven]),
-      [
-        [6, 0],
-        [0, 2],
-      ],
-    );
+    assert.deepEqual(pluck(chains, 'signedTo', 'unproven'), [
+      [6, 0],
+      [0, 2],
+    ]);
   });
 
   const intact: [string, (lines: string[]) => Files][] = [
@@ -122,13 +120,10 @@ describe('the verifier of audit journals', () => {
     assert.deepEqual(found(verified(rest, [journal.head(), gone])), ['Missing a:1', 'Missing']);
     const report = verified(rest, [journal.head(), gone], { partial: true });
     assert.equal(report.verdict, 'intact');
-    assert.deepEqual(
-      report.chains.map(({ first, last, unproven }) => [first, last, unproven]),
-      [
-        [3, 6, 0],
-        [0, 0, 0],
-      ],
-    );
+    assert.deepEqual(pluck(report.chains, 'first', 'last', 'unproven'), [
+      [3, 6, 0],
+      [0, 0, 0],
+    ]);
     assert.deepEqual(found(verified({ a: lines.slice(2, 5) }, [journal.head()], { partial: true })), ['Missing']);
     assert.equal(verified({ a: [] }, [journal.head()], { partial: true }).verdict, 'intact');
   });

@@ -16,6 +16,7 @@ import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { clusterBindingManifest } from '../../../support/binding/objects.ts';
 import { acme, kubeconfigText, loadYamlOnce, SessionStage } from '../../../support/binding/session-stage.ts';
 import { settleIo, until } from '../../../support/io.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 const place = { namespace: 'kb-acme', name: 'cluster' };
 const consumerSecret = { namespace: 'kube-bind', name: 'kubeconfig-acme' };
@@ -172,10 +173,7 @@ describe('ClusterBinding', () => {
       assert.equal(after['type'], 'mine');
       assert.equal((after['data'] as Record<string, string>)['other'], 'eA==');
       assert.deepEqual(stage.consumer.writes, ['patch secrets kube-bind/kubeconfig-acme']);
-      assert.deepEqual(
-        events.map(({ reason }) => reason),
-        ['KubeconfigUpdated'],
-      );
+      assert.deepEqual(pluck(events, 'reason'), ['KubeconfigUpdated']);
       assert.equal(condition('SecretValid')?.status, 'True');
       assert.equal(stage.open.length, 1);
     });

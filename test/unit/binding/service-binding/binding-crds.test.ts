@@ -3,7 +3,7 @@ import { boundSchemas } from '../../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
 import { crdName, crdSpec } from '../../../support/binding/memory-stage.ts';
 import { boundSchemaManifest } from '../../../support/binding/objects.ts';
-
+import { pluck } from '../../../support/pluck.ts';
 import { BindingStage } from './binding-stage.ts';
 
 describe('the CRD of a binding', () => {
@@ -82,13 +82,10 @@ describe('the CRD of a binding', () => {
     await stage.look();
     const found = stage.crd()?.spec as { conversion: unknown; versions: { name: string; served: boolean }[] };
     assert.deepEqual(found.conversion, { strategy: 'None' });
-    assert.deepEqual(
-      found.versions.map(({ name, served }) => [name, served]),
-      [
-        ['v1', true],
-        ['v2', false],
-      ],
-    );
+    assert.deepEqual(pluck(found.versions, 'name', 'served'), [
+      ['v1', true],
+      ['v2', false],
+    ]);
     assert.ok(stage.events.some(({ reason, note }) => reason === 'ConversionNotBound' && note.includes('v1 only')));
   });
 });

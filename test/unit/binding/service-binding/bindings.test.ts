@@ -19,6 +19,7 @@ import {
   exportRequestManifest,
   secretsClaim,
 } from '../../../support/binding/objects.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { BindingStage, tooLarge, working } from './binding-stage.ts';
 
 const claiming = (...resources: string[]) => {
@@ -369,10 +370,7 @@ describe('the reconciler of bindings', () => {
       stage.provider.put(apiServiceExports, claiming('secrets', 'configmaps'));
       await stage.look();
       const { permissionClaims = [] } = statusOf(stage.binding()) as { permissionClaims?: { resource: string }[] };
-      assert.deepEqual(
-        permissionClaims.map(({ resource }) => resource),
-        honoured,
-      );
+      assert.deepEqual(pluck(permissionClaims, 'resource'), honoured);
       assert.equal(stage.said()['Connected']?.status, 'True');
     });
   }

@@ -31,6 +31,7 @@ import {
   exportManifest,
   secretsClaim,
 } from '../../../support/binding/objects.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 const { signal } = new AbortController();
 
@@ -331,10 +332,7 @@ describe('the reconciler of exports', () => {
     const before = opened.length;
     version({ name: 'v2', storage: true }, { storage: false, served: false });
     await look();
-    assert.deepEqual(
-      opened.slice(before).map(({ mode }) => mode),
-      ['sync', 'claims'],
-    );
+    assert.deepEqual(pluck(opened.slice(before), 'mode'), ['sync', 'claims']);
   });
 
   it('treats bindings of the same or an unknown provider as sharing the claims', async () => {

@@ -7,6 +7,7 @@ import type { Projected, StoreSpec } from '../../../../src/kube/store.ts';
 import { bindingManifest } from '../../../support/binding/objects.ts';
 import { kubeconfigText, loadYamlOnce, SessionStage, secretKey } from '../../../support/binding/session-stage.ts';
 import { settleIo } from '../../../support/io.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 const other = 'https://other.example:6443';
 
@@ -253,10 +254,7 @@ describe('the reconciler of provider sessions', () => {
       await stage.pool.closed();
       session();
       assert.deepEqual(stage.open, ['first']);
-      assert.deepEqual(
-        stage.connections.map(({ closed }) => closed),
-        [true, false],
-      );
+      assert.deepEqual(pluck(stage.connections, 'closed'), [true, false]);
     });
 
     it('uses new credentials as soon as the provider accepts them', async () => {

@@ -13,6 +13,7 @@ import {
   tea,
   teaCopy,
 } from '../../../support/binding/sync-stage.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 describe('a syncer whose calls or lists fail', () => {
   let stage: SyncStage;
@@ -147,10 +148,7 @@ describe('a syncer whose calls or lists fail', () => {
       stage.consumer.deliver = (_, event) => void held.push(event);
       stage.consumer.drop(stage.kettles.consumer, { namespace: 'team-a', name: 'milk' });
       await stage.settle();
-      assert.deepEqual(
-        stage.provider.calls.map(({ verb }) => verb),
-        ['create', 'delete'],
-      );
+      assert.deepEqual(pluck(stage.provider.calls, 'verb'), ['create', 'delete']);
       for (const event of held) event();
       await stage.settle();
       assert.equal(stage.provider.calls.length, 2);

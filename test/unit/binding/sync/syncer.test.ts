@@ -17,6 +17,7 @@ import {
   tea,
   teaCopy,
 } from '../../../support/binding/sync-stage.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 describe('syncer', () => {
   let stage: SyncStage;
@@ -40,10 +41,7 @@ describe('syncer', () => {
       await stage.settle();
       stage.put(tea, { metadata: { name: 'tea', labels: { app: 'tea' } } });
       await stage.settle();
-      assert.deepEqual(
-        stage.provider.calls.map(({ verb, fieldManager }) => [verb, fieldManager]),
-        [['create', 'kube-bind.io']],
-      );
+      assert.deepEqual(pluck(stage.provider.calls, 'verb', 'fieldManager'), [['create', 'kube-bind.io']]);
       assert.deepEqual(stage.consumer.writes, ['patch kettles team-a/tea']);
       const { metadata } = stage.object(tea) ?? {};
       assert.deepEqual(metadata?.finalizers, [syncerFinalizer]);
@@ -62,10 +60,7 @@ describe('syncer', () => {
       await stage.remove(tea);
       await stage.settle();
       assert.deepEqual([stage.object(tea), stage.copy(teaCopy)], [undefined, undefined]);
-      assert.deepEqual(
-        stage.provider.calls.map(({ verb }) => verb),
-        ['create', 'delete'],
-      );
+      assert.deepEqual(pluck(stage.provider.calls, 'verb'), ['create', 'delete']);
       assert.equal(
         stage.consumer.calls.some(({ verb }) => verb === 'get' || verb === 'list'),
         false,

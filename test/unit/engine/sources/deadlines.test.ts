@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type DeadlineSource, deadlines } from '../../../../src/engine/sources/deadlines.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const HOUR = 3_600_000;
@@ -50,15 +51,9 @@ describe('deadlines', () => {
     source.set('earlier', clock.now() + 5000);
     source.set('earlier', clock.now() + 1000);
     await clock.advance(1000);
-    assert.deepEqual(
-      emitted.map(({ key }) => key),
-      ['earlier'],
-    );
+    assert.deepEqual(pluck(emitted, 'key'), ['earlier']);
     await clock.advance(4000);
-    assert.deepEqual(
-      emitted.map(({ key }) => key),
-      ['earlier', 'later'],
-    );
+    assert.deepEqual(pluck(emitted, 'key'), ['earlier', 'later']);
   });
 
   it('emits nothing for a deleted key', async () => {

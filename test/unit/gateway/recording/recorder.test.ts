@@ -4,6 +4,7 @@ import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Recorder, type Recording } from '../../../../src/gateway/recording/recorder.ts';
 import { SessionCast } from '../../../../src/gateway/recording/session-cast.ts';
 import type { RecordingFile, RecordingSink } from '../../../../src/gateway/recording/sink.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const session = '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10';
@@ -172,10 +173,7 @@ describe('the recorder', () => {
     const full = 1024 * 1024;
     const header = sink.parts[0]?.length ?? 0;
     const last = Buffer.concat(sink.parts).length - header - 2 * full;
-    assert.deepEqual(
-      lines.map(({ bytes }) => bytes),
-      [header, full, full, last, undefined],
-    );
+    assert.deepEqual(pluck(lines, 'bytes'), [header, full, full, last, undefined]);
     const all = Buffer.concat(sink.parts);
     let at = 0;
     for (const [i, { chunk, bytes = 0, sha256 }] of lines.slice(0, -1).entries()) {
@@ -318,7 +316,7 @@ describe('the recorder', () => {
     sink.hangs = new Promise(() => {});
     for (const recording of recordings) out(recording, 'x'.repeat(1_040_000));
     assert.deepEqual(
-      recordings.map(({ isLost }) => isLost),
+      pluck(recordings, 'isLost'),
       recordings.map((_, i) => i === 64),
     );
   });

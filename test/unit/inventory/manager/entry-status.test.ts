@@ -16,6 +16,7 @@ import type { RunStore } from '../../../../src/inventory/ports.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
 import { MemoryAccess } from '../../../support/inventory/memory-access.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 const row = (state: KeyStatus['state'], rest: Partial<KeyStatus> = {}): KeyStatus => ({
   state,
@@ -189,10 +190,7 @@ describe('the component statuses', () => {
       [],
       0,
     );
-    assert.deepEqual(
-      before.map(({ name }) => name),
-      ['a', 'b'],
-    );
+    assert.deepEqual(pluck(before, 'name'), ['a', 'b']);
     assert.deepEqual(before[1], { name: 'b', state: 'Done', since: '1970-01-01T00:00:00Z' });
     assert.equal(before[0]?.message?.length, 1024);
     const after = componentStatuses(rows({ b: row('Done', { observedInputs: 'd' }), a: row('Done') }), before, 60_000);

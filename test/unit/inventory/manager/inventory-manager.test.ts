@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { answer, type Behavior, done, InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import type { RegistrationSeed } from '../../../support/inventory/memory-registrations.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 const network: RegistrationSeed = { name: 'network' };
 
@@ -114,10 +115,7 @@ describe('the inventory manager', () => {
     assert.equal(next.calls.length, 0);
     next.stores.resume();
     await clock.advance(1_000);
-    assert.deepEqual(
-      next.calls.map(({ operation }) => operation),
-      ['delete'],
-    );
+    assert.deepEqual(pluck(next.calls, 'operation'), ['delete']);
     assert.equal(inventory.entry(ref), undefined);
     await next.stop();
   });

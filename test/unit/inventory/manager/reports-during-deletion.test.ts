@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { answer } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { pluck } from '../../../support/pluck.ts';
 
 describe('the final report of a run whose entry is being deleted', () => {
   it('is accepted, and the component is called with delete immediately', async () => {
@@ -22,10 +23,7 @@ describe('the final report of a run whose entry is being deleted', () => {
     assert.equal((await reports.report(run, 'm-1', { run: id, heartbeat: {} })).status, 403);
     assert.equal((await reports.report(run, 'm-1', { run: id, outcome: 'Done' })).status, 200);
     await clock.advance(2000);
-    assert.deepEqual(
-      manager.calls.map(({ operation }) => operation),
-      ['reconcile', 'delete'],
-    );
+    assert.deepEqual(pluck(manager.calls, 'operation'), ['reconcile', 'delete']);
     assert.equal(inventory.entry(ref), undefined);
   });
 });
