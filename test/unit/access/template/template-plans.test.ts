@@ -197,7 +197,7 @@ describe('plans of templates', () => {
     [
       'a label that the Pod template of the workload lacks',
       viaCommand(podLabel('app2')),
-      /^InvalidAccessCommand: .* names label "app2", which the Pod template of Deployment payments does not have/,
+      /^InvalidAccessCommand: .* label "app2", .*; add the label to the Pod template of Deployment payments, or remove the placeholder$/,
     ],
     [
       'an annotation that it lacks',

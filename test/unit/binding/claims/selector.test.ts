@@ -43,175 +43,154 @@ function select(claims: readonly PermissionClaim[], exported: ExportView, referr
 }
 
 describe('the selector of a claim', () => {
-  interface Case {
-    readonly what: string;
-    readonly selector: Selector;
-    readonly object: Candidate;
-    readonly referrers?: readonly KubeObject[];
-    readonly isolation?: IsolationName;
+  type Case = readonly [
+    what: string,
+    selector: Selector,
+    object: Candidate,
     /** A part of the expected `selectedBy`. */
-    readonly why: RegExp | undefined;
-  }
+    why: RegExp | undefined,
+    given?: { readonly referrers?: readonly KubeObject[]; readonly isolation?: IsolationName },
+  ];
   const refs = [
     { name: 'first', namespace: 'team-x' },
     { name: 'creds', namespace: 'team-a' },
     { name: 'third', namespace: 'team-z' },
   ];
   const cases: readonly Case[] = [
-    { what: 'selects nothing without any part', selector: {}, object: secret('creds', { app: 'a' }), why: undefined },
-    {
-      what: 'selects everything with an empty label selector',
-      selector: { labelSelector: {} },
-      object: secret(),
-      why: /all/,
-    },
-    { what: 'selects by label', selector: byLabel('a'), object: secret('creds', { app: 'a' }), why: /match app=a/ },
-    { what: 'does not select an object without labels', selector: byLabel('a'), object: secret(), why: undefined },
-    { what: 'selects by name and namespace', selector: byName('creds', 'team-a'), object: secret(), why: /names it/ },
-    { what: 'selects a name in every namespace', selector: byName('creds'), object: secret(), why: /names it/ },
-    {
-      what: 'treats an empty namespace as all namespaces',
-      selector: byName('creds', ''),
-      object: secret(),
-      why: /names it/,
-    },
-    { what: 'does not select another name', selector: byName('other', 'team-a'), object: secret(), why: undefined },
-    {
-      what: 'does not select the name in another namespace',
-      selector: byName('creds', 'team-b'),
-      object: secret(),
-      why: undefined,
-    },
-    {
-      what: 'selects by label if the name differs',
-      selector: { ...byLabel('a'), ...byName('other') },
-      object: secret('creds', { app: 'a' }),
-      why: /app=a/,
-    },
-    {
-      what: 'selects by name if the label differs',
-      selector: { ...byLabel('b'), ...byName('creds') },
-      object: secret('creds', { app: 'a' }),
-      why: /names it/,
-    },
-    {
-      what: 'selects a referenced object',
-      selector: byReference('spec.secretRef.name'),
-      referrers: [kettle({ secretRef: { name: 'creds' } })],
-      object: secret(),
-      why: /kettles.kitchen.example team-a\/k refers to it/,
-    },
-    {
-      what: 'selects an object that is referenced by name and namespace',
-      selector: byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
-      referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })],
-      object: secret('creds', {}, 'team-b'),
-      why: /refers/,
-    },
-    {
-      what: 'does not select an object with another name than the reference',
-      selector: byReference('spec.secretRef.name'),
-      referrers: [kettle({ secretRef: { name: 'other' } })],
-      object: secret(),
-      why: undefined,
-    },
-    {
-      what: 'does not select an object in another namespace than the reference',
-      selector: byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
-      referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })],
-      object: secret(),
-      why: undefined,
-    },
-    {
-      what: 'selects by the name and the namespace of one element',
-      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
-      referrers: [kettle({ refs })],
-      object: secret(),
-      why: /refers/,
-    },
-    {
-      what: 'does not combine the name of one element with the namespace of another',
-      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
-      referrers: [kettle({ refs })],
-      object: secret('creds', {}, 'team-z'),
-      why: undefined,
-    },
-    {
-      what: 'uses the namespace of the referrer for an element without a namespace',
-      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
-      referrers: [kettle({ refs: [{ name: 'creds' }] })],
-      object: secret(),
-      why: /refers/,
-    },
-    {
-      what: 'does not select it in any other namespace',
-      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
-      referrers: [kettle({ refs: [{ name: 'creds' }] })],
-      object: secret('creds', {}, 'team-b'),
-      why: undefined,
-    },
-    {
-      what: 'does not select it if the referrer has no namespace either',
-      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
-      referrers: [kettle({ refs: [{ name: 'creds' }] }, '')],
-      object: secret(),
-      why: undefined,
-    },
-    {
-      what: 'selects nothing by reference without a referrer',
-      selector: byReference('spec.secretRef.name'),
-      object: secret(),
-      why: undefined,
-    },
-    {
-      what: 'does not select an object because of its owner label',
-      selector: { ...byLabel('sheriff'), ...byReference('spec.refs.#.name', 'spec.refs.#.namespace') },
-      referrers: [kettle({ refs })],
-      object: secret('kubeconfig-1', { 'kube-bind.io/owner': 'consumer' }, 'kube-bind'),
-      why: undefined,
-    },
-    {
-      what: 'selects in every namespace without a path to the namespace',
-      selector: byReference('spec.secretName'),
-      referrers: [kettle({ secretName: 'creds' })],
-      object: secret('creds', {}, 'remapped'),
-      why: /refers/,
-    },
-    {
-      what: 'selects in the namespace of the referrer with isolation Namespaced',
-      selector: byReference('spec.secret.name'),
-      referrers: [kettle({ secret: { name: 'creds' } })],
-      isolation: 'Namespaced',
-      object: secret(),
-      why: /refers/,
-    },
-    {
-      what: 'selects in no other namespace with isolation Namespaced',
-      selector: byReference('spec.secret.name'),
-      referrers: [kettle({ secret: { name: 'creds' } })],
-      isolation: 'Namespaced',
-      object: secret('creds', {}, 'team-b'),
-      why: undefined,
-    },
-    {
-      what: 'selects nothing by a namespace that stands for all namespaces',
-      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
-      referrers: [
-        kettle(
-          {
-            refs: [
-              { name: 'creds', namespace: '*' },
-              { name: 'team-a/creds', namespace: ' ' },
-            ],
-          },
-          'team-c',
-        ),
-      ],
-      object: secret(),
-      why: undefined,
-    },
+    ['selects nothing without any part', {}, secret('creds', { app: 'a' }), undefined],
+    ['selects everything with an empty label selector', { labelSelector: {} }, secret(), /all/],
+    ['selects by label', byLabel('a'), secret('creds', { app: 'a' }), /match app=a/],
+    ['does not select an object without labels', byLabel('a'), secret(), undefined],
+    ['selects by name and namespace', byName('creds', 'team-a'), secret(), /names it/],
+    ['selects a name in every namespace', byName('creds'), secret(), /names it/],
+    ['treats an empty namespace as all namespaces', byName('creds', ''), secret(), /names it/],
+    ['does not select another name', byName('other', 'team-a'), secret(), undefined],
+    ['does not select the name in another namespace', byName('creds', 'team-b'), secret(), undefined],
+    [
+      'selects by label if the name differs',
+      { ...byLabel('a'), ...byName('other') },
+      secret('creds', { app: 'a' }),
+      /app=a/,
+    ],
+    [
+      'selects by name if the label differs',
+      { ...byLabel('b'), ...byName('creds') },
+      secret('creds', { app: 'a' }),
+      /names it/,
+    ],
+    [
+      'selects a referenced object',
+      byReference('spec.secretRef.name'),
+      secret(),
+      /kettles.kitchen.example team-a\/k refers to it/,
+      { referrers: [kettle({ secretRef: { name: 'creds' } })] },
+    ],
+    [
+      'selects an object that is referenced by name and namespace',
+      byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
+      secret('creds', {}, 'team-b'),
+      /refers/,
+      { referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })] },
+    ],
+    [
+      'does not select an object with another name than the reference',
+      byReference('spec.secretRef.name'),
+      secret(),
+      undefined,
+      { referrers: [kettle({ secretRef: { name: 'other' } })] },
+    ],
+    [
+      'does not select an object in another namespace than the reference',
+      byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
+      secret(),
+      undefined,
+      { referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })] },
+    ],
+    [
+      'selects by the name and the namespace of one element',
+      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      secret(),
+      /refers/,
+      { referrers: [kettle({ refs })] },
+    ],
+    [
+      'does not combine the name of one element with the namespace of another',
+      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      secret('creds', {}, 'team-z'),
+      undefined,
+      { referrers: [kettle({ refs })] },
+    ],
+    [
+      'uses the namespace of the referrer for an element without a namespace',
+      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      secret(),
+      /refers/,
+      { referrers: [kettle({ refs: [{ name: 'creds' }] })] },
+    ],
+    [
+      'does not select it in any other namespace',
+      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      secret('creds', {}, 'team-b'),
+      undefined,
+      { referrers: [kettle({ refs: [{ name: 'creds' }] })] },
+    ],
+    [
+      'does not select it if the referrer has no namespace either',
+      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      secret(),
+      undefined,
+      { referrers: [kettle({ refs: [{ name: 'creds' }] }, '')] },
+    ],
+    ['selects nothing by reference without a referrer', byReference('spec.secretRef.name'), secret(), undefined],
+    [
+      'does not select an object because of its owner label',
+      { ...byLabel('sheriff'), ...byReference('spec.refs.#.name', 'spec.refs.#.namespace') },
+      secret('kubeconfig-1', { 'kube-bind.io/owner': 'consumer' }, 'kube-bind'),
+      undefined,
+      { referrers: [kettle({ refs })] },
+    ],
+    [
+      'selects in every namespace without a path to the namespace',
+      byReference('spec.secretName'),
+      secret('creds', {}, 'remapped'),
+      /refers/,
+      { referrers: [kettle({ secretName: 'creds' })] },
+    ],
+    [
+      'selects in the namespace of the referrer with isolation Namespaced',
+      byReference('spec.secret.name'),
+      secret(),
+      /refers/,
+      { referrers: [kettle({ secret: { name: 'creds' } })], isolation: 'Namespaced' },
+    ],
+    [
+      'selects in no other namespace with isolation Namespaced',
+      byReference('spec.secret.name'),
+      secret('creds', {}, 'team-b'),
+      undefined,
+      { referrers: [kettle({ secret: { name: 'creds' } })], isolation: 'Namespaced' },
+    ],
+    [
+      'selects nothing by a namespace that stands for all namespaces',
+      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      secret(),
+      undefined,
+      {
+        referrers: [
+          kettle(
+            {
+              refs: [
+                { name: 'creds', namespace: '*' },
+                { name: 'team-a/creds', namespace: ' ' },
+              ],
+            },
+            'team-c',
+          ),
+        ],
+      },
+    ],
   ];
-  for (const { what, selector, object, referrers, isolation = 'Prefixed', why } of cases) {
+  for (const [what, selector, object, why, { referrers, isolation = 'Prefixed' } = {}] of cases) {
     it(what, () => {
       const selected = select([claimOf(selector)], exportOf({ isolation }), referrers).selector.selectedBy(object);
       if (why === undefined) assert.equal(selected, undefined);
