@@ -24,7 +24,8 @@ export interface AccessInProcess {
 /** The controllers of access, without webhooks, in this process, for tests with an injected clock. */
 export async function runAccess(kubeconfig: string, clock: Clock): Promise<AccessInProcess> {
   const records: AuditRecord[] = [];
-  const journal = { available: true,
+  const journal = {
+    available: true,
     async append(record: AuditRecord): Promise<void> {
       records.push(record);
     },

@@ -20,7 +20,8 @@ describe('describe', () => {
     ['another object', { token: 'secret' }, 'an object that is not an Error'],
     [
       'something hostile',
-      { get message(): string {
+      {
+        get message(): string {
           throw new Error('trap');
         },
       },

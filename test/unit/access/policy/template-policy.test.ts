@@ -78,7 +78,8 @@ const additions: [rule: string, before: TemplateInput, after: TemplateInput, mes
   [
     'patch',
     mutation({ patchSpecOperations: [{ op: 'add', path: '/spec/x' }] }),
-    mutation({ patchSpecOperations: [
+    mutation({
+      patchSpecOperations: [
         { op: 'add', path: '/spec/x' },
         { op: 'remove', path: '/status' },
       ],
@@ -129,13 +130,15 @@ const moves: [rule: string, before: TemplateInput, repaired: TemplateInput, wors
   ],
   [
     'patch',
-    mutation({ patchSpecOperations: [
+    mutation({
+      patchSpecOperations: [
         { op: 'add', path: '/spec/x' },
         { op: 'remove', path: '/status' },
       ],
     }),
     mutation({ patchSpecOperations: [{ op: 'remove', path: '/status' }] }),
-    mutation({ patchSpecOperations: [
+    mutation({
+      patchSpecOperations: [
         { op: 'remove', path: '/status' },
         { op: 'remove', path: '/kind' },
       ],
