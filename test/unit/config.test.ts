@@ -387,22 +387,14 @@ describe('the program', () => {
     assert.deepEqual([status, /^drawbridge \d+\.\d+\.\d+\n$/.test(stdout)], [0, true]);
   });
 
-  const wrongArguments: { what: string; args: string[]; says: RegExp }[] = [
-    {
-      what: 'no command',
-      args: [],
-      says: /no command is given; available commands: audit, revoke-all, serve; see drawbridge --help/,
-    },
-    {
-      what: 'a flag without a command',
-      args: ['--features', 'access'],
-      says: /no command before "--features"; available/,
-    },
-    { what: 'an unknown command', args: ['sevre'], says: /unknown command "sevre"/ },
-    { what: 'an unknown flag', args: ['serve', '--prot=1'], says: /--prot/ },
-    { what: 'a port that is none', args: ['serve', '--port=web'], says: /--port is "web"/ },
+  const wrongArguments: [what: string, args: string[], says: RegExp][] = [
+    ['no command', [], /no command is given; available commands: audit, revoke-all, serve; see drawbridge --help/],
+    ['a flag without a command', ['--features', 'access'], /no command before "--features"; available/],
+    ['an unknown command', ['sevre'], /unknown command "sevre"/],
+    ['an unknown flag', ['serve', '--prot=1'], /--prot/],
+    ['a port that is none', ['serve', '--port=web'], /--port is "web"/],
   ];
-  for (const { what, args, says } of wrongArguments) {
+  for (const [what, args, says] of wrongArguments) {
     it(`ends with exit code 2 and one line for ${what}`, async () => {
       const { status, stdout, stderr } = await ran(...args);
       assert.deepEqual([status, stdout], [2, '']);
@@ -412,52 +404,40 @@ describe('the program', () => {
   }
 
   const kubeconfig = (...args: string[]) => ambientCredentials(readConfig(inFolder(args), {}).kubeconfig);
-  const wrongFiles: { what: string; open: () => unknown; says: RegExp }[] = [
-    {
-      what: 'a certificate that is not there',
-      open: () => servingFiles('--cert-file=FOLDER/none'),
-      says: /FOLDER\/none/,
-    },
-    {
-      what: 'a certificate that is none',
-      open: () => servingFiles('--cert-file=FOLDER/text', '--key-file=FOLDER/text'),
-      says: /FOLDER\/text/,
-    },
-    {
-      what: 'an authority of clients that is not there',
-      open: () => servingFiles('--certificates=own', '--client-ca-file=FOLDER/none'),
-      says: /FOLDER\/none/,
-    },
-    {
-      what: 'an authority of clients that is none',
-      open: () => servingFiles('--certificates=own', '--client-ca-file=FOLDER/text'),
-      says: /FOLDER\/text contains no CA certificate/,
-    },
-    {
-      what: 'an audit log that is a folder',
-      open: () => servingFiles(...withCertificate, '--audit-log=FOLDER'),
-      says: /FOLDER/,
-    },
-    {
-      what: 'a kubeconfig that is not there',
-      open: () => kubeconfig('--kubeconfig=FOLDER/none'),
-      says: /FOLDER\/none/,
-    },
-    {
-      what: 'a list of grantable rules that is not there',
-      open: () => access.readFiles(readConfig(inFolder(['--grantable=FOLDER/none']), {})),
-      says: /--grantable.*FOLDER\/none.*ENOENT/,
-    },
-    {
-      what: 'a list of grantable rules that is none',
-      open: () => access.readFiles(readConfig(inFolder(['--grantable=FOLDER/text']), {})),
-      says: /--grantable.*FOLDER\/text/,
-    },
-    { what: 'a kubeconfig that is none', open: () => kubeconfig('--kubeconfig=FOLDER/text'), says: /FOLDER\/text/ },
+  const wrongFiles: [what: string, open: () => unknown, says: RegExp][] = [
+    ['a certificate that is not there', () => servingFiles('--cert-file=FOLDER/none'), /FOLDER\/none/],
+    [
+      'a certificate that is none',
+      () => servingFiles('--cert-file=FOLDER/text', '--key-file=FOLDER/text'),
+      /FOLDER\/text/,
+    ],
+    [
+      'an authority of clients that is not there',
+      () => servingFiles('--certificates=own', '--client-ca-file=FOLDER/none'),
+      /FOLDER\/none/,
+    ],
+    [
+      'an authority of clients that is none',
+      () => servingFiles('--certificates=own', '--client-ca-file=FOLDER/text'),
+      /FOLDER\/text contains no CA certificate/,
+    ],
+    ['an audit log that is a folder', () => servingFiles(...withCertificate, '--audit-log=FOLDER'), /FOLDER/],
+    ['a kubeconfig that is not there', () => kubeconfig('--kubeconfig=FOLDER/none'), /FOLDER\/none/],
+    [
+      'a list of grantable rules that is not there',
+      () => access.readFiles(readConfig(inFolder(['--grantable=FOLDER/none']), {})),
+      /--grantable.*FOLDER\/none.*ENOENT/,
+    ],
+    [
+      'a list of grantable rules that is none',
+      () => access.readFiles(readConfig(inFolder(['--grantable=FOLDER/text']), {})),
+      /--grantable.*FOLDER\/text/,
+    ],
+    ['a kubeconfig that is none', () => kubeconfig('--kubeconfig=FOLDER/text'), /FOLDER\/text/],
   ];
   const servingFiles = (...args: string[]): unknown =>
     openServingFiles(readConfig(inFolder(args), {}), noLog, createMetrics());
-  for (const { what, open, says } of wrongFiles) {
+  for (const [what, open, says] of wrongFiles) {
     it(`has exit code 2 and one line for ${what}`, async () => {
       await assert.rejects(
         async () => open(),

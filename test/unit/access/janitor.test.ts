@@ -52,8 +52,7 @@ describe('the janitor', () => {
     stage.cluster.calls.length = 0;
     await stage.clock.advance(300_000);
     assert.deepEqual(calls(), []);
-    await stage.stop();
-    await stage.start();
+    await stage.restart();
     await stage.clock.advance(10_000);
     assert.deepEqual(calls(), []);
     assert.equal(left().length, 3);
@@ -76,8 +75,7 @@ describe('the janitor', () => {
 
   it('keeps objects of a live request even if Orphan removed the owner reference', async () => {
     changeAll(withoutOwner);
-    await stage.stop();
-    await stage.start();
+    await stage.restart();
     await stage.clock.advance(200_000);
     assert.equal(left().length, 3);
   });

@@ -20,35 +20,27 @@ const condition = (type: string, status: string, reason: string, message = 'beca
 });
 const grant = { expiresAt: '2026-11-21T09:30:00Z' };
 
-interface Case {
-  readonly what: string;
-  readonly request: KubeObject;
-  readonly state: State;
-  readonly code?: string;
-}
+type Case = readonly [what: string, request: KubeObject, state: State, code?: string];
 
 const cases: readonly Case[] = [
-  { what: 'without a status', request: object(), state: 'New' },
-  {
-    what: 'that waits for approvals',
-    request: object({
-      approval: { state: 'Pending' },
-      conditions: [condition('AccessApproved', 'Unknown', 'Pending')],
-    }),
-    state: 'Pending',
-    code: 'Pending',
-  },
-  { what: 'that waits for its start', request: object({ approval: { state: 'Scheduled' } }), state: 'Scheduled' },
-  { what: 'that waits for its claim', request: object({ approval: { state: 'Claimable' } }), state: 'Claimable' },
-  {
-    what: 'whose pod is not ready',
-    request: object({ grant, conditions: [condition('AccessResourcesReady', 'False', 'NotYetReady')] }),
-    state: 'Opening',
-    code: 'NotYetReady',
-  },
-  {
-    what: 'whose access was denied while it opened',
-    request: object({
+  ['without a status', object(), 'New'],
+  [
+    'that waits for approvals',
+    object({ approval: { state: 'Pending' }, conditions: [condition('AccessApproved', 'Unknown', 'Pending')] }),
+    'Pending',
+    'Pending',
+  ],
+  ['that waits for its start', object({ approval: { state: 'Scheduled' } }), 'Scheduled'],
+  ['that waits for its claim', object({ approval: { state: 'Claimable' } }), 'Claimable'],
+  [
+    'whose pod is not ready',
+    object({ grant, conditions: [condition('AccessResourcesReady', 'False', 'NotYetReady')] }),
+    'Opening',
+    'NotYetReady',
+  ],
+  [
+    'whose access was denied while it opened',
+    object({
       grant,
       conditions: [
         condition('AccessStillValid', 'False', 'Denied'),
@@ -56,104 +48,99 @@ const cases: readonly Case[] = [
       ],
       ended: { how: 'Denied', reason: 'PlanChanged' },
     }),
-    state: 'Denied',
-    code: 'PlanChanged',
-  },
-  {
-    what: 'with open access whose command does not fit the pod',
-    request: object({
+    'Denied',
+    'PlanChanged',
+  ],
+  [
+    'with open access whose command does not fit the pod',
+    object({
       grant,
       conditions: [
         condition('AccessResourcesReady', 'True', 'Success'),
         condition('AccessMessage', 'False', 'InvalidAccessCommand'),
       ],
     }),
-    state: 'Open',
-    code: 'InvalidAccessCommand',
-  },
-  {
-    what: 'whose pod is not ready again, and whose command did not fit it',
-    request: object({
+    'Open',
+    'InvalidAccessCommand',
+  ],
+  [
+    'whose pod is not ready again, and whose command did not fit it',
+    object({
       grant,
       conditions: [
         condition('AccessResourcesReady', 'False', 'NotYetReady'),
         condition('AccessMessage', 'False', 'InvalidAccessCommand'),
       ],
     }),
-    state: 'Opening',
-    code: 'InvalidAccessCommand',
-  },
-  { what: 'with open access', request: object({ grant, ready: true }), state: 'Open' },
-  {
-    what: 'that a person denied',
-    request: object({
+    'Opening',
+    'InvalidAccessCommand',
+  ],
+  ['with open access', object({ grant, ready: true }), 'Open'],
+  [
+    'that a person denied',
+    object({
       conditions: [condition('AccessApproved', 'False', 'Denied')],
       ended: { how: 'Denied', reason: 'VoteDenied' },
     }),
-    state: 'Denied',
-    code: 'VoteDenied',
-  },
-  {
-    what: 'that a rule denied',
-    request: object({
+    'Denied',
+    'VoteDenied',
+  ],
+  [
+    'that a rule denied',
+    object({
       conditions: [condition('AccessResourcesCreated', 'False', 'LimitReached')],
       ended: { how: 'Denied', reason: 'LimitReached' },
     }),
-    state: 'Denied',
-    code: 'LimitReached',
-  },
-  {
-    what: 'that was approved, but not claimed in time',
-    request: object({
+    'Denied',
+    'LimitReached',
+  ],
+  [
+    'that was approved, but not claimed in time',
+    object({
       conditions: [condition('AccessApproved', 'False', 'NotClaimed')],
       ended: { how: 'Denied', reason: 'NotClaimed' },
     }),
-    state: 'Denied',
-    code: 'NotClaimed',
-  },
-  {
-    what: 'that expired',
-    request: object({
+    'Denied',
+    'NotClaimed',
+  ],
+  [
+    'that expired',
+    object({
       grant,
       conditions: [condition('AccessStillValid', 'False', 'Shortened')],
       ended: { how: 'Expired', reason: 'Shortened' },
     }),
-    state: 'Ended',
-    code: 'Expired',
-  },
-  {
-    what: 'that is kept after its end',
-    request: object({
+    'Ended',
+    'Expired',
+  ],
+  [
+    'that is kept after its end',
+    object({
       grant,
       conditions: [condition('AccessStillValid', 'False', 'TargetPodGone')],
       ended: { how: 'Revoked', reason: 'TargetPodGone' },
     }),
-    state: 'Ended',
-    code: 'Revoked',
-  },
-  {
-    what: 'that was revoked',
-    request: object({ grant, ready: true }, { revoked: true }),
-    state: 'Ending',
-    code: 'Revoked',
-  },
-  { what: 'that was revoked before a grant', request: object({}, { revoked: true }), state: 'Ended', code: 'Revoked' },
-  {
-    what: 'that was revoked and closed',
-    request: object({ grant, ended: { how: 'Revoked', reason: 'Revoked' } }, { revoked: true }),
-    state: 'Ended',
-    code: 'Revoked',
-  },
-  {
-    what: 'that is being deleted',
-    request: object({ grant, ready: true }, {}, { deletionTimestamp: '2026-11-21T09:00:00Z' }),
-    state: 'Ending',
-    code: 'Deleted',
-  },
+    'Ended',
+    'Revoked',
+  ],
+  ['that was revoked', object({ grant, ready: true }, { revoked: true }), 'Ending', 'Revoked'],
+  ['that was revoked before a grant', object({}, { revoked: true }), 'Ended', 'Revoked'],
+  [
+    'that was revoked and closed',
+    object({ grant, ended: { how: 'Revoked', reason: 'Revoked' } }, { revoked: true }),
+    'Ended',
+    'Revoked',
+  ],
+  [
+    'that is being deleted',
+    object({ grant, ready: true }, {}, { deletionTimestamp: '2026-11-21T09:00:00Z' }),
+    'Ending',
+    'Deleted',
+  ],
 ];
 
 describe('the state of a request', () => {
-  for (const { what, request, state, code = '' } of cases) {
+  for (const [what, request, state, code = ''] of cases) {
     it(`${what} is ${state}`, () => {
       const found = stateOf(request);
       assert.deepEqual([found.state, found.code], [state, code]);

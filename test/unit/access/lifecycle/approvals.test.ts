@@ -35,8 +35,7 @@ describe('access that others approve', () => {
   };
 
   it('waits, and says for whom and until when', async () => {
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     const until = formatTime((parseTime(stage.request?.metadata.creationTimestamp ?? '') ?? 0) + 60 * minute);
     assert.equal(
       approved(),
@@ -53,8 +52,7 @@ describe('access that others approve', () => {
   it('opens with the vote, and its time counts from then', async () => {
     stage.ask();
     await stage.pass(30 * minute);
-    stage.vote('carol');
-    await stage.pass();
+    await stage.voted('carol');
     assert.ok(stage.isOpen);
     assert.equal(approved(), 'True Success: approved by carol');
     assert.equal(stage.status.approval?.until, undefined, 'no longer the end of the wait');
@@ -67,10 +65,8 @@ describe('access that others approve', () => {
   });
 
   it('lasts as long as the smallest max of its votes', async () => {
-    stage.ask();
-    await stage.pass();
-    stage.vote('carol', { max: '3m' });
-    await stage.pass();
+    await stage.asked();
+    await stage.voted('carol', { max: '3m' });
     assert.equal(lasts(), 3);
     const messageOf = (type: string) => stage.status.conditions?.find((condition) => condition.type === type)?.message;
     assert.match(messageOf('AccessDurationsValid') ?? '', /^10 min, as requested; approved for 3 min$/);
@@ -78,33 +74,25 @@ describe('access that others approve', () => {
   });
 
   it('shows in the status and in the journal for whom a program voted', async () => {
-    stage.ask();
-    await stage.pass();
-    stage.vote('carol', { onBehalfOf: 'frank' });
-    await stage.pass();
+    await stage.asked();
+    await stage.voted('carol', { onBehalfOf: 'frank' });
     assert.equal(stage.status.approval?.votes?.[0]?.onBehalfOf, 'frank');
     assert.equal(stage.lines[0]?.votes?.[0]?.onBehalfOf, 'frank');
   });
 
   it('is denied for good by a vote, which the status names', async () => {
-    stage.ask();
-    await stage.pass();
-    stage.vote('carol', { decision: 'Deny', reason: 'not during the freeze' });
-    await stage.pass();
+    await stage.asked();
+    await stage.voted('carol', { decision: 'Deny', reason: 'not during the freeze' });
     assert.equal(approved(), 'False Denied: carol denied the request: not during the freeze');
-    stage.vote('dave');
-    await stage.pass();
+    await stage.voted('dave');
     assert.equal(stage.isOpen, false);
   });
 
   it('ends at once when an approver denies it', async () => {
-    stage.ask();
-    await stage.pass();
-    stage.vote('carol');
-    await stage.pass();
+    await stage.asked();
+    await stage.voted('carol');
     assert.ok(stage.isOpen);
-    stage.vote('dave', { decision: 'Deny' });
-    await stage.pass();
+    await stage.voted('dave', { decision: 'Deny' });
     assert.equal(stage.isOpen, false);
     assert.equal(stage.lines.at(-1)?.code, 'VoteDenied');
   });
@@ -150,8 +138,7 @@ describe('access that others approve', () => {
   it('opens after an edit that removes the approvals, and its time counts from its creation', async () => {
     stage.ask();
     await stage.pass(3 * minute);
-    stage.configure({ approvals: undefined });
-    await stage.pass();
+    await stage.configured({ approvals: undefined });
     assert.ok(stage.isOpen);
     await stage.pass(6.9 * minute);
     assert.ok(stage.isOpen);
@@ -162,8 +149,7 @@ describe('access that others approve', () => {
   it('is denied after an edit that removes the approvals later than its duration', async () => {
     stage.ask();
     await stage.pass(30 * minute);
-    stage.configure({ approvals: undefined });
-    await stage.pass();
+    await stage.configured({ approvals: undefined });
     assert.equal(stage.status.conditions?.find(({ type }) => type === 'AccessStillValid')?.reason, 'Timeout');
     await stage.pass(50 * minute);
     assert.ok(stage.request, 'the denial can be read');
@@ -171,14 +157,11 @@ describe('access that others approve', () => {
 
   it('needs every entry, each met by other people', async () => {
     stage.configure({ approvals: { ...peer, all: [...peer.all, { name: 'second', count: 1 }] } });
-    stage.ask();
-    await stage.pass();
-    stage.vote('carol');
-    await stage.pass();
+    await stage.asked();
+    await stage.voted('carol');
     assert.equal(stage.isOpen, false);
     assert.match(approved(), /peer 1 of 1, second 0 of 1 from /);
-    stage.vote('dave');
-    await stage.pass();
+    await stage.voted('dave');
     assert.ok(stage.isOpen);
   });
 
@@ -230,8 +213,7 @@ describe('access that others approve', () => {
       ],
     ] as const) {
       it(what, async () => {
-        stage.ask();
-        await stage.pass();
+        await stage.asked();
         vote();
         await stage.pass(1000);
         assert.equal(stage.isOpen, false);
@@ -240,10 +222,8 @@ describe('access that others approve', () => {
     }
 
     it('that is a copy under another name', async () => {
-      stage.ask();
-      await stage.pass();
-      stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 2 }] } });
-      await stage.pass();
+      await stage.asked();
+      await stage.configured({ approvals: { ...peer, all: [{ name: 'peer', count: 2 }] } });
       const name = stage.vote('carol');
       await stage.pass();
       const original = stage.cluster.find(accessVotes, { namespace: requestName.namespace, name });
@@ -257,30 +237,23 @@ describe('access that others approve', () => {
   });
 
   it('counts the second approval of a person after the template was edited', async () => {
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     const two = { ...peer, all: [{ name: 'peer', count: 2 }] };
-    stage.configure({ approvals: two });
-    await stage.pass();
-    stage.vote('carol');
-    await stage.pass();
-    stage.configure({ approvals: { ...two, pendingFor: '2h' } });
-    await stage.pass();
-    stage.vote('dave');
-    await stage.pass();
+    await stage.configured({ approvals: two });
+    await stage.voted('carol');
+    await stage.configured({ approvals: { ...two, pendingFor: '2h' } });
+    await stage.voted('dave');
     assert.equal(stage.isOpen, false);
     const ignored = stage.status.approval?.votes?.filter((vote) => vote.ignored !== undefined) ?? [];
     assert.deepEqual(pluck(ignored, 'voter'), ['carol']);
-    stage.vote('carol');
-    await stage.pass();
+    await stage.voted('carol');
     assert.ok(stage.isOpen);
     assert.equal(grant()?.votes?.length, 2);
   });
 
   it('is denied by a denial among a thousand forged votes', async () => {
     stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 2 }] } });
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     const original = stage.cluster.find(accessVotes, { namespace: requestName.namespace, name: stage.vote('carol') });
     assert.ok(original);
     const { uid: _, ...metadata } = original.metadata;
@@ -292,31 +265,25 @@ describe('access that others approve', () => {
   });
 
   it('names in the status why a vote does not count', async () => {
-    stage.ask();
-    await stage.pass();
-    stage.vote('eve', { reason: 'please' });
-    await stage.pass();
+    await stage.asked();
+    await stage.voted('eve', { reason: 'please' });
     const [shown] = stage.status.approval?.votes ?? [];
     assert.equal(shown?.voter, 'eve');
     assert.match(shown?.ignored ?? '', /^NotApprover: /);
   });
 
   it('shows the votes of one second with the denial last, because it is final', async () => {
-    stage.configure({ approvals: { ...peer, all: [{ name: 'peer', count: 3 }] } });
-    await stage.pass();
-    stage.ask();
-    await stage.pass();
+    await stage.configured({ approvals: { ...peer, all: [{ name: 'peer', count: 3 }] } });
+    await stage.asked();
     stage.vote('dave', { decision: 'Deny' });
     stage.vote('carol');
-    stage.vote('dave');
-    await stage.pass();
+    await stage.voted('dave');
     const votes = stage.status.approval?.votes ?? [];
     assert.deepEqual(pluck(votes, 'decision'), ['Approve', 'Approve', 'Deny']);
   });
 
   it('is decided again from the votes after a restart', async () => {
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     await stage.stop();
     stage.vote('carol');
     await stage.clock.advance(10 * minute);
@@ -329,10 +296,8 @@ describe('access that others approve', () => {
   it('begins at startAt if it is approved before', async () => {
     stage.configure({ start: { maxAhead: '24h' } });
     const startAt = formatTime(stage.clock.now() + 40 * minute);
-    stage.ask({ startAt });
-    await stage.pass();
-    stage.vote('carol');
-    await stage.pass();
+    await stage.asked({ startAt });
+    await stage.voted('carol');
     assert.equal(approved(), `Unknown Scheduled: access starts at ${startAt}`);
     await stage.pass(39 * minute);
     assert.equal(stage.isOpen, false);
@@ -356,10 +321,8 @@ describe('access that others approve', () => {
       limit();
       await stage.start();
       const startAt = formatTime(stage.clock.now() + 40 * minute);
-      stage.ask({ startAt });
-      await stage.pass();
-      stage.vote('carol');
-      await stage.pass();
+      await stage.asked({ startAt });
+      await stage.voted('carol');
       assert.equal(
         approved(),
         `Unknown Scheduled: access starts at ${startAt}, if the limits on open grants allow it then; otherwise the request is denied`,
@@ -368,20 +331,16 @@ describe('access that others approve', () => {
   }
 
   it('is denied by a vote while it waits only for startAt, before it ever opens', async () => {
-    stage.configure({ approvals: undefined, start: { maxAhead: '24h' } });
-    await stage.pass();
-    stage.ask({ startAt: formatTime(stage.clock.now() + 20 * minute) });
-    await stage.pass();
-    stage.vote('dave', { decision: 'Deny' });
-    await stage.pass();
+    await stage.configured({ approvals: undefined, start: { maxAhead: '24h' } });
+    await stage.asked({ startAt: formatTime(stage.clock.now() + 20 * minute) });
+    await stage.voted('dave', { decision: 'Deny' });
     assert.equal(stage.status.approval?.state, 'Denied');
     await stage.pass(21 * minute);
     assert.deepEqual(stage.auditVerdicts, ['grant denied']);
   });
 
   it('is denied by a vote of before an edit that asks for no approvals any more', async () => {
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     await stage.stop();
     stage.vote('dave', { decision: 'Deny' });
     stage.configure({ approvals: undefined });
@@ -418,31 +377,26 @@ describe('access that others approve', () => {
       stage.ask();
       await stage.pass(10 * minute);
       assert.deepEqual(reads(), []);
-      stage.vote('carol');
-      await stage.pass();
+      await stage.voted('carol');
       assert.match(approved(), /peer 1 of 2/);
       assert.deepEqual([...new Set(reads())], ['review']);
     });
 
     it('the votes, the template, and the permission of the voter once to open', async () => {
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       reads();
-      stage.vote('carol');
-      await stage.pass();
+      await stage.voted('carol');
       assert.ok(stage.isOpen);
       assert.deepEqual(reads(), ['list accessvotes', 'get podaccesstemplates', 'review']);
     });
 
     it('the template and the permission of the voter at the same time, after the votes', async () => {
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       reads();
       const [listed, read] = [deferred(), deferred()];
       const answers: Record<string, Promise<void>> = { accessvotes: listed.promise, podaccesstemplates: read.promise };
       stage.cluster.fault = ({ plural }) => answers[plural];
-      stage.vote('carol');
-      await stage.pass();
+      await stage.voted('carol');
       assert.deepEqual(reads(), ['list accessvotes']);
       listed.resolve();
       await stage.pass();
@@ -470,12 +424,10 @@ describe('access that others approve', () => {
   });
 
   it('keeps to two writes until it waits, and to two until it opens', async () => {
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     const patches = (): number => stage.cluster.calls.filter(({ verb }) => verb === 'patch').length;
     assert.equal(patches(), 2, 'the status of the template, and that of the request');
-    stage.vote('carol');
-    await stage.pass();
+    await stage.voted('carol');
     stage.podBecomesReady();
     await stage.pass();
     assert.equal(patches(), 4);

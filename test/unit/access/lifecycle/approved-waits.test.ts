@@ -48,12 +48,10 @@ describe('access that others approve, while it cannot open yet', () => {
     let removed: KubeObject | undefined;
 
     it('waits, says why, and opens when the template is ready again', async () => {
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       await templateIs('not ready');
       assert.match(approved(), /^Unknown Pending: waiting for approvals .*; template payments-shell is not ready: /);
-      stage.vote('carol');
-      await stage.pass();
+      await stage.voted('carol');
       assert.equal(stage.isOpen, false);
       assert.match(approved(), /^Unknown TemplateNotReady: waiting until .*, because access cannot open yet;/);
       assert.equal(stage.status.approval?.state, 'Approved');
@@ -72,25 +70,21 @@ describe('access that others approve, while it cannot open yet', () => {
     });
 
     it('is denied by a vote all the same', async () => {
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       await templateIs('not ready');
-      stage.vote('carol', { decision: 'Deny' });
-      await stage.pass();
+      await stage.voted('carol', { decision: 'Deny' });
       assert.equal(approved(), 'False Denied: carol denied the request');
     });
 
     it('is denied all the same when no approval comes in time', async () => {
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       await templateIs('not ready');
       await stage.pass(61 * minute);
       assert.match(approved(), /^False NotApproved: /);
     });
 
     it('is denied ten minutes after the last time at which it could have opened', async () => {
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       await templateIs('not ready');
       stage.vote('carol');
       await stage.pass(69 * minute);
@@ -118,12 +112,10 @@ describe('access that others approve, while it cannot open yet', () => {
         spec: { ...(template.spec as object), author: { ...author, signature } },
       });
       await stage.pass();
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       lacks = true;
       await stage.pass(2 * minute);
-      stage.vote('carol');
-      await stage.pass();
+      await stage.voted('carol');
       assert.equal(stage.isOpen, false);
       lacks = false;
       await stage.pass(2 * minute);
@@ -131,11 +123,9 @@ describe('access that others approve, while it cannot open yet', () => {
     });
 
     it('is denied at once if it waits for no one', async () => {
-      stage.configure({ approvals: undefined });
-      await stage.pass();
+      await stage.configured({ approvals: undefined });
       await templateIs('not ready');
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       const target = stage.status.conditions?.find(({ type }) => type === 'TargetTemplateExists');
       assert.equal(target?.reason, 'TemplateNotReady');
     });
@@ -151,8 +141,7 @@ describe('access that others approve, while it cannot open yet', () => {
       }) as KubeObject;
     const everyPod = { matchedBy: 'nothing' };
     beforeEach(async () => {
-      stage.configure({}, { controllerTargetMutationConfig: { podLabels: everyPod } });
-      await stage.pass();
+      await stage.configured({}, { controllerTargetMutationConfig: { podLabels: everyPod } });
     });
     const denialOf = () =>
       stage.status.conditions
@@ -161,10 +150,8 @@ describe('access that others approve, while it cannot open yet', () => {
 
     it('waits, says why in its condition and an Event, and opens when they no longer do', async () => {
       stage.cluster.put(services, service(everyPod));
-      stage.ask();
-      await stage.pass();
-      stage.vote('carol');
-      await stage.pass();
+      await stage.asked();
+      await stage.voted('carol');
       assert.equal(stage.isOpen, false);
       assert.match(approved(), /^Unknown PodIsSelected: waiting until .*, because access cannot open yet; Service web/);
       const { reason, type, note } = stage.events.at(-1) ?? {};
@@ -182,8 +169,7 @@ describe('access that others approve, while it cannot open yet', () => {
 
     it('is denied ten minutes after the last time at which it could have opened', async () => {
       stage.cluster.put(services, service(everyPod));
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       stage.vote('carol');
       await stage.pass(69 * minute);
       assert.match(approved(), /^Unknown PodIsSelected: /);
@@ -198,10 +184,8 @@ describe('access that others approve, while it cannot open yet', () => {
     it('is denied at once if it waits for no one, or is an emergency', async () => {
       stage.cluster.put(services, service(everyPod));
       const emergency = { groups: ['oncall'], maxDuration: '30m', reviewWithin: '72h' };
-      stage.configure({ emergency });
-      await stage.pass();
-      stage.ask({ emergency: true, reason: 'INC-1 the site is down' }, { groups: ['oncall'] });
-      await stage.pass();
+      await stage.configured({ emergency });
+      await stage.asked({ emergency: true, reason: 'INC-1 the site is down' }, { groups: ['oncall'] });
       assert.deepEqual(denialOf(), ['AccessResourcesCreated False']);
     });
   });
@@ -259,8 +243,7 @@ describe('access that others approve, while it cannot open yet', () => {
     }
 
     it('is denied at once without a start time, as in Oz', async () => {
-      stage.ask({}, { name: 'look', exec: true });
-      await stage.pass();
+      await stage.asked({}, { name: 'look', exec: true });
       const found = exec().conditions?.find(({ reason }) => reason === 'NoRunningPod');
       assert.equal(found?.status, 'False');
     });

@@ -21,12 +21,10 @@ describe('access that its requester claims', () => {
   const state = (): string | undefined => stage.status.approval?.state;
 
   it('begins with the claim', async () => {
-    stage.vote('carol');
-    await stage.pass();
+    await stage.voted('carol');
     assert.equal(state(), 'Claimable');
     await stage.pass(20 * minute);
-    stage.claim();
-    await stage.pass();
+    await stage.claimed();
     assert.ok(stage.isOpen);
     await stage.pass(9.9 * minute);
     assert.ok(stage.isOpen);
@@ -35,21 +33,17 @@ describe('access that its requester claims', () => {
   });
 
   it('begins with the new approval if it was claimed when an edit of the template voided the first', async () => {
-    stage.vote('carol');
-    await stage.pass();
+    await stage.voted('carol');
     assert.equal(state(), 'Claimable');
     stage.configure({ maxDuration: '3h' });
-    stage.claim();
-    await stage.pass();
+    await stage.claimed();
     assert.equal(state(), 'Pending');
-    stage.vote('carol');
-    await stage.pass();
+    await stage.voted('carol');
     assert.ok(stage.isOpen);
   });
 
   it('begins with a claim that was made in time, although no replica led until after the time for it', async () => {
-    stage.vote('carol');
-    await stage.pass();
+    await stage.voted('carol');
     await stage.stop();
     await stage.pass(29 * minute);
     stage.claim();
@@ -66,10 +60,8 @@ describe('access that its requester claims', () => {
       stage.status.conditions?.find(({ type }) => type === 'AccessApproved')?.message;
     beforeEach(async () => {
       stage.configure({ start: { maxAhead: '24h' } });
-      stage.ask({ startAt: from });
-      await stage.pass();
-      stage.vote('carol');
-      await stage.pass();
+      await stage.asked({ startAt: from });
+      await stage.voted('carol');
     });
 
     it('says when it can be claimed, and until when it must be', async () => {
@@ -90,8 +82,7 @@ describe('access that its requester claims', () => {
     });
 
     it('says when it begins if it was claimed already', async () => {
-      stage.claim();
-      await stage.pass();
+      await stage.claimed();
       assert.equal(approved(), `access starts at ${from}`);
       await stage.pass(41 * minute);
       assert.ok(stage.isOpen);
@@ -137,8 +128,7 @@ describe('access that its requester claims', () => {
     ],
   ] as const) {
     it(`does not begin with a claim ${what}`, async () => {
-      stage.vote('carol');
-      await stage.pass();
+      await stage.voted('carol');
       const time = formatTime(stage.clock.now());
       const mac = signature(time);
       stage.change({ claimed: true, ...(mac === undefined ? {} : { claimSignature: claimSignature(time, mac) }) });

@@ -30,6 +30,10 @@ describe('emergency access', () => {
   afterEach(() => stage.stop());
 
   const ask = (name = requestName.name): void => stage.ask({ emergency: true, reason }, { ...oncall, name });
+  const asked = (): Promise<void> => {
+    ask();
+    return stage.pass();
+  };
   const statusOf = (name = requestName.name): RequestStatus =>
     (stage.cluster.find(podAccessRequests, { ...requestName, name })?.status ?? {}) as RequestStatus;
   const messageOf = (type: string): string => statusOf().conditions?.find((one) => one.type === type)?.message ?? '';
@@ -41,8 +45,7 @@ describe('emergency access', () => {
     stage.vote(voter, { about: 'Review', decision, reason: 'read the journal' });
   /** Opens access, and lets it end. */
   const useEmergency = async (): Promise<void> => {
-    ask();
-    await stage.pass();
+    await asked();
     assert.ok(stage.isOpen);
     await stage.pass(6 * minute);
     assert.equal(stage.isOpen, false);
@@ -75,8 +78,7 @@ describe('emergency access', () => {
   };
 
   it('opens at once without votes, shorter than other access', async () => {
-    ask();
-    await stage.pass();
+    await asked();
     assert.ok(stage.isOpen);
     const { startsAt = '', expiresAt = '', votes } = statusOf().grant ?? {};
     assert.equal((parseTime(expiresAt) ?? 0) - (parseTime(startsAt) ?? 0), 5 * minute);
@@ -84,8 +86,7 @@ describe('emergency access', () => {
   });
 
   it('is loud: in the journal with the group that allowed it, as an Event, in the metrics, and in the status', async () => {
-    ask();
-    await stage.pass();
+    await asked();
     const grant = stage.lines.find(({ event }) => event === 'grant');
     assert.equal(grant?.code, 'Emergency');
     assert.equal(grant?.emergency, true);
@@ -102,8 +103,7 @@ describe('emergency access', () => {
 
   it('is shown as overdue as soon as its review is, while it is still open', async () => {
     stage.configure({ maxDuration: '3h', emergency: { groups: ['oncall'], maxDuration: '2h', reviewWithin: '1h' } });
-    stage.ask({ emergency: true, reason, duration: '2h' }, oncall);
-    await stage.pass();
+    await stage.asked({ emergency: true, reason, duration: '2h' }, oncall);
     stage.podBecomesReady();
     await stage.pass(59 * minute);
     assert.equal(statusOf().approval?.state, 'ReviewOwed');
@@ -152,8 +152,7 @@ describe('emergency access', () => {
     it(`is not opened ${title}`, async () => {
       // They hold all that the template gives, which makes other requests eligible.
       stage.cluster.allows = () => true;
-      stage.ask(spec, { groups: [...groups] });
-      await stage.pass();
+      await stage.asked(spec, { groups: [...groups] });
       assert.ok(codes().includes(code), codes().join());
       assert.equal(stage.isOpen, false);
       assert.equal(stage.reviews().list().length, 0);
@@ -167,17 +166,14 @@ describe('emergency access', () => {
     const { emergency: _, ...accessConfig } = spec.accessConfig;
     stage.cluster.put(podAccessTemplates, { ...template, spec: { ...spec, accessConfig } } as KubeObject);
     await stage.pass();
-    ask();
-    await stage.pass();
+    await asked();
     assert.ok(codes().includes('EmergencyNotAllowed'));
     assert.equal(stage.isOpen, false);
   });
 
   it('is not opened through a stored template that gives a group the access', async () => {
-    stage.configure({ grantTo: 'AllowedGroups' });
-    await stage.pass();
-    ask();
-    await stage.pass();
+    await stage.configured({ grantTo: 'AllowedGroups' });
+    await asked();
     assert.equal(stage.isOpen, false);
     assert.deepEqual(codes(), ['InvalidTemplate']);
     assert.equal(stage.cluster.names(configMaps).length, 0, 'no review is owed');
@@ -210,8 +206,7 @@ describe('emergency access', () => {
   });
 
   it('may be reviewed while it is open, and then its request goes with it', async () => {
-    ask();
-    await stage.pass();
+    await asked();
     review('carol');
     await stage.pass();
     assert.ok(stage.isOpen);
@@ -224,8 +219,7 @@ describe('emergency access', () => {
     const ended = () => statusOf().conditions?.find(({ type }) => type === 'AccessStillValid');
 
     it('ends with that vote, which also settles the review', async () => {
-      ask();
-      await stage.pass();
+      await asked();
       assert.ok(stage.isOpen);
       review('carol', 'Deny');
       await stage.pass(1000);
@@ -241,8 +235,7 @@ describe('emergency access', () => {
 
     it('is recorded as not justified, if an approval of the review came before the server had counted it', async () => {
       stage.letApprove('carol', 'dave');
-      ask();
-      await stage.pass();
+      await asked();
       await stage.stop();
       review('carol');
       await stage.pass(1000);
@@ -258,8 +251,7 @@ describe('emergency access', () => {
     });
 
     it('says so in the journal, in the Event, and in the status', async () => {
-      ask();
-      await stage.pass();
+      await asked();
       review('carol', 'Deny');
       await stage.pass();
       const text = 'carol did not find the emergency justified: read the journal';
@@ -271,8 +263,7 @@ describe('emergency access', () => {
 
     it('ends although another person has already approved the review', async () => {
       stage.letApprove('carol', 'dave');
-      ask();
-      await stage.pass();
+      await asked();
       review('carol');
       await stage.pass(1000);
       assert.ok(stage.isOpen);
@@ -282,8 +273,7 @@ describe('emergency access', () => {
     });
 
     it('ends although the audit journal cannot be written, and its review stays owed until then', async () => {
-      ask();
-      await stage.pass();
+      await asked();
       stage.journalFails = true;
       review('carol', 'Deny');
       await stage.pass(1000);
@@ -297,8 +287,7 @@ describe('emergency access', () => {
     });
 
     it('ends once the API server answers again', async () => {
-      ask();
-      await stage.pass();
+      await asked();
       stage.cluster.fault = ({ plural, verb }) => {
         if (plural === 'rolebindings' && verb === 'delete') throw new Error('the API server is away');
       };
@@ -311,8 +300,7 @@ describe('emergency access', () => {
     });
 
     it('ends when the leader was away for the vote', async () => {
-      ask();
-      await stage.pass();
+      await asked();
       await stage.stop();
       review('carol', 'Deny');
       await stage.start();
@@ -340,8 +328,7 @@ describe('emergency access', () => {
       ],
     ] as const) {
       it(`is not ended by ${who}`, async () => {
-        ask();
-        await stage.pass();
+        await asked();
         vote();
         await stage.pass(1000);
         assert.ok(stage.isOpen);
@@ -353,8 +340,7 @@ describe('emergency access', () => {
   it('reports its end once, whatever restarts', async () => {
     await useEmergency();
     const before = stage.auditVerdicts.filter((line) => line === 'revocation revoked').length;
-    await stage.stop();
-    await stage.start();
+    await stage.restart();
     await stage.pass(1000);
     review('carol');
     await stage.pass(1000);
@@ -416,8 +402,7 @@ describe('emergency access', () => {
     it('does not block other access through the template', async () => {
       await useEmergency();
       await becomeOverdue();
-      stage.ask({}, { name: 'usual' });
-      await stage.pass();
+      await stage.asked({}, { name: 'usual' });
       assert.equal(statusOf('usual').approval?.state, 'Pending');
     });
 
@@ -437,8 +422,7 @@ describe('emergency access', () => {
     });
 
     it('blocks the next one although the request was deleted while access was open', async () => {
-      ask();
-      await stage.pass();
+      await asked();
       await deleteRequest();
       assert.equal(stage.isOpen, false);
       await becomeOverdue();
@@ -446,8 +430,7 @@ describe('emergency access', () => {
     });
 
     it('blocks the next one although a client wrote an end to the status while access was open', async () => {
-      ask();
-      await stage.pass();
+      await asked();
       const { request } = stage;
       assert.ok(request);
       const at = formatTime(stage.clock.now());
@@ -486,20 +469,16 @@ describe('emergency access', () => {
   });
 
   it('ends when the template no longer lets the group use it', async () => {
-    ask();
-    await stage.pass();
-    stage.configure({ emergency: { groups: ['sre'], maxDuration: '5m', reviewWithin: '1h' } });
-    await stage.pass();
+    await asked();
+    await stage.configured({ emergency: { groups: ['sre'], maxDuration: '5m', reviewWithin: '1h' } });
     assert.equal(stage.isOpen, false);
     assert.ok(codes().includes('NoLongerAllowed'));
     assert.equal(statusOf().approval?.state, 'ReviewOwed');
   });
 
   it('ends sooner when the template shortens it, and stays open through other edits', async () => {
-    ask();
-    await stage.pass();
-    stage.configure({ allowedGroups: ['others'] });
-    await stage.pass();
+    await asked();
+    await stage.configured({ allowedGroups: ['others'] });
     assert.ok(stage.isOpen);
     stage.configure({ emergency: { groups: ['oncall'], maxDuration: '2m', reviewWithin: '1h' } });
     await stage.pass(3 * minute);
@@ -508,24 +487,20 @@ describe('emergency access', () => {
   });
 
   it('ends by a denial of a person who may approve', async () => {
-    ask();
-    await stage.pass();
-    stage.vote('carol', { decision: 'Deny', reason: 'no emergency' });
-    await stage.pass();
+    await asked();
+    await stage.voted('carol', { decision: 'Deny', reason: 'no emergency' });
     assert.equal(stage.isOpen, false);
     assert.ok(codes().includes('VoteDenied'));
     assert.ok(exists());
   });
 
   it('has its record in the namespace of the server', async () => {
-    ask();
-    await stage.pass();
+    await asked();
     assert.deepEqual(stage.cluster.names(configMaps), ['drawbridge-system/drawbridge-emergency-reviews']);
   });
 
   it('stays after its review if its name was generated, and shows that it was reviewed', async () => {
-    stage.ask({ emergency: true, reason }, { ...oncall, generated: true });
-    await stage.pass();
+    await stage.asked({ emergency: true, reason }, { ...oncall, generated: true });
     await stage.pass(6 * minute);
     assert.equal(statusOf().approval?.state, 'ReviewOwed');
     assert.equal(statusOf().ended?.how, 'Expired');
@@ -545,8 +520,7 @@ describe('emergency access', () => {
   });
 
   it('says after its end how it was reviewed while it was open', async () => {
-    stage.ask({ emergency: true, reason }, { ...oncall, generated: true });
-    await stage.pass();
+    await stage.asked({ emergency: true, reason }, { ...oncall, generated: true });
     review('carol');
     await stage.pass(1000);
     await stage.pass(6 * minute);
@@ -555,8 +529,7 @@ describe('emergency access', () => {
   });
 
   it('says that its review is no longer owed if a user removed the entry', async () => {
-    stage.ask({ emergency: true, reason }, { ...oncall, generated: true });
-    await stage.pass();
+    await stage.asked({ emergency: true, reason }, { ...oncall, generated: true });
     await stage.pass(6 * minute);
     stage.cluster.drop(configMaps, { namespace: 'drawbridge-system', name: 'drawbridge-emergency-reviews' });
     await stage.pass(minute);

@@ -137,8 +137,7 @@ describe('a request that ended', () => {
       stage.cluster.put(podAccessRequests, { ...rest, metadata: { ...metadata, finalizers } });
       await deleteByUser();
       await stage.clock.advance(30_000);
-      await stage.stop();
-      await stage.start();
+      await stage.restart();
       await stage.clock.advance(30_000);
       assert.deepEqual(stage.request?.metadata.finalizers, ['example.com/keep']);
       assert.equal(events().length, 1);

@@ -42,11 +42,9 @@ describe('an extension of open access', () => {
     stage.configure(config);
     await stage.start();
     await stage.pass();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     if (config['approvals']) {
-      stage.vote('carol');
-      await stage.pass();
+      await stage.voted('carol');
     }
     stage.podBecomesReady();
     await stage.pass();
@@ -64,8 +62,7 @@ describe('an extension of open access', () => {
   it('moves its end, and leaves the pod and the RoleBinding as they are', async () => {
     await open();
     const before = [...uidsOf(pods), ...uidsOf(roleBindings)];
-    stage.extend('5m', 'INC-42');
-    await stage.pass();
+    await stage.extended('5m', 'INC-42');
     const [entry] = entries();
     assert.equal(entry?.state, 'Granted');
     assert.equal(entry?.expiresAt, timeAt(15));
@@ -77,8 +74,7 @@ describe('an extension of open access', () => {
 
   it('is in the journal and an Event, with its reason', async () => {
     await open();
-    stage.extend('5m', 'INC-42');
-    await stage.pass();
+    await stage.extended('5m', 'INC-42');
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'grant extended']);
     const line = stage.lines.at(-1);
     assert.equal(line?.who.user, 'alice');
@@ -92,8 +88,7 @@ describe('an extension of open access', () => {
     const calls = stage.cluster.calls.length;
     await stage.pass(minute);
     assert.equal(stage.cluster.calls.length, calls);
-    stage.extend('5m');
-    await stage.pass();
+    await stage.extended('5m');
     const verbs = stage.cluster.calls.slice(calls).map(({ verb, plural }) => `${verb} ${plural}`);
     assert.deepEqual(
       verbs.filter((call) => call !== 'patch podaccessrequests'),
@@ -104,11 +99,9 @@ describe('an extension of open access', () => {
 
   it('never passes the total', async () => {
     await open();
-    stage.extend('10h');
-    await stage.pass();
+    await stage.extended('10h');
     assert.equal(entries()[0]?.expiresAt, timeAt(30));
-    stage.extend('1m');
-    await stage.pass();
+    await stage.extended('1m');
     assert.match(entries()[1]?.message ?? '', /^NotExtendable: /);
     await endsAfter(30);
   });
@@ -116,8 +109,7 @@ describe('an extension of open access', () => {
   it('is granted as often as the template allows', async () => {
     await open();
     for (const _ of [1, 2, 3]) {
-      stage.extend('1m');
-      await stage.pass();
+      await stage.extended('1m');
     }
     assert.deepEqual(states(), ['Granted', 'Granted', 'Refused']);
     assert.match(entries()[2]?.message ?? '', /^NotExtendable: /);
@@ -128,18 +120,15 @@ describe('an extension of open access', () => {
 
   it('is refused without extension in the template, and access goes on', async () => {
     await open({});
-    stage.extend('5m');
-    await stage.pass();
+    await stage.extended('5m');
     assert.match(entries()[0]?.message ?? '', /^NotExtendable: /);
     await endsAfter(10);
   });
 
   it('never passes the deadline of a pod that was created before the template allowed extensions', async () => {
     await open({});
-    stage.configure({ extension: alone });
-    await stage.pass();
-    stage.extend('5m');
-    await stage.pass();
+    await stage.configured({ extension: alone });
+    await stage.extended('5m');
     assert.match(entries()[0]?.message ?? '', /^NotExtendable: the pod stops at /);
     await endsAfter(10);
   });
@@ -177,11 +166,9 @@ describe('an extension of open access', () => {
 
     it('if it repeats the signature of the extension before it', async () => {
       await open();
-      stage.extend('5m');
-      await stage.pass();
+      await stage.extended('5m');
       const { extensions = [] } = (stage.request?.spec ?? {}) as Partial<RequestSpec>;
-      stage.change({ extensions: [...extensions, ...extensions] });
-      await stage.pass();
+      await stage.changed({ extensions: [...extensions, ...extensions] });
       assert.deepEqual(states(), ['Granted', 'Refused']);
       await endsAfter(15);
     });
@@ -192,8 +179,7 @@ describe('an extension of open access', () => {
 
     it('waits for the votes, and says so', async () => {
       await open(withPeers);
-      stage.extend('5m');
-      await stage.pass();
+      await stage.extended('5m');
       const message = `waiting for approvals until ${timeAt(10)}: peer 0 of 1 from holders of the verb approve`;
       assert.deepEqual(entries(), [{ by: '5m', state: 'Pending', message }]);
       assert.equal(stage.status.ready, true);
@@ -202,10 +188,8 @@ describe('an extension of open access', () => {
 
     it('is granted with the vote, which the journal and the status name', async () => {
       await open(withPeers);
-      stage.extend('5m', 'INC-42');
-      await stage.pass();
-      stage.vote('dave', { about: 'Extension-1', reason: 'go on' });
-      await stage.pass();
+      await stage.extended('5m', 'INC-42');
+      await stage.voted('dave', { about: 'Extension-1', reason: 'go on' });
       assert.deepEqual(states(), ['Granted']);
       assert.equal(entries()[0]?.votes?.length, 1);
       const [vote] = stage.lines.at(-1)?.votes ?? [];
@@ -215,29 +199,22 @@ describe('an extension of open access', () => {
 
     it('lasts as long as the smallest max of its votes', async () => {
       await open(withPeers);
-      stage.extend('15m');
-      await stage.pass();
-      stage.vote('dave', { about: 'Extension-1', max: '2m' });
-      await stage.pass();
+      await stage.extended('15m');
+      await stage.voted('dave', { about: 'Extension-1', max: '2m' });
       await endsAfter(12);
     });
 
     it('is refused for good by a denial, and the next one is decided by its own votes', async () => {
       await open(withPeers);
-      stage.extend('5m');
-      await stage.pass();
-      stage.vote('dave', { about: 'Extension-1', decision: 'Deny', reason: 'enough' });
-      await stage.pass();
+      await stage.extended('5m');
+      await stage.voted('dave', { about: 'Extension-1', decision: 'Deny', reason: 'enough' });
       assert.equal(entries()[0]?.message, 'VoteDenied: dave denied the extension: enough');
-      stage.vote('carol', { about: 'Extension-1' });
-      await stage.pass();
+      await stage.voted('carol', { about: 'Extension-1' });
       assert.deepEqual(states(), ['Refused']);
       assert.ok(stage.isOpen, 'the denial of an extension does not end access');
-      stage.extend('5m');
-      await stage.pass();
+      await stage.extended('5m');
       assert.deepEqual(states(), ['Refused', 'Pending']);
-      stage.vote('carol', { about: 'Extension-2' });
-      await stage.pass();
+      await stage.voted('carol', { about: 'Extension-2' });
       assert.deepEqual(states(), ['Refused', 'Granted']);
       await endsAfter(15);
     });
@@ -279,8 +256,7 @@ describe('an extension of open access', () => {
     ] as const) {
       it(`is not granted by a vote ${what}`, async () => {
         await open(withPeers);
-        stage.extend('5m');
-        await stage.pass();
+        await stage.extended('5m');
         vote();
         await stage.pass(1000);
         assert.deepEqual(states(), ['Pending']);
@@ -290,11 +266,9 @@ describe('an extension of open access', () => {
 
     it('is refused by the write that ends access, if no one decided it', async () => {
       await open(withPeers);
-      stage.extend('5m');
-      await stage.pass();
+      await stage.extended('5m');
       const calls = stage.cluster.calls.length;
-      stage.vote('dave', { decision: 'Deny' });
-      await stage.pass();
+      await stage.voted('dave', { decision: 'Deny' });
       assert.equal(stage.isOpen, false);
       const refused = 'WrongState: access ended before the server decided the extension; create a new request';
       assert.deepEqual([states(), entries()[0]?.message], [['Refused'], refused]);
@@ -304,19 +278,15 @@ describe('an extension of open access', () => {
 
     it('needs no votes if the template says so', async () => {
       await open({ approvals: peer, extension: alone });
-      stage.extend('5m');
-      await stage.pass();
+      await stage.extended('5m');
       assert.deepEqual(states(), ['Granted']);
     });
 
     it('ends with the access if a vote denies that', async () => {
       await open(withPeers);
-      stage.extend('5m');
-      await stage.pass();
-      stage.vote('dave', { about: 'Extension-1' });
-      await stage.pass();
-      stage.vote('dave', { decision: 'Deny' });
-      await stage.pass();
+      await stage.extended('5m');
+      await stage.voted('dave', { about: 'Extension-1' });
+      await stage.voted('dave', { decision: 'Deny' });
       assert.equal(stage.isOpen, false);
       assert.equal(stage.lines.at(-1)?.code, 'VoteDenied');
     });
@@ -340,8 +310,7 @@ describe('an extension of open access', () => {
     it('is decided again if another client replaced it', async () => {
       await open();
       write([{ by: '20m', state: 'Granted', expiresAt: timeAt(30), mac: 'forged' }]);
-      stage.extend('5m');
-      await stage.pass();
+      await stage.extended('5m');
       assert.deepEqual(states(), ['Granted']);
       assert.equal(entries()[0]?.expiresAt, timeAt(15));
       write([]);
@@ -352,14 +321,11 @@ describe('an extension of open access', () => {
 
     it('stays refused if another client removes it, because the denial stays', async () => {
       await open({ approvals: peer, extension: approved });
-      stage.extend('5m');
-      await stage.pass();
-      stage.vote('dave', { about: 'Extension-1', decision: 'Deny' });
-      await stage.pass();
+      await stage.extended('5m');
+      await stage.voted('dave', { about: 'Extension-1', decision: 'Deny' });
       write([]);
       await stage.pass();
-      stage.vote('carol', { about: 'Extension-1' });
-      await stage.pass();
+      await stage.voted('carol', { about: 'Extension-1' });
       assert.deepEqual(states(), ['Refused']);
     });
   });
@@ -436,10 +402,8 @@ describe('an extension of open access', () => {
           stopped = true;
           return new Promise(() => {});
         };
-        stage.extend('5m');
-        await stage.pass();
-        stage.vote('dave', { about: 'Extension-1' });
-        await stage.pass();
+        await stage.extended('5m');
+        await stage.voted('dave', { about: 'Extension-1' });
         await stage.stop();
         stage.cluster.fault = () => {};
         await stage.start();
@@ -459,8 +423,7 @@ describe('an extension of open access', () => {
       await open();
       await stage.pass(startMs + 9 * minute - stage.clock.now());
       stage.clock.setWall(startMs - 60 * minute);
-      stage.extend('10m');
-      await stage.pass();
+      await stage.extended('10m');
       assert.equal(entries()[0]?.expiresAt, timeAt(20));
       await stage.pass(10.5 * minute);
       assert.ok(stage.isOpen);
@@ -502,8 +465,7 @@ describe('an extension of open access', () => {
 
   it('ends with the total after the template shortened it', async () => {
     await open();
-    stage.extend('15m');
-    await stage.pass();
+    await stage.extended('15m');
     stage.configure({ maxDuration: '5m', extension: { ...alone, total: '12m' } });
     await endsAfter(12);
     assert.equal(stage.lines.at(-1)?.code, 'Shortened');

@@ -27,8 +27,7 @@ describe('a grant through the gateway', () => {
     );
   };
   const ask = async (): Promise<void> => {
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
   };
   const grant = (): Grant => {
     assert.ok(stage.status.grant, JSON.stringify(stage.status));
@@ -122,8 +121,7 @@ describe('a grant through the gateway', () => {
       };
       template({ session: { via: from } });
       await ask();
-      await stage.stop();
-      await stage.start();
+      await stage.restart();
       await stage.pass(1000);
       assert.equal(grant().session?.via ?? 'Direct', from);
       assert.deepEqual(role(), from === 'Gateway' ? roleViaGateway() : grant().rules);

@@ -159,8 +159,7 @@ describe('limits on open grants in the controller', () => {
     await start({ perUser: 2 });
     ask(2);
     await stage.clock.advance(100);
-    await stage.stop();
-    await stage.start();
+    await stage.restart();
     ask(1, 2);
     await stage.clock.advance(100);
     assert.equal(bindings(), 2);

@@ -60,8 +60,7 @@ describe('the rules of a grant', () => {
     template(log);
     stage.ask();
     await stage.clock.advance(10);
-    await stage.stop();
-    await stage.start();
+    await stage.restart();
     await stage.clock.advance(1000);
     assert.equal(grantedRules().length, 3);
     assert.deepEqual(role(), grantedRules());

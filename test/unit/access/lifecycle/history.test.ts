@@ -42,8 +42,7 @@ describe('the history of requests', () => {
   const childrenLeft = (): string[] => [roleBindings, roles, pods].flatMap((resource) => stage.cluster.names(resource));
   const names = (): string[] => stage.cluster.names(podAccessRequests);
   const granted = async ({ generated = true } = {}): Promise<void> => {
-    stage.ask({}, { generated });
-    await stage.pass();
+    await stage.asked({}, { generated });
     stage.podBecomesReady();
     await stage.pass();
     assert.equal(stage.status.ready, true);
@@ -83,8 +82,7 @@ describe('the history of requests', () => {
 
     it('keeps a denied request with a generated name for 24 h, and another one as long as it asked', async () => {
       stage.ask({ templateName: 'none' }, { generated: true });
-      stage.ask({ templateName: 'none', duration: '30m' }, { name: 'named' });
-      await stage.pass();
+      await stage.asked({ templateName: 'none', duration: '30m' }, { name: 'named' });
       const { ended } = stage.status;
       assert.deepEqual([ended?.how, ended?.reason, ended?.by], ['Denied', 'TemplateNotFound', undefined]);
       await stage.pass(29 * minute);
@@ -96,10 +94,10 @@ describe('the history of requests', () => {
     });
 
     it('keeps a withdrawn request', async () => {
-      stage.configure({ approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false } });
-      await stage.pass();
-      stage.ask({}, { generated: true });
-      await stage.pass();
+      await stage.configured({
+        approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false },
+      });
+      await stage.asked({}, { generated: true });
       stage.change({ revoked: true });
       await stage.pass(2 * hour);
       assert.equal(stage.status.ended?.how, 'Revoked');
@@ -127,8 +125,7 @@ describe('the history of requests', () => {
     ];
     for (const [historyTTL, generated, keptMs] of cases) {
       it(`${historyTTL} keeps a request that has a ${generated ? 'generated' : 'chosen'} name that long`, async () => {
-        stage.configure({ historyTTL });
-        await stage.pass();
+        await stage.configured({ historyTTL });
         await granted({ generated });
         await stage.pass(10 * minute);
         if (keptMs > 0) {
@@ -141,8 +138,7 @@ describe('the history of requests', () => {
     }
 
     it('is fixed at the end: neither an edit nor the deletion of the template changes it', async () => {
-      stage.configure({ historyTTL: '2h' });
-      await stage.pass();
+      await stage.configured({ historyTTL: '2h' });
       await granted();
       await stage.pass(10 * minute);
       stage.configure({ historyTTL: '0s' });
@@ -307,8 +303,7 @@ describe('the history of requests', () => {
       stage.limits = { perUser: 1, perNamespace: 1 };
       await stage.start();
       await ended();
-      stage.ask({}, { name: 'second', generated: true });
-      await stage.pass();
+      await stage.asked({}, { name: 'second', generated: true });
       assert.equal(stage.cluster.names(roleBindings).length, 1);
     });
   });
@@ -341,8 +336,7 @@ describe('the history of requests', () => {
       const { grant } = stage.status;
       await stage.cluster.client.delete(podAccessRequests, requestName);
       await stage.pass(minute);
-      stage.ask({ templateName: 'none' }, { generated: true });
-      await stage.pass();
+      await stage.asked({ templateName: 'none' }, { generated: true });
       assert.equal(stage.status.ended?.how, 'Denied');
       forged({ grant });
       await stage.pass(minute);
@@ -357,8 +351,7 @@ describe('the history of requests', () => {
       await stage.pass();
       assert.equal(stage.status.ended?.reason, 'TargetPodGone');
       forged({ ended: undefined });
-      await stage.stop();
-      await stage.start();
+      await stage.restart();
       await stage.pass(minute);
       assert.deepEqual(childrenLeft(), []);
       await stage.pass(10 * minute);

@@ -273,6 +273,26 @@ export class LifecycleStage {
     return this.clock.advance(ms);
   }
 
+  /** `ask`, `vote`, and so on, and what the controllers do then. */
+  readonly asked = this.#handled((...args: Parameters<LifecycleStage['ask']>) => this.ask(...args));
+  readonly voted = this.#handled((...args: Parameters<LifecycleStage['vote']>) => this.vote(...args));
+  readonly configured = this.#handled((...args: Parameters<LifecycleStage['configure']>) => this.configure(...args));
+  readonly claimed = this.#handled(() => this.claim());
+  readonly extended = this.#handled((...args: Parameters<LifecycleStage['extend']>) => this.extend(...args));
+  readonly changed = this.#handled((...args: Parameters<LifecycleStage['change']>) => this.change(...args));
+
+  #handled<Args extends unknown[]>(act: (...args: Args) => unknown): (...args: Args) => Promise<void> {
+    return (...args) => {
+      act(...args);
+      return this.pass();
+    };
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.start();
+  }
+
   /**
    * Lets these users hold the verb `approve` on templates, and no user any other permission. A test can change the returned set.
    */

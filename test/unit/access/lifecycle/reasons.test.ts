@@ -18,8 +18,7 @@ describe('access for a reason', () => {
   afterEach(() => stage.stop());
 
   const configure = async (config: Readonly<Record<string, unknown>>): Promise<void> => {
-    stage.configure(config);
-    await stage.pass();
+    await stage.configured(config);
   };
   const line = (event: AuditRecord['event']): AuditRecord | undefined =>
     stage.lines.find((candidate) => candidate.event === event);
@@ -31,8 +30,7 @@ describe('access for a reason', () => {
 
   it('is denied by the leader if the request has none, as when the webhook was away', async () => {
     await configure({ reason: { minLength: 10 } });
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     assert.equal(line('grant')?.code, 'InvalidRequest');
     assert.equal(stage.isOpen, false);
   });
@@ -40,8 +38,7 @@ describe('access for a reason', () => {
   it('shows the address of the ticket, and records the reason with the grant', async () => {
     const link = 'https://tickets.example/{match}';
     await configure({ reason: { minLength: 1, pattern: '^INC-[0-9]+', link } });
-    stage.ask({ reason: 'INC-42 disk full' });
-    await stage.pass();
+    await stage.asked({ reason: 'INC-42 disk full' });
     assert.ok(stage.isOpen);
     assert.equal(stage.status.reasonLink, 'https://tickets.example/INC-42');
     const { reason, duration, templateUid, templateGeneration } = line('grant') ?? {};
@@ -54,16 +51,14 @@ describe('access for a reason', () => {
       approvals: peer,
       reason: { minLength: 1, pattern: 'INC-[0-9]+', link: 'https://t.example/{match}' },
     });
-    stage.ask({ reason: 'see INC-7' });
-    await stage.pass();
+    await stage.asked({ reason: 'see INC-7' });
     assert.equal(stage.status.reasonLink, 'https://t.example/INC-7');
   });
 
   it('shows another address to approvers if the template has another link, and none if it has none', async () => {
     const reason = { minLength: 1, pattern: 'INC-[0-9]+' };
     await configure({ approvals: peer, reason: { ...reason, link: 'https://t.example/{match}' } });
-    stage.ask({ reason: 'see INC-7' });
-    await stage.pass();
+    await stage.asked({ reason: 'see INC-7' });
     await configure({ approvals: peer, reason: { ...reason, link: 'https://new.example/{match}' } });
     assert.equal(stage.status.reasonLink, 'https://new.example/INC-7');
     const before = stage.request?.metadata.resourceVersion;
@@ -81,11 +76,9 @@ describe('access for a reason', () => {
 
   it('records the votes that a grant rests on, with their reasons', async () => {
     await configure({ approvals: peer });
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     stage.vote('eve', { reason: 'me too' });
-    stage.vote('carol', { max: '5m', reason: 'ticket checked' });
-    await stage.pass();
+    await stage.voted('carol', { max: '5m', reason: 'ticket checked' });
     const [uid] = stage.status.grant?.votes ?? [];
     assert.deepEqual(line('grant')?.votes, [
       { uid, voter: 'carol', decision: 'Approve', max: '5m', reason: 'ticket checked' },
@@ -94,13 +87,10 @@ describe('access for a reason', () => {
 
   it('records who ended it by a vote, and why', async () => {
     await configure({ approvals: peer });
-    stage.ask();
-    await stage.pass();
-    stage.vote('carol');
-    await stage.pass();
+    await stage.asked();
+    await stage.voted('carol');
     stage.vote('eve', { decision: 'Deny', reason: 'forged' });
-    stage.vote('carol', { decision: 'Deny', reason: 'wrong pod' });
-    await stage.pass();
+    await stage.voted('carol', { decision: 'Deny', reason: 'wrong pod' });
     const revocation = line('revocation');
     assert.equal(revocation?.code, 'VoteDenied');
     assert.equal(revocation?.message, 'carol denied the request: wrong pod');
@@ -111,8 +101,7 @@ describe('access for a reason', () => {
   });
 
   it('records why it was revoked', async () => {
-    stage.ask({ reason: 'debugging' });
-    await stage.pass();
+    await stage.asked({ reason: 'debugging' });
     revoke({ revoked: true, revokedReason: 'done early' });
     await stage.pass();
     assert.equal(line('revocation')?.code, 'Revoked');
@@ -133,17 +122,14 @@ describe('access for a reason', () => {
 
   it('is denied if startAt is further ahead than the template allows, as when the webhook was away', async () => {
     await configure({ start: { maxAhead: '10m' } });
-    stage.ask({ startAt: formatTime(stage.clock.now() + 20 * minute) });
-    await stage.pass();
+    await stage.asked({ startAt: formatTime(stage.clock.now() + 20 * minute) });
     assert.equal(line('grant')?.code, 'InvalidRequest');
   });
 
   it('is denied through a stored template that gives voters the access', async () => {
     await configure({ approvals: peer, grantTo: 'AllowedGroups' });
-    stage.ask();
-    await stage.pass();
-    stage.vote('carol');
-    await stage.pass();
+    await stage.asked();
+    await stage.voted('carol');
     assert.equal(line('grant')?.code, 'InvalidTemplate');
     assert.equal(stage.isOpen, false);
   });

@@ -108,8 +108,7 @@ describe('the lifecycle of a request', () => {
       stage.cluster.fault = ({ verb, plural }) => {
         if (verb === 'create' && plural === 'roles') throw new ApiError(500, 'InternalError', 'not now');
       };
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       await stage.stop();
       stage.cluster.fault = () => {};
       await stage.start();
@@ -119,8 +118,7 @@ describe('the lifecycle of a request', () => {
 
     it('ends at the requested time if the deadline is no whole number, which the API server would reject', async () => {
       const fractional = [{ op: 'add', path: '/spec/activeDeadlineSeconds', value: 60.0005 }];
-      stage.configure({}, { controllerTargetMutationConfig: { patchSpecOperations: fractional } });
-      await stage.pass();
+      await stage.configured({}, { controllerTargetMutationConfig: { patchSpecOperations: fractional } });
       await granted();
       const { expiresAt } = stage.status;
       const createdAt = stage.request?.metadata.creationTimestamp ?? '';
@@ -435,8 +433,7 @@ describe('the lifecycle of a request', () => {
     await granted();
     await stage.cluster.client.delete(podAccessRequests, requestName);
     await stage.clock.advance(1000);
-    await stage.stop();
-    await stage.start();
+    await stage.restart();
     await stage.clock.advance(12_000);
     assert.equal(stage.request, undefined);
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
@@ -449,8 +446,7 @@ describe('the lifecycle of a request', () => {
     assert.equal(stage.request, undefined);
     const calls = stage.cluster.calls.length;
     await stage.clock.advance(300_000);
-    await stage.stop();
-    await stage.start();
+    await stage.restart();
     assert.equal(stage.cluster.names(pods).length, 1);
     assert.equal(stage.cluster.calls.length, calls);
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
@@ -483,8 +479,7 @@ describe('the lifecycle of a request', () => {
         'patch podaccessrequests',
       ],
     );
-    await stage.stop();
-    await stage.start();
+    await stage.restart();
     await stage.clock.advance(120_000);
     assert.equal(stage.cluster.calls.length, 7, 'nor does a later process begin anew');
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);

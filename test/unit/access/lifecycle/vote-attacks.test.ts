@@ -38,8 +38,7 @@ describe('access that others approve, under attack', () => {
 
   it('counts no vote of the requester under a second name of the same uid', async () => {
     await begin();
-    stage.ask({}, { uid: 'u-1' });
-    await stage.pass();
+    await stage.asked({}, { uid: 'u-1' });
     stage.vote({ username: 'alice@example.com', uid: 'u-1' });
     await stage.pass(1000);
     assert.equal(stage.isOpen, false);
@@ -48,8 +47,7 @@ describe('access that others approve, under attack', () => {
 
   it('counts two names of one uid once', async () => {
     await begin(2);
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     stage.vote({ username: 'carol', uid: 'u-2' });
     stage.vote({ username: 'carol@example.com', uid: 'u-2' });
     await stage.pass(1000);
@@ -59,8 +57,7 @@ describe('access that others approve, under attack', () => {
 
   it('counts each person of fifty parallel votes once, and a denial among them wins', async () => {
     await begin(10);
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     for (let voter = 0; voter < 50; voter++) stage.vote(`voter-${voter % 5}`);
     await stage.pass(1000);
     assert.equal(stage.isOpen, false);
@@ -74,8 +71,7 @@ describe('access that others approve, under attack', () => {
 
   it('rests on as many of fifty parallel approvals as it needs', async () => {
     await begin(10);
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     for (let voter = 0; voter < 50; voter++) stage.vote(`voter-${voter}`);
     await stage.pass(1000);
     assert.ok(stage.isOpen);
@@ -84,8 +80,7 @@ describe('access that others approve, under attack', () => {
 
   it('finds a denial among a thousand forged votes', async () => {
     await begin();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     await stage.stop();
     const name = stage.vote('carol');
     const approval = stored(name);
@@ -101,8 +96,7 @@ describe('access that others approve, under attack', () => {
 
   it('counts no vote for a template that is edited while the votes are read', async () => {
     await begin();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     stage.cluster.fault = ({ verb, plural }) => {
       if (verb !== 'list' || plural !== 'accessvotes') return;
       stage.cluster.fault = () => {};
@@ -116,8 +110,7 @@ describe('access that others approve, under attack', () => {
 
   it('counts no vote for an edit that the store does not have yet', async () => {
     await begin();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     stage.cluster.lagging = podAccessTemplates;
     stage.configure({ approvals: approvals(2) });
     stage.vote('carol');
@@ -132,8 +125,7 @@ describe('access that others approve, under attack', () => {
 
   it('is denied by a vote that the store does not have yet', async () => {
     await begin();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     stage.vote('carol');
     stage.cluster.lagging = accessVotes;
     stage.vote('dave', { decision: 'Deny' });
@@ -144,8 +136,7 @@ describe('access that others approve, under attack', () => {
 
   it('opens by a vote before the deadline that the store does not have yet, and does not time out', async () => {
     await begin();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     stage.cluster.lagging = accessVotes;
     stage.vote('carol');
     await stage.pass(59 * minute);
@@ -156,8 +147,7 @@ describe('access that others approve, under attack', () => {
 
   it('counts no vote for an earlier template of the same name', async () => {
     await begin();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     await stage.stop();
     stage.vote('carol');
     const template = stage.cluster.find(podAccessTemplates, templateName);
@@ -170,8 +160,7 @@ describe('access that others approve, under attack', () => {
 
   it('does not trust status.approval of another client, and replaces it once', async () => {
     await begin();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     const { request } = stage;
     assert.ok(request);
     const before = stage.status.approval;
@@ -192,8 +181,7 @@ describe('access that others approve, under attack', () => {
 
   it('counts no vote that came after the deadline, while no replica led', async () => {
     await begin();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     await stage.stop();
     await stage.pass(61 * minute);
     stage.vote('carol');
@@ -209,8 +197,7 @@ describe('access that others approve, under attack', () => {
   ] as const) {
     it(`counts no vote that was created ${what}`, async () => {
       await begin();
-      stage.ask();
-      await stage.pass();
+      await stage.asked();
       await stage.stop();
       const vote = stored(stage.vote('carol'));
       const creationTimestamp = formatTime(stage.clock.now() + ageMs);
@@ -224,8 +211,7 @@ describe('access that others approve, under attack', () => {
 
   it('counts no vote for an earlier request of the same name', async () => {
     await begin();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     await stage.stop();
     const vote = stored(stage.vote('carol'));
     stage.cluster.drop(podAccessRequests, requestName);
@@ -245,10 +231,8 @@ describe('access that others approve, under attack', () => {
 
   it('stays closed after a denial, although the voter loses the verb and the leader changes', async () => {
     await begin();
-    stage.ask();
-    await stage.pass();
-    stage.vote('carol');
-    await stage.pass();
+    await stage.asked();
+    await stage.voted('carol');
     assert.ok(stage.isOpen);
     // The pod stays until its node answers, and the request with it.
     stage.cluster.nodeIsDown = true;
@@ -257,8 +241,7 @@ describe('access that others approve, under attack', () => {
     assert.equal(stage.isOpen, false);
     assert.ok(stage.request);
     mayApprove = (user) => user !== 'dave';
-    await stage.stop();
-    await stage.start();
+    await stage.restart();
     await stage.pass(1000);
     assert.equal(stage.isOpen, false);
   });
@@ -267,15 +250,13 @@ describe('access that others approve, under attack', () => {
     const reason = 'the database does not answer';
     stage.configure({ emergency: { groups: ['oncall'], maxDuration: '5m', reviewWithin: '1h' } });
     await begin();
-    stage.ask({ emergency: true, reason }, { groups: ['oncall'] });
-    await stage.pass();
+    await stage.asked({ emergency: true, reason }, { groups: ['oncall'] });
     assert.ok(stage.isOpen);
     stage.vote('dave', { decision: 'Deny' });
     await stage.pass(1000);
     assert.equal(stage.isOpen, false);
     mayApprove = () => false;
-    await stage.stop();
-    await stage.start();
+    await stage.restart();
     await stage.pass(1000);
     assert.equal(stage.status.approval?.state, 'ReviewOwed');
     assert.equal(stage.isOpen, false);

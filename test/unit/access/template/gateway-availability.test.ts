@@ -53,8 +53,7 @@ describe('a template whose sessions pass through the gateway', () => {
 
   it('lets the server deny a request meanwhile, with the cause', async () => {
     await stage.start();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     assert.deepEqual(pluck(stage.lines, 'verdict', 'code'), [['denied', 'TemplateNotReady']]);
     assert.match(stage.lines[0]?.message ?? '', /APIService v1alpha1\.gateway\.drawbridge\.dev does not exist/);
   });
@@ -63,10 +62,8 @@ describe('a template whose sessions pass through the gateway', () => {
     stage.letApprove('bob');
     stage.configure({ approvals: { all: [{ name: 'peer', count: 1 }] } });
     await stage.start();
-    stage.ask();
-    await stage.pass();
-    stage.vote('bob');
-    await stage.pass();
+    await stage.asked();
+    await stage.voted('bob');
     assert.equal(stage.isOpen, false);
     stage.gatewayIs('True');
     await stage.pass();
@@ -77,8 +74,7 @@ describe('a template whose sessions pass through the gateway', () => {
   it('keeps open grants while the gateway is away', async () => {
     stage.gatewayIs('True');
     await stage.start();
-    stage.ask();
-    await stage.pass();
+    await stage.asked();
     stage.gatewayIs('False');
     await stage.pass(5000);
     assert.equal(stage.isOpen, true);
@@ -87,8 +83,7 @@ describe('a template whose sessions pass through the gateway', () => {
 
   it('needs no gateway, and has no such condition, once its sessions are direct', async () => {
     await stage.start();
-    stage.configure({ session: { via: 'Direct' } });
-    await stage.pass();
+    await stage.configured({ session: { via: 'Direct' } });
     assert.deepEqual([status().ready, condition()], [true, undefined]);
   });
 
