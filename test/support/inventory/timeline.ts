@@ -43,8 +43,6 @@ export class SimulatedProcess {
   paused = false;
   stopped = false;
   #skewMs: number;
-  /** Time at which the wall clock was last set. */
-  #setAt = Number.NEGATIVE_INFINITY;
   readonly #frozen: (() => void)[] = [];
 
   constructor(time: Timeline, skewMs: number) {
@@ -69,12 +67,6 @@ export class SimulatedProcess {
   /** Sets the wall clock to a skew against the simulated time. */
   setWall(skewMs: number): void {
     this.#skewMs = skewMs;
-    this.#setAt = this.time.now;
-  }
-
-  /** Milliseconds since the wall clock was last set. */
-  get steadyMs(): number {
-    return this.time.now - this.#setAt;
   }
 
   /** Schedules a task of the process; returns a cancel function. */

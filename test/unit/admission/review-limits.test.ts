@@ -51,10 +51,7 @@ describe('a review above the limits', () => {
     const fields = { userInfo, namespace: 'n'.repeat(63), name, object: named(name, uid(64)) };
     const { allowed } = await world.review(paths.attestPod, create(fields));
     assert.equal(allowed, true);
-    assert.deepEqual(
-      world.signed.map((signed) => signed.name),
-      [name],
-    );
+    assert.deepEqual(pluck(world.signed, 'name'), [name]);
   });
 
   it('passes with the names of proxy calls', async () => {

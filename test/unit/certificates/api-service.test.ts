@@ -21,10 +21,7 @@ describe('the certificate of an APIService', () => {
     stage.replica();
     await settle();
     assert.deepEqual(stage.untrusted(), []);
-    assert.deepEqual(
-      stage.replicas.map((replica) => replica.problem()),
-      [undefined, undefined],
-    );
+    assert.deepEqual(stage.problems(), [undefined, undefined]);
     const caBundle = Buffer.from(stage.data()['ca.crt'] ?? '').toString('base64');
     assert.deepEqual(spec(), { ...before, caBundle });
     assert.deepEqual(stage.writes(), ['create secrets', 'patch apiservices']);
@@ -38,16 +35,10 @@ describe('the certificate of an APIService', () => {
     stage.replica();
     await settle();
     const problem = `caBundle does not contain the authority of the serving certificate yet: ${apiService}`;
-    assert.deepEqual(
-      stage.replicas.map((replica) => replica.problem()),
-      [problem, problem],
-    );
+    assert.deepEqual(stage.problems(), [problem, problem]);
     stage.cluster.fault = () => {};
     await settle(60_000);
-    assert.deepEqual(
-      stage.replicas.map((replica) => replica.problem()),
-      [undefined, undefined],
-    );
+    assert.deepEqual(stage.problems(), [undefined, undefined]);
   });
 
   it('lets the replicas be ready without the APIService, and is trusted once that is created', async () => {
@@ -59,24 +50,6 @@ describe('the certificate of an APIService', () => {
     assert.deepEqual(stage.untrusted(), [0]);
     await settle();
     assert.deepEqual(stage.untrusted(), []);
-  });
-
-  it('is renewed after 60 of its 90 days, and never served while it is not trusted', async function () {
-    this.timeout(20_000);
-    stage.replica({ leads: true });
-    stage.replica();
-    await settle();
-    const seen = new Set<string>();
-    stage.cluster.fault = () => {
-      // Between any two calls.
-      assert.deepEqual(stage.untrusted(), []);
-    };
-    for (let day = 0; day < 130; day++) {
-      await stage.clock.advance(days);
-      for (const serial of stage.serials()) seen.add(serial);
-      assert.deepEqual(stage.untrusted(), []);
-      assert.equal(seen.size, day < 59 ? 1 : day < 119 ? 2 : 3, `day ${day}`);
-    }
   });
 
   it('has a successor that is trusted for ten seconds before it is served', async () => {

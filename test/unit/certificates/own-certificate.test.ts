@@ -35,10 +35,7 @@ describe('the certificate that the server creates itself', () => {
       assert.notEqual(left, before);
       assert.deepEqual(stage.untrusted(), []);
       assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'path-segment', 'tls.crt', 'tls.key']);
-      assert.deepEqual(
-        stage.replicas.map((replica) => replica.problem()),
-        [undefined, undefined],
-      );
+      assert.deepEqual(stage.problems(), [undefined, undefined]);
       const stored = stage.cluster.find(secrets, secret);
       assert.deepEqual([stored?.['type'], stored?.metadata.labels?.[madeByServerLabel]], ['kubernetes.io/tls', 'true']);
     });

@@ -179,6 +179,10 @@ export class CertificateStage {
     });
   }
 
+  problems(): (string | undefined)[] {
+    return this.replicas.map((replica) => replica.problem());
+  }
+
   /** The replicas that an API server could not call, because a caBundle has no authority of the served certificate. */
   untrusted(): number[] {
     const bundles = new Set(this.bundles());

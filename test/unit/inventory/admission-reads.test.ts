@@ -4,6 +4,7 @@ import { apiVersionOf } from '../../../src/api/object.ts';
 import { openAdmissionReads } from '../../../src/inventory/admission-reads.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { MemoryCluster } from '../../support/binding/memory-cluster.ts';
+import { pluck } from '../../support/pluck.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const { signal } = new AbortController();
@@ -34,10 +35,7 @@ describe('the reads of the inventory webhooks', () => {
     cluster.deliver = () => {};
     cluster.put(componentReconcilers, registration('cluster'));
     assert.deepEqual(await reads.writesOf('cluster', signal), ['/status/outputs/cluster']);
-    assert.deepEqual(
-      cluster.calls.map(({ verb, name }) => `${verb} ${name}`),
-      ['get cluster'],
-    );
+    assert.deepEqual(pluck(cluster.calls, 'verb', 'name'), [['get', 'cluster']]);
     assert.equal(await reads.writesOf('nobody', signal), undefined);
   });
 

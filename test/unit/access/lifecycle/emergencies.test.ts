@@ -7,6 +7,7 @@ import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { configMaps } from '../../../../src/api/resources.ts';
 import { formatTime, parseTime } from '../../../../src/kit/clock.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { LifecycleStage, requestName } from './lifecycle-stage.ts';
 
 const minute = 60_000;
@@ -244,10 +245,7 @@ describe('emergency access', () => {
       await stage.pass(1000);
       assert.equal(stage.isOpen, false);
       const votes = stage.lines.filter(({ event }) => event === 'review').flatMap((line) => line.votes ?? []);
-      assert.deepEqual(
-        votes.map(({ voter, decision }) => `${voter} ${decision}`),
-        ['dave Deny'],
-      );
+      assert.deepEqual(pluck(votes, 'voter', 'decision'), [['dave', 'Deny']]);
     });
 
     it('says so in the journal, in the Event, and in the status', async () => {
@@ -509,10 +507,7 @@ describe('emergency access', () => {
     assert.equal(statusOf().approval?.state, 'Reviewed');
     const verdict = 'carol did not find the emergency justified: read the journal';
     assert.equal(messageOf('AccessApproved'), `emergency access without approvals; ${verdict}`);
-    assert.deepEqual(
-      statusOf().approval?.votes?.map(({ voter, decision }) => `${voter} ${decision}`),
-      ['carol Deny'],
-    );
+    assert.deepEqual(pluck(statusOf().approval?.votes ?? [], 'voter', 'decision'), [['carol', 'Deny']]);
     await stage.pass(23 * hour);
     assert.ok(exists());
     await stage.pass(hour);

@@ -3,6 +3,7 @@ import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
+import { pluck } from '../../../support/pluck.ts';
 import { LifecycleStage } from './lifecycle-stage.ts';
 
 const minute = 60_000;
@@ -94,10 +95,7 @@ describe('access for a reason', () => {
     const revocation = line('revocation');
     assert.equal(revocation?.code, 'VoteDenied');
     assert.equal(revocation?.message, 'carol denied the request: wrong pod');
-    assert.deepEqual(
-      revocation?.votes?.map(({ voter, reason }) => [voter, reason]),
-      [['carol', 'wrong pod']],
-    );
+    assert.deepEqual(pluck(revocation?.votes ?? [], 'voter', 'reason'), [['carol', 'wrong pod']]);
   });
 
   it('records why it was revoked', async () => {

@@ -17,10 +17,7 @@ describe('the inventory manager', () => {
     assert.deepEqual(manager.calls[0]?.run.reasons, ['Created']);
     const entry = inventory.entry(ref);
     assert.deepEqual(entry?.content.status.outputs, { network: { vnetName: 'v' } });
-    assert.deepEqual(
-      entry?.components.map(({ name, state }) => [name, state]),
-      [['network', 'Done']],
-    );
+    assert.deepEqual(pluck(entry?.components ?? [], 'name', 'state'), [['network', 'Done']]);
     assert.equal(entry?.conditions.find(({ type }) => type === 'Ready')?.status, 'True');
     assert.ok(entry?.finalizers.includes('inventory.drawbridge.dev/teardown'));
     const record = inventory.record({ entryUid: ref.uid, component: 'network' })?.record;
