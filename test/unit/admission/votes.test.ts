@@ -93,7 +93,7 @@ describe('votes', () => {
       world.votedAtMs = Date.parse('2026-11-21T08:00:00Z');
       const messageOf = async (about: string) => (await mutate(vote({ about }))).status?.message ?? '';
       assert.match(await messageOf('Access'), /; to vote on what waits, set spec\.about to Extension-2; to deny/);
-      assert.match(await messageOf('Extension-2'), /; while Extension-2 waits, you can still refuse it with /);
+      assert.match(await messageOf('Extension-2'), /cannot be changed; while Extension-2 waits, you can still /);
     });
 
     for (const about of ['Access', 'Extension-1']) {

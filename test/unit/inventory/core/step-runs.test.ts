@@ -648,7 +648,7 @@ describe('inputs that keep returning', () => {
       turn(i % 2 ? 'a' : 'b');
       if (stage.kinds.includes('warn')) {
         warned += 1;
-        assert.match(stage.effect('warn').message, /5 runs in the 10 minutes before \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ;/);
+        assert.match(stage.effect('warn').message, /; changes of \/status\/outputs\/cluster\/cidr started the last /);
         assert.ok(stage.effect('reportStatus').status.livelock);
       }
     }
