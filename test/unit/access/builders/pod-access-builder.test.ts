@@ -339,6 +339,13 @@ describe('pod access builder', () => {
       {},
       /PodReachesTooFar: .*; remove it, or/,
     ],
+    // The pod is judged as it will be, after all patches.
+    [
+      'a container that a patch makes privileged',
+      patching({ op: 'add', path: '/spec/containers/0/securityContext', value: { privileged: true } }),
+      {},
+      /PodReachesTooFar: spec\.containers\[0\]\.securityContext\.privileged/,
+    ],
     [
       'labels that are no strings',
       patching({ op: 'add', path: '/metadata/labels', value: { a: 1 } }),
