@@ -47,7 +47,7 @@ const access: readonly Attack[] = [
   {
     attack: 'request access or an emergency without being in an allowed group, or an emergency without a reason',
     by: ['colleague'],
-    stopped: 'The webhook and the leader check. Users in no group get only access that they already hold.',
+    stopped: 'The webhook and the leader check. Users in no allowed group get only access that they already hold, and no emergency.',
     remains: 'A user who leaves the group later keeps the access.',
     tests: ['access/allowed-groups', 'access/dead-ends', 'unit/access/policy/emergency-policy', 'access/emergency'],
   },
@@ -460,7 +460,7 @@ const recordings: readonly Attack[] = [
     attack: 'lose a recording by output that is too fast or too much for the storage',
     by: ['subject'],
     stopped:
-      'While the storage is behind, the gateway stops reading from the Pod. Recording and session end after 5 s without an answer, if over 1 MiB of the session or 64 MiB of all would wait, or above 1 GiB.',
+      'While the storage is behind, the gateway stops reading from the Pod. Recording and session end after 5 s without an answer, or if over 1 MiB of the session or 64 MiB of all would wait, or above 1 GiB.',
     remains:
       'With `BestEffort`, the session continues unrecorded. Many sessions can fill the storage. The limit of 1 GiB has no test.',
     tests: ['unit/gateway/recording/recorder', 'gateway/recordings'],

@@ -29,7 +29,7 @@ function sectionTable(section: CodeTable): string {
     texts.map(([name, { audience, meaning, remedy }]) => [
       code(name),
       meaning,
-      audience === usual || audience === 'anyone' ? remedy : `(${audience}) ${remedy}`,
+      audience === usual ? remedy : `(${audience}) ${remedy}`,
     ]),
   );
 }

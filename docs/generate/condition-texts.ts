@@ -146,7 +146,7 @@ export const entryConditionTexts: Readonly<Record<ValueOf<typeof entryConditions
   RemoteWatchHealthy:
     '`NotWatching`: a watch in the managed cluster does not work; its components run every five minutes.',
   Livelock:
-    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values, so it runs less often. The message names the component, and the paths if the server knows them. It stays True until a later run whose inputs no longer return. The server does not notice values that never return, such as a counter, or only after more than ten others.',
+    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values, so it runs less often. The message names the component, and the paths if the server knows them. It stays True until a later run whose inputs no longer return. The server does not notice values that never return, such as a counter, or that return only after more than ten others.',
 };
 
 export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registrationConditions>, string>> = {

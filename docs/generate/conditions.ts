@@ -87,7 +87,7 @@ export const conditionsPage = (): string =>
         ],
       ],
     ),
-    'Events are best effort. For each object and kind of work, such as runs, the server records 25 at once, then one every five minutes; for all objects, a replica writes 300 at once, then 5 a second. It drops further ones. Logs and metrics have every run, and the audit journal every abandonment.',
+    'Events are best effort. For each object and kind of work, such as runs, the server records 25 at once, then one every five minutes. For all objects together, a replica writes 300 of a kind of work at once, then 5 a second. It drops further ones. Logs and metrics have every run, and the audit journal every abandonment.',
     '## Why is a request denied?',
     '```sh\nkubectl create --dry-run=server -f request.yaml\n```',
     'This creates nothing. The warnings are each rule that fails, with the way to fix it, then each that the server could not check, and the number of rules that passed. A denial without a dry run names only the first reason.',

@@ -223,7 +223,7 @@ const session = Type.Object(
     record: Type.Optional(
       Type.Union([Type.Literal('Off'), Type.Literal('BestEffort'), Type.Literal('Required')], {
         description:
-          'Whether the gateway records the output of sessions, but never port-forwards and logs. BestEffort: a session continues if its recording fails. Required: it does not begin or continue; for emergencies, as BestEffort. Default: Off.',
+          'Whether the gateway records the output of sessions, but never port-forwards and logs. BestEffort: a session continues if its recording fails. Required: no session begins or continues without its recording; in emergencies, as BestEffort. Default: Off.',
       }),
     ),
     recordInput: Type.Optional(

@@ -128,7 +128,7 @@ export const requestCodes = {
   IdentityForged: {
     audience: 'anyone',
     meaning: '`spec.requester`, `spec.voter`, or `spec.author` is not the caller.',
-    remedy: 'Omit the field; the webhook sets it. If you did, try again once the webhooks answer.',
+    remedy: 'Omit it; the webhook sets it. If you did not set it, try again once the webhooks answer.',
   },
   ForeignHold: {
     audience: 'requester',
@@ -143,7 +143,7 @@ export const requestCodes = {
   TooLate: {
     audience: 'requester',
     meaning: 'The granted time passed before the server could open access.',
-    remedy: 'Create a new request. The log has the cause.',
+    remedy: 'Create a new request. The server’s log says why.',
   },
   PlanChanged: {
     audience: 'requester',

@@ -14,8 +14,8 @@ export const sessionEndTexts = {
   Restarting: 'the replica of the gateway stops; the grant stays open',
   Unverifiable:
     'the replica has heard nothing from the API server for 90 s, so a revocation could be missing; the grant stays open',
-  BadFrame: 'the client or the pod sent a frame that the protocol does not allow',
-  ClientGone: 'the client did not answer for a minute',
+  BadFrame: 'the client or the pod sent a frame that the protocol does not allow; the grant stays open',
+  ClientGone: 'the client did not answer for a minute; the grant stays open',
 } as const;
 
 /** Refusals by the gateway. */
@@ -70,7 +70,7 @@ export const gatewayCodes = {
   NotApiServer: {
     audience: 'anyone',
     meaning: 'The caller presents no certificate of the API server or of a replica of the gateway.',
-    remedy: 'Call the API server, for example with `kubectl`. It forwards the call.',
+    remedy: 'Call the API server, such as with `kubectl`.',
   },
   NoUser: {
     audience: 'operator',

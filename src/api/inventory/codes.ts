@@ -18,12 +18,12 @@ export const inventoryCodes = {
   EntryTooLarge: {
     audience: 'anyone',
     meaning: 'The entry would grow above 64 KiB, not counting managedFields and what only the server writes.',
-    remedy: 'Store large content in a Secret or ConfigMap that the entry names.',
+    remedy: 'Store content in a Secret or ConfigMap that it names.',
   },
   TooManyAbandonments: {
     audience: 'anyone',
     meaning: 'The annotations would abandon more than 64 components.',
-    remedy: 'Remove those of components that the entry does not have.',
+    remedy: 'Remove those of components that it does not have.',
   },
   PathTaken: {
     audience: 'fleet administrator',

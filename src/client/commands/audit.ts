@@ -12,7 +12,7 @@ export const auditVerify: Command = {
   name: 'audit verify',
   summary: 'Verify audit journals against their signed heads',
   details:
-    'Exits with 0 if the journals are unchanged up to the last heads, 1 if changed, 2 if they cannot be checked, and 3 if no signed head covers the lines of a chain. It reads the heads from the cluster, or from --heads.',
+    'Exits with 0 if the journals are unchanged up to the last heads, 1 if changed, 2 if they cannot be checked, and 3 if no signed head covers the lines of a chain. It reads the heads from --heads, or from the cluster: from the namespace drawbridge-system, or that of -n.',
   args: [{ name: 'FILE', repeated: true, complete: 'files' }],
   flags: [
     {

@@ -53,7 +53,7 @@ export const deny: Command = {
   name: 'deny',
   summary: 'Deny a request, an extension, or the review of an emergency',
   details:
-    'A denial is final. It ends open access, or refuses only an extension. While an emergency awaits its review, deny completes the review, and ends open access; to end only the access, add --about Access.',
+    'A denial is final. It also ends open access. While an extension waits, deny refuses only the extension; to end the access, add --about Access. While an emergency awaits its review, deny completes the review, and ends open access; to end only the access, add --about Access, too.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [reasonFlag, aboutFlag],
   examples: ["deny payments-shell-x7k2p --reason 'use the staging cluster'"],
