@@ -48,5 +48,6 @@ export function missingBindingText(template: KubeObject, holders: readonly Subje
     ...[...groups].map((name) => `--group=${shellWord(name)}`),
   ].join(' ');
   const names = missing.map(({ name }) => name).join(' and ');
-  return `no binding gives the verb approve to a group that counts for ${names}; bound users count only if they are in one; an administrator can bind it: ${bind}`;
+  const users = missing.every((entry) => entry.groups) ? '; bound users count only if they are in one' : '';
+  return `no binding gives the verb approve to a group that counts for ${names}${users}; an administrator can bind it: ${bind}`;
 }

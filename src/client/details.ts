@@ -1,5 +1,6 @@
 import { type ChosenDuration, chooseDuration } from '../access/policy/duration-choice.ts';
 import { durationBoundsOf } from '../access/policy/emergency-policy.ts';
+import { setDeadlineMs } from '../access/policy/pod-deadline.ts';
 import { maxReasonLength } from '../api/access/access-config.ts';
 import { approvalCondition, limitedCondition, requestConditions, shortenedCondition } from '../api/access/names.ts';
 import type { RequestStatus } from '../api/access/status.ts';
@@ -12,7 +13,7 @@ import type { ClusterConnection } from './cluster-connection.ts';
 import { extensionLines } from './extension-text.ts';
 import { fields } from './output.ts';
 import { conditionOf, remedyOf, specOf, stateOf, stateText, statusOf, templateSpecOf } from './request-state.ts';
-import { timeFrom } from './times.ts';
+import { span, timeFrom } from './times.ts';
 import { useText } from './use-text.ts';
 import { claimText } from './wait.ts';
 
@@ -53,7 +54,7 @@ export function detailsOf(
     ['To do', isDenied ? remedyOf(code) : claimText(connection, request)],
     ['Review', isReview ? `${status.approval?.state}: ${messageOf(approvalCondition)}` : ''],
     // The votes about extensions are on their lines.
-    [spec.extensions?.length ? 'Approvals of access' : 'Approvals', isReview ? '' : approvalLines(request)],
+    [isReview ? 'Votes' : spec.extensions?.length ? 'Approvals of access' : 'Approvals', approvalLines(request)],
     [state === 'Ended' ? 'Ended' : 'Ends', endsMs === undefined ? '' : timeFrom(endsMs, nowMs)],
     ['Shortened', messageOf(shortenedCondition)],
     ['Limited', messageOf(limitedCondition)],
@@ -66,13 +67,17 @@ export function detailsOf(
 /** The pod that the request names, if any. */
 export const askedPodOf = ({ spec }: KubeObject): string => String(own(spec, 'targetPod') ?? '');
 
-/** By the current template; undefined if that is unknown, or the server would refuse. */
+/** By the current template and the deadline of its pod; undefined if unknown, or the server would refuse. */
 export function expectedDuration(request: KubeObject, template: KubeObject | undefined): ChosenDuration | undefined {
   const config = template && templateSpecOf(template).accessConfig;
   if (!config) return undefined;
   const spec = specOf(request);
   const chosen = chooseDuration(spec.duration, durationBoundsOf(spec, config));
-  return 'code' in chosen ? undefined : chosen;
+  if ('code' in chosen) return undefined;
+  const podMs = setDeadlineMs(templateSpecOf(template));
+  if (podMs >= chosen.grantedMs) return chosen;
+  const message = `${span(podMs)}, because its pod ends then (activeDeadlineSeconds)`;
+  return { grantedMs: podMs, message, clamped: spec.duration !== undefined };
 }
 
 /** The progress of each entry, and the votes. */

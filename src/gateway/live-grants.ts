@@ -100,7 +100,7 @@ export class LiveGrants {
     const end = this.#endOf(request);
     if (request?.grant && typeof end === 'number') return liveGrantOf(request, request.grant, name, end);
     const found = request && typeof end === 'object' ? `its access has ended: ${end.code}` : 'no request has it';
-    const message = `grant ${name} in namespace ${namespace}: ${found}; create a new request, and wait until it is ready`;
+    const message = `grant ${name} in namespace ${namespace}: ${found}; create a new request, and wait until it is open`;
     return { status: 403, code: 'NoGrant', message };
   }
 

@@ -168,7 +168,7 @@ export const podCodes = {
   NoGrant: {
     audience: 'requester',
     meaning: 'No open grant of the caller allows the call: it has ended, or is that of another user.',
-    remedy: 'Create your own request, and wait until it is ready.',
+    remedy: 'Create your own request, and wait until it is open.',
   },
   UseGateway: {
     audience: 'requester',

@@ -49,8 +49,11 @@ export const approvers: Command = {
 
 /** `unread`: such as `the ClusterRoleBindings`. */
 function unreadText(unread: ReadonlySet<string>, holders: readonly Approver[]): string {
-  const who = holders.length === 0 ? 'who can approve' : 'who else can approve';
-  return `not checked: ${who}, because you may not read ${[...unread].join(' or ')}; ask one of the people above, or an administrator`;
+  const [who, whom] =
+    holders.length === 0
+      ? ['who can approve', 'an administrator']
+      : ['who else can approve', 'one of the people above, or an administrator'];
+  return `not checked: ${who}, because you may not read ${[...unread].join(' or ')}; ask ${whom}`;
 }
 
 /** Adds to `unread` what the user may not read. */

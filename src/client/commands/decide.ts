@@ -15,7 +15,7 @@ import { exits, type FlagSpec, requestArgument } from '../command-spec.ts';
 import { forEach, type Outcome } from '../for-each.ts';
 import { outputForm } from '../output.ts';
 import { Problem } from '../problem.ts';
-import { cannotOpen, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
+import { cannotOpen, specOf, stateOf, statusOf, unreadinessOf } from '../request-state.ts';
 import { votedTemplate } from '../voted-template.ts';
 import { endedProblem } from '../wait.ts';
 import { closingText } from './revoke.ts';
@@ -72,7 +72,12 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     const about = args.text('about') ?? awaitedDecision(found.object) ?? 'Access';
     if (about !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
     const approves = decision === 'Approve' && about !== 'Review';
-    const template = approves ? await votedTemplate(connection, found, args.text('template-version')) : undefined;
+    const seen = args.text('template-version');
+    const template = approves
+      ? await votedTemplate(connection, found, seen).catch(async (error: unknown) => {
+          throw (await ownRequestProblem(connection, found)) ?? error;
+        })
+      : undefined;
     const object = await createVote(context, connection, found, { about, decision, template });
     const unready = template && about === 'Access' ? unreadinessOf(template) : '';
     if (unready !== '') context.io.printError(`note: template ${template?.metadata.name} is not ready: ${unready}\n`);
@@ -141,11 +146,18 @@ async function voteProblem(
   // Without the permission to create votes, RBAC denies a vote on one's own request first, and a
   // permission would not help.
   if (!isForbidden(error) || isWebhookDenial(error)) return undefined;
-  const user = await connection.whoAmI().catch(() => undefined);
+  return ownRequestProblem(connection, { type, object });
+}
+
+async function ownRequestProblem(
+  { program, where, whoAmI }: ClusterConnection,
+  { type, object }: TypedObject,
+): Promise<Problem | undefined> {
+  const user = await whoAmI().catch(() => undefined);
   if (!user || user.username !== requesterOf(object)) return undefined;
   return new Problem(
     exits.denied,
-    `denied: ${name} is your own request, which only others can decide; to see who: ${see}`,
+    `denied: ${object.metadata.name} is your own request, which only others can decide; to see who: ${program} approvers ${type}/${specOf(object).templateName} ${where}`,
   );
 }
 
@@ -156,7 +168,9 @@ function decidedText(request: KubeObject, about: string, decision: 'Approve' | '
   if (decision === 'Deny' && !about.startsWith('Extension-') && isOpen) return `${decided}; ${closingText(request)}`;
   const { all = [] } = statusOf(request).approval ?? {};
   const left = all.reduce((sum, { have, need }) => sum + Math.max(0, need - have), 0) - 1;
-  if (decision === 'Deny' || about !== 'Access' || left <= 0) return decided;
+  if (decision === 'Deny' || about !== 'Access') return decided;
+  const { startAt } = specOf(request);
+  if (left <= 0) return startAt === undefined ? decided : `${decided}; it asks for access from ${startAt}`;
   return `${decided}; it needs at least ${left} more ${left === 1 ? 'approval' : 'approvals'}`;
 }
 

@@ -253,7 +253,7 @@ describe('the client', () => {
     assert.equal(code, 3);
     assert.equal(
       stderr,
-      'drawbridge: denied: own is your own request, which only others can decide; to see who: drawbridge get pod/own -n payments\n',
+      'drawbridge: denied: own is your own request, which only others can decide; to see who: drawbridge approvers pod/shell -n payments\n',
     );
   });
 

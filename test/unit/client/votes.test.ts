@@ -74,6 +74,22 @@ describe('a voter', () => {
     });
   }
 
+  it('learns that a request is their own, also if its template was changed after it', async () => {
+    const own = { ...request('a'), spec: { templateName: 'shell', requester: { username: 'alice' } } };
+    await open({ podaccessrequests: [own], podaccesstemplates: [template(later)] });
+    const { code, stderr } = await cluster.run(['approve', 'a']);
+    assert.equal(code, 3);
+    assert.match(stderr, /a is your own request, .* drawbridge approvers pod\/shell -n payments$/m);
+    assert.deepEqual(cluster.writes, []);
+  });
+
+  it('learns when access that they approved is to start', async () => {
+    const spec = { templateName: 'shell', requester: { username: 'bob' }, startAt: '2099-06-01T08:00:00Z' };
+    await open({ podaccessrequests: [{ ...request('a'), spec }], podaccesstemplates: [template(earlier)] });
+    const { stdout } = await cluster.run(['approve', 'a']);
+    assert.match(stdout, / approved; it asks for access from 2099-06-01T08:00:00Z$/m);
+  });
+
   const grant = { expiresAt: '2099-01-01T00:00:00Z' };
   const ready = { ready: true, grant, approval: { state: 'Granted' } };
   const gateway = { ...ready, grant: { ...grant, session: { via: 'Gateway' } } };
