@@ -58,7 +58,7 @@ describe('a person who asks drawbridge', () => {
     assert.equal(blind.stdout, '');
     assert.match(
       blind.stderr,
-      /^needed: peer: 1 of group leads\nnot checked: who can approve, because you may not read the RoleBindings of namespace \S+ or the ClusterRoleBindings; ask one of the people above, or an administrator\n$/,
+      /^needed: peer: 1 of group leads\nnot checked: who can approve, because you may not read the RoleBindings of namespace \S+ or the ClusterRoleBindings; ask an administrator\n$/,
     );
     assert.doesNotMatch(await client.ok(client.admin, 'approvers', 'payments-shell'), /leads|carol/);
   });
