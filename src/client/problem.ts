@@ -58,7 +58,7 @@ export function problemOf(error: unknown): Problem {
 const notServed = 'could not find the requested resource';
 
 /** The API server does not serve the kind. */
-const isNotServed = (error: unknown): boolean =>
+export const isNotServed = (error: unknown): boolean =>
   error instanceof ApiError && isNotFound(error) && (!isObjectNotFound(error) || error.message.includes(notServed));
 
 /** Undefined without the object. Rejects as the client does, also if the kind is not served. */

@@ -1,12 +1,20 @@
 import { parseWarning, type WarningLine } from '../access/policy/warnings.ts';
+import { codeEntries } from './code-entries.ts';
 import type { Column } from './output.ts';
 
 /** One rule, from a warning of the server, or a note on what the rules do not cover. */
 export type RuleLine = Omit<WarningLine, 'isViolation'>;
 
+/** A `Kyverno: …` of other webhooks only looks like a violation: it is a note. */
+function lineOf(warning: string): WarningLine {
+  const line = parseWarning(warning);
+  const isOurs = !line.isViolation || codeEntries.some(({ code }) => code === line.rule);
+  return isOurs ? line : { verdict: 'note', rule: '', requirement: warning, remedy: '', isViolation: false };
+}
+
 /** Of a dry run of a request: says who can correct the template. */
 export function requestLine(warning: string): RuleLine {
-  const { isViolation, ...line } = parseWarning(warning);
+  const { isViolation, ...line } = lineOf(warning);
   if (!isViolation) return line;
   // An administrator sets a quota or a Pod Security level.
   const who =
@@ -16,12 +24,12 @@ export function requestLine(warning: string): RuleLine {
 
 /** Of a dry run of a template, for its author. */
 export function templateLine(warning: string): RuleLine {
-  const { isViolation: _, ...line } = parseWarning(warning);
+  const { isViolation: _, ...line } = lineOf(warning);
   return line;
 }
 
 /** A violation in the template begins with a code. The leader will deny, unless it is corrected. */
-export const isAboutTemplate = (warning: string): boolean => parseWarning(warning).isViolation;
+export const isAboutTemplate = (warning: string): boolean => lineOf(warning).isViolation;
 
 export const ruleLine = (verdict: RuleLine['verdict'], rule: string, requirement: string): RuleLine => ({
   verdict,

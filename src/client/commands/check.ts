@@ -1,5 +1,14 @@
 import type { Resource } from '../../api/object.ts';
-import { ApiError, codeOf, isAlreadyExists, isDryRunUnsupported, isWebhookDenial } from '../../kube/errors.ts';
+import { quote } from '../../kit/errors.ts';
+import {
+  ApiError,
+  codeOf,
+  isAlreadyExists,
+  isConflict,
+  isDryRunUnsupported,
+  isNotFound,
+  isWebhookDenial,
+} from '../../kube/errors.ts';
 import { templateResource, typeNames } from '../access-requests.ts';
 import { usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
@@ -7,7 +16,7 @@ import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { type Manifest, readManifests } from '../manifests.ts';
 import { type Column, outputForm, type Presentation, Printer } from '../output.ts';
-import { findServed, plainMessage } from '../problem.ts';
+import { findServed, isNotServed, Problem, plainMessage, problemOf } from '../problem.ts';
 import { type RuleLine, requestLine, ruleColumns, ruleLine, templateLine } from '../rule-lines.ts';
 
 /** A rule for one object of a file. */
@@ -67,9 +76,14 @@ async function checkLines(connection: ClusterConnection, manifest: Manifest): Pr
   const { file, resource, object } = manifest;
   const { name, generateName } = object.metadata;
   const namespace = object.metadata.namespace ?? connection.namespace;
-  const lines = await rulesFor(connection, resource, { ...object, metadata: { ...object.metadata, namespace } });
   const subject = { file, object: `${resource.kind}/${name || generateName || '(no name)'}`, namespace };
-  return lines.map((line) => ({ ...subject, ...line }));
+  try {
+    const lines = await rulesFor(connection, resource, { ...object, metadata: { ...object.metadata, namespace } });
+    return lines.map((line) => ({ ...subject, ...line }));
+  } catch (error) {
+    const { exitCode, message } = problemOf(error);
+    throw new Problem(exitCode, `${quote(file, 256)}, ${subject.object}: ${message}`);
+  }
 }
 
 /** The warnings of a dry run, and why the API server refuses the object if no warning says so. */
@@ -77,6 +91,7 @@ async function rulesFor(
   connection: ClusterConnection,
   resource: Resource,
   object: Manifest['object'],
+  isRetry = false,
 ): Promise<RuleLine[]> {
   const { client } = connection.cluster;
   const { name, namespace = '' } = object.metadata;
@@ -90,11 +105,17 @@ async function rulesFor(
     resourceVersion === undefined
       ? client.create(resource, object, options)
       : client.replace(resource, { ...object, metadata: { ...object.metadata, resourceVersion } }, options);
-  const refusal = await write.then(() => undefined, refusalLine);
+  const error = await write.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (isConflict(error) && !isRetry) return rulesFor(connection, resource, object, true);
+  const refusal = error === undefined ? undefined : refusalLine(error);
   const rules = connection.warnings.slice(before).map(isTemplate ? templateLine : requestLine);
   const isExplained = refusal?.verdict === 'fail' && rules.some(({ verdict }) => verdict === 'fail');
   const lines = refusal && !isExplained ? [...rules, refusal] : rules;
-  return lines.length === 0 ? [noRules] : lines;
+  // Advice comes with rules, so notes alone are of others.
+  return lines.every(({ verdict }) => verdict === 'note') ? [...lines, noRules] : lines;
 }
 
 /** @throws the error if it is not about the object. */
@@ -107,14 +128,15 @@ function refusalLine(error: unknown): RuleLine {
       'a request of this name exists already; to request access again, delete it first',
     );
   if (isWebhookDenial(error)) return ruleLine('fail', codeOf(error) ?? 'Denied', plainMessage(error));
-  if (![400, 403, 409, 422].includes(error.code)) throw error;
+  if (isConflict(error) || (isNotFound(error) && !isNotServed(error))) return { ...noRules, requirement: error.why };
+  if (![400, 403, 422].includes(error.code)) throw error;
   return ruleLine('fail', error.reason || 'Refused', error.why);
 }
 
 const noRules = ruleLine(
   'not checked',
   'no-rules',
-  'the API server accepts it without asking drawbridge; check the webhooks: drawbridge doctor',
+  'the API server answers without asking drawbridge; check the webhooks: drawbridge doctor',
 );
 
 const objectColumns: readonly Column<CheckLine>[] = [

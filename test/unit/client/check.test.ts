@@ -14,6 +14,11 @@ const passed = '18 rules passed';
 const unchecked = 'not checked api-server: whether the API server accepts the Pod; to check: store the template';
 const missingTarget = 'FAIL plan: TargetNotFound: Deployment "payments" does not exist; create it';
 
+const expanding = Array.from(
+  { length: 7 },
+  (_, i) => `a${i}: &a${i} [${`${i === 0 ? 1 : `*a${i - 1}`}, `.repeat(10)}]`,
+);
+
 describe('drawbridge check', () => {
   let cluster: ScriptedCluster | undefined;
   let directory: string;
@@ -60,6 +65,12 @@ describe('drawbridge check', () => {
       .map((line) => line.split(/ {3,}/));
 
   const shell = 'PodAccessTemplate/payments-shell';
+  const unseen = (object: string): readonly string[] => [
+    object,
+    'not checked',
+    'no-rules',
+    'the API server answers without asking drawbridge; check the webhooks: drawbridge doctor',
+  ];
   const cases: readonly (readonly [
     what: string,
     text: string,
@@ -155,19 +166,52 @@ describe('drawbridge check', () => {
         ],
       ],
     ],
+    ['an object that no webhook has seen', template, accepting(), 1, [unseen(shell)]],
     [
-      'an object that no webhook has seen',
+      'an object that only a webhook of others has seen',
       template,
-      accepting(),
+      accepting('Kyverno: label team is missing'),
+      1,
+      [[shell, 'note', '-', 'Kyverno: label team is missing'], unseen(shell)],
+    ],
+    [
+      'a warning of others, which fails nothing',
+      request,
+      accepting('Kyverno: label team is missing', passed),
+      0,
+      [
+        ['PodAccessRequest/debug', 'note', '-', 'Kyverno: label team is missing'],
+        ['PodAccessRequest/debug', 'pass', '18 rules', '-'],
+      ],
+    ],
+    [
+      'a request that exists already, and that no webhook has seen',
+      request,
+      refusing(409, { reason: 'AlreadyExists', message: 'exists' }),
       1,
       [
         [
-          shell,
-          'not checked',
-          'no-rules',
-          'the API server accepts it without asking drawbridge; check the webhooks: drawbridge doctor',
+          'PodAccessRequest/debug',
+          'note',
+          'exists',
+          'a request of this name exists already; to request access again, delete it first',
         ],
+        unseen('PodAccessRequest/debug'),
       ],
+    ],
+    [
+      'a template whose namespace does not exist',
+      template,
+      refusing(404, { reason: 'NotFound', message: 'namespaces "payments" not found' }),
+      1,
+      [[shell, 'not checked', 'no-rules', 'namespaces "payments" not found']],
+    ],
+    [
+      'an object that others keep changing meanwhile',
+      template,
+      refusing(409, { reason: 'Conflict', message: 'the object has been modified' }),
+      1,
+      [[shell, 'not checked', 'no-rules', 'the object has been modified']],
     ],
   ];
   for (const [what, text, answers, code, rows] of cases) {
@@ -196,6 +240,23 @@ describe('drawbridge check', () => {
     });
   });
 
+  it('checks a template again that the leader changed meanwhile', async () => {
+    const stored = { ...podTemplateManifest(), metadata: { name: 'payments-shell', resourceVersion: '7' } };
+    let calls = 0;
+    const conflict = refusing(409, { reason: 'Conflict', message: 'modified' }, missingTarget);
+    const run = await checked(
+      ['-f', fileWith(template)],
+      (answer) => (++calls === 1 ? conflict : accepting(passed))(answer),
+      { podaccesstemplates: [stored] },
+    );
+    assert.deepEqual([run.code, rowsOf(run)], [0, [[shell, 'pass', '18 rules', '-']]]);
+    const path = '/podaccesstemplates/payments-shell';
+    assert.deepEqual(
+      cluster?.server.requests.filter((call) => call.path.endsWith(path)).map(({ method }) => method),
+      ['GET', 'PUT', 'GET', 'PUT'],
+    );
+  });
+
   it('checks each template and request of several files and Lists, after one that fails, too', async () => {
     const list = JSON.stringify({ kind: 'List', items: [podTemplateManifest(), podRequestManifest()] });
     const files = [
@@ -217,6 +278,23 @@ describe('drawbridge check', () => {
     );
     assert.deepEqual([run.code, run.stderr], [3, 'note: 1 object is no template or request: skipped\n']);
   });
+
+  for (const kind of [
+    'List',
+    'PodAccessTemplateList',
+    'ExecAccessTemplateList',
+    'PodAccessRequestList',
+    'ExecAccessRequestList',
+  ])
+    it(`checks each item of a ${kind}, also of one in a List`, async () => {
+      const itemKind = kind === 'List' ? 'PodAccessRequest' : kind.replace('List', '');
+      const { apiVersion, spec } = podRequestManifest();
+      const item = { apiVersion, ...(kind === 'List' ? { kind: itemKind } : {}), metadata: { name: 'x' }, spec };
+      const list = { kind, items: [item, item] };
+      const file = fileWith(JSON.stringify({ kind: 'List', items: [list, list] }));
+      const run = await checked(['-f', file], accepting(passed));
+      assert.deepEqual([run.code, rowsOf(run).map(([object]) => object)], [0, Array(4).fill(`${itemKind}/x`)]);
+    });
 
   const namespaces: readonly (readonly [what: string, namespace: string | undefined, found: string])[] = [
     ['its own', 'billing', 'billing'],
@@ -241,6 +319,23 @@ describe('drawbridge check', () => {
     ['no file', () => [], 2, /^drawbridge: -f is missing: check -f FILE\.\.\.; see drawbridge check --help$/],
     ['a file that does not exist', () => ['-f', 'nosuchfile'], 2, /^drawbridge: cannot read "nosuchfile": .*ENOENT/],
     ['files without templates and requests', () => ['-f', fileWith(workload)], 2, /have no template and no request/],
+    ['a list without its kind', () => ['-f', fileWith(`---\n---\n- ${template}`)], 2, /"\S+", document 2: .* a list; /],
+    ['a text', () => ['-f', fileWith('hello')], 2, /"\S+", document 1: .* a string; /],
+    [
+      'a List with an item that is no object',
+      () => ['-f', fileWith('kind: List\nitems: [null]')],
+      2,
+      /"\S+", document 1: found null; /,
+    ],
+    [
+      'aliases that expand',
+      () => ['-f', fileWith(expanding.join('\n'))],
+      2,
+      /"\S+" is larger than 8388608 characters, /,
+    ],
+    ['a value that contains itself', () => ['-f', fileWith('spec: &a {x: *a}')], 2, /"\S+" is nested more than 64 /],
+    ['a file above 4 MiB', () => ['-f', fileWith('#'.repeat(4 * 1024 * 1024 + 1))], 2, /is larger than 4 MiB/],
+    ['a device without an end', () => ['-f', '/dev/zero'], 2, /cannot read "\/dev\/zero": it is larger than 4 MiB/],
     ['a file that is no YAML', () => ['-f', fileWith('a: [')], 3, /^drawbridge: \S+ is no valid YAML: line 1: /],
   ];
   for (const [what, argv, code, message] of wrong) {
@@ -255,12 +350,16 @@ describe('drawbridge check', () => {
   const broken: readonly (readonly [what: string, answers: (answer: Answer) => void])[] = [
     ['the server does not answer', refusing(500, { message: 'failed calling webhook: refused' })],
     ['the credentials are refused', refusing(401, { reason: 'Unauthorized' })],
-    ['the namespace does not exist', refusing(404, { reason: 'NotFound', message: 'namespaces "x" not found' })],
+    [
+      'the kinds are not served',
+      refusing(404, { reason: 'NotFound', message: 'the server could not find the requested resource' }),
+    ],
   ];
   for (const [what, answers] of broken) {
-    it(`exits with 1 if ${what}`, async () => {
+    it(`exits with 1 and names the object if ${what}`, async () => {
       const run = await checked(['-f', fileWith(template)], answers);
       assert.deepEqual([run.code, run.stdout], [1, ''], run.stderr);
+      assert.match(run.stderr, /^drawbridge: "\S+objects\.yaml", PodAccessTemplate\/payments-shell: /);
     });
   }
 

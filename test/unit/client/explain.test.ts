@@ -50,6 +50,13 @@ describe('drawbridge explain', () => {
     });
   }
 
+  it('takes no warning of other webhooks for a violation', async () => {
+    const warning = 'Kyverno: label team is missing';
+    const { code, stdout } = await run([warning, '17 rules passed'], 'PodAccessTemplate', {}, {});
+    assert.equal(code, 0);
+    assert.match(stdout, /^note +- +Kyverno: label team is missing$/m);
+  });
+
   const approvals = {
     all: [
       { name: 'peer', groups: ['devs'] },
