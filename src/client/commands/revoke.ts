@@ -23,7 +23,7 @@ export const revoke: Command = {
   name: 'revoke',
   summary: 'End access, of yours or of others, or all access of a user',
   details:
-    'Open access ends, and a request that waits opens none. For requests of others, you need the permission to patch them. With --user, revokes every request of the user in the namespace, or with -A in all. Until the server has closed the access, drawbridge who lists it as Ending. A session in a pod of a workload (request exec) outlives the access, unless it is through the gateway.',
+    'Open access ends, and a request that waits opens none. Users who may request access in a namespace may also revoke that of others there (patch). With --user, revokes every request of the user in the namespace, or with -A in all. Until the server has closed the access, drawbridge who lists it as Ending. A session in a pod of a workload (request exec) outlives the access, unless it is through the gateway.',
   args: [{ ...requestArgument, optional: true, repeated: true }],
   flags: [
     { name: 'reason', value: 'TEXT', help: 'Why, for the requester and the audit.' },
@@ -47,7 +47,11 @@ export const revoke: Command = {
     const end = async (found: TypedObject) => {
       const object = await endRequest(connection, found, why);
       const follows = statusOf(object).grant ? closingText(object) : 'it had opened no access';
-      return { object, result: `revocation requested${where(found)}; ${follows}` };
+      const owner = requesterOf(found.object);
+      // It is revoked already, so an error here changes nothing.
+      const me = await connection.whoAmI().catch(() => undefined);
+      const ofOwner = owner === '' || owner === me?.username ? '' : `of ${owner}: `;
+      return { object, result: `${ofOwner}revocation requested${where(found)}; ${follows}` };
     };
     if (user === undefined)
       return forEach(context, form, args.positionals, async (name) =>

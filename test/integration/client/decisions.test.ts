@@ -118,7 +118,7 @@ describe('a person who uses drawbridge to decide', () => {
     const revoked = await client.ok(admin, 'revoke', '--user', 'alice', '-A', '--reason', 'incident closed');
     assert.equal(
       revoked,
-      `podaccessrequest.crds.wizardofoz.co/less revocation requested in ${stage.namespace}; the server closes the access\n`,
+      `podaccessrequest.crds.wizardofoz.co/less of alice: revocation requested in ${stage.namespace}; the server closes the access\n`,
     );
     await stage.auditLine(
       'the revocation by the administrator',

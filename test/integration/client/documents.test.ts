@@ -124,7 +124,7 @@ describe('the commands of the page', () => {
         ['show debug-x7k2p', 'carol', 0, /^Permissions: /m],
         ['approve debug-x7k2p --max 20m --reason ticket checked', 'carol', 0, /\/first approved$/m],
         ['deny debug-x7k2p --reason use staging', 'carol', 0, /\/second denied$/m],
-        ['revoke --user alice -A', 'admin', 0, /\/first revocation requested in \S+; /],
+        ['revoke --user alice -A', 'admin', 0, /\/first of alice: revocation requested in \S+; /],
       ],
       async (line) => {
         if (line.startsWith('deny')) request = await ask('second');

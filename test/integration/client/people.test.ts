@@ -139,9 +139,9 @@ const steps: readonly Step[] = [
   {
     command: 'revoke',
     line: 'exec-OTHER --reason finished',
-    alice: [0, /\/exec-carol revocation requested; /],
+    alice: [0, /\/exec-carol of carol: revocation requested; /],
     bob: [1, /^drawbridge: no request exec-bob /],
-    carol: [0, /\/exec-alice revocation requested; /],
+    carol: [0, /\/exec-alice of alice: revocation requested; /],
   },
   { command: 'revoke', line: '--user OTHER -A', ...everyone(needsPermission) },
   {

@@ -286,6 +286,21 @@ describe('the client says what happened:', () => {
     assert.match((await cluster.run(['revoke', 'a'])).stdout, /\/a revocation requested; it had opened no access$/m);
   });
 
+  it('whose request it revoked, if it is that of another person', async () => {
+    const owned = { ...request('a'), spec: { templateName: 'shell', requester: { username: 'bob' } } };
+    await open({ podaccessrequests: [owned] });
+    for (const argv of [['a'], ['--user', 'bob']])
+      assert.match((await cluster.run(['revoke', ...argv])).stdout, /\/a of bob: revocation requested; /);
+    await open({ podaccessrequests: [owned] }, ({ path }, answer) => {
+      if (!path.endsWith('selfsubjectreviews')) return false;
+      answer.json(500, {});
+      return true;
+    });
+    const { code, stdout } = await cluster.run(['revoke', 'a']);
+    assert.equal(code, 0);
+    assert.match(stdout, /\/a of bob: revocation requested; /);
+  });
+
   it('what becomes of the sessions of access that is revoked', async () => {
     const grant = { rules: [], expiresAt: '2099-01-01T00:00:00Z' };
     const kept = '; sessions that are open in its pod go on until they are closed or the pod is deleted';
