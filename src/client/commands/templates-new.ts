@@ -13,7 +13,7 @@ export const templatesNew: Command = {
   name: 'templates new',
   summary: 'Print a template to start from, with comments',
   details:
-    'Prints YAML that passes check once its workload exists. To use an option, remove the # before it. Makes no call. NAME is the name of the template; default: that of the workload, with -shell or -exec.',
+    'Prints YAML that passes check once its workload exists. An ExecAccessTemplate also needs the gateway (features.gateway of the chart): without it, remove the line session. To use an option, remove the # before it. Makes no call. NAME is the name of the template; default: that of the workload, with -shell or -exec.',
   args: [{ name: 'NAME', optional: true }],
   flags: [
     {
@@ -95,11 +95,12 @@ const copyText = `  # The copy waits for shells instead of running the workload 
     command: [sh, -c, 'sleep 86400']
 `;
 
-const gatewayText = `    # The gateway ends sessions with access. Without it, open sessions outlive access.
+const gatewayText = `    # The gateway (features.gateway of the chart) ends sessions with access. If the cluster has none, remove this line:
+    # open sessions then outlive access.
     session: {via: Gateway}
 `;
 
-const podGatewayText = `    # Sessions through the gateway, which can record them.
+const podGatewayText = `    # Sessions through the gateway (features.gateway of the chart), which can record them.
     #session: {via: Gateway, record: BestEffort}
 `;
 

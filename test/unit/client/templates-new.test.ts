@@ -75,35 +75,46 @@ describe('drawbridge templates new', () => {
     });
   }
 
-  for (const [kind, path] of [
-    ['PodAccessTemplate', paths.podTemplate],
-    ['ExecAccessTemplate', paths.execTemplate],
-  ] as const) {
-    it(`prints a ${kind} that passes drawbridge check`, async () => {
-      const directory = mkdtempSync(join(tmpdir(), 'drawbridge-new-'));
-      const file = join(directory, 'template.yaml');
-      writeFileSync(file, (await run('--kind', kind)).stdout);
-      const world = new World();
-      const author = { ...alice, time: '2026-11-21T09:00:00Z', signature: 'signed' };
-      const webhook = await ScriptedCluster.open({}, ({ method, body }, answer) => {
-        if (method !== 'POST') return false;
-        const { metadata, spec } = body as { metadata: { name: string }; spec: object };
-        const object = { ...(body as object), spec: { ...spec, author } };
-        const review = reviewOf(`${kind.toLowerCase()}s`, 'CREATE', { name: metadata.name, object, dryRun: true });
-        void world.review(path, review).then(({ allowed, warnings = [], status }) => {
-          const header = warnings.map((text) => `299 - ${JSON.stringify(text)}`).join(', ');
-          answer.json(allowed ? 201 : 403, allowed ? object : { kind: 'Status', ...status }, { warning: header });
-        });
-        return true;
+  /** What drawbridge check says of it, with the webhook in this process. */
+  const checked = async (kind: TemplateKind, text: string, world: World): Promise<ClientRun> => {
+    const directory = mkdtempSync(join(tmpdir(), 'drawbridge-new-'));
+    const file = join(directory, 'template.yaml');
+    writeFileSync(file, text);
+    const path = kind === 'PodAccessTemplate' ? paths.podTemplate : paths.execTemplate;
+    const author = { ...alice, time: '2026-11-21T09:00:00Z', signature: 'signed' };
+    const webhook = await ScriptedCluster.open({}, ({ method, body }, answer) => {
+      if (method !== 'POST') return false;
+      const { metadata, spec } = body as { metadata: { name: string }; spec: object };
+      const object = { ...(body as object), spec: { ...spec, author } };
+      const review = reviewOf(`${kind.toLowerCase()}s`, 'CREATE', { name: metadata.name, object, dryRun: true });
+      void world.review(path, review).then(({ allowed, warnings = [], status }) => {
+        const header = warnings.map((text) => `299 - ${JSON.stringify(text)}`).join(', ');
+        answer.json(allowed ? 201 : 403, allowed ? object : { kind: 'Status', ...status }, { warning: header });
       });
-      const { code, stdout, stderr } = await webhook.run(['check', '-f', file]);
-      await webhook.close();
-      rmSync(directory, { recursive: true });
+      return true;
+    });
+    const found = await webhook.run(['check', '-f', file]);
+    await webhook.close();
+    rmSync(directory, { recursive: true });
+    return found;
+  };
+  for (const kind of kinds)
+    it(`prints a ${kind} that passes drawbridge check`, async () => {
+      const { code, stdout, stderr } = await checked(kind, (await run('--kind', kind)).stdout, new World());
       assert.equal(code, 0, `${stdout}${stderr}`);
       assert.match(stdout, / +pass +\d\d rules /);
       assert.doesNotMatch(stdout, / (fail|note) /);
     });
-  }
+
+  it('says which line of an ExecAccessTemplate to remove without the gateway', async () => {
+    const world = new World();
+    world.gatewayViolation = { code: 'GatewayUnavailable', message: 'no gateway', field: 'spec', status: 404 };
+    const { stdout } = await run('--kind', 'ExecAccessTemplate');
+    assert.match(stdout, /# The gateway \(features\.gateway .*remove this line:\n.*\n +session: {via: Gateway}$/m);
+    assert.equal((await checked('ExecAccessTemplate', stdout, world)).code, 3);
+    const without = await checked('ExecAccessTemplate', stdout.replace(/^ +session: .*\n/m, ''), world);
+    assert.equal(without.code, 0, `${without.stdout}${without.stderr}`);
+  });
 
   it('is a PodAccessTemplate that needs approvals by default', async () => {
     const { kind, metadata, spec } = await printed();
