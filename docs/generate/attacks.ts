@@ -47,7 +47,8 @@ const access: readonly Attack[] = [
   {
     attack: 'request access or an emergency without being in an allowed group, or an emergency without a reason',
     by: ['colleague'],
-    stopped: 'The webhook and the leader check. Users in no allowed group get only access that they already hold, and no emergency.',
+    stopped:
+      'The webhook and the leader check. Users in no allowed group get only access that they already hold, and no emergency.',
     remains: 'A user who leaves the group later keeps the access.',
     tests: ['access/allowed-groups', 'access/dead-ends', 'unit/access/policy/emergency-policy', 'access/emergency'],
   },
