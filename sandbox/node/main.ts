@@ -29,7 +29,7 @@ async function run(): Promise<void> {
 async function howToUse(node: RealNode): Promise<string> {
   const users = Object.entries(people).map(async ([name, group]) => {
     const path = await node.kubeconfigFor(name, [group]);
-    return `  export KUBECONFIG=${path}   # ${name}, group ${group}`;
+    return `  # export KUBECONFIG=${path}   # ${name}, group ${group}`;
   });
   const repository = (await drawbridgeImage()).split(':')[0];
   return [
