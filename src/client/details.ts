@@ -67,7 +67,7 @@ export function detailsOf(
 /** The pod that the request names, if any. */
 export const askedPodOf = ({ spec }: KubeObject): string => String(own(spec, 'targetPod') ?? '');
 
-/** By the current template and the deadline of its pod; undefined if unknown, or the server would refuse. */
+/** By the current template and its pod’s deadline; undefined if unknown or refused. */
 export function expectedDuration(request: KubeObject, template: KubeObject | undefined): ChosenDuration | undefined {
   const config = template && templateSpecOf(template).accessConfig;
   if (!config) return undefined;

@@ -84,7 +84,7 @@ describe('createLog', () => {
   });
 
   it('has written every line to stderr when the process exits at once', () => {
-    // The writer drops lines if the reader stalls, as on a busy machine. About 270 small ones fill the socket.
+    // The writer drops lines if the reader stalls; about 270 small ones fill the socket.
     const script = `
       import { createLog } from './src/observe/log.ts';
       import { systemClock } from './src/kit/clock.ts';
