@@ -23,12 +23,8 @@ describe('the lookup of a pod that a user enters', () => {
   beforeEach(async () => {
     stage = new LifecycleStage();
     await stage.start();
-    stage.ask();
-    await stage.clock.advance(10);
-    stage.podBecomesReady();
-    await stage.clock.advance(10);
-    const [, name = ''] = (stage.cluster.names(pods)[0] ?? '').split('/');
-    pod = stage.cluster.find(pods, { namespace, name }) as KubeObject;
+    await stage.granted();
+    [pod] = stage.cluster.all(pods) as [KubeObject];
   });
   afterEach(() => stage.stop());
 
@@ -60,11 +56,11 @@ describe('the lookup of a pod that a user enters', () => {
   it('reads the API if the stores do not have the pod and the grant yet', async () => {
     await stage.stop();
     const { cluster, signer, clock } = stage;
-    const request = cluster.find(podAccessRequests, requestName) as KubeObject;
+    const stored = request();
     cluster.drop(pods, { namespace, name: pod.metadata.name });
-    cluster.put(podAccessRequests, { ...request, status: {} });
+    change({ status: {} });
     const stores = openAccessStores(cluster);
-    const client = { get: async (resource: typeof pods) => structuredClone(resource === pods ? pod : request) };
+    const client = { get: async (resource: typeof pods) => structuredClone(resource === pods ? pod : stored) };
     const found = await connectTargets({ stores, client, signer, clock }).connectTarget(
       namespace,
       pod.metadata.name,
@@ -89,6 +85,7 @@ describe('the lookup of a pod that a user enters', () => {
         change({ status: { ...status(), conditions: [{ ...condition, type: 'AccessStillValid', status: 'False' }] } }),
     ],
     ['under an unsigned grant', () => change({ status: { ...status(), grant: forged() } })],
+    ['of a deleted request', () => stage.cluster.drop(podAccessRequests, requestName)],
   ];
   for (const [title, close] of closed) {
     it(`${title}: finds an access pod without subjects`, async () => {
@@ -97,12 +94,6 @@ describe('the lookup of a pod that a user enters', () => {
       assert.deepEqual(await entered(), { uid: pod.metadata.uid, isAccessPod: true, grants: [] });
     });
   }
-
-  it('of a deleted request: finds an access pod without subjects', async () => {
-    await stage.stop();
-    stage.cluster.drop(podAccessRequests, requestName);
-    assert.deepEqual(await entered(), { uid: pod.metadata.uid, isAccessPod: true, grants: [] });
-  });
 
   it('with such a name but another owner: finds a foreign pod', async () => {
     await stage.stop();
@@ -114,8 +105,7 @@ describe('the lookup of a pod that a user enters', () => {
 
   it('created earlier under the name of an access pod: finds a foreign pod', async () => {
     await stage.stop();
-    const request = stage.cluster.find(podAccessRequests, requestName) as KubeObject;
-    stage.cluster.put(podAccessRequests, { ...request, status: { ...status(), children: [] } });
+    change({ status: { ...status(), children: [] } });
     const metadata = { name: pod.metadata.name, namespace, uid: 'foreign' };
     stage.cluster.put(pods, { ...pod, metadata });
     assert.deepEqual(await entered(), { uid: 'foreign', isAccessPod: false, grants: [] });

@@ -23,8 +23,7 @@ describe('the lookup of a pod that the gateway enters', () => {
     await stage.start();
     stage.ask();
     await stage.pass(10);
-    const [, name = ''] = (stage.cluster.names(pods)[0] ?? '').split('/');
-    pod = stage.cluster.find(pods, { namespace, name }) as KubeObject;
+    [pod] = stage.cluster.all(pods) as [KubeObject];
   });
   afterEach(() => stage.stop());
 

@@ -3,7 +3,6 @@ import { planHashAnnotation, requestLabel } from '../../../src/api/access/names.
 import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject, ObjectMeta } from '../../../src/api/object.ts';
 import { pods, roleBindings, roles } from '../../../src/api/resources.ts';
-import { ApiError } from '../../../src/kube/errors.ts';
 import { LifecycleStage, requestName } from './lifecycle/lifecycle-stage.ts';
 
 const ours = [roleBindings, roles, pods];
@@ -13,11 +12,7 @@ describe('the janitor', () => {
   beforeEach(async () => {
     stage = new LifecycleStage();
     await stage.start();
-    stage.ask();
-    await stage.clock.advance(10);
-    stage.podBecomesReady();
-    await stage.clock.advance(10);
-    assert.equal(left().length, 3);
+    await stage.granted();
   });
   afterEach(() => stage.stop());
 
@@ -38,11 +33,8 @@ describe('the janitor', () => {
 
   const changeAll = (change: (metadata: ObjectMeta) => ObjectMeta): void => {
     for (const resource of ours) {
-      for (const key of stage.cluster.names(resource)) {
-        const [namespace = '', name = ''] = key.split('/');
-        const object = stage.cluster.find(resource, { namespace, name });
-        if (object) stage.cluster.put(resource, { ...object, metadata: change(object.metadata) });
-      }
+      for (const object of stage.cluster.all(resource))
+        stage.cluster.put(resource, { ...object, metadata: change(object.metadata) });
     }
   };
 
@@ -82,10 +74,7 @@ describe('the janitor', () => {
 
   it('retries until everything is deleted, and reports each object once', async () => {
     await vanishUnseen();
-    let faults = 3;
-    stage.cluster.fault = ({ verb, plural }) => {
-      if (verb === 'delete' && plural === 'roles' && faults-- > 0) throw new ApiError(500, 'InternalError', 'not now');
-    };
+    stage.cluster.fail('delete', 'roles', { times: 3 });
     await stage.start();
     await stage.clock.advance(60_000);
     assert.deepEqual(left(), []);
@@ -94,9 +83,7 @@ describe('the janitor', () => {
 
   it('keeps everything until the API server confirms that the request is gone', async () => {
     await vanishUnseen();
-    stage.cluster.fault = ({ verb }) => {
-      if (verb === 'get') throw new ApiError(503, 'ServiceUnavailable', 'not now');
-    };
+    stage.cluster.fail('get', 'podaccessrequests');
     await stage.start();
     await stage.clock.advance(30_000);
     assert.equal(left().length, 3);
@@ -123,12 +110,11 @@ describe('the janitor', () => {
   });
 
   it('deletes a copy of a live request’s child under another name', async () => {
-    const [key = ''] = stage.cluster.names(roles);
-    const [namespace = '', name = ''] = key.split('/');
-    const { uid: _, ...metadata } = stage.cluster.find(roles, { namespace, name })?.metadata ?? { uid: '', name };
+    const before = stage.cluster.names(roles);
+    const { uid: _, ...metadata } = stage.cluster.all(roles)[0]?.metadata ?? assert.fail('no Role');
     stage.cluster.put(roles, lookalike({ ...metadata, name: 'copy' }));
     await stage.clock.advance(10);
-    assert.deepEqual(stage.cluster.names(roles), [key]);
+    assert.deepEqual(stage.cluster.names(roles), before);
     assert.equal(left().length, 3);
   });
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
-import type { KubeObject } from '../../../src/api/object.ts';
 import { pods, roleBindings } from '../../../src/api/resources.ts';
 import { LifecycleStage, requestName } from './lifecycle/lifecycle-stage.ts';
 
@@ -9,10 +8,7 @@ describe('metrics of access', () => {
   beforeEach(async () => {
     stage = new LifecycleStage();
     await stage.start();
-    stage.ask();
-    await stage.clock.advance(10);
-    stage.podBecomesReady();
-    await stage.clock.advance(10);
+    await stage.granted();
   });
   afterEach(() => stage.stop());
 
@@ -48,9 +44,7 @@ describe('metrics of access', () => {
   it('name no user', async () => assert.doesNotMatch((await lines()).join('\n'), /alice/));
 
   it('count a grant whose RoleBinding outlives its deadline, until it is gone', async () => {
-    stage.cluster.fault = ({ verb, plural }) => {
-      if (verb === 'delete' && plural === 'rolebindings') throw new Error('not now');
-    };
+    stage.cluster.fail('delete', 'rolebindings');
     await stage.clock.advance(600_000);
     assert.equal(await value('drawbridge_grants_past_expiry{kind="PodAccessRequest"}'), 1);
     stage.cluster.fault = () => {};
@@ -74,16 +68,11 @@ describe('metrics of access', () => {
   });
 
   it('count missing objects and orphans', async () => {
-    const [binding = ''] = stage.cluster.names(roleBindings);
-    const name = binding.split('/')[1] ?? '';
-    stage.cluster.drop(roleBindings, { namespace: 'payments', name });
+    for (const { metadata } of stage.cluster.all(roleBindings)) stage.cluster.drop(roleBindings, metadata);
     assert.equal(await value('drawbridge_drift_objects{kind="RoleBinding",drift="missing"}'), 1);
-    stage.cluster.fault = ({ verb, plural }) => {
-      if (verb === 'delete' && plural === 'pods') throw new Error('not now');
-    };
-    const { metadata, ...pod } = stage.cluster.find(pods, { namespace: 'payments', name }) as KubeObject;
+    stage.cluster.fail('delete', 'pods');
     stage.cluster.drop(podAccessRequests, requestName);
-    stage.cluster.put(pods, { ...pod, metadata } as KubeObject);
+    for (const pod of stage.cluster.all(pods)) stage.cluster.put(pods, pod);
     await stage.clock.advance(10);
     assert.equal(await value('drawbridge_drift_objects{kind="Pod",drift="orphaned"}'), 1);
   });

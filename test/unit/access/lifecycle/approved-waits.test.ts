@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
-import { execAccess, execAccessRequests } from '../../../../src/api/access/exec-access.ts';
-import type { Grant } from '../../../../src/api/access/grant.ts';
+import { execAccessRequests } from '../../../../src/api/access/exec-access.ts';
 import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { deployments, pods, services, statefulSets } from '../../../../src/api/resources.ts';
-import { formatTime, parseTime } from '../../../../src/kit/clock.ts';
-import { execTemplateManifest } from '../../../support/access-objects.ts';
-import { LifecycleStage } from './lifecycle-stage.ts';
+import { deployments, services } from '../../../../src/api/resources.ts';
+import { formatTime } from '../../../../src/kit/clock.ts';
+import { LifecycleStage, peer, requestName, templateName } from './lifecycle-stage.ts';
 
 const minute = 60_000;
-const peer = { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false };
 
 describe('access that others approve, while it cannot open yet', () => {
   let stage: LifecycleStage;
@@ -24,16 +21,6 @@ describe('access that others approve, while it cannot open yet', () => {
     await stage.clock.advance(100);
   });
   afterEach(() => stage.stop());
-
-  const approved = (): string => {
-    const found = stage.status.conditions?.find(({ type }) => type === 'AccessApproved');
-    return found ? `${found.status} ${found.reason}: ${found.message}` : 'none';
-  };
-  const grant = (): Grant | undefined => stage.status.grant;
-  const lasts = (): number => {
-    const { startsAt = '', expiresAt = '' } = grant() ?? {};
-    return ((parseTime(expiresAt) ?? 0) - (parseTime(startsAt) ?? 0)) / minute;
-  };
 
   describe('through a template that is not ready for a while', () => {
     const workload = { namespace: 'payments', name: 'payments' };
@@ -50,10 +37,13 @@ describe('access that others approve, while it cannot open yet', () => {
     it('waits, says why, and opens when the template is ready again', async () => {
       await stage.asked();
       await templateIs('not ready');
-      assert.match(approved(), /^Unknown Pending: waiting for approvals .*; template payments-shell is not ready: /);
+      assert.match(
+        stage.approved,
+        /^Unknown Pending: waiting for approvals .*; template payments-shell is not ready: /,
+      );
       await stage.voted('carol');
       assert.equal(stage.isOpen, false);
-      assert.match(approved(), /^Unknown TemplateNotReady: waiting until .*, because access cannot open yet;/);
+      assert.match(stage.approved, /^Unknown TemplateNotReady: waiting until .*, because access cannot open yet;/);
       assert.equal(stage.status.approval?.state, 'Approved');
       let asked = 0;
       const { allows } = stage.cluster;
@@ -65,22 +55,22 @@ describe('access that others approve, while it cannot open yet', () => {
       assert.equal(asked, 0, 'it waits for the event of the template');
       await templateIs('ready');
       assert.ok(stage.isOpen);
-      assert.equal(approved(), 'True Success: approved by carol');
-      assert.equal(lasts(), 10);
+      assert.equal(stage.approved, 'True Success: approved by carol');
+      assert.equal(stage.grantedMinutes, 10);
     });
 
     it('is denied by a vote all the same', async () => {
       await stage.asked();
       await templateIs('not ready');
       await stage.voted('carol', { decision: 'Deny' });
-      assert.equal(approved(), 'False Denied: carol denied the request');
+      assert.equal(stage.approved, 'False Denied: carol denied the request');
     });
 
     it('is denied all the same when no approval comes in time', async () => {
       await stage.asked();
       await templateIs('not ready');
       await stage.pass(61 * minute);
-      assert.match(approved(), /^False NotApproved: /);
+      assert.match(stage.approved, /^False NotApproved: /);
     });
 
     it('is denied ten minutes after the last time at which it could have opened', async () => {
@@ -88,10 +78,9 @@ describe('access that others approve, while it cannot open yet', () => {
       await templateIs('not ready');
       stage.vote('carol');
       await stage.pass(69 * minute);
-      assert.match(approved(), /^Unknown TemplateNotReady: /);
+      assert.match(stage.approved, /^Unknown TemplateNotReady: /);
       await stage.pass(2 * minute);
-      const target = stage.status.conditions?.find(({ type }) => type === 'TargetTemplateExists');
-      assert.equal(target?.reason, 'TemplateNotReady');
+      assert.equal(stage.condition('TargetTemplateExists')?.reason, 'TemplateNotReady');
       await templateIs('ready');
       await stage.pass();
       assert.equal(stage.isOpen, false);
@@ -100,12 +89,11 @@ describe('access that others approve, while it cannot open yet', () => {
     it('is not denied if the author lacks a permission for a while', async () => {
       let lacks = false;
       stage.cluster.allows = ({ user, verb }) => (verb === 'approve' ? approvers.has(user) : !lacks);
-      const name = { namespace: 'payments', name: 'payments-shell' };
-      const template = stage.cluster.find(podAccessTemplates, name);
+      const template = stage.cluster.find(podAccessTemplates, templateName);
       assert.ok(template?.metadata.uid);
       const version = { uid: template.metadata.uid, generation: (template.metadata.generation ?? 0) + 1 };
       const author = { username: 'tina', uid: '', groups: [], time: formatTime(stage.clock.now()) };
-      const signature = stage.signer.signAuthor({ kind: 'PodAccessTemplate', ...name, version, author });
+      const signature = stage.signer.signAuthor({ kind: 'PodAccessTemplate', ...templateName, version, author });
       stage.cluster.put(podAccessTemplates, {
         ...template,
         metadata: { ...template.metadata, generation: version.generation },
@@ -126,8 +114,7 @@ describe('access that others approve, while it cannot open yet', () => {
       await stage.configured({ approvals: undefined });
       await templateIs('not ready');
       await stage.asked();
-      const target = stage.status.conditions?.find(({ type }) => type === 'TargetTemplateExists');
-      assert.equal(target?.reason, 'TemplateNotReady');
+      assert.equal(stage.condition('TargetTemplateExists')?.reason, 'TemplateNotReady');
     });
   });
 
@@ -153,7 +140,10 @@ describe('access that others approve, while it cannot open yet', () => {
       await stage.asked();
       await stage.voted('carol');
       assert.equal(stage.isOpen, false);
-      assert.match(approved(), /^Unknown PodIsSelected: waiting until .*, because access cannot open yet; Service web/);
+      assert.match(
+        stage.approved,
+        /^Unknown PodIsSelected: waiting until .*, because access cannot open yet; Service web/,
+      );
       const { reason, type, note } = stage.events.at(-1) ?? {};
       assert.deepEqual([reason, type], ['PodIsSelected', 'Warning']);
       assert.match(note ?? '', /^access cannot open yet; the request waits until .*: Service web selects/);
@@ -163,8 +153,8 @@ describe('access that others approve, while it cannot open yet', () => {
       stage.cluster.drop(services, { namespace: 'payments', name: 'web' });
       await stage.pass(2 * minute);
       assert.ok(stage.isOpen);
-      assert.equal(approved(), 'True Success: approved by carol');
-      assert.equal(lasts(), 10);
+      assert.equal(stage.approved, 'True Success: approved by carol');
+      assert.equal(stage.grantedMinutes, 10);
     });
 
     it('is denied ten minutes after the last time at which it could have opened', async () => {
@@ -172,7 +162,7 @@ describe('access that others approve, while it cannot open yet', () => {
       await stage.asked();
       stage.vote('carol');
       await stage.pass(69 * minute);
-      assert.match(approved(), /^Unknown PodIsSelected: /);
+      assert.match(stage.approved, /^Unknown PodIsSelected: /);
       await stage.pass(2 * minute);
       assert.deepEqual(denialOf(), ['AccessApproved False', 'AccessResourcesCreated False']);
       assert.equal(stage.status.approval?.state, 'Approved');
@@ -191,34 +181,14 @@ describe('access that others approve, while it cannot open yet', () => {
   });
 
   describe('of a workload without a running pod', () => {
-    const name = { namespace: 'payments', name: 'db' };
-    const labels = { app: 'db' };
-    const podOf = (phase: string): KubeObject => {
-      const uid = stage.cluster.find(statefulSets, name)?.metadata.uid ?? '';
-      const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid, controller: true }];
-      const metadata = { namespace: 'payments', name: 'db-0', labels, ownerReferences };
-      return { apiVersion: 'v1', kind: 'Pod', metadata, spec: {}, status: { phase } } as KubeObject;
-    };
     const exec = () =>
-      (stage.cluster.find(execAccessRequests, { ...name, name: 'look' })?.status ?? {}) as RequestStatus;
+      (stage.cluster.find(execAccessRequests, { ...requestName, name: 'look' })?.status ?? {}) as RequestStatus;
     const condition = () => {
       const found = exec().conditions?.find(({ type }) => type === 'AccessApproved');
       return found && `${found.status} ${found.reason}`;
     };
     beforeEach(async () => {
-      stage.cluster.put(statefulSets, {
-        apiVersion: 'apps/v1',
-        kind: 'StatefulSet',
-        metadata: name,
-        spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [] } } },
-      } as KubeObject);
-      stage.cluster.put(
-        execAccess.template.resource,
-        execTemplateManifest({
-          accessConfig: { allowedGroups: ['devs'], start: { maxAhead: '1h' } },
-          controllerTargetRef: { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db' },
-        }) as KubeObject,
-      );
+      stage.putDatabase({ start: { maxAhead: '1h' } });
       await stage.pass();
     });
     const startAt = () => formatTime(stage.clock.now() + minute);
@@ -232,10 +202,10 @@ describe('access that others approve, while it cannot open yet', () => {
         await stage.pass(2 * minute);
         assert.equal(condition(), `Unknown ${code}`);
         assert.equal(stage.events.at(-1)?.reason, code);
-        stage.cluster.put(pods, podOf('Pending'));
+        stage.putDatabasePod('Pending');
         await stage.pass(10_000);
         assert.equal(stage.isOpen, false);
-        stage.cluster.put(pods, podOf('Running'));
+        stage.putDatabasePod('Running');
         await stage.pass(1100);
         assert.ok(stage.isOpen);
         assert.equal(condition(), 'True Success');

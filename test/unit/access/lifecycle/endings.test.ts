@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
-import { execAccess, execAccessRequests } from '../../../../src/api/access/exec-access.ts';
+import { execAccessRequests } from '../../../../src/api/access/exec-access.ts';
 import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
-import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { Condition, KubeObject } from '../../../../src/api/object.ts';
-import { pods, roleBindings, statefulSets } from '../../../../src/api/resources.ts';
+import { pods, roleBindings } from '../../../../src/api/resources.ts';
 import type { JsonObject } from '../../../../src/kit/json-value.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { execTemplateManifest } from '../../../support/access-objects.ts';
-import { LifecycleStage, requestName } from './lifecycle-stage.ts';
+import { LifecycleStage, peer, requestName } from './lifecycle-stage.ts';
 
 const minute = 60_000;
 const look = { namespace: 'payments', name: 'look' };
@@ -29,19 +27,11 @@ describe('a request that ended', () => {
   });
   afterEach(() => stage.stop());
 
-  const granted = async (): Promise<void> => {
-    stage.ask();
-    await stage.clock.advance(10);
-    stage.podBecomesReady();
-    await stage.clock.advance(10);
-    assert.equal(shown.at(-1), 'true Open: access is open');
-  };
-  const status = (): RequestStatus => (stage.request?.status ?? {}) as RequestStatus;
   const deleteByUser = (): Promise<unknown> => stage.cluster.client.delete(podAccessRequests, requestName);
 
   it('says so before it goes, if its time has passed', async () => {
-    await granted();
-    const expiresAt = status().grant?.expiresAt ?? '';
+    await stage.granted();
+    const expiresAt = stage.status.grant?.expiresAt ?? '';
     await stage.clock.advance(10 * minute);
     assert.equal(stage.request, undefined);
     assert.ok(
@@ -51,7 +41,7 @@ describe('a request that ended', () => {
   });
 
   it('says so before it goes, with the reason, if it was revoked', async () => {
-    await granted();
+    await stage.granted();
     await stage.clock.advance(minute);
     stage.change({ revoked: true, revokedReason: 'wrong pod' });
     await stage.clock.advance(100);
@@ -60,18 +50,18 @@ describe('a request that ended', () => {
   });
 
   it('says so while its name is held, if a user deleted it', async () => {
-    await granted();
+    await stage.granted();
     await deleteByUser();
     await stage.clock.advance(100);
     assert.ok(stage.request, 'its signature could be reused');
     assert.match(readyOf(stage.request), /^false Revoked: access ended at .*: the request was deleted$/);
-    assert.deepEqual([status().ready, status().accessMessage, status().children], [false, undefined, []]);
+    assert.deepEqual([stage.status.ready, stage.status.accessMessage, stage.status.children], [false, undefined, []]);
     await stage.clock.advance(15_000);
     assert.equal(stage.request, undefined);
   });
 
   it('goes without another write if a user deletes it later', async () => {
-    await granted();
+    await stage.granted();
     await stage.clock.advance(minute);
     stage.cluster.calls.length = 0;
     await deleteByUser();
@@ -88,26 +78,26 @@ describe('a request that ended', () => {
   });
 
   it('says so if it was withdrawn before it was approved', async () => {
-    stage.configure({ approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false } });
+    stage.configure({ approvals: peer });
     await stage.clock.advance(10);
     stage.ask();
     await stage.clock.advance(10);
-    assert.equal(status().approval?.state, 'Pending');
+    assert.equal(stage.status.approval?.state, 'Pending');
     stage.change({ revoked: true });
     await stage.clock.advance(100);
     assert.ok(stage.request, 'its signature could be reused');
     assert.match(readyOf(stage.request), /^false Revoked: the request ended at .*: the request was revoked$/);
-    assert.equal(status().approval, undefined);
+    assert.equal(stage.status.approval, undefined);
   });
 
   describe('says why in one Event', () => {
     const events = (): string[] => stage.events.map(({ type, reason, note }) => `${type} ${reason}: ${note}`);
     const waits = async (): Promise<void> => {
-      stage.configure({ approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false } });
+      stage.configure({ approvals: peer });
       await stage.clock.advance(10);
       stage.ask();
       await stage.clock.advance(minute);
-      assert.equal(status().approval?.state, 'Pending');
+      assert.equal(stage.status.approval?.state, 'Pending');
       assert.deepEqual(events(), []);
     };
     const revoked = 'Normal RequestEnded: the request ended before access opened: the request was revoked: not needed';
@@ -144,10 +134,7 @@ describe('a request that ended', () => {
     });
 
     it('if access was open although its status has no grant: only that it ended', async () => {
-      stage.ask();
-      await stage.clock.advance(10);
-      stage.podBecomesReady();
-      await stage.clock.advance(minute);
+      await stage.granted();
       await stage.stop();
       const { status: stored, ...rest } = stage.request ?? assert.fail('no request');
       const { grant: _, ...stripped } = stored as JsonObject;
@@ -167,9 +154,7 @@ describe('a request that ended', () => {
 
     it('if the API server does not take its status at first', async () => {
       await waits();
-      stage.cluster.fault = ({ verb, plural }) => {
-        if (verb === 'patch' && plural === 'podaccessrequests') throw new ApiError(503, 'ServiceUnavailable', 'later');
-      };
+      stage.cluster.fail('patch', 'podaccessrequests');
       stage.change({ revoked: true, revokedReason: 'not needed' });
       await stage.clock.advance(5000);
       stage.cluster.fault = () => {};
@@ -190,7 +175,7 @@ describe('a request that ended', () => {
     });
 
     it('if it was granted', async () => {
-      await granted();
+      await stage.granted();
       stage.change({ revoked: true, revokedReason: 'not needed' });
       await stage.clock.advance(15_000);
       assert.equal(stage.request, undefined);
@@ -226,28 +211,8 @@ describe('a request that ended', () => {
     ] as const) {
       it(title, async () => {
         stage.gatewayIs('True');
-        const [metadata, labels] = [{ namespace: 'payments', name: 'db' }, { app: 'db' }];
-        const workload = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db' };
-        const template = { metadata: { labels }, spec: { containers: [] } };
-        stage.cluster.put(statefulSets, {
-          ...workload,
-          metadata,
-          spec: { selector: { matchLabels: labels }, template },
-        });
-        const uid = stage.cluster.find(statefulSets, metadata)?.metadata.uid ?? '';
-        const ownerReferences = [{ ...workload, uid, controller: true }];
-        stage.cluster.put(pods, {
-          apiVersion: 'v1',
-          kind: 'Pod',
-          metadata: { ...metadata, name: 'db-0', labels, ownerReferences },
-          spec: {},
-          status: { phase: 'Running' },
-        });
-        const accessConfig = { allowedGroups: ['devs'], ...(session ? { session } : {}) };
-        stage.cluster.put(
-          execAccess.template.resource,
-          execTemplateManifest({ accessConfig, controllerTargetRef: workload }),
-        );
+        stage.putDatabase(session ? { session } : {});
+        stage.putDatabasePod('Running');
         await stage.clock.advance(10);
         stage.ask({}, { name: 'look', exec: true });
         await stage.clock.advance(10);
@@ -260,7 +225,7 @@ describe('a request that ended', () => {
   });
 
   it('goes even if the API server refuses its status', async () => {
-    await granted();
+    await stage.granted();
     stage.cluster.fault = ({ verb, plural }) => {
       if (verb === 'patch' && plural === 'podaccessrequests' && stage.request?.metadata.deletionTimestamp === undefined)
         throw new ApiError(422, 'Invalid', 'status.conditions: too long');
@@ -270,11 +235,9 @@ describe('a request that ended', () => {
   });
 
   it('has lost its RoleBinding, Role, and Pod before its status is written', async () => {
-    await granted();
+    await stage.granted();
     stage.cluster.calls.length = 0;
-    stage.cluster.fault = ({ verb, plural }) => {
-      if (verb === 'patch' && plural === 'podaccessrequests') throw new ApiError(503, 'ServiceUnavailable', 'later');
-    };
+    stage.cluster.fail('patch', 'podaccessrequests');
     await stage.clock.advance(10 * minute);
     assert.deepEqual(stage.cluster.names(roleBindings), []);
     assert.deepEqual(

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import { childNameOf } from '../../../../src/api/access/names.ts';
-import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import { roles } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { podTemplateManifest } from '../../../support/access-objects.ts';
 import { pluck } from '../../../support/pluck.ts';
-import { LifecycleStage } from './lifecycle-stage.ts';
+import { LifecycleStage, requestName } from './lifecycle-stage.ts';
 
 const log = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };
 
@@ -20,40 +18,30 @@ describe('a grant through the gateway', () => {
   });
   afterEach(() => stage.stop());
 
-  const template = (accessConfig: object): void => {
-    stage.cluster.put(
-      podAccessTemplates,
-      podTemplateManifest({ accessConfig: { allowedGroups: ['devs'], ...accessConfig } }),
-    );
-  };
-  const ask = async (): Promise<void> => {
-    await stage.asked();
+  /** Asks through a template with this configuration. */
+  const askVia = (accessConfig: Readonly<Record<string, unknown>>): Promise<void> => {
+    stage.configure(accessConfig);
+    return stage.asked();
   };
   const grant = (): Grant => {
     assert.ok(stage.status.grant, JSON.stringify(stage.status));
     return stage.status.grant;
   };
-  const role = (): unknown => {
-    const [namespace = '', name = ''] = (stage.cluster.names(roles)[0] ?? '').split('/');
-    return stage.cluster.find(roles, { namespace, name })?.['rules'];
-  };
-  const grantName = (): string => {
-    const { uid = '', name = '' } = stage.request?.metadata ?? {};
-    return childNameOf({ name, uid });
-  };
+  const role = (): unknown => stage.cluster.all(roles)[0]?.['rules'];
+  const owner = () => ({ ...requestName, uid: stage.request?.metadata.uid ?? '' });
+  const isOurs = (changed: Grant) => stage.signer.isOurGrant(owner(), changed, new AbortController().signal);
   const roleViaGateway = () => [
     { apiGroups: [''], resources: ['pods'], resourceNames: [grant().pod.name], verbs: ['get', 'list', 'watch'] },
     {
       apiGroups: ['gateway.drawbridge.dev'],
       resources: ['grants/proxy'],
-      resourceNames: [grantName()],
+      resourceNames: [childNameOf(owner())],
       verbs: ['get', 'create'],
     },
   ];
 
   it('has a Role for reading the pod and for its own proxy, and nothing else', async () => {
-    template({ session: { via: 'Gateway', idleAfter: '15m' }, rules: [log] });
-    await ask();
+    await askVia({ session: { via: 'Gateway', idleAfter: '15m' }, rules: [log] });
     assert.deepEqual(role(), roleViaGateway());
     assert.deepEqual(grant().session, { via: 'Gateway', idleAfter: '15m' });
     assert.deepEqual(
@@ -64,12 +52,7 @@ describe('a grant through the gateway', () => {
   });
 
   it('is signed with its session, so that no other client can remove it or lengthen its idle limit', async () => {
-    template({ session: { via: 'Gateway', idleAfter: '15m' } });
-    await ask();
-    const { uid = '' } = stage.request?.metadata ?? {};
-    const owner = { namespace: 'payments', name: 'debug', uid };
-    const { signal } = new AbortController();
-    const isOurs = (changed: Grant) => stage.signer.isOurGrant(owner, changed, signal);
+    await askVia({ session: { via: 'Gateway', idleAfter: '15m' } });
     const { session: _, ...direct } = grant();
     assert.equal(await isOurs(grant()), true);
     assert.equal(await isOurs(direct), false);
@@ -78,17 +61,12 @@ describe('a grant through the gateway', () => {
   });
 
   it('is signed with its recording, so that no other client can switch it off or add what users type', async () => {
-    template({ session: { via: 'Gateway', record: 'Required' } });
-    await ask();
-    assert.deepEqual(grant().session, { via: 'Gateway', record: 'Required' });
-    const { uid = '' } = stage.request?.metadata ?? {};
-    const owner = { namespace: 'payments', name: 'debug', uid };
-    const isOurs = (session: NonNullable<Grant['session']>) =>
-      stage.signer.isOurGrant(owner, { ...grant(), session }, new AbortController().signal);
-    assert.equal(await isOurs({ via: 'Gateway', record: 'Required' }), true);
-    assert.equal(await isOurs({ via: 'Gateway' }), false);
-    assert.equal(await isOurs({ via: 'Gateway', record: 'BestEffort' }), false);
-    assert.equal(await isOurs({ via: 'Gateway', record: 'Required', recordInput: true }), false);
+    const session = { via: 'Gateway', record: 'Required' } as const;
+    await askVia({ session });
+    assert.deepEqual(grant().session, session);
+    assert.equal(await isOurs(grant()), true);
+    for (const changed of [{ via: 'Gateway' }, { ...session, record: 'BestEffort' }, { ...session, recordInput: true }])
+      assert.equal(await isOurs({ ...grant(), session: changed as typeof session }), false);
   });
 
   for (const [title, config, command] of [
@@ -100,8 +78,7 @@ describe('a grant through the gateway', () => {
     ],
   ] as const) {
     it(`has a message with the command for ${title}`, async () => {
-      template(config);
-      await ask();
+      await askVia(config);
       stage.podBecomesReady();
       await stage.pass(2000);
       assert.equal(stage.status.accessMessage, `kubectl drawbridge ${command} debug -n payments`);
@@ -119,8 +96,7 @@ describe('a grant through the gateway', () => {
         stage.configure({ session: { via: to } });
         throw new ApiError(500, 'InternalError', 'not now');
       };
-      template({ session: { via: from } });
-      await ask();
+      await askVia({ session: { via: from } });
       await stage.restart();
       await stage.pass(1000);
       assert.equal(grant().session?.via ?? 'Direct', from);
@@ -129,8 +105,7 @@ describe('a grant through the gateway', () => {
   }
 
   it('is absent if sessions are direct, which is the default', async () => {
-    template({});
-    await ask();
+    await askVia({});
     assert.equal('session' in grant(), false);
     assert.deepEqual(role(), grant().rules);
   });
@@ -145,8 +120,7 @@ describe('a grant through the gateway', () => {
     ],
   ] as const) {
     it(`${title} is denied, although the template was stored without the webhook`, async () => {
-      template(config);
-      await ask();
+      await askVia(config);
       assert.deepEqual(pluck(stage.lines, 'verdict', 'code'), [['denied', code]]);
       assert.ok(stage.cluster.calls.every(({ verb }) => verb !== 'create'));
     });

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Limits } from '../../../../src/access/policy/limits.ts';
-import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
 import { roleBindings } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { podTemplateManifest } from '../../../support/access-objects.ts';
 import { LifecycleStage } from './lifecycle-stage.ts';
 
 const limitReached = 'LimitReached';
@@ -37,10 +36,7 @@ describe('limits on open grants in the controller', () => {
   ] as const) {
     it(`are exact for ${title}, with any number of concurrent decisions`, async () => {
       await start(limits);
-      if (maxGrants !== undefined) {
-        const accessConfig = { allowedGroups: ['devs'], maxGrants };
-        stage.cluster.put(podAccessTemplates, podTemplateManifest({ accessConfig }));
-      }
+      if (maxGrants !== undefined) stage.configure({ maxGrants });
       // Decisions overlap: none is stored before all are decided.
       stage.cluster.fault = ({ verb, plural }) =>
         verb === 'patch' && plural === 'podaccessrequests' ? pause(50) : undefined;
@@ -86,10 +82,6 @@ describe('limits on open grants in the controller', () => {
 
   describe('say that the time may move only if a holder can still extend access', () => {
     const longer = / or longer if a holder extends access, /;
-    const template = (extension?: object): void => {
-      const accessConfig = { allowedGroups: ['devs'], maxGrants: 1, ...(extension ? { extension } : {}) };
-      stage.cluster.put(podAccessTemplates, podTemplateManifest({ accessConfig }));
-    };
     const denied = async (name: string): Promise<string> => {
       stage.ask({}, { name });
       await stage.clock.advance(100);
@@ -97,25 +89,17 @@ describe('limits on open grants in the controller', () => {
       assert.deepEqual([line?.what.name, line?.code], [name, limitReached]);
       return line?.message ?? '';
     };
-    const openFirst = async (): Promise<void> => {
-      await stage.clock.advance(100);
-      stage.ask();
-      await stage.clock.advance(100);
-      stage.podBecomesReady();
-      await stage.clock.advance(100);
-    };
-
     it('by the template', async () => {
       await start({});
-      template();
-      await openFirst();
+      await stage.configured({ maxGrants: 1 });
+      await stage.granted();
       assert.doesNotMatch(await denied('r1'), longer);
     });
 
     it('by the extensions that are left', async () => {
       await start({});
-      template({ times: 1, total: '1h', approvals: 'None' });
-      await openFirst();
+      await stage.configured({ maxGrants: 1, extension: { times: 1, total: '1h', approvals: 'None' } });
+      await stage.granted();
       assert.match(await denied('r1'), longer);
       stage.extend('5m');
       await stage.clock.advance(100);
@@ -125,9 +109,7 @@ describe('limits on open grants in the controller', () => {
 
   it('count a grant from its decision on, before its RoleBinding exists', async () => {
     await start({ perUser: 1 });
-    stage.cluster.fault = ({ verb, plural }) => {
-      if (verb === 'create' && plural === 'rolebindings') throw new ApiError(503, 'ServiceUnavailable', 'not now');
-    };
+    stage.cluster.fail('create', 'rolebindings');
     ask(1);
     await stage.clock.advance(1000);
     ask(1, 1);

@@ -3,10 +3,10 @@ import { History } from '../../../../src/access/lifecycle/history.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { pods, roleBindings, roles } from '../../../../src/api/resources.ts';
+import { pods, roleBindings } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { keyOf } from '../../../support/signers.ts';
-import { LifecycleStage, requestName } from './lifecycle-stage.ts';
+import { LifecycleStage, peer, requestName, templateName } from './lifecycle-stage.ts';
 
 const second = 1000;
 const minute = 60 * second;
@@ -39,14 +39,8 @@ describe('the history of requests', () => {
     return { key: `${requestName.namespace}/${name}`, uid } as RequestView;
   };
 
-  const childrenLeft = (): string[] => [roleBindings, roles, pods].flatMap((resource) => stage.cluster.names(resource));
   const names = (): string[] => stage.cluster.names(podAccessRequests);
-  const granted = async ({ generated = true } = {}): Promise<void> => {
-    await stage.asked({}, { generated });
-    stage.podBecomesReady();
-    await stage.pass();
-    assert.equal(stage.status.ready, true);
-  };
+  const granted = ({ generated = true } = {}): Promise<void> => stage.granted({ generated });
   const forged = (change: object): KubeObject => {
     const { request } = stage;
     assert.ok(request);
@@ -63,7 +57,7 @@ describe('the history of requests', () => {
       await granted();
       const { expiresAt } = stage.status.grant ?? {};
       await stage.pass(10 * minute);
-      assert.deepEqual(childrenLeft(), []);
+      assert.deepEqual(stage.children, []);
       const { ended, ready } = stage.status;
       assert.deepEqual([ready, ended?.how, ended?.reason, ended?.at], [false, 'Expired', 'Expired', expiresAt]);
       assert.equal(Date.parse(ended?.until ?? '') - Date.parse(ended?.at ?? ''), 24 * hour);
@@ -94,16 +88,14 @@ describe('the history of requests', () => {
     });
 
     it('keeps a withdrawn request', async () => {
-      await stage.configured({
-        approvals: { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false },
-      });
+      await stage.configured({ approvals: peer });
       await stage.asked({}, { generated: true });
       stage.change({ revoked: true });
       await stage.pass(2 * hour);
       assert.equal(stage.status.ended?.how, 'Revoked');
       stage.vote('carol');
       await stage.pass(minute);
-      assert.deepEqual(childrenLeft(), [], 'a vote opens it no more');
+      assert.deepEqual(stage.children, [], 'a vote opens it no more');
     });
 
     it('names the person whose vote ended the access', async () => {
@@ -112,7 +104,7 @@ describe('the history of requests', () => {
       await stage.pass(minute);
       const { how, reason, by } = stage.status.ended ?? {};
       assert.deepEqual([how, reason, by], ['Revoked', 'VoteDenied', 'carol']);
-      assert.deepEqual(childrenLeft(), []);
+      assert.deepEqual(stage.children, []);
     });
   });
 
@@ -143,7 +135,7 @@ describe('the history of requests', () => {
       await stage.pass(10 * minute);
       stage.configure({ historyTTL: '0s' });
       await stage.pass(hour);
-      stage.cluster.drop(podAccessTemplates, { namespace: 'payments', name: 'payments-shell' });
+      stage.cluster.drop(podAccessTemplates, templateName);
       await stage.pass(59 * minute);
       assert.equal(names().length, 1);
       await stage.pass(2 * minute);
@@ -189,28 +181,26 @@ describe('the history of requests', () => {
           calls.filter((call) => !call.includes('template')),
           [],
         );
-        assert.deepEqual(childrenLeft(), []);
+        assert.deepEqual(stage.children, []);
       }
       assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
     });
 
     it('loses what an aborted call creates after the end', async () => {
       await granted();
-      const [key = ''] = stage.cluster.names(roleBindings);
-      const late = stage.cluster.find(roleBindings, { namespace: 'payments', name: key.split('/')[1] ?? '' });
+      const [late] = stage.cluster.all(roleBindings);
       assert.ok(late);
       await stage.pass(10 * minute);
       const { uid: _, ...metadata } = late.metadata;
       stage.cluster.put(roleBindings, { ...late, metadata });
       await stage.pass(2 * second);
-      assert.deepEqual(childrenLeft(), []);
+      assert.deepEqual(stage.children, []);
       assert.equal(stage.lines.at(-1)?.code, 'Orphaned');
     });
 
     it('loses what an aborted call created while the server saw the end late', async () => {
       await granted();
-      const [key = ''] = stage.cluster.names(roleBindings);
-      const late = stage.cluster.find(roleBindings, { namespace: 'payments', name: key.split('/')[1] ?? '' });
+      const [late] = stage.cluster.all(roleBindings);
       assert.ok(late);
       stage.cluster.lagging = podAccessRequests;
       await stage.pass(10 * minute);
@@ -219,7 +209,7 @@ describe('the history of requests', () => {
       await stage.pass(second);
       stage.cluster.deliverEvents();
       await stage.pass(2 * second);
-      assert.deepEqual(childrenLeft(), []);
+      assert.deepEqual(stage.children, []);
     });
 
     it('goes when a user deletes it, without a second report', async () => {
@@ -248,7 +238,8 @@ describe('the history of requests', () => {
 
     it('is not reconciled when its template, or a pod of the name of its pod, changes', async () => {
       await granted();
-      const [pod = ''] = stage.cluster.names(pods);
+      const [pod] = stage.cluster.all(pods);
+      assert.ok(pod);
       await stage.pass(10 * minute);
       let checks = 0;
       const check = stage.signer.isOurEndByCachedKeys.bind(stage.signer);
@@ -257,8 +248,8 @@ describe('the history of requests', () => {
         return check(...end);
       };
       stage.configure({ maxDuration: '12h' });
-      const metadata = { namespace: 'payments', name: pod.split('/')[1] ?? '' };
-      stage.cluster.put(pods, { apiVersion: 'v1', kind: 'Pod', metadata } as KubeObject);
+      const { namespace, name } = pod.metadata;
+      stage.cluster.put(pods, { apiVersion: 'v1', kind: 'Pod', metadata: { namespace, name } } as KubeObject);
       await stage.pass();
       assert.equal(checks, 0);
     });
@@ -314,7 +305,7 @@ describe('the history of requests', () => {
       const at = '2026-11-21T09:00:00Z';
       forged({ ended: { at, how: 'Expired', reason: 'Expired', until: '2036-11-21T09:00:00Z', mac: 'forged' } });
       await stage.pass(minute);
-      assert.deepEqual(childrenLeft(), []);
+      assert.deepEqual(stage.children, []);
       assert.deepEqual(names(), []);
       assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
     });
@@ -328,7 +319,7 @@ describe('the history of requests', () => {
       await granted();
       forged({ ended });
       await stage.pass(minute);
-      assert.deepEqual([names(), childrenLeft()], [[], []]);
+      assert.deepEqual([names(), stage.children], [[], []]);
     });
 
     it('cannot add a grant to a denied request', async () => {
@@ -340,20 +331,19 @@ describe('the history of requests', () => {
       assert.equal(stage.status.ended?.how, 'Denied');
       forged({ grant });
       await stage.pass(minute);
-      assert.deepEqual([names(), childrenLeft()], [[], []]);
+      assert.deepEqual([names(), stage.children], [[], []]);
       assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
     });
 
     it('cannot open access again by removing its end, as CRDs of an earlier version do', async () => {
       await granted();
-      const [pod = ''] = stage.cluster.names(pods);
-      stage.cluster.drop(pods, { namespace: 'payments', name: pod.split('/')[1] ?? '' });
+      for (const { metadata } of stage.cluster.all(pods)) stage.cluster.drop(pods, metadata);
       await stage.pass();
       assert.equal(stage.status.ended?.reason, 'TargetPodGone');
       forged({ ended: undefined });
       await stage.restart();
       await stage.pass(minute);
-      assert.deepEqual(childrenLeft(), []);
+      assert.deepEqual(stage.children, []);
       await stage.pass(10 * minute);
       assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
     });
@@ -372,7 +362,7 @@ describe('the history of requests', () => {
       await granted();
       stage.ring.keys = undefined;
       await stage.pass(10 * minute);
-      assert.deepEqual([names(), childrenLeft()], [[], []]);
+      assert.deepEqual([names(), stage.children], [[], []]);
     });
 
     it('a new leader keeps what has ended until it has them, and closes what is not proven', async () => {
@@ -390,9 +380,7 @@ describe('the history of requests', () => {
     });
 
     it('a new leader reports no second end of a request that it proves once it has them', async () => {
-      stage.cluster.fault = ({ verb, plural }) => {
-        if (verb === 'create' && plural === 'roles') throw new ApiError(403, 'Forbidden', 'quota');
-      };
+      stage.cluster.fail('create', 'roles', { error: new ApiError(403, 'Forbidden', 'quota') });
       stage.ask({}, { generated: true });
       await stage.pass(second);
       stage.cluster.fault = () => undefined;
@@ -415,7 +403,7 @@ describe('the history of requests', () => {
       stage.ring.keys = { current: keyOf('next'), previous: keyOf('one before') };
       stage.change({});
       await stage.pass(minute);
-      assert.deepEqual([names(), childrenLeft()], [[], []]);
+      assert.deepEqual([names(), stage.children], [[], []]);
     });
   });
 });

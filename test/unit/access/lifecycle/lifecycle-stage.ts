@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { accessControllers } from '../../../../src/access/controllers.ts';
 import { OwedReviews, reviewsSpec } from '../../../../src/access/emergency/owed-reviews.ts';
 import { withdrawalSpec } from '../../../../src/access/gateway-withdrawal.ts';
@@ -7,7 +8,7 @@ import { voteName } from '../../../../src/access/policy/vote-policy.ts';
 import { Signer, type SigningKeys } from '../../../../src/access/signing/signer.ts';
 import { openAccessStores } from '../../../../src/access/stores/access-stores.ts';
 import { accessVotes, type VoteSpec } from '../../../../src/api/access/access-vote.ts';
-import { execAccessRequests } from '../../../../src/api/access/exec-access.ts';
+import { execAccess, execAccessRequests } from '../../../../src/api/access/exec-access.ts';
 import type { RequestSpec } from '../../../../src/api/access/kinds.ts';
 import { requestLabel, revokeFinalizer } from '../../../../src/api/access/names.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
@@ -18,8 +19,8 @@ import {
 } from '../../../../src/api/access/request-spec.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import { gatewayApiService } from '../../../../src/api/gateway/names.ts';
-import type { KubeObject } from '../../../../src/api/object.ts';
-import { apiServices, deployments, pods, roleBindings } from '../../../../src/api/resources.ts';
+import type { Condition, KubeObject } from '../../../../src/api/object.ts';
+import { apiServices, deployments, pods, roleBindings, roles, statefulSets } from '../../../../src/api/resources.ts';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Manager } from '../../../../src/engine/manager.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
@@ -28,13 +29,21 @@ import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import type { RbacRule } from '../../../../src/rbac/rule-cover.ts';
-import { execRequestManifest, podRequestManifest, podTemplateManifest } from '../../../support/access-objects.ts';
+import {
+  execRequestManifest,
+  execTemplateManifest,
+  podRequestManifest,
+  podTemplateManifest,
+} from '../../../support/access-objects.ts';
 import { keyOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from './memory-cluster.ts';
 
 export const serverNamespace = 'drawbridge-system';
 export const requestName = { namespace: 'payments', name: 'debug' };
+export const templateName = { namespace: 'payments', name: 'payments-shell' };
+/** `approvals` of a template that needs one vote. */
+export const peer = { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false };
 
 /** All controllers of access on a cluster in memory, with a simulated clock. */
 export class LifecycleStage {
@@ -173,8 +182,7 @@ export class LifecycleStage {
 
   /** Changes accessConfig of the template, and other fields of its spec, as an author would: its generation rises. */
   configure(accessConfig: Readonly<Record<string, unknown>>, over: Readonly<Record<string, unknown>> = {}): void {
-    const name = { namespace: 'payments', name: 'payments-shell' };
-    const template = this.cluster.find(podAccessTemplates, name);
+    const template = this.cluster.find(podAccessTemplates, templateName);
     if (!template) throw new Error('the template is gone');
     const spec = template.spec as { accessConfig: object };
     const generation = (template.metadata.generation ?? 0) + 1;
@@ -198,7 +206,7 @@ export class LifecycleStage {
     } = typeof person === 'string' ? { username: person, uid: '' } : person;
     const { name: requested } = asked.request ?? requestName;
     const request = this.cluster.find(podAccessRequests, { ...requestName, name: requested });
-    const template = this.cluster.find(podAccessTemplates, { namespace: 'payments', name: 'payments-shell' });
+    const template = this.cluster.find(podAccessTemplates, templateName);
     if (!request?.metadata.uid || !template) throw new Error('there is nothing to vote on');
     const uid = request.metadata.uid;
     const { generation = 0 } = template.metadata;
@@ -263,6 +271,27 @@ export class LifecycleStage {
     return (this.request?.status ?? {}) as RequestStatus;
   }
 
+  condition(type: string): Condition | undefined {
+    return this.status.conditions?.find((one) => one.type === type);
+  }
+
+  /** The condition AccessApproved. */
+  get approved(): string {
+    const { status, reason, message } = this.condition('AccessApproved') ?? {};
+    return `${status} ${reason}: ${message}`;
+  }
+
+  /** How long the grant is, in minutes. */
+  get grantedMinutes(): number {
+    const { startsAt = '', expiresAt = '' } = this.status.grant ?? {};
+    return (Date.parse(expiresAt) - Date.parse(startsAt)) / 60_000;
+  }
+
+  /** The RoleBindings, Roles, and Pods. */
+  get children(): string[] {
+    return [roleBindings, roles, pods].flatMap((resource) => this.cluster.names(resource));
+  }
+
   /** Whether a RoleBinding gives access. */
   get isOpen(): boolean {
     return this.cluster.names(roleBindings).length > 0;
@@ -288,6 +317,16 @@ export class LifecycleStage {
     };
   }
 
+  /** Opens access of alice whose pod is ready. */
+  async granted(options: Parameters<LifecycleStage['ask']>[1] = {}): Promise<void> {
+    this.ask({}, options);
+    await this.pass(10);
+    this.podBecomesReady();
+    await this.pass(10);
+    assert.equal(this.status.ready, true);
+    assert.equal(this.children.length, 3);
+  }
+
   async restart(): Promise<void> {
     await this.stop();
     await this.start();
@@ -308,11 +347,31 @@ export class LifecycleStage {
 
   /** Writes the status of the pods like the kubelet. */
   podsAre(status: object): void {
-    for (const key of this.cluster.names(pods)) {
-      const [namespace = '', name = ''] = key.split('/');
-      const pod = this.cluster.find(pods, { namespace, name });
-      if (pod) this.cluster.put(pods, { ...pod, status } as KubeObject);
-    }
+    for (const pod of this.cluster.all(pods)) this.cluster.put(pods, { ...pod, status } as KubeObject);
+  }
+
+  /** Creates the StatefulSet db, and an ExecAccessTemplate for its pods. */
+  putDatabase(accessConfig: object): void {
+    const workload = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db' };
+    const template = { metadata: { labels: database.labels }, spec: { containers: [] } };
+    const spec = { selector: { matchLabels: database.labels }, template };
+    this.cluster.put(statefulSets, { ...workload, metadata: database.name, spec });
+    this.cluster.put(
+      execAccess.template.resource,
+      execTemplateManifest({
+        accessConfig: { allowedGroups: ['devs'], ...accessConfig },
+        controllerTargetRef: workload,
+      }),
+    );
+  }
+
+  /** Writes the pod db-0 of that StatefulSet. */
+  putDatabasePod(phase: string): void {
+    const { name, labels } = database;
+    const { uid = '' } = this.cluster.find(statefulSets, name)?.metadata ?? {};
+    const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid, controller: true }];
+    const metadata = { ...name, name: 'db-0', labels, ownerReferences };
+    this.cluster.put(pods, { apiVersion: 'v1', kind: 'Pod', metadata, spec: {}, status: { phase } });
   }
 
   /** The audit lines as `event verdict`, for example `grant granted`. */
@@ -320,3 +379,5 @@ export class LifecycleStage {
     return this.lines.map(({ event, verdict }) => `${event} ${verdict}`);
   }
 }
+
+const database = { name: { namespace: 'payments', name: 'db' }, labels: { app: 'db' } };

@@ -60,6 +60,10 @@ export class MemoryCluster implements Cluster {
     return [...this.#of(resource).keys()];
   }
 
+  all(resource: Resource): Stored[] {
+    return [...this.#of(resource).values()];
+  }
+
   find(resource: Resource, name: ObjectName): Stored | undefined {
     return this.#of(resource).get(keyOf(name));
   }
@@ -94,6 +98,14 @@ export class MemoryCluster implements Cluster {
       ...object,
       metadata: { ...object.metadata, resourceVersion: String(this.#version) },
     });
+  }
+
+  /** Lets such calls fail, the next `times` of them. */
+  fail(verb: Call['verb'], plural: string, { times = Number.POSITIVE_INFINITY, error = notNow } = {}): void {
+    let left = times;
+    this.fault = (call) => {
+      if (call.verb === verb && call.plural === plural && left-- > 0) throw error;
+    };
   }
 
   readonly client: Client = {
@@ -213,6 +225,8 @@ export class MemoryCluster implements Cluster {
     }
   }
 }
+
+const notNow: Error = new ApiError(500, 'InternalError', 'not now');
 
 const unused = (): Promise<never> => Promise.reject(new Error('access makes no such call'));
 

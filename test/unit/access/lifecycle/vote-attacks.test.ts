@@ -5,10 +5,9 @@ import { requestLabel } from '../../../../src/api/access/names.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
-import { LifecycleStage, requestName } from './lifecycle-stage.ts';
+import { LifecycleStage, requestName, templateName } from './lifecycle-stage.ts';
 
 const minute = 60_000;
-const templateName = { namespace: 'payments', name: 'payments-shell' };
 const approvals = (count: number): object => ({ all: [{ name: 'peer', count }], pendingFor: '1h' });
 
 describe('access that others approve, under attack', () => {
