@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { alice, paths, reviewOf, World } from './support.ts';
+import { alice, patchOf, paths, reviewOf, World } from './support.ts';
 
 const path = paths.attestPodTemplate;
 const spec = { accessConfig: { allowedGroups: ['devs'] }, podSpec: { containers: [{ name: 'a' }] } };
@@ -21,17 +21,16 @@ describe('the author of a template', () => {
     world = new World();
   });
 
-  const patchOf = async (operation: string, object: unknown, oldObject: unknown = null, more: object = {}) => {
+  const changes = async (operation: string, object: unknown, oldObject: unknown = null, more: object = {}) => {
     const review = reviewOf('podaccesstemplates', operation, { name: 'shell', object, oldObject, ...more });
-    const { allowed, patch, status } = await world.review(path, review);
-    assert.equal(allowed, true, status?.message);
-    const ops: { path: string; value: unknown }[] = patch ? JSON.parse(Buffer.from(patch, 'base64').toString()) : [];
-    return Object.fromEntries(ops.map((op) => [op.path, op.value]));
+    const answer = await world.review(path, review);
+    assert.equal(answer.allowed, true, answer.status?.message);
+    return Object.fromEntries(patchOf(answer).map((op) => [op.path, op.value]));
   };
 
   it('is its creator, whatever the object claims, signed for its spec', async () => {
     const claimed = template({ author: admin });
-    assert.deepEqual(await patchOf('CREATE', claimed), { '/spec/author': byAlice });
+    assert.deepEqual(await changes('CREATE', claimed), { '/spec/author': byAlice });
     const { signature: _, ...author } = byAlice;
     assert.deepEqual(world.authors, [
       { kind: 'PodAccessTemplate', namespace: 'payments', name: 'shell', version: { spec: claimed.spec }, author },
@@ -40,40 +39,38 @@ describe('the author of a template', () => {
 
   it('is the caller who changes its spec, signed for the next generation', async () => {
     const changed = template({ author: admin, maxCpu: '1' }, { uid: 't-1', generation: 4 });
-    assert.deepEqual(await patchOf('UPDATE', changed, stored), { '/spec/author': byAlice });
+    assert.deepEqual(await changes('UPDATE', changed, stored), { '/spec/author': byAlice });
     assert.deepEqual(world.authors[0]?.version, { uid: 't-1', generation: 5 });
   });
 
   it('is the caller who changes the field', async () => {
     const claimed = template({ author: { username: 'me' } }, { uid: 't-1', generation: 4 });
-    assert.deepEqual(await patchOf('UPDATE', claimed, stored), { '/spec/author': byAlice });
+    assert.deepEqual(await changes('UPDATE', claimed, stored), { '/spec/author': byAlice });
     const unstamped = template({}, { uid: 't-1', generation: 4 });
-    assert.deepEqual(await patchOf('UPDATE', claimed, unstamped), { '/spec/author': byAlice });
+    assert.deepEqual(await changes('UPDATE', claimed, unstamped), { '/spec/author': byAlice });
   });
 
   it('stays when only metadata changes', async () => {
-    assert.deepEqual(
-      await patchOf('UPDATE', { ...stored, metadata: { ...stored.metadata, labels: { a: 'b' } } }, stored),
-      {},
-    );
+    const labelled = { ...stored, metadata: { ...stored.metadata, labels: { a: 'b' } } };
+    assert.deepEqual(await changes('UPDATE', labelled, stored), {});
     const unstamped = template({}, { uid: 't-1', generation: 4 });
-    assert.deepEqual(await patchOf('UPDATE', unstamped, unstamped), {});
+    assert.deepEqual(await changes('UPDATE', unstamped, unstamped), {});
     assert.deepEqual(world.authors, []);
   });
 
   it('stays if a manifest without the field is applied again', async () => {
-    assert.deepEqual(await patchOf('UPDATE', template({}), stored), { '/spec/author': admin });
+    assert.deepEqual(await changes('UPDATE', template({}), stored), { '/spec/author': admin });
   });
 
   it('is written but not signed on a dry run', async () => {
     const { signature: _, ...author } = byAlice;
-    assert.deepEqual(await patchOf('CREATE', template({}), null, { dryRun: true }), { '/spec/author': author });
+    assert.deepEqual(await changes('CREATE', template({}), null, { dryRun: true }), { '/spec/author': author });
     assert.deepEqual(world.authors, []);
   });
 
   it('is signed for the generated name', async () => {
     const object = template({}, { name: undefined, generateName: 'shell-' });
-    const patch = await patchOf('CREATE', object);
+    const patch = await changes('CREATE', object);
     assert.match(String(patch['/metadata/name']), /^shell-[a-z0-9]{10}$/);
     assert.equal(world.authors[0]?.name, patch['/metadata/name']);
   });
@@ -108,10 +105,10 @@ describe('the author of a template', () => {
 
     it('stays, or becomes the caller, if the template was stored with that spec', async () => {
       const before = sized(`${largest}x`, { author: admin });
-      assert.deepEqual(await patchOf('UPDATE', before, before), {});
-      assert.deepEqual(await patchOf('UPDATE', sized(`${largest}x`), before), { '/spec/author': admin });
+      assert.deepEqual(await changes('UPDATE', before, before), {});
+      assert.deepEqual(await changes('UPDATE', sized(`${largest}x`), before), { '/spec/author': admin });
       const claimed = sized(`${largest}x`, { author: { username: 'me' } });
-      assert.deepEqual(await patchOf('UPDATE', claimed, before), { '/spec/author': byAlice });
+      assert.deepEqual(await changes('UPDATE', claimed, before), { '/spec/author': byAlice });
       assert.equal(await refusal('UPDATE', sized(largest), before), undefined);
     });
   });

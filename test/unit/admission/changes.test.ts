@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import fastJsonPatch, { type Operation } from 'fast-json-patch';
-import type { AccessConfig } from '../../../src/api/access/template-spec.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { own } from '../../../src/kit/json-value.ts';
-import { accessRequest, alice, patchOf, paths, proof, readyTemplate, requester, reviewOf, World } from './support.ts';
+import { accessRequest, alice, patched, paths, proof, requester, reviewOf, World } from './support.ts';
 
 const minute = 60_000;
 const mallory = { username: 'mallory', uid: 'u-9', groups: ['devs'] };
@@ -18,15 +16,9 @@ describe('claims and extensions', () => {
     world = new World();
     const startMs = world.clock.now() - 10 * minute;
     world.access = { startMs, endMs: startMs + 30 * minute, decided: 0, granted: 0, emergency: false };
-    withConfig({ approvals, extension });
+    world.configure({ approvals, extension });
     approvalState = 'Claimable';
   });
-  const withConfig = (config: Partial<AccessConfig>): void => {
-    const template = readyTemplate();
-    assert.ok(template.found);
-    const accessConfig = { ...template.spec.accessConfig, ...config };
-    world.template = () => Promise.resolve({ ...template, spec: { ...template.spec, accessConfig } });
-  };
   const stored = (spec: Record<string, unknown> = {}) => accessRequest({ requester, ...spec }, { uid: 'r-1' });
   const reviewed = (path: string, spec: object, oldSpec: object, fields: object) => {
     const status = approvalState === undefined ? undefined : { approval: { state: approvalState } };
@@ -39,9 +31,7 @@ describe('claims and extensions', () => {
     const mutated = async (spec: object, oldSpec: object = {}, fields: object = {}): Promise<unknown> => {
       const answer = await reviewed(paths.attestPod, spec, oldSpec, fields);
       assert.equal(answer.allowed, true, answer.status?.message);
-      const object = stored({ ...oldSpec, ...spec });
-      const operations = answer.patch === undefined ? [] : (patchOf(answer) as Operation[]);
-      return own(fastJsonPatch.applyPatch(object, operations, true).newDocument, 'spec');
+      return own(patched(stored({ ...oldSpec, ...spec }), answer), 'spec');
     };
     const { signature } = proof;
     const [first, second] = [{ by: '30m', signature: 'first' }, { by: '10m' }];
@@ -172,15 +162,7 @@ describe('claims and extensions', () => {
     });
 
     it('an extension that needs approvals is said to be shorter if it is approved', async () => {
-      const { template } = world;
-      world.template = async (...args) => {
-        const state = await template(...args);
-        assert.ok(state.found);
-        const extension = { times: 1, total: '2h', approvals: 'Same' } as const;
-        const approvals = { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false };
-        const accessConfig = { ...state.spec.accessConfig, approvals, extension };
-        return { ...state, spec: { ...state.spec, accessConfig } };
-      };
+      world.configure({ approvals, extension: { ...extension, approvals: 'Same' } });
       const answer = await validated({ extensions: [{ by: '3h', signature: 's' }] });
       assert.deepEqual(answer.warnings, [
         'spec.extensions[0].by: requested 3h; if it is approved, access ends at 2026-11-21T10:50:00Z, because the template allows 2h in total',
@@ -221,21 +203,10 @@ describe('claims and extensions', () => {
 
     for (const [what, arrange, spec, oldSpec, fields, code] of [
       ['a claim by another person', nothing, { claimed: true }, {}, { userInfo: mallory }, 'NotRequester'],
-      ['an extension by another person', nothing, { extensions: asked }, {}, { userInfo: mallory }, 'NotRequester'],
-      [
-        'an extension by a later person of the same name',
-        nothing,
-        { extensions: asked },
-        {},
-        { userInfo: { ...alice, uid: 'u-2' } },
-        'NotRequester',
-      ],
-      ['a claim without claimWithin', () => withConfig({ extension }), { claimed: true }, {}, {}, 'WrongState'],
+      ['a claim without claimWithin', () => world.configure({ extension }), { claimed: true }, {}, {}, 'WrongState'],
       [
         'a claim after the template was deleted',
-        () => {
-          world.template = () => Promise.resolve({ found: false });
-        },
+        () => world.dropTemplate(),
         { claimed: true },
         {},
         {},
@@ -244,29 +215,7 @@ describe('claims and extensions', () => {
       ['an extension of access that is not open', closed, { extensions: asked }, {}, {}, 'WrongState'],
       [
         'an extension that the template does not allow',
-        () => withConfig({ approvals }),
-        { extensions: asked },
-        {},
-        {},
-        'NotExtendable',
-      ],
-      [
-        'an extension beyond the number of times',
-        () => {
-          assert.ok(world.access);
-          world.access = { ...world.access, decided: 2, granted: 2 };
-        },
-        { extensions: [...asked, ...asked, ...asked] },
-        { extensions: [...asked, ...asked] },
-        {},
-        'NotExtendable',
-      ],
-      [
-        'an extension of access that lasts the total already',
-        () => {
-          assert.ok(world.access);
-          world.access = { ...world.access, endMs: world.access.startMs + 120 * minute };
-        },
+        () => world.configure({ approvals }),
         { extensions: asked },
         {},
         {},

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { maxEntryBytes } from '../../../src/api/inventory/names.ts';
-import { paths, reviewOf, World } from './support.ts';
+import { patchOf, paths, reviewOf, World } from './support.ts';
 
 const bob = { username: 'bob', uid: 'u-2', groups: ['ops'] };
 const ref = { name: 'byoc-1', key: 'config' };
 const vouched = { username: 'alice', uid: 'u-1', groups: ['devs'] };
+const anonymous = { username: '', uid: '', groups: [] };
+const network = { name: 'network', modes: ['byoc' as const], selects: () => true, reads: [] };
+const cluster = { name: 'cluster', modes: ['managed' as const], selects: () => true, reads: [] };
 const object = (spec: object) => ({ metadata: { name: 'rt-1', namespace: 'fleet' }, spec: { mode: 'byoc', ...spec } });
 
 describe('the setter of a kubeconfig Secret', () => {
@@ -16,7 +19,7 @@ describe('the setter of a kubeconfig Secret', () => {
     });
     const answer = await new World().review(paths.attestEntry, review);
     assert.equal(answer.allowed, true, answer.status?.message);
-    return JSON.parse(Buffer.from(answer.patch ?? '', 'base64').toString() || '[]') as unknown[];
+    return patchOf(answer);
   };
   const set = (value: object) => [{ op: 'add', path: '/spec/kubeconfigSetBy', value }];
 
@@ -53,8 +56,8 @@ describe('the setter of a kubeconfig Secret', () => {
   });
 
   it('cannot be anonymous', async () => {
-    const userInfo = { username: '', uid: '', groups: [] };
-    const review = reviewOf('clusterinventories', 'CREATE', { userInfo, object: object({ kubeconfigSecretRef: ref }) });
+    const given = object({ kubeconfigSecretRef: ref });
+    const review = reviewOf('clusterinventories', 'CREATE', { userInfo: anonymous, object: given });
     const answer = await new World().review(paths.attestEntry, review);
     assert.match(answer.status?.message ?? '', /^MissingIdentity: /);
   });
@@ -73,7 +76,7 @@ describe('the user who abandons a component', () => {
     });
     const answer = await new World().review(paths.attestEntry, review);
     assert.equal(answer.allowed, true, answer.status?.message);
-    return JSON.parse(Buffer.from(answer.patch ?? '', 'base64').toString() || '[]') as unknown[];
+    return patchOf(answer);
   };
 
   it('is the caller, whatever the client sent', async () => {
@@ -113,8 +116,8 @@ describe('the user who abandons a component', () => {
   });
 
   it('cannot be anonymous', async () => {
-    const userInfo = { username: '', uid: '', groups: [] };
-    const review = reviewOf('clusterinventories', 'CREATE', { userInfo, object: annotated({ [abandon]: 'x' }) });
+    const given = annotated({ [abandon]: 'x' });
+    const review = reviewOf('clusterinventories', 'CREATE', { userInfo: anonymous, object: given });
     const answer = await new World().review(paths.attestEntry, review);
     assert.match(answer.status?.message ?? '', /^MissingIdentity: /);
   });
@@ -161,18 +164,10 @@ describe('entries that are too large', () => {
 });
 
 describe('settings of components', () => {
-  const registered = [
-    { name: 'network', modes: ['byoc' as const], selects: () => true, reads: [] },
-    { name: 'cluster', modes: ['managed' as const], selects: () => true, reads: [] },
-    {
-      name: 'gold',
-      modes: ['byoc' as const],
-      selects: (labels: object) => 'gold' in labels,
-      reads: ['/spec/components/network/tier' as const],
-    },
-  ];
+  const selects = (labels: object): boolean => 'gold' in labels;
+  const gold = { ...network, name: 'gold', selects, reads: ['/spec/components/network/tier' as const] };
   const warnings = async (operation: string, components: object, before: object = {}, subResource = '') => {
-    const world = Object.assign(new World(), { registered });
+    const world = Object.assign(new World(), { registered: [network, cluster, gold] });
     const oldObject = operation === 'CREATE' ? null : object({ components: before });
     const review = reviewOf('clusterinventories', operation, {
       subResource,
@@ -195,12 +190,17 @@ describe('settings of components', () => {
   it('are warned about if they contain a field that the schema and the registrations do not have', async () => {
     const text = (field: string) =>
       `spec.components.network.${field} is ignored: the fields are config and enabled, and no registration has this one in its reads; correct the name, or move the field to spec.components.network.config`;
-    const network = { enabled: true, config: {}, tier: { size: 1 }, enable: false };
-    assert.deepEqual(await warnings('CREATE', { network }), [text('enable')]);
-    const added = await warnings('UPDATE', { network: { ...network, confg: {} } }, { network });
+    const before = { network: { enabled: true, config: {}, tier: { size: 1 }, enable: false } };
+    assert.deepEqual(await warnings('CREATE', before), [text('enable')]);
+    const added = await warnings('UPDATE', { network: { ...before.network, confg: {} } }, before);
     assert.deepEqual(added, [text('confg')]);
     const many = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`a${n}`, n]));
     assert.equal(countOf(await warnings('CREATE', { network: many })), 64);
+  });
+
+  it('cause at most 64 warnings, whatever a forged review has', async () => {
+    const components = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`a${n}`, {}]));
+    assert.equal(countOf(await warnings('CREATE', components)), 64);
   });
 
   it('are warned about once', async () => {
@@ -211,10 +211,6 @@ describe('settings of components', () => {
 });
 
 describe('annotations about components', () => {
-  const registered = [
-    { name: 'network', modes: ['byoc' as const], selects: () => true, reads: [] },
-    { name: 'cluster', modes: ['managed' as const], selects: () => true, reads: [] },
-  ];
   const force = (name: string) => `force.inventory.drawbridge.dev/${name}`;
   const abandon = (name: string) => `abandon.inventory.drawbridge.dev/${name}`;
   const entryWith = (annotations: object, fields: { status?: object; deletionTimestamp?: string } = {}) => {
@@ -223,7 +219,7 @@ describe('annotations about components', () => {
     return { metadata: { ...names, ...metadata, annotations }, spec, status };
   };
   const warnings = async (now: object, before: object) => {
-    const world = Object.assign(new World(), { registered });
+    const world = Object.assign(new World(), { registered: [network, cluster] });
     const review = reviewOf('clusterinventories', 'UPDATE', { object: now, oldObject: before });
     const answer = await world.review(paths.size, review);
     assert.equal(answer.allowed, true);
@@ -276,14 +272,6 @@ function countOf(warnings: readonly string[] = []): number {
   const omitted = /^more warnings: (\d+)$/.exec(warnings.at(-1) ?? '');
   return omitted ? warnings.length - 1 + Number(omitted[1]) : warnings.length;
 }
-
-describe('warnings about settings', () => {
-  it('name at most 64 components, whatever a forged review has', async () => {
-    const components = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`a${n}`, {}]));
-    const review = reviewOf('clusterinventories', 'CREATE', { object: object({ components }) });
-    assert.equal(countOf((await new World().review(paths.size, review)).warnings), 64);
-  });
-});
 
 describe('registrations', () => {
   const spec = { endpoint: { url: 'http://127.0.0.1:1' } };

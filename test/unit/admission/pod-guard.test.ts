@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict';
 import { confinedTo } from '../../../src/access/policy/granted-rules.ts';
 import { pluck } from '../../support/pluck.ts';
-import { alice, connectReview, debugReview, entryRules, paths, World } from './support.ts';
+import {
+  alice,
+  connectReview,
+  debugReview,
+  enteredPod,
+  entryGrant,
+  paths,
+  accessPod as pod,
+  World,
+  workloadPod,
+} from './support.ts';
 
-const pod = 'debug-1a2b3c4d-access';
 const carol = { username: 'carol', uid: 'u-2', groups: ['devs', 'system:authenticated'] };
 const firefighter = { username: 'dora', uid: 'u-3', groups: ['firefighters'] };
 
@@ -11,11 +20,7 @@ describe('guarding access pods', () => {
   let world: World;
   beforeEach(() => {
     world = new World();
-    world.pod = {
-      uid: 'p-1',
-      isAccessPod: true,
-      grants: [{ request: 'debug', template: 'shell', subjects: [{ kind: 'User', name: 'alice' }], rules: entryRules }],
-    };
+    world.pod = enteredPod(entryGrant());
   });
 
   const enter = (userInfo: object, fields: Record<string, unknown> = {}) =>
@@ -30,11 +35,7 @@ describe('guarding access pods', () => {
   });
 
   it('allows a group of the grant', async () => {
-    world.pod = {
-      uid: 'p-1',
-      isAccessPod: true,
-      grants: [{ request: 'debug', template: 'shell', subjects: [{ kind: 'Group', name: 'devs' }], rules: entryRules }],
-    };
+    world.pod = enteredPod(entryGrant({ subjects: [{ kind: 'Group', name: 'devs' }] }));
     assert.equal((await enter(carol)).allowed, true);
     assert.equal((await enter({ username: 'devs', groups: [] })).allowed, false);
     const others = Array.from({ length: 40 }, (_, index) => `team-${index}`);
@@ -68,12 +69,12 @@ describe('guarding access pods', () => {
   }
 
   it('denies all callers if the pod has no open request', async () => {
-    world.pod = { uid: 'p-1', isAccessPod: true, grants: [] };
+    world.pod = enteredPod();
     assert.match((await enter(alice)).status?.message ?? '', /^NoGrant: /);
   });
 
   it('allows pods that the server did not create, and reports a missing pod', async () => {
-    world.pod = { uid: 'p-9', isAccessPod: false, grants: [] };
+    world.pod = workloadPod();
     assert.equal((await enter(carol)).allowed, true);
     assert.equal(world.lines[0]?.verdict, 'allowed');
     world.pod = undefined;
@@ -95,7 +96,7 @@ describe('guarding access pods', () => {
     assert.equal((await enter(alice)).allowed, true, 'who was let in already is not shut out by a full disk');
     world.journalWorks = true;
     world = new World();
-    world.pod = { uid: 'p-1', isAccessPod: true, grants: [] };
+    world.pod = enteredPod();
     world.ports.breakGlassGroup = undefined;
     assert.equal((await enter(firefighter)).allowed, false);
   });
@@ -113,8 +114,7 @@ describe('guarding access pods', () => {
 
   describe('of a Gateway grant', () => {
     beforeEach(() => {
-      const grant = { request: 'debug', template: 'shell', subjects: [{ kind: 'User' as const, name: 'alice' }] };
-      world.pod = { uid: 'p-1', isAccessPod: true, grants: [{ ...grant, rules: entryRules, viaGateway: true }] };
+      world.pod = enteredPod(entryGrant({ viaGateway: true }));
     });
 
     for (const [way, review] of ways) {
@@ -149,14 +149,15 @@ describe('guarding against the gateway', () => {
   let world: World;
   beforeEach(() => {
     world = new World();
-    const grant = { request: 'debug', template: 'shell', subjects: [{ kind: 'User' as const, name: 'alice' }] };
-    world.pod = { uid: 'p-1', isAccessPod: true, grants: [{ ...grant, rules: entryRules, viaGateway: true }] };
+    world.pod = enteredPod(entryGrant({ viaGateway: true }));
   });
+
+  const viaGateway = (way: 'exec' | 'attach' | 'portforward' = 'exec', fields: object = {}) =>
+    world.review(paths.guardGateway, connectReview(way, { name: pod, userInfo: gateway, ...fields }));
 
   for (const way of ['exec', 'attach', 'portforward'] as const) {
     it(`allows ${way} to a pod of an open Gateway grant, with the request in the audit line and an Event`, async () => {
-      const { allowed } = await world.review(paths.guardGateway, connectReview(way, { name: pod, userInfo: gateway }));
-      assert.equal(allowed, true);
+      assert.equal((await viaGateway(way)).allowed, true);
       const [line] = world.lines;
       assert.deepEqual([line?.event, line?.verdict, line?.request, line?.what.uid], [way, 'allowed', 'debug', 'p-1']);
       assert.equal(world.connectEvents.length, 1);
@@ -164,40 +165,23 @@ describe('guarding against the gateway', () => {
   }
 
   it('names the grant that permits the call, of several on the pod', async () => {
-    const grant = {
-      template: 'shell',
-      subjects: [{ kind: 'User' as const, name: 'alice' }],
-      viaGateway: true as const,
+    const grant = (request: string, resource: string) => {
+      const rules = confinedTo(pod, [{ apiGroups: [''], resources: [resource], verbs: ['create'] }]);
+      return entryGrant({ request, rules, viaGateway: true });
     };
-    const rules = (resource: string) =>
-      confinedTo(pod, [{ apiGroups: [''], resources: [resource], verbs: ['create'] }]);
-    const grants = [
-      { ...grant, request: 'ports', rules: rules('pods/portforward') },
-      { ...grant, request: 'sh', rules: rules('pods/exec') },
-    ];
-    world.pod = { uid: 'p-1', isAccessPod: true, grants };
-    await world.review(paths.guardGateway, connectReview('exec', { name: pod, userInfo: gateway }));
+    world.pod = enteredPod(grant('ports', 'pods/portforward'), grant('sh', 'pods/exec'));
+    await viaGateway();
     assert.equal(world.lines[0]?.request, 'sh');
   });
 
   for (const [title, target] of [
-    ['that has no grant', { uid: 'p-1', isAccessPod: false, grants: [] }],
-    [
-      'of a direct grant',
-      {
-        uid: 'p-1',
-        isAccessPod: true,
-        grants: [{ request: 'debug', template: 'shell', subjects: [], rules: entryRules }],
-      },
-    ],
+    ['that has no grant', workloadPod()],
+    ['of a direct grant', enteredPod(entryGrant())],
     ['that does not exist', undefined],
   ] as const) {
     it(`denies a pod ${title}`, async () => {
       world.pod = target;
-      const { status } = await world.review(
-        paths.guardGateway,
-        connectReview('exec', { name: pod, userInfo: gateway }),
-      );
+      const { status } = await viaGateway();
       assert.match(status?.message ?? '', /^NoGatewayGrant: no open grant lets users enter pod debug-1a2b3c4d-access/);
       assert.deepEqual([world.lines[0]?.verdict, world.lines[0]?.code], ['denied', 'NoGatewayGrant']);
       assert.deepEqual(world.connectEvents, []);
@@ -216,10 +200,9 @@ describe('guarding against the gateway', () => {
   }
 
   it('denies if it cannot find out, and writes no Event on dry run', async () => {
-    await world.review(paths.guardGateway, connectReview('exec', { name: pod, userInfo: gateway, dryRun: true }));
+    await viaGateway('exec', { dryRun: true });
     assert.deepEqual(world.connectEvents, []);
     world.ports.gatewayTarget = () => Promise.reject(new Error('no keys'));
-    const { allowed } = await world.review(paths.guardGateway, connectReview('exec', { name: pod, userInfo: gateway }));
-    assert.equal(allowed, false);
+    assert.equal((await viaGateway()).allowed, false);
   });
 });

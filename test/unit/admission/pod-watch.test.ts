@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { confinedTo } from '../../../src/access/policy/granted-rules.ts';
-import { connectReview, debugReview, entryRules, paths, World } from './support.ts';
+import { connectReview, debugReview, entryGrant, paths, World, workloadPod } from './support.ts';
 
 describe('recording of pod connections', () => {
   let world: World;
@@ -39,7 +39,7 @@ describe('recording of pod connections', () => {
   });
 
   it('records all five subresources, with the pod and its UID, without ports, paths, or commands', async () => {
-    world.pod = { uid: 'p-1', isAccessPod: false, grants: [] };
+    world.pod = workloadPod();
     const ways: [Record<string, unknown>, string, string][] = [
       [connectReview('exec'), 'exec', 'ran a command in container app (an interactive session)'],
       [connectReview('attach'), 'attach', 'attached to container app (an interactive session)'],
@@ -81,51 +81,40 @@ describe('recording of pod connections', () => {
   }
 
   it('names the request whose grant the caller uses', async () => {
-    const subjects = [{ kind: 'Group', name: 'devs' }] as const;
-    world.pod = {
-      uid: 'p-1',
-      isAccessPod: false,
-      grants: [
-        { request: 'other', template: 'shell', subjects: [{ kind: 'User', name: 'bob' }], rules: entryRules },
-        { request: 'look', template: 'shell', subjects: [...subjects], rules: entryRules },
-      ],
-    };
+    world.pod = workloadPod(
+      entryGrant({ request: 'other', subjects: [{ kind: 'User', name: 'bob' }] }),
+      entryGrant({ request: 'look', subjects: [{ kind: 'Group', name: 'devs' }] }),
+    );
     await world.review(paths.watchPod, connectReview('exec'));
     assert.equal(world.lines[0]?.request, 'look');
   });
 
   describe('of a user with several grants on the pod', () => {
-    const subjects = [{ kind: 'User', name: 'alice' }] as const;
-    const grant = (request: string, ...resources: string[]) => ({
-      request,
-      template: 'shell',
-      subjects: [...subjects],
-      rules: confinedTo(
-        'web-0',
-        resources.map((resource) => ({ apiGroups: [''], resources: [resource], verbs: ['create'] })),
-      ),
-    });
+    const grant = (request: string, resource: string) =>
+      entryGrant({
+        request,
+        rules: confinedTo('web-0', [{ apiGroups: [''], resources: [resource], verbs: ['create'] }]),
+      });
     const named = async (event: 'exec' | 'attach' | 'portforward'): Promise<string | undefined> => {
       await world.review(paths.watchPod, connectReview(event));
       return world.lines.at(-1)?.request;
     };
 
     it('names the request whose grant permits the call', async () => {
-      const grants = [grant('logs', 'pods/log'), grant('sh', 'pods/exec'), grant('ports', 'pods/portforward')];
-      world.pod = { uid: 'p-1', isAccessPod: false, grants };
+      world.pod = workloadPod(grant('logs', 'pods/log'), grant('sh', 'pods/exec'), grant('ports', 'pods/portforward'));
       assert.equal(await named('exec'), 'sh');
       assert.equal(await named('portforward'), 'ports');
       assert.equal(await named('attach'), undefined, 'other RBAC permissions allowed it');
     });
 
     it('names the first of several that permit it', async () => {
-      world.pod = { uid: 'p-1', isAccessPod: false, grants: [grant('sh', 'pods/exec'), grant('sh2', 'pods/exec')] };
+      world.pod = workloadPod(grant('sh', 'pods/exec'), grant('sh2', 'pods/exec'));
       assert.equal(await named('exec'), 'sh');
     });
 
     it('names no grant that permits the call only through the gateway', async () => {
       const gateway = { ...grant('recorded', 'pods/exec'), viaGateway: true as const };
-      world.pod = { uid: 'p-1', isAccessPod: false, grants: [gateway, grant('sh', 'pods/exec')] };
+      world.pod = workloadPod(gateway, grant('sh', 'pods/exec'));
       assert.equal(await named('exec'), 'sh');
     });
   });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { pluck } from '../../support/pluck.ts';
 import { accessRequest, alice, paths, readyTemplate, requester, reviewOf, World } from './support.ts';
 
 describe('validation of requests', () => {
@@ -9,8 +10,12 @@ describe('validation of requests', () => {
   const stamped = (spec: Record<string, unknown> = {}) => accessRequest({ requester, ...spec });
   const create = (object: unknown, fields: Record<string, unknown> = {}) =>
     world.review(paths.validatePod, reviewOf('podaccessrequests', 'CREATE', { object, ...fields }));
-  const update = (object: unknown, oldObject: unknown) =>
-    world.review(paths.validatePod, reviewOf('podaccessrequests', 'UPDATE', { object, oldObject }));
+  const update = (object: unknown, oldObject: unknown, fields: Record<string, unknown> = {}) =>
+    world.review(paths.validatePod, reviewOf('podaccessrequests', 'UPDATE', { object, oldObject, ...fields }));
+  const createExec = (spec: Record<string, unknown> = {}) => {
+    const object = accessRequest({ requester, ...spec }, {}, 'ExecAccessRequest');
+    return world.review(paths.validateExec, reviewOf('execaccessrequests', 'CREATE', { object }));
+  };
 
   it('allows a member of an allowed group, after one audit line and without a call to the API server', async () => {
     const response = await create(stamped());
@@ -54,8 +59,7 @@ describe('validation of requests', () => {
       details: { causes: [{ reason: 'NotEligible', message, field: 'spec.templateName' }] },
     });
     assert.equal(response.auditAnnotations?.['code'], 'NotEligible');
-    assert.equal(world.lines[0]?.verdict, 'denied');
-    assert.equal(world.lines[0]?.code, 'NotEligible');
+    assert.deepEqual(pluck(world.lines, 'verdict', 'code'), [['denied', 'NotEligible']]);
   });
 
   it('records the deciding group first, because the journal keeps only some', async () => {
@@ -99,7 +103,7 @@ describe('validation of requests', () => {
   ];
   for (const [title, ask, status, code] of refusals) {
     it(`denies ${title} with ${code}`, async () => {
-      if (code === 'TemplateNotFound') world.template = () => Promise.resolve({ found: false });
+      if (code === 'TemplateNotFound') world.dropTemplate();
       const response = (await ask()) as { allowed: boolean; status: { code: number; message: string } };
       assert.equal(response.allowed, false);
       assert.equal(response.status.code, status);
@@ -125,13 +129,10 @@ describe('validation of requests', () => {
   it('warns that access to a workload opens without the command of its template, which denies only access pods', async () => {
     const unplannable = { code: 'InvalidAccessCommand', message: 'accessCommand names label "app2"' };
     world.template = () => Promise.resolve(readyTemplate({ unplannable }));
-    const object = accessRequest({ requester }, {}, 'ExecAccessRequest');
-    const opens = await world.review(paths.validateExec, reviewOf('execaccessrequests', 'CREATE', { object }));
-    assert.deepEqual(opens.warnings, [
+    assert.deepEqual((await createExec()).warnings, [
       'access opens, but the server cannot write its command: accessCommand names label "app2". Ask the author of the template to correct it',
     ]);
-    const denies = await create(stamped());
-    assert.deepEqual(denies.warnings, ['InvalidAccessCommand: accessCommand names label "app2"']);
+    assert.deepEqual((await create(stamped())).warnings, ['InvalidAccessCommand: accessCommand names label "app2"']);
   });
 
   it('warns if the template limits the duration', async () => {
@@ -141,10 +142,8 @@ describe('validation of requests', () => {
 
   it('warns if the template ends the pod before the granted time', async () => {
     const patchSpecOperations = [{ op: 'add' as const, path: '/spec/activeDeadlineSeconds', value: 5 }];
-    const ready = readyTemplate();
-    assert.ok(ready.found);
-    const spec = { ...ready.spec, controllerTargetMutationConfig: { patchSpecOperations } };
-    world.template = () => Promise.resolve({ ...ready, spec });
+    const spec = { ...readyTemplate().spec, controllerTargetMutationConfig: { patchSpecOperations } };
+    world.template = () => Promise.resolve(readyTemplate({ spec }));
     const warning = 'access lasts at most 5 s, because the template sets activeDeadlineSeconds of its pod to 5';
     assert.deepEqual((await create(stamped())).warnings, [warning]);
     assert.equal((await create(stamped({ duration: '5s' }))).warnings, undefined);
@@ -175,31 +174,24 @@ describe('validation of requests', () => {
     await create(stamped(asked));
     const { duration, reason } = world.lines[0] ?? {};
     assert.deepEqual({ duration, reason }, asked);
-    const object = accessRequest({ requester, targetPod: 'web-0' }, {}, 'ExecAccessRequest');
-    await world.review(paths.validateExec, reviewOf('execaccessrequests', 'CREATE', { object }));
+    await createExec({ targetPod: 'web-0' });
     assert.equal(world.lines[1]?.target, 'web-0');
   });
 
   it('records what a denied request asked for', async () => {
     await create(stamped({ startAt: '2026-11-21T12:00:00Z', reason: 'maintenance' }));
-    assert.equal(world.lines[0]?.code, 'InvalidRequest');
-    assert.equal(world.lines[0]?.startAt, '2026-11-21T12:00:00Z');
-    assert.equal(world.lines[0]?.reason, 'maintenance');
+    assert.deepEqual(pluck(world.lines, 'code', 'startAt', 'reason'), [
+      ['InvalidRequest', '2026-11-21T12:00:00Z', 'maintenance'],
+    ]);
   });
 
   describe('of emergencies', () => {
     const oncall = { username: 'alice', uid: 'u-1', groups: ['oncall'] };
-    const emergency = { groups: ['oncall'], maxDuration: '30m', reviewWithin: '72h' };
     const ask = (spec: Record<string, unknown> = {}, user = oncall) => {
       const asked = { emergency: true, reason: 'the database does not answer', ...spec };
       return create(stamped({ requester: { ...requester, ...user }, ...asked }), { userInfo: user });
     };
-    beforeEach(() => {
-      const template = readyTemplate();
-      assert.ok(template.found);
-      const accessConfig = { ...template.spec.accessConfig, emergency };
-      world.template = () => Promise.resolve({ ...template, spec: { ...template.spec, accessConfig } });
-    });
+    beforeEach(() => world.configure({ emergency: { groups: ['oncall'], maxDuration: '30m', reviewWithin: '72h' } }));
 
     it('allows members of their groups, without a call to the API server, and records that', async () => {
       const response = await ask();
@@ -240,18 +232,11 @@ describe('validation of requests', () => {
   });
 
   it('records who revokes a request, and why', async () => {
-    const response = await world.review(
-      paths.validatePod,
-      reviewOf('podaccessrequests', 'UPDATE', {
-        object: stamped({ revoked: true, revokedReason: 'wrong pod' }),
-        oldObject: stamped(),
-        userInfo: { username: 'carol', uid: '', groups: ['sre'] },
-      }),
-    );
+    const userInfo = { username: 'carol', uid: '', groups: ['sre'] };
+    const response = await update(stamped({ revoked: true, revokedReason: 'wrong pod' }), stamped(), { userInfo });
     assert.equal(response.allowed, true, response.status?.message);
-    assert.equal(world.lines[0]?.who.user, 'carol');
-    assert.equal(world.lines[0]?.message, 'revokes the access');
-    assert.equal(world.lines[0]?.reason, 'wrong pod');
+    const { who, message, reason } = world.lines[0] ?? {};
+    assert.deepEqual([who?.user, message, reason], ['carol', 'revokes the access', 'wrong pod']);
   });
 
   it('records who deletes which request', async () => {
@@ -303,19 +288,14 @@ describe('validation of requests', () => {
   it('records each outcome in the metrics without identities', async () => {
     await create(stamped());
     await create(accessRequest());
-    assert.deepEqual(
-      world.outcomes.map(({ webhook, operation, allowed, code }) => [webhook, operation, allowed, code]),
-      [
-        ['vpodaccessrequest.kb.io', 'CREATE', true, ''],
-        ['vpodaccessrequest.kb.io', 'CREATE', false, 'MissingIdentity'],
-      ],
-    );
+    assert.deepEqual(pluck(world.outcomes, 'webhook', 'operation', 'allowed', 'code'), [
+      ['vpodaccessrequest.kb.io', 'CREATE', true, ''],
+      ['vpodaccessrequest.kb.io', 'CREATE', false, 'MissingIdentity'],
+    ]);
   });
 
   it('reads exec access templates for exec access requests', async () => {
-    const object = accessRequest({ requester, targetPod: 'web-0' }, {}, 'ExecAccessRequest');
-    const response = await world.review(paths.validateExec, reviewOf('execaccessrequests', 'CREATE', { object }));
-    assert.equal(response.allowed, true);
+    assert.equal((await createExec()).allowed, true);
     assert.deepEqual(world.asked, ['ExecAccessTemplate payments/payments-shell']);
   });
 });

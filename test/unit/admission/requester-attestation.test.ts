@@ -1,23 +1,8 @@
 import assert from 'node:assert/strict';
-import fastJsonPatch, { type Operation } from 'fast-json-patch';
 import { own } from '../../../src/kit/json-value.ts';
-import {
-  accessRequest,
-  alice,
-  patchOf,
-  paths,
-  proof,
-  type ReviewResponse,
-  requester,
-  reviewOf,
-  World,
-} from './support.ts';
+import { accessRequest, alice, patched, patchOf, paths, proof, requester, reviewOf, World } from './support.ts';
 
 const FINALIZER = 'access.drawbridge.dev/revoke';
-
-function patched(object: unknown, response: ReviewResponse): unknown {
-  return fastJsonPatch.applyPatch(structuredClone(object), patchOf(response) as Operation[], true).newDocument;
-}
 
 describe('attestation of requesters', () => {
   const world = new World();

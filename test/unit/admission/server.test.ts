@@ -7,7 +7,7 @@ import { Agent, request } from 'node:https';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, type TLSSocket } from 'node:tls';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { createAuthority, type Identity, issue } from '../../../sandbox/pki.ts';
 import { FileCertificate } from '../../../src/admission/certificate.ts';
 import { type AdmissionServer, startAdmissionServer } from '../../../src/admission/server.ts';
@@ -33,6 +33,9 @@ async function until(holds: () => boolean): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
+
+const call = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+const postHead = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
 
 describe('the webhook server', () => {
   const folder = mkdtempSync(join(tmpdir(), 'drawbridge-server-'));
@@ -65,22 +68,32 @@ describe('the webhook server', () => {
     for await (const chunk of answer) text += chunk;
     return { status: answer.statusCode, text, peer };
   };
+  const dial = (options: ConnectionOptions = {}): TLSSocket => {
+    const to = { host: '127.0.0.1', port: server.port, ca: authority.certificate, servername: 'localhost' };
+    const socket = connect({ ...to, ...options });
+    // The server may reset the connection.
+    socket.on('error', () => {});
+    return socket;
+  };
+  /** What the connection receives, from now on. */
+  const textFrom = (socket: TLSSocket): { readonly received: string } => {
+    const text = { received: '' };
+    socket.on('data', (chunk) => {
+      text.received += chunk;
+    });
+    return text;
+  };
+  const dialed = async (options?: ConnectionOptions): Promise<TLSSocket> => {
+    const socket = dial(options);
+    await once(socket, 'secureConnect');
+    return socket;
+  };
   /** A connection that the server has accepted, before its first call. */
   const idleClient = async () => {
-    const socket = connect({
-      host: '127.0.0.1',
-      port: server.port,
-      ca: authority.certificate,
-      servername: 'localhost',
-    });
-    let received = '';
-    socket.on('data', (chunk) => {
-      received += chunk;
-    });
-    socket.on('error', () => {});
-    await once(socket, 'secureConnect');
+    const socket = await dialed();
+    const text = textFrom(socket);
     await settleIo();
-    return { call: () => void socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), received: () => received };
+    return { call: () => void socket.write(call), text };
   };
   beforeEach(() => {
     agent = new Agent({ keepAlive: true });
@@ -108,17 +121,9 @@ describe('the webhook server', () => {
 
   it('rejects TLS below 1.2 and invalid requests, and continues', async () => {
     await start(new World().app);
-    const old = connect({
-      host: '127.0.0.1',
-      port: server.port,
-      ca: authority.certificate,
-      minVersion: 'TLSv1',
-      maxVersion: 'TLSv1.1',
-      ciphers: 'DEFAULT@SECLEVEL=0',
-    });
+    const old = dial({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' });
     await assert.rejects(once(old, 'secureConnect'));
-    const noise = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate });
-    await once(noise, 'secureConnect');
+    const noise = await dialed();
     noise.end('\u0016\u0003 what is this\r\n\r\n');
     let text = '';
     for await (const chunk of noise) text += chunk;
@@ -128,32 +133,21 @@ describe('the webhook server', () => {
 
   it('closes the connection of a body that is too large or ends early, and continues', async () => {
     await start(new World().app);
-    const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
-    const cases: [string, RegExp | undefined][] = [
-      [`${head}Content-Length: 10000000\r\n\r\n{}`, /^HTTP\/1\.1 413 /],
-      [
-        `${head}Transfer-Encoding: chunked\r\n\r\n${`10000\r\n${'x'.repeat(0x10000)}\r\n`.repeat(70)}`,
-        /^HTTP\/1\.1 413 /,
-      ],
-      [`${head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n{}`, /^HTTP\/1\.1 400 /],
-      [`${head}Content-Encoding: gzip\r\nContent-Length: 100\r\n\r\n\u001f\u008b`, /^HTTP\/1\.1 415 /],
-    ];
-    for (const [bytes, expected] of cases) {
-      const socket = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate });
-      await once(socket, 'secureConnect');
-      let text = '';
-      socket.on('data', (chunk) => {
-        text += chunk;
-      });
-      // After its answer, the server may reset the rest of the upload.
-      socket.on('error', () => {});
-      socket.write(bytes);
+    const chunks = `10000\r\n${'x'.repeat(0x10000)}\r\n`.repeat(70);
+    for (const [bytes, status] of [
+      ['Content-Length: 10000000\r\n\r\n{}', 413],
+      [`Transfer-Encoding: chunked\r\n\r\n${chunks}`, 413],
+      ['Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n{}', 400],
+      ['Content-Encoding: gzip\r\nContent-Length: 100\r\n\r\n\u001f\u008b', 415],
+    ] as const) {
+      const socket = await dialed();
+      const text = textFrom(socket);
+      socket.write(`${postHead}${bytes}`);
       await once(socket, 'close');
-      if (expected) assert.match(text, expected);
+      assert.ok(text.received.startsWith(`HTTP/1.1 ${status} `), text.received);
     }
-    const early = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate });
-    await once(early, 'secureConnect');
-    early.write(`${head}Content-Length: 100\r\n\r\n{`);
+    const early = await dialed();
+    early.write(`${postHead}Content-Length: 100\r\n\r\n{`);
     early.destroy();
     assert.equal((await post()).status, 200);
   });
@@ -174,8 +168,7 @@ describe('the webhook server', () => {
     const deadline = performance.now() + 5_000;
     let peer = before;
     while (peer === before && performance.now() < deadline) {
-      const fresh = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate });
-      await once(fresh, 'secureConnect');
+      const fresh = await dialed();
       peer = fresh.getPeerCertificate().serialNumber;
       fresh.destroy();
     }
@@ -225,7 +218,7 @@ describe('the webhook server', () => {
       runTimers();
       await settleIo();
     }
-    assert.match(client.received(), /^HTTP\/1\.1 200 OK\r\n.*\r\nlate$/s);
+    assert.match(client.text.received, /^HTTP\/1\.1 200 OK\r\n.*\r\nlate$/s);
   });
 
   it('delivers pending answers when it closes, and accepts no new calls', async () => {
@@ -249,9 +242,7 @@ describe('the webhook server', () => {
   it('closes without waiting for connections that never carried a request', async () => {
     const clock = new SimulatedClock();
     await start(new World().app, clock);
-    const spare = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate, servername: 'localhost' });
-    await once(spare, 'secureConnect');
-    spare.on('error', () => {});
+    await dialed();
     const closing = server.close();
     await advanceIo(clock, 1_500, 50);
     await closing;
@@ -272,11 +263,12 @@ describe('the webhook server', () => {
       client.call();
       await advanceIo(clock, 1_500, 50);
       await closing;
-      assert.equal(client.received().endsWith('late'), answers);
+      assert.equal(client.text.received.endsWith('late'), answers);
     });
   }
 
-  describe('under a flood', () => {
+  describe('under a flood', function () {
+    this.timeout(30_000);
     const sockets: Socket[] = [];
     const open = (localAddress: string): Socket => {
       const socket = connectTcp({ host: '127.0.0.1', port: server.port, localAddress });
@@ -284,29 +276,22 @@ describe('the webhook server', () => {
       sockets.push(socket);
       return socket;
     };
-    const openTls = async (localAddress: string): Promise<TLSSocket> => {
-      const socket = connect({ socket: open(localAddress), ca: authority.certificate, servername: 'localhost' });
-      socket.on('error', () => {});
-      await once(socket, 'secureConnect');
-      return socket;
-    };
-    const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+    const openTls = (localAddress: string): Promise<TLSSocket> => dialed({ socket: open(localAddress) });
+    const unfinished = `${postHead}Content-Length: 4194304\r\n\r\n{`;
     const world = new World();
     beforeEach(() => start(world.app));
     afterEach(() => {
       for (const socket of sockets.splice(0)) socket.destroy();
     });
 
-    it('with 1,200 silent connections of three other addresses: still answers a new one', async function () {
-      this.timeout(30_000);
+    it('with 1,200 silent connections of three other addresses: still answers a new one', async () => {
       await Promise.all(
         Array.from({ length: 1_200 }, (_, index) => once(open(`127.0.0.${2 + (index % 3)}`), 'connect')),
       );
       assert.equal((await post()).status, 200);
     });
 
-    it('with idle connections of the address that the API server has: evicts some for another one, and no call in flight', async function () {
-      this.timeout(30_000);
+    it('with idle connections of the address that the API server has: evicts some for another one, and no call in flight', async () => {
       const { template } = world;
       const entered = deferred();
       const release = deferred();
@@ -327,8 +312,7 @@ describe('the webhook server', () => {
       assert.equal((await answer).status, 200);
     });
 
-    it('with connections of one address: closes those beyond its 512 before TLS', async function () {
-      this.timeout(30_000);
+    it('with connections of one address: closes those beyond its 512 before TLS', async () => {
       const closed: Socket[] = [];
       const opened = Array.from({ length: 520 }, () => open('127.0.0.2'));
       for (const socket of opened) socket.once('close', () => closed.push(socket)).resume();
@@ -337,8 +321,7 @@ describe('the webhook server', () => {
       assert.equal((await post()).status, 200);
     });
 
-    it('with connections of the address that the API server has: closes new ones and answers it on those that it has', async function () {
-      this.timeout(30_000);
+    it('with connections of the address that the API server has: closes new ones and answers it on those that it has', async () => {
       assert.equal((await post()).status, 200);
       const closed: Socket[] = [];
       for (let index = 0; index < 520; index++) {
@@ -349,49 +332,40 @@ describe('the webhook server', () => {
       assert.equal((await post()).status, 200);
     });
 
-    it('with unfinished bodies: keeps at most 64 MiB, and evicts some for a caller with few', async function () {
-      this.timeout(30_000);
+    it('with unfinished bodies: keeps at most 64 MiB, and evicts some for a caller with few', async () => {
       const before = world.overloads.length;
-      const texts: string[] = [];
+      const texts: { readonly received: string }[] = [];
       for (let index = 0; index < 24; index++) {
         const socket = await openTls(`127.0.0.${2 + (index % 4)}`);
-        texts[index] = '';
-        socket.on('data', (chunk) => {
-          texts[index] += chunk;
-        });
-        socket.write(`${head}Content-Length: 4194304\r\n\r\n{`);
+        texts.push(textFrom(socket));
+        socket.write(unfinished);
       }
-      const refused = (): number => texts.filter((text) => text.startsWith('HTTP/1.1 503')).length;
+      const refused = (): number => texts.filter(({ received }) => received.startsWith('HTTP/1.1 503')).length;
       await until(() => refused() === 8);
       assert.deepEqual(world.overloads.slice(before), Array(8).fill('bytes'));
       assert.equal((await post()).status, 200);
     });
 
-    it('with unfinished bodies of the address that the API server has: answers it, whose body is smaller', async function () {
-      this.timeout(30_000);
+    it('with unfinished bodies of the address that the API server has: answers it, whose body is smaller', async () => {
       for (let index = 0; index < 16; index++) {
         const socket = await openTls('127.0.0.1');
-        socket.write(`${head}Content-Length: 4194304\r\n\r\n{`);
+        socket.write(unfinished);
       }
       const extra = await openTls('127.0.0.1');
-      extra.write(`${head}Content-Length: 4194304\r\n\r\n{`);
+      extra.write(unfinished);
       const [refused] = (await once(extra, 'data')) as [Buffer];
       assert.match(`${refused}`, /^HTTP\/1.1 503/, 'all room is taken');
       assert.equal((await post()).status, 200);
     });
 
-    it('with a body of single bytes: uses memory for the body, not for the pieces', async function () {
-      this.timeout(30_000);
+    it('with a body of single bytes: uses memory for the body, not for the pieces', async () => {
       const socket = await openTls('127.0.0.2');
-      let text = '';
-      socket.on('data', (chunk) => {
-        text += chunk;
-      });
+      const text = textFrom(socket);
       socket.setNoDelay(true);
-      socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n`);
+      socket.write(`${postHead}Transfer-Encoding: chunked\r\n\r\n`);
       for (const byte of body) socket.write(`1\r\n${byte}\r\n`);
       socket.write('0\r\n\r\n');
-      await until(() => text.includes('"allowed":true'));
+      await until(() => text.received.includes('"allowed":true'));
     });
   });
 
@@ -405,16 +379,9 @@ describe('the webhook server', () => {
         calls++;
         answer(response);
       });
-      const socket = connect({
-        host: '127.0.0.1',
-        port: server.port,
-        ca: authority.certificate,
-        servername: 'localhost',
-      });
-      socket.on('error', () => {});
-      await once(socket, 'secureConnect');
+      const socket = await dialed();
       socket.resume();
-      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(500));
+      socket.write(call.repeat(500));
       await once(socket, 'close');
       assert.equal(calls, 1);
     });
@@ -422,19 +389,10 @@ describe('the webhook server', () => {
 
   it('answers a call that arrives right after the previous answer', async () => {
     await start((_request, response) => response.end('answered'));
-    const socket = connect({
-      host: '127.0.0.1',
-      port: server.port,
-      ca: authority.certificate,
-      servername: 'localhost',
-    });
-    await once(socket, 'secureConnect');
-    let text = '';
-    socket.on('data', (chunk) => {
-      text += chunk;
-    });
-    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2));
-    await until(() => text.split('answered').length === 3);
+    const socket = await dialed();
+    const text = textFrom(socket);
+    socket.write(call.repeat(2));
+    await until(() => text.received.split('answered').length === 3);
     socket.destroy();
   });
 

@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import fastJsonPatch, { type Operation } from 'fast-json-patch';
 import supertest from 'supertest';
 import type { OverdueReview } from '../../../src/access/policy/emergency-policy.ts';
 import type { Extendable } from '../../../src/access/policy/extension-choice.ts';
@@ -26,7 +27,7 @@ import type {
   RequesterChange,
   RequesterSignature,
 } from '../../../src/api/access/request-spec.ts';
-import type { AuthorAttestation } from '../../../src/api/access/template-spec.ts';
+import type { AccessConfig, AuthorAttestation } from '../../../src/api/access/template-spec.ts';
 import type { ReconcileRun } from '../../../src/api/inventory/reconcile-run.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import type { RegistrationPaths } from '../../../src/inventory/policy/registration-rules.ts';
@@ -59,8 +60,27 @@ export const alice = { username: 'alice', uid: 'u-1', groups: ['devs', 'system:a
 export const proof = { nonce: 'once', signature: 'signed' };
 export const requester = { ...alice, time: '2026-11-21T09:00:00Z', ...proof };
 
+export const accessPod = 'debug-1a2b3c4d-access';
+
 /** The rules of a grant that permits each call that enters the pod. */
-export const entryRules = confinedTo('debug-1a2b3c4d-access', [allWaysIn]);
+export const entryRules = confinedTo(accessPod, [allWaysIn]);
+
+type ConnectGrant = ConnectTarget['grants'][number];
+
+/** The grant of request debug to alice, which permits each call that enters the pod. */
+export const entryGrant = (over: Partial<ConnectGrant> = {}): ConnectGrant => ({
+  request: 'debug',
+  template: 'shell',
+  subjects: [{ kind: 'User', name: 'alice' }],
+  rules: entryRules,
+  ...over,
+});
+
+/** An access pod with these grants. */
+export const enteredPod = (...grants: ConnectGrant[]): ConnectTarget => ({ uid: 'p-1', isAccessPod: true, grants });
+
+/** A pod of a workload with these grants. */
+export const workloadPod = (...grants: ConnectGrant[]): ConnectTarget => ({ uid: 'p-1', isAccessPod: false, grants });
 
 /** Ports that record their calls, and a journal that a test can switch off. */
 export class World {
@@ -175,6 +195,16 @@ export class World {
   entries: readonly string[] = [];
   readonly deniedWrites: string[] = [];
 
+  /** Lets requests name a ready template with these fields of `accessConfig`. */
+  configure(config: Partial<AccessConfig>): void {
+    this.template = () => Promise.resolve(templateWith(config));
+  }
+
+  /** Lets requests name a template that does not exist. */
+  dropTemplate(): void {
+    this.template = () => Promise.resolve({ found: false });
+  }
+
   readonly app: RequestListener = createAdmissionApp(
     {
       access: this.ports,
@@ -214,7 +244,16 @@ export interface ReviewResponse {
   auditAnnotations?: Record<string, string>;
 }
 
-export function readyTemplate(changes: Partial<Extract<TemplateState, { found: true }>> = {}): TemplateState {
+/** A ready template with these fields of `accessConfig`. */
+export function templateWith(config: Partial<AccessConfig>): Extract<TemplateState, { found: true }> {
+  const template = readyTemplate();
+  const accessConfig = { ...template.spec.accessConfig, ...config };
+  return { ...template, spec: { ...template.spec, accessConfig } };
+}
+
+export function readyTemplate(
+  changes: Partial<Extract<TemplateState, { found: true }>> = {},
+): Extract<TemplateState, { found: true }> {
   return {
     found: true,
     uid: 't-1',
@@ -339,6 +378,12 @@ export function debugReview(fields: Record<string, unknown> = {}) {
     object: { metadata, spec: { ...spec, ephemeralContainers: [old, added] } },
     ...fields,
   };
+}
+
+/** The object as the patch of the answer leaves it. */
+export function patched(object: unknown, response: ReviewResponse): Record<string, unknown> {
+  return fastJsonPatch.applyPatch(structuredClone(object), patchOf(response) as Operation[], true)
+    .newDocument as Record<string, unknown>;
 }
 
 /** The patch of an answer, decoded. */

@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict';
-import fastJsonPatch, { type Operation } from 'fast-json-patch';
 import { voteName } from '../../../src/access/policy/vote-policy.ts';
 import { requestLabel } from '../../../src/api/access/names.ts';
 import type { AccessConfig } from '../../../src/api/access/template-spec.ts';
-import { patchOf, type ReviewResponse, readyTemplate, reviewOf, World } from './support.ts';
-
-const patchedBy = (object: object, { patch }: ReviewResponse): Record<string, unknown> => {
-  const operations = JSON.parse(Buffer.from(patch ?? '', 'base64').toString()) as Operation[];
-  return fastJsonPatch.applyPatch(structuredClone(object), operations, true).newDocument as Record<string, unknown>;
-};
+import { patched, patchOf, reviewOf, World } from './support.ts';
 
 const carol = { username: 'carol', uid: 'u-3', groups: ['devs', 'system:authenticated'] };
 const robot = { username: 'system:serviceaccount:ops:oncall', uid: '', groups: [] };
@@ -40,14 +34,8 @@ describe('votes', () => {
       decidedExtensions: 0,
       ended: false,
     };
-    withConfig({ approvals });
+    world.configure({ approvals });
   });
-  const withConfig = (config: Partial<AccessConfig>): void => {
-    const template = readyTemplate();
-    assert.ok(template.found);
-    const accessConfig = { ...template.spec.accessConfig, ...config };
-    world.template = () => Promise.resolve({ ...template, spec: { ...template.spec, accessConfig } });
-  };
   const change = (fields: Partial<Extract<World['request'], { found: true }>>) => () => {
     assert.ok(world.request.found);
     world.request = { ...world.request, ...fields };
@@ -88,7 +76,7 @@ describe('votes', () => {
     }
 
     it('are told to name the extension that waits, if the user has approved the access', async () => {
-      withConfig({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
+      world.configure({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
       change({ isGranted: true, extensions: 2, decidedExtensions: 1 })();
       world.votedAtMs = Date.parse('2026-11-21T08:00:00Z');
       const messageOf = async (about: string) => (await mutate(vote({ about }))).status?.message ?? '';
@@ -119,9 +107,9 @@ describe('votes', () => {
       const name = voteName('r-1', 'carol', spec);
       const voter = { ...carol, time: '2026-11-21T09:00:00Z' };
       assert.deepEqual(world.votes, [{ namespace: 'payments', name, spec, voter }]);
-      const patched = patchedBy(object, answer);
-      assert.deepEqual(patched['spec'], { ...spec, voter: { ...voter, signature: world.signature?.signature } });
-      assert.deepEqual(patched['metadata'], {
+      const stored = patched(object, answer);
+      assert.deepEqual(stored['spec'], { ...spec, voter: { ...voter, signature: world.signature?.signature } });
+      assert.deepEqual(stored['metadata'], {
         generateName: 'vote-',
         namespace: 'payments',
         name,
@@ -137,11 +125,11 @@ describe('votes', () => {
         { voter: { username: 'root', time: 'x' }, template: { name: 'other' } },
         { name: 'mine', finalizers: ['keep'], ownerReferences: [{ uid: 'x' }] },
       );
-      const patched = patchedBy(object, await mutate(object));
-      const { voter, template } = patched['spec'] as { voter: { username: string }; template: { name: string } };
+      const stored = patched(object, await mutate(object));
+      const { voter, template } = stored['spec'] as { voter: { username: string }; template: { name: string } };
       assert.equal(voter.username, 'carol');
       assert.equal(template.name, 'payments-shell');
-      const { name, finalizers } = patched['metadata'] as { name: string; finalizers?: string[] };
+      const { name, finalizers } = stored['metadata'] as { name: string; finalizers?: string[] };
       assert.notEqual(name, 'mine');
       assert.equal(finalizers, undefined);
     });
@@ -158,41 +146,38 @@ describe('votes', () => {
           ...spec,
           template: { kind: 'ExecAccessTemplate', name: 'x', uid: 't-1', generation: 7 },
         });
-        const patched = patchedBy(object, await mutate(object));
+        const stored = patched(object, await mutate(object));
         const template = { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-1', generation };
-        assert.deepEqual((patched['spec'] as { template: object }).template, template);
+        assert.deepEqual((stored['spec'] as { template: object }).template, template);
       });
     }
 
     it('are not signed in a dry run, whose answer the caller could store', async () => {
       const object = vote();
-      const patched = patchedBy(object, await mutate(object, { dryRun: true }));
+      const stored = patched(object, await mutate(object, { dryRun: true }));
       assert.deepEqual(world.votes, []);
-      assert.equal((patched['spec'] as { voter: { signature?: string } }).voter.signature, undefined);
+      assert.equal((stored['spec'] as { voter: { signature?: string } }).voter.signature, undefined);
     });
 
+    const missing = (request: World['request']): void => {
+      world.request = request;
+    };
     for (const [what, arrange, spec, message] of [
       [
         'on a request that does not exist',
-        () => {
-          world.request = { found: false };
-        },
+        () => missing({ found: false }),
         {},
         /^RequestNotFound: PodAccessRequest "debug" does not exist in namespace "payments"; to list those that do: kubectl get podaccessrequests -n payments$/,
       ],
       [
         'about a review that is no longer owed',
-        () => {
-          world.request = { found: false };
-        },
+        () => missing({ found: false }),
         { about: 'Review' },
         /^RequestNotFound: PodAccessRequest "debug" does not exist in namespace "payments", and no emergency of that name waits for a review \(it may have been reviewed already\); to list/,
       ],
       [
         'on a request of the other kind',
-        () => {
-          world.request = { found: false, otherKind: 'ExecAccessRequest' };
-        },
+        () => missing({ found: false, otherKind: 'ExecAccessRequest' }),
         {},
         /^RequestNotFound: .*; the request of this name is of kind ExecAccessRequest; set spec\.request\.kind to ExecAccessRequest$/,
       ],
@@ -204,9 +189,7 @@ describe('votes', () => {
       ],
       [
         'on a request whose template is gone',
-        () => {
-          world.template = () => Promise.resolve({ found: false });
-        },
+        () => world.dropTemplate(),
         {},
         /^TemplateNotFound: .*template payments-shell of the request no longer exists/,
       ],
@@ -273,8 +256,7 @@ describe('votes', () => {
   });
 
   it('about an emergency whose request was deleted have no owner, so that they are not garbage-collected', async () => {
-    change({ emergency: true, ended: true, isDeleted: true })();
-    world.template = () => Promise.resolve({ found: false });
+    emergencyIsDeleted();
     const object = vote({ about: 'Review' }, { ownerReferences: [{ uid: 'other' }] });
     const patch = patchOf(await mutate(object));
     assert.ok(patch.some(({ op, path }) => op === 'remove' && path === '/metadata/ownerReferences'));
@@ -291,6 +273,10 @@ describe('votes', () => {
   });
 
   const nothing = (): void => {};
+  const emergencyIsDeleted = (): void => {
+    change({ emergency: true, ended: true, isDeleted: true })();
+    world.dropTemplate();
+  };
   for (const [what, arrange, object, userInfo, code] of [
     [
       'of the requester',
@@ -318,33 +304,15 @@ describe('votes', () => {
     ],
     [
       'that approve, of a person in none of the groups that must approve,',
-      () => withConfig({ approvals: { ...approvals, all: [{ name: 'security', count: 1, groups: ['secops'] }] } }),
+      () => world.configure({ approvals: { ...approvals, all: [{ name: 'security', count: 1, groups: ['secops'] }] } }),
       signedVote(),
       carol,
       'NotApprover',
     ],
     ['of a ServiceAccount', nothing, signedVote({}, robot), robot, 'NotApprover'],
     ['in the name of another', nothing, signedVote({}, { ...carol, username: 'dave' }), carol, 'MissingIdentity'],
-    [
-      'on a request that does not exist',
-      () => {
-        world.request = { found: false };
-      },
-      signedVote(),
-      carol,
-      'RequestNotFound',
-    ],
     ['on a request that was created anew', change({ uid: 'r-2' }), signedVote(), carol, 'RequestNotFound'],
     ['on a request that has ended', change({ ended: true }), signedVote(), carol, 'NothingToDecide'],
-    [
-      'on a request whose template is gone',
-      () => {
-        world.template = () => Promise.resolve({ found: false });
-      },
-      signedVote(),
-      carol,
-      'TemplateNotFound',
-    ],
     [
       'for another generation of the template',
       nothing,
@@ -359,13 +327,13 @@ describe('votes', () => {
       carol,
       'TemplateChanged',
     ],
-    ['that nothing waits for', () => withConfig({}), signedVote(), carol, 'NothingToDecide'],
+    ['that nothing waits for', () => world.configure({}), signedVote(), carol, 'NothingToDecide'],
     ['that approve access that is granted', change({ isGranted: true }), signedVote(), carol, 'NothingToDecide'],
     ['about an extension not asked for', nothing, signedVote({ about: 'Extension-1' }), carol, 'NothingToDecide'],
     [
       'about an extension that is decided',
       () => {
-        withConfig({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
+        world.configure({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
         change({ extensions: 1, decidedExtensions: 1 })();
       },
       signedVote({ about: 'Extension-1' }),
@@ -376,8 +344,7 @@ describe('votes', () => {
     [
       'about the review of an emergency, without the verb approve on a template that is gone',
       () => {
-        change({ emergency: true, ended: true, isDeleted: true })();
-        world.template = () => Promise.resolve({ found: false });
+        emergencyIsDeleted();
         world.approves = false;
       },
       signedVote({ about: 'Review' }),
@@ -386,10 +353,7 @@ describe('votes', () => {
     ],
     [
       'about the review of an emergency, of a ServiceAccount, on a template that is gone',
-      () => {
-        change({ emergency: true, ended: true, isDeleted: true })();
-        world.template = () => Promise.resolve({ found: false });
-      },
+      emergencyIsDeleted,
       signedVote({ about: 'Review' }, robot),
       robot,
       'NotApprover',
@@ -414,10 +378,10 @@ describe('votes', () => {
   }
 
   for (const [what, arrange, object, userInfo] of [
-    ['that deny, on a template without approvals', () => withConfig({}), signedVote({ decision: 'Deny' }), carol],
+    ['that deny, on a template without approvals', () => world.configure({}), signedVote({ decision: 'Deny' }), carol],
     [
       'of a ServiceAccount, if the template counts them',
-      () => withConfig({ approvals: { ...approvals, serviceAccounts: true } }),
+      () => world.configure({ approvals: { ...approvals, serviceAccounts: true } }),
       signedVote({}, robot),
       robot,
     ],
@@ -430,7 +394,7 @@ describe('votes', () => {
     [
       'about an extension that waits',
       () => {
-        withConfig({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
+        world.configure({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
         change({ extensions: 2 })();
       },
       signedVote({ about: 'Extension-2' }),
@@ -446,10 +410,7 @@ describe('votes', () => {
     ],
     [
       'about the review of an emergency whose request and template are gone',
-      () => {
-        change({ emergency: true, ended: true, isDeleted: true })();
-        world.template = () => Promise.resolve({ found: false });
-      },
+      emergencyIsDeleted,
       signedVote({ about: 'Review' }),
       carol,
     ],
