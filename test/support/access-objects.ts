@@ -1,4 +1,5 @@
 import { baseRules, confinedTo } from '../../src/access/policy/granted-rules.ts';
+import type { AccessConfig } from '../../src/api/access/template-spec.ts';
 
 /** Valid parsed manifests of access; overrides replace whole fields of the spec. */
 type Manifest = { apiVersion: string; kind: string; metadata: { name: string; namespace: string }; spec: object };
@@ -12,6 +13,15 @@ const manifest = (kind: string, name: string, spec: object): Manifest => ({
 });
 
 const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
+
+/** `accessConfig` with the defaults that the schema sets. */
+export const accessConfig: AccessConfig = {
+  allowedGroups: ['devs'],
+  defaultDuration: '1h',
+  maxDuration: '24h',
+  accessCommand: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
+  grantTo: 'Requester',
+};
 
 export const podTemplateManifest = (overrides: Overrides = {}): Manifest =>
   manifest('PodAccessTemplate', 'payments-shell', {

@@ -1,5 +1,5 @@
 import type { RequestView } from '../../src/access/stores/access-views.ts';
-import type { PodView } from '../../src/access/stores/cluster-views.ts';
+import type { PodView, SelectorView, WorkloadView } from '../../src/access/stores/cluster-views.ts';
 import type { Condition } from '../../src/api/object.ts';
 
 /** 2026-11-21T09:00:00Z, when the requests of unit tests are created. */
@@ -44,6 +44,36 @@ export const podView = (over: Partial<PodView> = {}): PodView => ({
   nothingToRevoke: false,
   notReadyReason: '',
   ...over,
+});
+
+/** A Deployment whose pods have the label app with its name. */
+export const workloadView = (name: string, over: Partial<WorkloadView> = {}): WorkloadView => ({
+  key: `payments/${name}`,
+  uid: 'w-1',
+  resourceVersion: '1',
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  namespace: 'payments',
+  name,
+  selector: { matchLabels: { app: name } },
+  podTemplate: {},
+  ...over,
+});
+
+/** A NetworkPolicy isolates egress. */
+export const selectorView = (
+  kind: SelectorView['kind'],
+  name: string,
+  selector: SelectorView['selector'],
+): SelectorView => ({
+  key: `payments/${name}`,
+  uid: name,
+  resourceVersion: '1',
+  namespace: 'payments',
+  kind,
+  name,
+  selector,
+  isolatesEgress: kind === 'NetworkPolicy',
 });
 
 export const condition = (type: string, status: Condition['status'], over: Partial<Condition> = {}): Condition => ({

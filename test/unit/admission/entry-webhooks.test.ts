@@ -298,12 +298,6 @@ describe('registrations', () => {
       { registrations: [other] },
       'PathTaken',
     ],
-    [
-      'one that reads its own output',
-      review('CREATE', { object: registration({ reads: ['/status/outputs/network'] }) }),
-      {},
-      'PathTaken',
-    ],
     ['an invalid one', review('CREATE', { object: { metadata: { name: 'network' }, spec: 7 } }), {}, 'InvalidObject'],
     [
       'an invalid selector',

@@ -36,6 +36,7 @@ import { systemClock } from '../../../src/kit/clock.ts';
 import { CodedError } from '../../../src/kit/errors.ts';
 import type { JsonPointer } from '../../../src/kit/json-pointer.ts';
 import { noLog } from '../../../src/observe/log.ts';
+import { accessConfig } from '../../support/access-objects.ts';
 import { allWaysIn } from '../../support/pod-entries.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -247,8 +248,7 @@ export interface ReviewResponse {
 /** A ready template with these fields of `accessConfig`. */
 export function templateWith(config: Partial<AccessConfig>): Extract<TemplateState, { found: true }> {
   const template = readyTemplate();
-  const accessConfig = { ...template.spec.accessConfig, ...config };
-  return { ...template, spec: { ...template.spec, accessConfig } };
+  return { ...template, spec: { ...template.spec, accessConfig: { ...template.spec.accessConfig, ...config } } };
 }
 
 export function readyTemplate(
@@ -261,13 +261,7 @@ export function readyTemplate(
     ready: true,
     observedGeneration: 1,
     spec: {
-      accessConfig: {
-        allowedGroups: ['devs'],
-        defaultDuration: '1h',
-        maxDuration: '2h',
-        accessCommand: 'kubectl exec -ti {{ .Metadata.Name }} -- /bin/sh',
-        grantTo: 'Requester',
-      },
+      accessConfig: { ...accessConfig, maxDuration: '2h' },
       controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
     },
     ...changes,

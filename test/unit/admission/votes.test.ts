@@ -63,10 +63,9 @@ describe('votes', () => {
       it(`are denied if the user has voted so already${dryRun ? ', also in a dry run' : ''}`, async () => {
         world.votedAtMs = Date.parse('2026-11-21T08:00:00Z');
         const { status } = await mutate(vote(), { dryRun });
-        assert.equal(
-          status?.message,
-          'AlreadyVoted: carol has already voted on PodAccessRequest debug at 2026-11-21T08:00:00Z, with spec.about Access and ' +
-            'spec.decision Approve; such a vote counts once, and cannot be changed; to deny the access, or to end it if it is open, vote with spec.decision Deny',
+        assert.match(
+          status?.message ?? '',
+          /^AlreadyVoted: carol has .* at 2026-11-21T08:00:00Z, .* Approve; .*; to deny the access, or to end it if it is open, vote with spec\.decision Deny$/,
         );
         assert.deepEqual([status?.code, status?.reason], [409, 'AlreadyExists']);
         assert.deepEqual(world.votes, [], 'not signed');

@@ -8,30 +8,17 @@ import {
 import type { Planned } from '../../../../src/access/builders/plan.ts';
 import { PlanQueue } from '../../../../src/access/builders/plan-budget.ts';
 import type { RequestView, TemplateView } from '../../../../src/access/stores/access-views.ts';
-import type { PodView, WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
+import type { PodView } from '../../../../src/access/stores/cluster-views.ts';
 import type { ExecAccessTemplateSpec } from '../../../../src/api/access/exec-access.ts';
 import type { KubeObject, LabelSelector } from '../../../../src/api/object.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
+import { podView, workloadView } from '../../../support/request-views.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const replicaSet = (uid: string) => ({ kind: 'ReplicaSet', name: `web-${uid}`, uid });
 
-const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
-  key: `ns/${name}`,
-  uid: `uid-${name}`,
-  resourceVersion: '1',
-  namespace: 'ns',
-  name,
-  labels: { app: 'web' },
-  annotations: {},
-  phase: 'Running',
-  ready: true,
-  deleting: false,
-  nothingToRevoke: false,
-  notReadyReason: '',
-  controller: replicaSet('rs'),
-  ...over,
-});
+const pod = (name: string, over: Partial<PodView> = {}): PodView =>
+  podView({ name, uid: `uid-${name}`, labels: { app: 'web' }, controller: replicaSet('rs'), ...over });
 const pods = [
   pod('web-0'),
   pod('web-1'),
@@ -130,17 +117,6 @@ describe('exec access builder', () => {
 });
 
 describe('the pods of a workload', () => {
-  const workload = (kind: string): WorkloadView => ({
-    key: 'ns/web',
-    uid: 'w',
-    resourceVersion: '1',
-    apiVersion: 'apps/v1',
-    kind,
-    namespace: 'ns',
-    name: 'web',
-    selector: { matchLabels: { app: 'web' } },
-    podTemplate: {},
-  });
   const replicaSetOf = (uid: string, controller: string | undefined): KubeObject =>
     ({
       apiVersion: 'apps/v1',
@@ -177,7 +153,7 @@ describe('the pods of a workload', () => {
       { subjects: [{ kind: 'User', name: 'alice' }], durationMs: 60_000 },
       {
         stores: {
-          workload: () => (kind === 'missing' ? undefined : workload(kind)),
+          workload: () => (kind === 'missing' ? undefined : workloadView('web', { kind, uid: 'w' })),
           workloadsIn: () => [],
           selectorsIn: () => [],
           pods: { byIndex: () => [...pods] } as never,

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import fastJsonPatch from 'fast-json-patch';
 import jsonpatch from 'jsonpatch';
 import { applyJsonPatch } from '../../../../src/access/builders/json-patch.ts';
+import { deepFreeze } from '../../../support/deep-freeze.ts';
 import { runs } from '../../../support/runs.ts';
 
 const resolve = createRequire(import.meta.url).resolve;
@@ -253,9 +254,4 @@ function oracle(document: unknown, operations: readonly unknown[]): { document: 
   } catch (error) {
     return { error };
   }
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null) Object.values(value).forEach(deepFreeze);
-  return Object.freeze(value);
 }

@@ -3,6 +3,8 @@ import { PlanQueue, withinBudget } from '../../../../src/access/builders/plan-bu
 import { type PodAccessInput, planPodAccess } from '../../../../src/access/builders/pod-access.ts';
 import type { PodAccessTemplateSpec } from '../../../../src/api/access/pod-access.ts';
 import { maxWeight, valueWeight } from '../../../../src/kit/json-value.ts';
+import { accessConfig } from '../../../support/access-objects.ts';
+import { selectorView, workloadView } from '../../../support/request-views.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { WorkClock } from '../../../support/work-clock.ts';
 
@@ -80,13 +82,6 @@ describe('the budget of a plan', () => {
 });
 
 describe('planning an access pod', () => {
-  const accessConfig = {
-    allowedGroups: ['devs'],
-    defaultDuration: '1h',
-    maxDuration: '24h',
-    accessCommand: 'kubectl exec -ti {{ .Metadata.Name }} -- sh',
-    grantTo: 'Requester' as const,
-  };
   type Operation = { op: 'add' | 'remove' | 'copy' | 'move' | 'test'; path: string; from?: string; value?: unknown };
   const plan = (podTemplate: object, spec: object = {}, over: Partial<PodAccessInput> = {}): string =>
     outcome(
@@ -97,17 +92,7 @@ describe('planning an access pod', () => {
           controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
           ...spec,
         } as PodAccessTemplateSpec,
-        workload: {
-          key: 'ns/web',
-          uid: 'w',
-          resourceVersion: '1',
-          apiVersion: 'apps/v1',
-          kind: 'Deployment',
-          namespace: 'ns',
-          name: 'web',
-          selector: undefined,
-          podTemplate: { ...podTemplate },
-        },
+        workload: workloadView('web', { podTemplate: { ...podTemplate } }),
         pullSecrets: [],
         accessPods: 'confined',
         workloads: [],
@@ -130,16 +115,10 @@ describe('planning an access pod', () => {
   const withArgs = (args: readonly unknown[]) => ({ spec: { containers: [{ ...container, args }] } });
   const wide = { spec: { containers: [container], nodeSelector: map(20_000, 'x') } };
   const manyNames = Object.keys(map(1000, ''));
-  const selectors = Array.from({ length: 1000 }, (_, index) => ({
-    key: `ns/${index}`,
-    uid: `${index}`,
-    resourceVersion: '1',
-    namespace: 'ns',
-    kind: 'NetworkPolicy' as const,
-    name: `${index}`,
-    isolatesEgress: true,
-    selector: { matchExpressions: [{ key: 'app', operator: 'In', values: manyNames }] },
-  }));
+  const matchExpressions = [{ key: 'app', operator: 'In', values: manyNames }];
+  const selectors = Array.from({ length: 1000 }, (_, index) =>
+    selectorView('NetworkPolicy', `${index}`, { matchExpressions }),
+  );
 
   const bombs: [string, string][] = [
     [
@@ -185,7 +164,7 @@ describe('planning an access pod', () => {
     ],
     ['a pod template of many values', plan(withArgs(list(100_000, '')))],
     ['a pod template of many annotations', plan({ metadata: { annotations: map(50_000, '') }, ...withArgs([]) })],
-    ['many values', plan({}, { controllerTargetRef: undefined, ...{ podSpec: withArgs(list(100_000, '')).spec } })],
+    ['many values', plan({}, { controllerTargetRef: undefined, podSpec: withArgs(list(100_000, '')).spec })],
     [
       'a patch of large values',
       plan(withArgs([]), patching(times(128, () => ({ op: 'add', path: '/metadata/x', value: list(2500, '') })))),

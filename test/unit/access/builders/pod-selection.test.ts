@@ -3,18 +3,8 @@ import fc from 'fast-check';
 import { type Labels, planPodLabels, type SelectionInput } from '../../../../src/access/builders/pod-selection.ts';
 import type { SelectorView } from '../../../../src/access/stores/cluster-views.ts';
 import { compileSelector } from '../../../../src/kit/label-selector.ts';
+import { selectorView as view } from '../../../support/request-views.ts';
 import { runs } from '../../../support/runs.ts';
-
-const view = (kind: SelectorView['kind'], name: string, selector: SelectorView['selector']): SelectorView => ({
-  key: `payments/${name}`,
-  uid: name,
-  resourceVersion: '1',
-  namespace: 'payments',
-  kind,
-  name,
-  selector,
-  isolatesEgress: kind === 'NetworkPolicy',
-});
 
 const own = { 'access.drawbridge.dev/request': 'u' };
 const labels = { ...own, app: 'web' };
@@ -82,6 +72,10 @@ describe('the labels of a workload that its access pod keeps', () => {
   const egress = (name: string, selector: SelectorView['selector']) => view('NetworkPolicy', name, selector);
   const byLabels = (matchLabels: Labels) => ({ matchLabels });
 
+  const backend = byLabels({ tier: 'backend' });
+  const deny = egress('deny', backend);
+  const webService = view('Service', 'web', backend);
+
   const outcome = (selectors: readonly SelectorView[], over: Partial<SelectionInput> = {}): string => {
     const confinedAs = {
       kind: 'Deployment',
@@ -101,8 +95,8 @@ describe('the labels of a workload that its access pod keeps', () => {
     ['none without policies', outcome([]), ''],
     ['none for a policy of other pods', outcome([egress('db', byLabels({ app: 'db' }))]), ''],
     ['none for a policy of all pods', outcome([egress('all', {})]), ''],
-    ['those that a policy selects by', outcome([egress('deny', byLabels({ tier: 'backend' }))]), 'tier'],
-    ['those that a policy for ingress selects by', outcome([ingress('deny', byLabels({ tier: 'backend' }))]), 'tier'],
+    ['those that a policy selects by', outcome([deny]), 'tier'],
+    ['those that a policy for ingress selects by', outcome([ingress('deny', backend)]), 'tier'],
     [
       'those in expressions',
       outcome([egress('deny', { matchExpressions: [{ key: 'tier', operator: 'In', values: ['backend', 'x'] }] })]),
@@ -110,35 +104,31 @@ describe('the labels of a workload that its access pod keeps', () => {
     ],
     [
       'those of all policies',
-      outcome([egress('a', byLabels({ tier: 'backend' })), ingress('b', byLabels({ track: 'stable' }))]),
+      outcome([egress('a', backend), ingress('b', byLabels({ track: 'stable' }))]),
       'tier,track',
     ],
     [
       'none that a Service selects, if only a policy for ingress is lost',
-      outcome([ingress('deny', byLabels({ tier: 'backend' })), view('Service', 'web', byLabels({ tier: 'backend' }))]),
+      outcome([ingress('deny', backend), webService]),
       '',
     ],
     [
       'none that a Service selects, if another policy isolates the pod anyway',
-      outcome([
-        egress('all', {}),
-        egress('deny', byLabels({ tier: 'backend' })),
-        view('Service', 'web', byLabels({ tier: 'backend' })),
-      ]),
+      outcome([egress('all', {}), deny, webService]),
       '',
     ],
     [
       'those for egress, if a Service selects by those for ingress',
       outcome([
         ingress('a', byLabels({ track: 'stable' })),
-        egress('b', byLabels({ tier: 'backend' })),
+        egress('b', backend),
         view('Service', 'web', byLabels({ tier: 'backend', track: 'stable' })),
       ]),
       'tier',
     ],
     [
       'those of selectors that the template lists',
-      outcome([egress('deny', byLabels({ tier: 'backend' })), view('Service', 'web', byLabels({ tier: 'backend' }))], {
+      outcome([deny, webService], {
         allowed: [{ kind: 'Service', name: 'web' }],
       }),
       'tier',
@@ -159,22 +149,19 @@ describe('the labels of a workload that its access pod keeps', () => {
   const lost: [string, string, RegExp][] = [
     [
       'by a Service',
-      outcome([egress('deny', byLabels({ tier: 'backend' })), view('Service', 'web', byLabels({ tier: 'backend' }))]),
+      outcome([deny, webService]),
       /^ConfinementLost: NetworkPolicy deny isolates the egress of the pods of Deployment web by their labels \(tier=backend\), which the access pod does not get: with them, Service web would select it; add these labels to podLabels, and add \{kind: Service, name: web\} to spec\.allowedSelectors, or set the chart value accessPods to oz/,
     ],
     [
       'by a PodDisruptionBudget',
-      outcome([
-        egress('deny', byLabels({ tier: 'backend' })),
-        view('PodDisruptionBudget', 'web', byLabels({ tier: 'backend' })),
-      ]),
+      outcome([deny, view('PodDisruptionBudget', 'web', backend)]),
       /with them, PodDisruptionBudget web would select it/,
     ],
     ['by the workload itself', outcome([egress('deny', byLabels({ app: 'web' }))]), /with them, Deployment web would/],
     [
       'while a policy for other pods selects it, which may allow more',
       outcome([
-        egress('deny', byLabels({ tier: 'backend' })),
+        deny,
         egress('open', {
           matchLabels: { tier: 'backend' },
           matchExpressions: [{ key: 'app', operator: 'DoesNotExist' }],
@@ -184,7 +171,7 @@ describe('the labels of a workload that its access pod keeps', () => {
     ],
     [
       'by another label of the template',
-      outcome([egress('deny', byLabels({ tier: 'backend' }))], { labels: { ...own, tier: 'console' } }),
+      outcome([deny], { labels: { ...own, tier: 'console' } }),
       /podLabels or patchSpecOperations set other values; set these labels there, or set/,
     ],
     [
@@ -209,11 +196,7 @@ describe('the labels of a workload that its access pod keeps', () => {
     ],
     [
       'for one policy, if no other isolates the pod',
-      outcome([
-        ingress('b', byLabels({ track: 'stable' })),
-        egress('a', byLabels({ tier: 'backend' })),
-        view('Service', 'web', byLabels({ tier: 'backend' })),
-      ]),
+      outcome([ingress('b', byLabels({ track: 'stable' })), egress('a', backend), webService]),
       /^ConfinementLost: NetworkPolicy a /,
     ],
   ];
@@ -222,11 +205,9 @@ describe('the labels of a workload that its access pod keeps', () => {
   }
 
   it('are listed up to five in the message', () => {
-    const services = Array.from({ length: 7 }, (_, index) =>
-      view('Service', `s${index}`, byLabels({ tier: 'backend' })),
-    );
+    const services = Array.from({ length: 7 }, (_, index) => view('Service', `s${index}`, backend));
     assert.match(
-      outcome([egress('deny', byLabels({ tier: 'backend' })), ...services]),
+      outcome([deny, ...services]),
       /with them, Service s0, Service s1, Service s2, Service s3, Service s4 and 2 more would select it/,
     );
   });

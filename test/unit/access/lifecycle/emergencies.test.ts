@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { voteName } from '../../../../src/access/policy/vote-policy.ts';
-import { accessVotes, type VoteSpec } from '../../../../src/api/access/access-vote.ts';
-import { requestLabel } from '../../../../src/api/access/names.ts';
+import { accessVotes } from '../../../../src/api/access/access-vote.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
@@ -42,6 +40,10 @@ describe('emergency access', () => {
   const warnings = (): string[] => stage.events.filter(({ type }) => type === 'Warning').map(({ reason: why }) => why);
   const review = (voter: string, decision: 'Approve' | 'Deny' = 'Approve'): string =>
     stage.vote(voter, { about: 'Review', decision, reason: 'read the journal' });
+  const reviewed = (...given: Parameters<typeof review>): Promise<void> => {
+    review(...given);
+    return stage.pass(1000);
+  };
   /** Opens access, and lets it end. */
   const useEmergency = async (): Promise<void> => {
     await asked();
@@ -51,22 +53,8 @@ describe('emergency access', () => {
   };
   /** The review of a request that was deleted, as the webhook signs it. */
   const reviewDeleted = (username: string, uid: string): void => {
-    const spec: VoteSpec = {
-      request: { kind: 'PodAccessRequest', name: requestName.name, uid },
-      template: { kind: 'PodAccessTemplate', name: templateName.name, uid: 'deleted', generation: 0 },
-      about: 'Review',
-      decision: 'Approve',
-    };
-    const { namespace } = requestName;
-    const voter = { username, uid: '', groups: [], time: formatTime(stage.clock.now()) };
-    const name = voteName(uid, username, spec);
-    const signature = stage.signer.signVote({ namespace, name, spec, voter });
-    stage.cluster.put(accessVotes, {
-      apiVersion: 'access.drawbridge.dev/v1alpha1',
-      kind: 'AccessVote',
-      metadata: { namespace, name, labels: { [requestLabel]: uid } },
-      spec: { ...spec, voter: { ...voter, signature } },
-    });
+    const template = { kind: 'PodAccessTemplate', name: templateName.name, uid: 'deleted', generation: 0 } as const;
+    stage.putVote({ username, uid: '', groups: [] }, { requestUid: uid, template, about: 'Review' });
   };
   const deleteRequest = async (): Promise<string> => {
     const uid = stage.request?.metadata.uid ?? '';
@@ -169,8 +157,7 @@ describe('emergency access', () => {
     const ended = stage.condition('AccessStillValid');
     assert.equal(`${ended?.status} ${ended?.reason}`, 'False Expired');
     assert.equal(stage.lines.at(-1)?.code, 'Expired');
-    review('carol');
-    await stage.pass(1000);
+    await reviewed('carol');
     assert.equal(exists(), false);
     assert.equal(stage.reviews().list().length, 0);
     const line = stage.lines.at(-1);
@@ -180,8 +167,7 @@ describe('emergency access', () => {
 
   it('is reviewed by a denial, too', async () => {
     await useEmergency();
-    review('carol', 'Deny');
-    await stage.pass(1000);
+    await reviewed('carol', 'Deny');
     assert.equal(exists(), false);
     assert.ok(warnings().includes('EmergencyReviewed'));
   });
@@ -202,8 +188,7 @@ describe('emergency access', () => {
     it('ends with that vote, which also settles the review, and says so in the journal and in the Event', async () => {
       await asked();
       assert.ok(stage.isOpen);
-      review('carol', 'Deny');
-      await stage.pass(1000);
+      await reviewed('carol', 'Deny');
       assert.equal(stage.isOpen, false);
       const end = stage.lines.find(({ event }) => event === 'revocation');
       assert.deepEqual([end?.code, end?.message], ['VoteDenied', text]);
@@ -220,8 +205,7 @@ describe('emergency access', () => {
       stage.letApprove('carol', 'dave');
       await asked();
       await stage.stop();
-      review('carol');
-      await stage.pass(1000);
+      await reviewed('carol');
       review('dave', 'Deny');
       await stage.start();
       await stage.pass(1000);
@@ -233,19 +217,16 @@ describe('emergency access', () => {
     it('ends although another person has already approved the review', async () => {
       stage.letApprove('carol', 'dave');
       await asked();
-      review('carol');
-      await stage.pass(1000);
+      await reviewed('carol');
       assert.ok(stage.isOpen);
-      review('dave', 'Deny');
-      await stage.pass(1000);
+      await reviewed('dave', 'Deny');
       assert.equal(stage.isOpen, false);
     });
 
     it('ends although the audit journal cannot be written, and its review stays owed until then', async () => {
       await asked();
       stage.journalFails = true;
-      review('carol', 'Deny');
-      await stage.pass(1000);
+      await reviewed('carol', 'Deny');
       assert.equal(stage.isOpen, false);
       assert.equal(stage.reviews().list().length, 1);
       assert.ok(stage.condition('AccessStillValid')?.message.endsWith(`: ${text}`));
@@ -258,8 +239,7 @@ describe('emergency access', () => {
     it('ends once the API server answers again', async () => {
       await asked();
       stage.cluster.fail('delete', 'rolebindings');
-      review('carol', 'Deny');
-      await stage.pass(1000);
+      await reviewed('carol', 'Deny');
       assert.ok(stage.isOpen);
       stage.cluster.fault = () => {};
       await stage.pass(5000);
@@ -309,8 +289,7 @@ describe('emergency access', () => {
     const before = stage.auditVerdicts.filter((line) => line === 'revocation revoked').length;
     await stage.restart();
     await stage.pass(1000);
-    review('carol');
-    await stage.pass(1000);
+    await reviewed('carol');
     assert.equal(exists(), false);
     assert.equal(before, 1);
     assert.equal(stage.auditVerdicts.filter((line) => line === 'revocation revoked').length, 1);
@@ -340,6 +319,10 @@ describe('emergency access', () => {
 
   describe('whose review is overdue', () => {
     const becomeOverdue = (): Promise<void> => stage.pass(hour);
+    const usedAndOverdue = async (): Promise<void> => {
+      await useEmergency();
+      await becomeOverdue();
+    };
     const askAgain = async (): Promise<string | undefined> => {
       ask('again');
       await stage.pass(1000);
@@ -347,19 +330,16 @@ describe('emergency access', () => {
     };
 
     it('says so in the status, as an Event, and in the metrics', async () => {
-      await useEmergency();
-      await becomeOverdue();
+      await usedAndOverdue();
       assert.equal(statusOf().approval?.state, 'ReviewOverdue');
       assert.ok(warnings().includes('ReviewOverdue'));
       assert.match(await stage.metrics.expose(), /drawbridge_reviews_overdue 1/);
     });
 
     it('blocks the next one until it is reviewed', async () => {
-      await useEmergency();
-      await becomeOverdue();
+      await usedAndOverdue();
       assert.equal(await askAgain(), 'ReviewOverdue');
-      review('carol');
-      await stage.pass(1000);
+      await reviewed('carol');
       assert.equal(exists(), false);
       ask('once-more');
       await stage.pass();
@@ -367,8 +347,7 @@ describe('emergency access', () => {
     });
 
     it('does not block other access through the template', async () => {
-      await useEmergency();
-      await becomeOverdue();
+      await usedAndOverdue();
       await stage.asked({}, { name: 'usual' });
       assert.equal(statusOf('usual').approval?.state, 'Pending');
     });
@@ -480,8 +459,7 @@ describe('emergency access', () => {
 
   it('says after its end how it was reviewed while it was open', async () => {
     await stage.asked({ emergency: true, reason }, { ...oncall, generated: true });
-    review('carol');
-    await stage.pass(1000);
+    await reviewed('carol');
     await stage.pass(6 * minute);
     const verdict = 'carol found the emergency justified: read the journal';
     assert.equal(stage.condition('AccessApproved')?.message, `emergency access without approvals; ${verdict}`);

@@ -19,6 +19,10 @@ describe('limits on open grants in the controller', () => {
   const ask = (count: number, from = 0): void => {
     for (let index = from; index < from + count; index++) stage.ask({}, { name: `r${index}` });
   };
+  const asked = (count: number, from = 0): Promise<void> => {
+    ask(count, from);
+    return stage.pass();
+  };
   const bindings = (): number => stage.cluster.names(roleBindings).length;
   const denials = (): string[] =>
     stage.lines.filter(({ verdict }) => verdict === 'denied').map(({ code = '' }) => code);
@@ -49,17 +53,14 @@ describe('limits on open grants in the controller', () => {
 
   it('free a place after a revocation and at the end of a grant', async () => {
     await start({ perUser: 2 });
-    ask(2);
-    await stage.clock.advance(100);
+    await asked(2);
     change('r0', { revoked: true });
     await stage.clock.advance(100);
-    ask(2, 2);
-    await stage.clock.advance(100);
+    await asked(2, 2);
     assert.equal(bindings(), 2);
     assert.deepEqual(denials(), [limitReached]);
     await stage.clock.advance(600_000);
-    ask(2, 4);
-    await stage.clock.advance(100);
+    await asked(2, 4);
     assert.equal(bindings(), 2);
     assert.deepEqual(denials(), [limitReached]);
   });
@@ -122,16 +123,13 @@ describe('limits on open grants in the controller', () => {
 
   it('count no denied request, even before its denial is stored', async () => {
     await start({ perUser: 1 });
-    ask(1);
-    await stage.clock.advance(100);
+    await asked(1);
     stage.cluster.fault = ({ verb, name }) => (verb === 'patch' && name === 'payments/r1' ? pause(10_000) : undefined);
-    ask(1, 1);
-    await stage.clock.advance(100);
+    await asked(1, 1);
     change('r0', { revoked: true });
     await stage.clock.advance(100);
     assert.equal(bindings(), 0);
-    ask(1, 2);
-    await stage.clock.advance(100);
+    await asked(1, 2);
     assert.match(stage.cluster.names(roleBindings).join(), /^payments\/r2-[^,]+$/);
     await stage.clock.advance(10_000);
     assert.deepEqual(denials(), [limitReached]);
@@ -139,11 +137,9 @@ describe('limits on open grants in the controller', () => {
 
   it('count grants from before the start of the process', async () => {
     await start({ perUser: 2 });
-    ask(2);
-    await stage.clock.advance(100);
+    await asked(2);
     await stage.restart();
-    ask(1, 2);
-    await stage.clock.advance(100);
+    await asked(1, 2);
     assert.equal(bindings(), 2);
     assert.deepEqual(denials(), [limitReached]);
   });
@@ -152,8 +148,7 @@ describe('limits on open grants in the controller', () => {
     await start({ perUser: 1 });
     ask(1);
     await stage.clock.advance(60_000);
-    ask(1, 1);
-    await stage.clock.advance(100);
+    await asked(1, 1);
     const message = stage.lines.find(({ verdict }) => verdict === 'denied')?.message ?? '';
     assert.match(message, /^user "alice" has 1 open grant, and the limit is 1; wait until \S+Z, or revoke/);
   });

@@ -41,6 +41,11 @@ describe('the history of requests', () => {
 
   const names = (): string[] => stage.cluster.names(podAccessRequests);
   const granted = ({ generated = true } = {}): Promise<void> => stage.granted({ generated });
+  const ended = async (): Promise<void> => {
+    await granted();
+    await stage.pass(10 * minute);
+    assert.equal(stage.status.ended?.how, 'Expired');
+  };
   const forged = (change: object): KubeObject => {
     const { request } = stage;
     assert.ok(request);
@@ -144,12 +149,6 @@ describe('the history of requests', () => {
   });
 
   describe('an ended request', () => {
-    const ended = async (): Promise<void> => {
-      await granted();
-      await stage.pass(10 * minute);
-      assert.equal(stage.status.ended?.how, 'Expired');
-    };
-
     it('costs a new leader no call', async () => {
       await ended();
       await stage.stop();
@@ -311,13 +310,12 @@ describe('the history of requests', () => {
     });
 
     it('cannot use the end of another request', async () => {
-      await granted();
-      await stage.pass(10 * minute);
-      const { ended } = stage.status;
+      await ended();
+      const { ended: first } = stage.status;
       await stage.cluster.client.delete(podAccessRequests, requestName);
       await stage.pass(minute);
       await granted();
-      forged({ ended });
+      forged({ ended: first });
       await stage.pass(minute);
       assert.deepEqual([names(), stage.children], [[], []]);
     });
@@ -349,8 +347,7 @@ describe('the history of requests', () => {
     });
 
     it('cannot keep a request by a later time', async () => {
-      await granted();
-      await stage.pass(10 * minute);
+      await ended();
       forged({ ended: { ...stage.status.ended, until: '2036-11-21T09:00:00Z' } });
       await stage.pass(minute);
       assert.deepEqual(names(), []);
@@ -366,8 +363,7 @@ describe('the history of requests', () => {
     });
 
     it('a new leader keeps what has ended until it has them, and closes what is not proven', async () => {
-      await granted();
-      await stage.pass(10 * minute);
+      await ended();
       const { keys } = stage.ring;
       await stage.stop();
       stage.ring.keys = undefined;
@@ -398,8 +394,7 @@ describe('the history of requests', () => {
     });
 
     it('an end whose key was rotated away twice is closed and deleted', async () => {
-      await granted();
-      await stage.pass(10 * minute);
+      await ended();
       stage.ring.keys = { current: keyOf('next'), previous: keyOf('one before') };
       stage.change({});
       await stage.pass(minute);

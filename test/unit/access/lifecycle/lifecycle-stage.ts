@@ -19,7 +19,7 @@ import {
 } from '../../../../src/api/access/request-spec.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import { gatewayApiService } from '../../../../src/api/gateway/names.ts';
-import type { Condition, KubeObject } from '../../../../src/api/object.ts';
+import type { Condition, KubeObject, ObjectMeta } from '../../../../src/api/object.ts';
 import { apiServices, deployments, pods, roleBindings, roles, statefulSets } from '../../../../src/api/resources.ts';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Manager } from '../../../../src/engine/manager.ts';
@@ -210,22 +210,35 @@ export class LifecycleStage {
     if (!request?.metadata.uid || !template) throw new Error('there is nothing to vote on');
     const uid = request.metadata.uid;
     const { generation = 0 } = template.metadata;
-    const spec: VoteSpec = {
-      request: { kind: 'PodAccessRequest', name: requestName.name, uid },
-      template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid: template.metadata.uid, generation },
-      about: 'Access',
-      decision: 'Approve',
-      ...asked,
-    };
-    const voter = { username, uid: voterUid, groups: [...groups], time: formatTime(this.clock.now()) };
-    const name = voteName(uid, username, spec);
-    const signature = this.signer.signVote({ namespace: requestName.namespace, name, spec, voter });
-    const owner = { apiVersion: request.apiVersion, kind: request.kind, name: request.metadata.name, uid };
+    const version = {
+      kind: 'PodAccessTemplate',
+      name: 'payments-shell',
+      uid: template.metadata.uid,
+      generation,
+    } as const;
+    const ownerReferences = [{ apiVersion: request.apiVersion, kind: request.kind, name: request.metadata.name, uid }];
+    const voter = { username, uid: voterUid, groups: [...groups] };
+    return this.putVote(voter, { requestUid: uid, template: version, ...asked }, { ownerReferences }, over);
+  }
+
+  /** A signed vote on the request with this uid, which may be deleted. `over` changes the spec after that. */
+  putVote(
+    voter: { readonly username: string; readonly uid: string; readonly groups: string[] },
+    { requestUid, ...asked }: Readonly<Partial<VoteSpec>> & { readonly requestUid: string },
+    metadata: Partial<ObjectMeta> = {},
+    over: Readonly<Record<string, unknown>> = {},
+  ): string {
+    const { namespace } = requestName;
+    const request = { kind: 'PodAccessRequest', name: requestName.name, uid: requestUid } as const;
+    const spec: VoteSpec = { request, about: 'Access', decision: 'Approve', ...asked };
+    const timed = { ...voter, time: formatTime(this.clock.now()) };
+    const name = voteName(requestUid, voter.username, spec);
+    const signature = this.signer.signVote({ namespace, name, spec, voter: timed });
     this.cluster.put(accessVotes, {
       apiVersion: 'access.drawbridge.dev/v1alpha1',
       kind: 'AccessVote',
-      metadata: { namespace: requestName.namespace, name, labels: { [requestLabel]: uid }, ownerReferences: [owner] },
-      spec: { ...spec, voter: { ...voter, signature }, ...over },
+      metadata: { namespace, name, labels: { [requestLabel]: requestUid }, ...metadata },
+      spec: { ...spec, voter: { ...timed, signature }, ...over },
     });
     return name;
   }

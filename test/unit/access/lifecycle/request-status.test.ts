@@ -122,14 +122,15 @@ describe('the status of a request', () => {
   });
 
   it('follows the readiness of the pod', () => {
-    const ready = written(granted, progressStatus(granted, progress(), createdAtMs));
-    const lost = written(ready, progressStatus(ready, progress({ pod: podView({ ready: false }) }), createdAtMs));
+    const lost = written(open, progressStatus(open, progress({ pod: podView({ ready: false }) }), createdAtMs));
     assert.equal(lost.ready, false);
     assert.deepEqual(summed(progressStatus(lost, progress(), createdAtMs)), ['Ready=True Open']);
   });
 
+  const open = written(granted, progressStatus(granted, progress(), createdAtMs));
+  const planChanged = { code: 'PlanChanged', message: 'why', status: 422 } as const;
+
   describe('of access that ended', () => {
-    const open = written(granted, progressStatus(granted, progress(), createdAtMs));
     const atMs = createdAtMs + 60_000;
     const outcomes: [Ending, Ended['how']][] = [
       ['Expired', 'Expired'],
@@ -169,16 +170,12 @@ describe('the status of a request', () => {
   });
 
   it('shows the end of access that was denied while it opened', () => {
-    const open = written(granted, progressStatus(granted, progress(), createdAtMs));
-    const failure = { code: 'PlanChanged', message: 'why', status: 422 } as const;
-    assert.equal(deniedStatus(open, failure, denied, createdAtMs + 1000).expiresAt, '2026-11-21T09:00:01Z');
-    assert.equal(deniedStatus(requestView(), failure, denied, createdAtMs).expiresAt, undefined);
+    assert.equal(deniedStatus(open, planChanged, denied, createdAtMs + 1000).expiresAt, '2026-11-21T09:00:01Z');
+    assert.equal(deniedStatus(requestView(), planChanged, denied, createdAtMs).expiresAt, undefined);
   });
 
   it('names no deadline once access was denied while it opened', () => {
-    const open = written(granted, progressStatus(granted, progress(), createdAtMs));
-    const failure = { code: 'PlanChanged', message: 'why', status: 422 } as const;
-    const status = deniedStatus(open, failure, denied, createdAtMs + 1000);
+    const status = deniedStatus(open, planChanged, denied, createdAtMs + 1000);
     assert.ok(details(status).includes('AccessStillValid=False Denied'), details(status).join(', '));
     const ready = status.conditions?.find(({ type }) => type === 'Ready');
     assert.deepEqual([ready?.reason, ready?.message], ['Denied', 'PlanChanged: why']);
@@ -235,24 +232,23 @@ describe('the status of a request', () => {
   }
 
   describe('is written', () => {
-    const ready = written(granted, progressStatus(granted, progress(), createdAtMs));
     const later = createdAtMs + 600_000;
 
     it('not if it equals the stored status', () => {
-      assert.equal(isUnchanged(ready, progressStatus(ready, progress(), later)), true);
+      assert.equal(isUnchanged(open, progressStatus(open, progress(), later)), true);
     });
 
     it('not if only a foreign condition differs', () => {
-      const others = { ...ready, conditions: [condition('Theirs', 'False'), ...ready.conditions] };
+      const others = { ...open, conditions: [condition('Theirs', 'False'), ...open.conditions] };
       assert.equal(isUnchanged(others, progressStatus(others, progress(), later)), true);
     });
 
     const changes: [string, RequestView, Partial<Progress>][] = [
-      ['the pod is not ready any more', ready, { pod: podView({ ready: false }) }],
-      ['the message changed', ready, { accessMessage: { text: 'another' } }],
-      ['the children are not in it', { ...ready, children: [] }, {}],
-      ['`ready` was meddled with', { ...ready, ready: false }, {}],
-      ['a condition was removed', { ...ready, conditions: ready.conditions.slice(0, -1) }, {}],
+      ['the pod is not ready any more', open, { pod: podView({ ready: false }) }],
+      ['the message changed', open, { accessMessage: { text: 'another' } }],
+      ['the children are not in it', { ...open, children: [] }, {}],
+      ['`ready` was meddled with', { ...open, ready: false }, {}],
+      ['a condition was removed', { ...open, conditions: open.conditions.slice(0, -1) }, {}],
     ];
     for (const [what, request, over] of changes) {
       it(`if ${what}`, () => {

@@ -19,6 +19,11 @@ describe('access that others approve, under attack', () => {
     await stage.start();
     await stage.pass();
   };
+  /** Asks, and waits for so many approvals. */
+  const waiting = async (count = 1): Promise<void> => {
+    await begin(count);
+    await stage.asked();
+  };
   beforeEach(() => {
     stage = new LifecycleStage();
     mayApprove = () => true;
@@ -45,8 +50,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('counts two names of one uid once', async () => {
-    await begin(2);
-    await stage.asked();
+    await waiting(2);
     stage.vote({ username: 'carol', uid: 'u-2' });
     stage.vote({ username: 'carol@example.com', uid: 'u-2' });
     await stage.pass(1000);
@@ -55,8 +59,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('counts each person of fifty parallel votes once, and a denial among them wins', async () => {
-    await begin(10);
-    await stage.asked();
+    await waiting(10);
     for (let voter = 0; voter < 50; voter++) stage.vote(`voter-${voter % 5}`);
     await stage.pass(1000);
     assert.equal(stage.isOpen, false);
@@ -69,8 +72,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('rests on as many of fifty parallel approvals as it needs', async () => {
-    await begin(10);
-    await stage.asked();
+    await waiting(10);
     for (let voter = 0; voter < 50; voter++) stage.vote(`voter-${voter}`);
     await stage.pass(1000);
     assert.ok(stage.isOpen);
@@ -78,8 +80,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('finds a denial among a thousand forged votes', async () => {
-    await begin();
-    await stage.asked();
+    await waiting();
     await stage.stop();
     const name = stage.vote('carol');
     const approval = stored(name);
@@ -94,8 +95,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('counts no vote for a template that is edited while the votes are read', async () => {
-    await begin();
-    await stage.asked();
+    await waiting();
     stage.cluster.fault = ({ verb, plural }) => {
       if (verb !== 'list' || plural !== 'accessvotes') return;
       stage.cluster.fault = () => {};
@@ -108,8 +108,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('counts no vote for an edit that the store does not have yet', async () => {
-    await begin();
-    await stage.asked();
+    await waiting();
     stage.cluster.lagging = podAccessTemplates;
     stage.configure({ approvals: approvals(2) });
     stage.vote('carol');
@@ -123,8 +122,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('is denied by a vote that the store does not have yet', async () => {
-    await begin();
-    await stage.asked();
+    await waiting();
     stage.vote('carol');
     stage.cluster.lagging = accessVotes;
     stage.vote('dave', { decision: 'Deny' });
@@ -134,8 +132,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('opens by a vote before the deadline that the store does not have yet, and does not time out', async () => {
-    await begin();
-    await stage.asked();
+    await waiting();
     stage.cluster.lagging = accessVotes;
     stage.vote('carol');
     await stage.pass(59 * minute);
@@ -145,8 +142,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('counts no vote for an earlier template of the same name', async () => {
-    await begin();
-    await stage.asked();
+    await waiting();
     await stage.stop();
     stage.vote('carol');
     const template = stage.cluster.find(podAccessTemplates, templateName);
@@ -158,8 +154,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('does not trust status.approval of another client, and replaces it once', async () => {
-    await begin();
-    await stage.asked();
+    await waiting();
     const { request } = stage;
     assert.ok(request);
     const before = stage.status.approval;
@@ -179,8 +174,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('counts no vote that came after the deadline, while no replica led', async () => {
-    await begin();
-    await stage.asked();
+    await waiting();
     await stage.stop();
     await stage.pass(61 * minute);
     stage.vote('carol');
@@ -195,8 +189,7 @@ describe('access that others approve, under attack', () => {
     ['before it was signed', -3000],
   ] as const) {
     it(`counts no vote that was created ${what}`, async () => {
-      await begin();
-      await stage.asked();
+      await waiting();
       await stage.stop();
       const vote = stored(stage.vote('carol'));
       const creationTimestamp = formatTime(stage.clock.now() + ageMs);
@@ -209,8 +202,7 @@ describe('access that others approve, under attack', () => {
   }
 
   it('counts no vote for an earlier request of the same name', async () => {
-    await begin();
-    await stage.asked();
+    await waiting();
     await stage.stop();
     const vote = stored(stage.vote('carol'));
     stage.cluster.drop(podAccessRequests, requestName);
@@ -229,8 +221,7 @@ describe('access that others approve, under attack', () => {
   });
 
   it('stays closed after a denial, although the voter loses the verb and the leader changes', async () => {
-    await begin();
-    await stage.asked();
+    await waiting();
     await stage.voted('carol');
     assert.ok(stage.isOpen);
     // The pod stays until its node answers, and the request with it.

@@ -5,8 +5,7 @@ import { createRequestPolicy, type RequestInput } from '../../../../src/access/p
 import { updateRequestPolicy } from '../../../../src/access/policy/request-update-policy.ts';
 import { templatePolicy } from '../../../../src/access/policy/template-policy.ts';
 import { explanationLines } from '../../../../src/access/policy/warnings.ts';
-import type { TemplateSpec } from '../../../../src/api/access/kinds.ts';
-import { readyTemplate } from '../../admission/support.ts';
+import { readyTemplate, templateWith } from '../../admission/support.ts';
 
 const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
 const input: RequestInput = {
@@ -93,12 +92,12 @@ describe('explaining a policy', () => {
     ],
     [
       'a template with an invalid duration',
-      { template: withConfig({ defaultDuration: 'long' }) },
+      { template: templateWith({ defaultDuration: 'long' }) },
       [['duration', 'InvalidDuration', 'ask the author of the template to correct its durations']],
     ],
     [
       'a template whose only group no one can be in',
-      { template: allowing('devs ') },
+      { template: templateWith({ allowedGroups: ['devs '] }) },
       [
         [
           'eligible',
@@ -109,7 +108,7 @@ describe('explaining a policy', () => {
     ],
     [
       'a template with another group that no one can be in',
-      { template: allowing(' devs', 'sre') },
+      { template: templateWith({ allowedGroups: [' devs', 'sre'] }) },
       [
         [
           'eligible',
@@ -159,13 +158,8 @@ describe('explaining a policy', () => {
 
   it('has a clause and a remedy for every rule of every rule book', () => {
     const update: RequestInput = { ...input, operation: 'UPDATE', oldSpec: input.spec };
-    const template = {
-      kind: 'PodAccessTemplate' as const,
-      namespace: 'a',
-      name: 'b',
-      spec: readySpec(),
-      grantable: [],
-    };
+    const { spec } = readyTemplate();
+    const template = { kind: 'PodAccessTemplate', namespace: 'a', name: 'b', spec, grantable: [] } as const;
     const clauses = [
       ...clausesOf(createRequestPolicy, input),
       ...clausesOf(updateRequestPolicy, update),
@@ -209,11 +203,7 @@ describe('the lines of an explanation', () => {
   });
 
   it('are cut to the limits of an API server', () => {
-    const accessConfig = {
-      ...readySpec().accessConfig,
-      allowedGroups: Array.from({ length: 40 }, () => 'g'.repeat(60)),
-    };
-    const template = readyTemplate({ spec: { ...readySpec(), accessConfig } });
+    const template = templateWith({ allowedGroups: Array.from({ length: 40 }, () => 'g'.repeat(60)) });
     const lines = explanationLines(explained({ template }));
     assert.ok(lines.every((line) => line.length <= 1024));
     assert.ok(lines.some((line) => / \.\.\. g+/.test(line)));
@@ -226,23 +216,6 @@ describe('the lines of an explanation', () => {
     assert.ok(line.endsWith(`; to pass: correct this: AuthorHoldsRights is not True: ${lacksRights.message}`), line);
   });
 });
-
-/** A ready template with these allowed groups. */
-function allowing(...allowedGroups: string[]) {
-  return withConfig({ allowedGroups });
-}
-
-/** A ready template with these fields of `accessConfig`. */
-function withConfig(fields: Partial<TemplateSpec['accessConfig']>) {
-  const spec = readySpec();
-  return readyTemplate({ spec: { ...spec, accessConfig: { ...spec.accessConfig, ...fields } } });
-}
-
-function readySpec() {
-  const template = readyTemplate();
-  assert.ok(template.found);
-  return template.spec;
-}
 
 const clausesOf = <Input>(book: RuleBook<Input>, of: Input): string[] =>
   Object.values(book).flatMap(({ requirement: wants, remedy }) => [wants, remedy(of)]);

@@ -8,14 +8,9 @@ import {
   type TemplateState,
 } from '../../../../src/access/policy/request-policy.ts';
 import { updateRequestPolicy } from '../../../../src/access/policy/request-update-policy.ts';
+import { accessConfig as usual } from '../../../support/access-objects.ts';
 
-const accessConfig = {
-  allowedGroups: ['devs', 'sre'],
-  defaultDuration: '1h',
-  maxDuration: '2h',
-  accessCommand: 'kubectl exec {{ .Metadata.Name }} -- sh',
-  grantTo: 'Requester' as const,
-};
+const accessConfig = { ...usual, allowedGroups: ['devs', 'sre'] };
 const ref = { apiVersion: 'apps/v1' as const, kind: 'Deployment' as const, name: 'payments' };
 const template: TemplateState & { found: true } = {
   found: true,
@@ -40,6 +35,11 @@ const input: RequestInput = {
 };
 const create = (over: Partial<RequestInput>): Violation | undefined =>
   firstViolation(createRequestPolicy, { ...input, ...over });
+/** Of a caller whom the requester of the request names. */
+const by = (username: string, ...groups: string[]): Partial<RequestInput> => ({
+  caller: { username, uid: '', groups },
+  ...withSpec({ requester: { ...requester, username, groups } }),
+});
 const withSpec = (over: object): Partial<RequestInput> => ({ spec: { ...input.spec, ...over } });
 const withConfig = (over: object): Pick<RequestInput, 'template'> => ({
   template: { ...template, spec: { ...template.spec, accessConfig: { ...accessConfig, ...over } } },
@@ -49,14 +49,7 @@ const notReady = { type: 'TargetRefExists', reason: 'NotFound', message: 'Deploy
 describe('request policy on create', () => {
   for (const [title, over] of [
     ['a member of an allowed group', {}],
-    [
-      'a caller who already has the permissions',
-      {
-        caller: { ...input.caller, groups: [] },
-        alreadyHolds: true,
-        ...withSpec({ requester: { ...requester, groups: [] } }),
-      },
-    ],
+    ['a caller who already has the permissions', { ...by('alice'), alreadyHolds: true }],
     ['a duration within bounds', withSpec({ duration: '1h30m' })],
     ['a duration beyond the maximum, which is cut later', withSpec({ duration: '100h' })],
     ['a template without conditions', { template: { ...template, ready: undefined, observedGeneration: undefined } }],
@@ -82,23 +75,8 @@ describe('request policy on create', () => {
   }
 
   for (const [title, over, code, status, message] of [
-    [
-      'no user',
-      { caller: { username: '', uid: '', groups: [] }, ...withSpec({ requester: { ...requester, username: '' } }) },
-      'MissingIdentity',
-      403,
-      /no authenticated user/,
-    ],
-    [
-      'the anonymous user',
-      {
-        caller: { username: 'system:anonymous', uid: '', groups: ['devs'] },
-        ...withSpec({ requester: { ...requester, username: 'system:anonymous' } }),
-      },
-      'MissingIdentity',
-      403,
-      /log in/,
-    ],
+    ['no user', by(''), 'MissingIdentity', 403, /no authenticated user/],
+    ['the anonymous user', by('system:anonymous', 'devs'), 'MissingIdentity', 403, /log in/],
     [
       'an attestation with a group that the caller is not in',
       withSpec({ requester: { ...requester, groups: ['devs', 'sre'] } }),
@@ -150,10 +128,7 @@ describe('request policy on create', () => {
     ]),
     [
       'a caller of other groups',
-      {
-        caller: { username: 'bob', uid: '', groups: ['qa'] },
-        ...withSpec({ requester: { ...requester, username: 'bob' } }),
-      },
+      by('bob', 'qa'),
       'NotEligible',
       403,
       /^user bob is in \[qa\]; template payments-shell allows \[devs, sre\]; ask for membership in one of these groups, or name another template$/,

@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict';
 import { explain, firstViolation } from '../../../../src/access/policy/policy.ts';
 import { type TemplateInput, templatePolicy, templateWarnings } from '../../../../src/access/policy/template-policy.ts';
+import { accessConfig } from '../../../support/access-objects.ts';
 import { pluck } from '../../../support/pluck.ts';
 
-const accessConfig = {
-  allowedGroups: ['devs'],
-  defaultDuration: '1h',
-  maxDuration: '24h',
-  accessCommand: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
-  grantTo: 'Requester' as const,
-};
 const controllerTargetRef = { apiVersion: 'apps/v1' as const, kind: 'Deployment' as const, name: 'payments' };
 const podSpec = { containers: [{ name: 'app', image: 'a:1' }] };
 
@@ -24,18 +18,19 @@ function template(spec: object, config: object = {}, kind: TemplateInput['kind']
 }
 const logsCommand = 'kubectl logs -f -n {{ .Metadata.Namespace }} {{ .Metadata.Name }}';
 const rule = (resource: string, ...verbs: string[]) => ({ apiGroups: [''], resources: [resource], verbs });
+const everything = [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }];
 /** A template whose `accessConfig` has these fields, too. */
 const configured = (config: object): TemplateInput => template({ podSpec }, config);
 /** A template with rules for `count` permissions, each of them twice. Everything is grantable. */
 const withRights = (count: number): TemplateInput => {
   const verbs = Array.from({ length: count }, (_, index) => `v${'a'.repeat(index)}`);
   const rules = verbs.map((verb) => rule('pods/log', verb, verb));
-  return { ...configured({ rules }), grantable: [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }] };
+  return { ...configured({ rules }), grantable: everything };
 };
 const mutation = (controllerTargetMutationConfig: object): TemplateInput =>
   template({ controllerTargetRef, controllerTargetMutationConfig });
-const op = (operation: object): TemplateInput =>
-  mutation({ patchSpecOperations: [{ op: 'test', path: '/spec/x', value: null }, operation] });
+const patched = (...patchSpecOperations: object[]): TemplateInput => mutation({ patchSpecOperations });
+const op = (operation: object): TemplateInput => patched({ op: 'test', path: '/spec/x', value: null }, operation);
 
 /** Versions of a template that differ by one more violation of a rule that the first version violates already. */
 const additions: [rule: string, before: TemplateInput, after: TemplateInput, message: RegExp][] = [
@@ -52,12 +47,6 @@ const additions: [rule: string, before: TemplateInput, after: TemplateInput, mes
     /"system:nodes"/,
   ],
   [
-    'group-names',
-    configured({ allowedGroups: ['devs '] }),
-    configured({ allowedGroups: ['devs ', ' sre', 'qa '] }),
-    /allowedGroups\[1\] is " sre"/,
-  ],
-  [
     'grant-to',
     configured({ grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer' }] } }),
     configured({ grantTo: 'AllowedGroups', approvals: { all: [{ name: 'peer' }] }, emergency: {} }),
@@ -68,23 +57,6 @@ const additions: [rule: string, before: TemplateInput, after: TemplateInput, mes
     configured({ session: { via: 'Direct', idleAfter: '15m' } }),
     configured({ session: { via: 'Direct', idleAfter: '15m', recordInput: true } }),
     /recordInput is true/,
-  ],
-  [
-    'windows',
-    configured({ start: { windows: [{ timeZone: 'CEST' }] } }),
-    configured({ start: { windows: [{ timeZone: 'CEST' }, { timeZone: 'Berlin' }] } }),
-    /windows\[1\].*"Berlin"/,
-  ],
-  [
-    'patch',
-    mutation({ patchSpecOperations: [{ op: 'add', path: '/spec/x' }] }),
-    mutation({
-      patchSpecOperations: [
-        { op: 'add', path: '/spec/x' },
-        { op: 'remove', path: '/status' },
-      ],
-    }),
-    /patchSpecOperations\[1\]\.path/,
   ],
   [
     'quantities',
@@ -130,19 +102,9 @@ const moves: [rule: string, before: TemplateInput, repaired: TemplateInput, wors
   ],
   [
     'patch',
-    mutation({
-      patchSpecOperations: [
-        { op: 'add', path: '/spec/x' },
-        { op: 'remove', path: '/status' },
-      ],
-    }),
-    mutation({ patchSpecOperations: [{ op: 'remove', path: '/status' }] }),
-    mutation({
-      patchSpecOperations: [
-        { op: 'remove', path: '/status' },
-        { op: 'remove', path: '/kind' },
-      ],
-    }),
+    patched({ op: 'add', path: '/spec/x' }, { op: 'remove', path: '/status' }),
+    patched({ op: 'remove', path: '/status' }),
+    patched({ op: 'remove', path: '/status' }, { op: 'remove', path: '/kind' }),
     /patchSpecOperations\[1\].*"\/kind"/,
   ],
   [
@@ -158,6 +120,7 @@ describe('template policy', () => {
   for (const [name, before, repaired, worse, message] of moves) {
     it(`accepts an update that only moves a stored violation of rule ${name}, and rejects one more of its kind`, () => {
       assert.equal(firstViolation(templatePolicy, repaired, before), undefined);
+      assert.notEqual(firstViolation(templatePolicy, repaired), undefined);
       assert.match(firstViolation(templatePolicy, worse, repaired)?.message ?? '', message);
     });
   }
@@ -184,7 +147,7 @@ describe('template policy', () => {
             rule('pods/portforward', 'get', 'create'),
           ],
         }),
-        grantable: [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }],
+        grantable: everything,
       },
     ],
     ['recorded sessions', configured({ session: { via: 'Gateway', record: 'Required', recordInput: true } })],
@@ -243,14 +206,11 @@ describe('template policy', () => {
       'InvalidTemplate controllerTargetMutationConfig.patchSpecOperations[1].value',
       /needs a value/,
     ],
-    ...['system:masters', 'system:authenticated', 'system:serviceaccounts:ops'].map(
-      (group) =>
-        [
-          `approvals by ${group}`,
-          configured({ approvals: { all: [{ name: 'a' }, { name: 'peer', groups: ['devs', group] }] } }),
-          'InvalidTemplate accessConfig.approvals.all[1].groups',
-        ] as const,
-    ),
+    [
+      'approvals by groups that Kubernetes assigns',
+      configured({ approvals: { all: [{ name: 'a' }, { name: 'peer', groups: ['devs', 'system:masters'] }] } }),
+      'InvalidTemplate accessConfig.approvals.all[1].groups',
+    ],
     [
       'an allowed group of spaces',
       configured({ allowedGroups: ['devs', ' '] }),
@@ -371,20 +331,17 @@ describe('template policy', () => {
       configured({ session: { via: 'Direct', idleAfter: '15m' } }),
       'InvalidTemplate accessConfig.session.idleAfter',
     ],
-    ...['BestEffort', 'Required'].map(
-      (record) =>
-        [
-          `recordings (${record}) of direct sessions, which nothing would record`,
-          configured({ session: { via: 'Direct', record } }),
-          'InvalidTemplate accessConfig.session.record',
-        ] as const,
-    ),
+    [
+      'recordings of direct sessions, which nothing would record',
+      configured({ session: { via: 'Direct', record: 'BestEffort' } }),
+      'InvalidTemplate accessConfig.session.record',
+    ],
     [
       'recorded input of sessions that are not recorded',
       configured({ session: { via: 'Gateway', recordInput: true } }),
       'InvalidTemplate accessConfig.session.recordInput',
     ],
-    ...['59s', '24h1s', '-5m', 'soon'].map(
+    ...['59s', '24h1s', 'soon'].map(
       (idleAfter) =>
         [
           `an idle limit of ${idleAfter}`,
@@ -396,7 +353,6 @@ describe('template policy', () => {
       [
         ['pods/log', 'create'],
         ['pods/exec', 'delete'],
-        ['pods', 'patch'],
         ['pods', 'delete'],
         ['pods/ephemeralcontainers', 'patch'],
         ['pods/proxy', 'get'],
@@ -405,10 +361,7 @@ describe('template policy', () => {
       ([resource, verb]) =>
         [
           `sessions through the gateway with ${verb} on ${resource}, which it does not pass`,
-          {
-            ...configured({ session: { via: 'Gateway' }, rules: [rule(resource, verb)] }),
-            grantable: [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }],
-          },
+          { ...configured({ session: { via: 'Gateway' }, rules: [rule(resource, verb)] }), grantable: everything },
           'InvalidTemplate accessConfig.rules',
           new RegExp(`hands out ${verb} ${resource}, which the gateway does not pass`),
         ] as const,
@@ -501,12 +454,10 @@ describe('template policy', () => {
     const deadline = (activeDeadlineSeconds: unknown) => template({ podSpec: { ...podSpec, activeDeadlineSeconds } });
     const inputs = [
       deadline(86_400),
-      mutation({
-        patchSpecOperations: [
-          { op: 'add', path: '/spec/activeDeadlineSeconds', value: 5 },
-          { op: 'remove', path: '/spec/activeDeadlineSeconds' },
-        ],
-      }),
+      patched(
+        { op: 'add', path: '/spec/activeDeadlineSeconds', value: 5 },
+        { op: 'remove', path: '/spec/activeDeadlineSeconds' },
+      ),
       op({ op: 'remove', path: '/spec/activeDeadlineSeconds' }),
     ];
     for (const input of inputs) assert.deepEqual(templateWarnings(input), []);

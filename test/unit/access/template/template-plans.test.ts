@@ -12,35 +12,17 @@ import {
 import { type PlanRunner, TemplatePlans } from '../../../../src/access/template/template-plans.ts';
 import { AdmissionPlanQueue, maxWaitingPlans } from '../../../../src/admission/plan-queue.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
+import { accessConfig } from '../../../support/access-objects.ts';
 import { pluck } from '../../../support/pluck.ts';
+import { selectorView, workloadView } from '../../../support/request-views.ts';
 import { WorkClock } from '../../../support/work-clock.ts';
 
-const accessConfig = {
-  allowedGroups: ['devs'],
-  defaultDuration: '1h',
-  maxDuration: '24h',
-  accessCommand: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
-  grantTo: 'Requester',
-};
 const container = { name: 'app', image: 'a:1' };
 const privileged = { ...container, securityContext: { privileged: true } };
 const controllerTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
-const metadata = {
-  key: 'payments/payments',
-  uid: 'w-1',
-  resourceVersion: '1',
-  namespace: 'payments',
-  name: 'payments',
-};
-const selector = { matchLabels: { app: 'payments' } };
-const workload: WorkloadView = {
-  ...metadata,
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
-  selector,
-  podTemplate: { metadata: { labels: { app: 'payments' } }, spec: { containers: [container] } },
-};
-const service: SelectorView = { ...metadata, kind: 'Service', selector, isolatesEgress: false };
+const labels = { app: 'payments' };
+const workload = workloadView('payments', { podTemplate: { metadata: { labels }, spec: { containers: [container] } } });
+const service = selectorView('Service', 'payments', { matchLabels: labels });
 
 const template = (spec: object, kind: PlannedTemplate['kind'] = 'PodAccessTemplate'): PlannedTemplate => ({
   kind,

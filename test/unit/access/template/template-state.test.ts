@@ -78,9 +78,6 @@ describe('the state of a template', () => {
   });
 
   describe('whose plan is not valid', () => {
-    const others = ['TemplateDurationsValid', 'TargetRefExists', 'AccessCommandValid', 'AuthorHoldsRights'].map(
-      (type) => condition(type, 'True', at(3)),
-    );
     const plan = (status: Condition['status'], generation = 3): Condition =>
       condition('AccessPlanValid', status, {
         ...at(generation),
@@ -89,21 +86,21 @@ describe('the state of a template', () => {
       });
 
     it('is ready for requests, which are planned anyway, and says why they may be denied', () => {
-      const state = templateState(template([...others, plan('False')], false));
+      const state = templateState(template([...valid, plan('False')], false));
       assert.deepEqual([state.ready, state.failing], [true, undefined]);
       assert.deepEqual(state.unplannable, { code: 'PodIsSelected', message: 'Service web selects' });
     });
 
     it('is ready for requests, and says nothing, while it is not judged or only an earlier version was', () => {
       for (const stored of [plan('Unknown'), plan('False', 2), plan('True')]) {
-        const state = templateState(template([...others, stored], false));
+        const state = templateState(template([...valid, stored], false));
         assert.deepEqual([state.ready, state.unplannable], [true, undefined]);
       }
     });
 
     it('is not ready if another condition fails, too', () => {
       const failing = condition('TargetRefExists', 'False', at(3));
-      const state = templateState(template([plan('False'), ...others.slice(2), failing], false));
+      const state = templateState(template([plan('False'), ...valid.slice(2), failing], false));
       assert.deepEqual([state.ready, state.failing?.type], [false, 'TargetRefExists']);
     });
   });

@@ -4,6 +4,7 @@ import type { TemplateView } from '../../../../src/access/stores/access-views.ts
 import { TemplateReconciler } from '../../../../src/access/template/template-reconciler.ts';
 import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { TemplateStatus } from '../../../../src/api/access/status.ts';
+import { accessConfig } from '../../../support/access-objects.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 type Unanswered = 'unanswered';
@@ -30,11 +31,6 @@ interface Stage {
 describe('the status of a template that is not judged yet', () => {
   /** A reconciler of a template of generation 2, with what its judge answers and the status that it wrote last. */
   const stage = ({ conditions = [], ready }: TemplateStatus, judged: Judged) => {
-    const accessConfig = {
-      defaultDuration: '1h',
-      maxDuration: '2h',
-      accessCommand: 'kubectl exec {{ .Metadata.Name }} -- sh',
-    };
     const template = {
       key: 'payments/shell',
       uid: 't-1',
