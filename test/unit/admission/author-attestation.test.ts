@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { alice, patchOf, paths, reviewOf, World } from './support.ts';
+import { alice, allowed, patchOf, paths, reviewOf, World } from './support.ts';
 
 const path = paths.attestPodTemplate;
 const spec = { accessConfig: { allowedGroups: ['devs'] }, podSpec: { containers: [{ name: 'a' }] } };
@@ -23,8 +23,7 @@ describe('the author of a template', () => {
 
   const changes = async (operation: string, object: unknown, oldObject: unknown = null, more: object = {}) => {
     const review = reviewOf('podaccesstemplates', operation, { name: 'shell', object, oldObject, ...more });
-    const answer = await world.review(path, review);
-    assert.equal(answer.allowed, true, answer.status?.message);
+    const answer = await allowed(world.review(path, review));
     return Object.fromEntries(patchOf(answer).map((op) => [op.path, op.value]));
   };
 

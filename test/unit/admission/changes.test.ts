@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { own } from '../../../src/kit/json-value.ts';
-import { accessRequest, alice, patched, paths, proof, requester, reviewOf, World } from './support.ts';
+import { accessRequest, alice, allowed, patched, paths, proof, requester, reviewOf, World } from './support.ts';
 
 const minute = 60_000;
 const mallory = { username: 'mallory', uid: 'u-9', groups: ['devs'] };
@@ -29,8 +29,7 @@ describe('claims and extensions', () => {
   describe('when the requester adds them', () => {
     /** The spec as the mutating webhook returns it. */
     const mutated = async (spec: object, oldSpec: object = {}, fields: object = {}): Promise<unknown> => {
-      const answer = await reviewed(paths.attestPod, spec, oldSpec, fields);
-      assert.equal(answer.allowed, true, answer.status?.message);
+      const answer = await allowed(reviewed(paths.attestPod, spec, oldSpec, fields));
       return own(patched(stored({ ...oldSpec, ...spec }), answer), 'spec');
     };
     const { signature } = proof;
@@ -114,8 +113,7 @@ describe('claims and extensions', () => {
     };
 
     it('a claim is allowed, with an audit line that names it', async () => {
-      const answer = await validated({ claimed: true, claimSignature: 's' });
-      assert.equal(answer.allowed, true, answer.status?.message);
+      await allowed(validated({ claimed: true, claimSignature: 's' }));
       assert.equal(world.lines[0]?.message, 'claims the access');
     });
 
@@ -137,16 +135,14 @@ describe('claims and extensions', () => {
     }
 
     it('an extension is allowed, with an audit line that names the reason', async () => {
-      const answer = await validated({ extensions: [{ by: '30m', reason: 'INC-42', signature: 's' }] });
-      assert.equal(answer.allowed, true, answer.status?.message);
+      const answer = await allowed(validated({ extensions: [{ by: '30m', reason: 'INC-42', signature: 's' }] }));
       assert.deepEqual(answer.warnings ?? [], []);
       assert.equal(world.lines[0]?.message, 'asks to extend the access by 30m');
       assert.equal(world.lines[0]?.reason, 'INC-42');
     });
 
     it('an extension that will be shorter is allowed with a warning', async () => {
-      const answer = await validated({ extensions: [{ by: '3h', signature: 's' }] });
-      assert.equal(answer.allowed, true, answer.status?.message);
+      const answer = await allowed(validated({ extensions: [{ by: '3h', signature: 's' }] }));
       assert.deepEqual(answer.warnings, [
         'spec.extensions[0].by: requested 3h; access ends at 2026-11-21T10:50:00Z, because the template allows 2h in total',
       ]);
@@ -170,8 +166,7 @@ describe('claims and extensions', () => {
     });
 
     it('a dry run says how many rules passed', async () => {
-      const answer = await validated({ extensions: asked }, {}, { dryRun: true });
-      assert.equal(answer.allowed, true, answer.status?.message);
+      const answer = await allowed(validated({ extensions: asked }, {}, { dryRun: true }));
       assert.match(answer.warnings?.at(-1) ?? '', /^\d+ rules passed$/);
     });
 
@@ -183,8 +178,7 @@ describe('claims and extensions', () => {
 
     it('a revocation by another person is allowed, without a read', async () => {
       const oldSpec = { claimed: true, claimSignature: 's', extensions: asked };
-      const answer = await validated({ revoked: true }, oldSpec, { userInfo: mallory });
-      assert.equal(answer.allowed, true, answer.status?.message);
+      await allowed(validated({ revoked: true }, oldSpec, { userInfo: mallory }));
       assert.deepEqual(world.asked, []);
     });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { accountName } from '../../../src/api/inventory/names.ts';
 import type { ReconcileRun } from '../../../src/api/inventory/reconcile-run.ts';
-import { paths, reviewOf, World } from './support.ts';
+import { allowed, paths, reviewOf, World } from './support.ts';
 
 const uid = '0b0e3c1e-8b7e-4c7c-9a63-4c1f7a1f0001';
 const run = (spec: object = {}): ReconcileRun =>
@@ -50,8 +50,7 @@ describe('authorization of component writes', () => {
   });
 
   it('allows a component to write its own paths with the token of its run, and audits the run', async () => {
-    const answer = await world.review(paths.fence, write({ network: { vnetName: 'v' } }));
-    assert.equal(answer.allowed, true, answer.status?.message);
+    const answer = await allowed(world.review(paths.fence, write({ network: { vnetName: 'v' } })));
     assert.deepEqual(world.asked, [`run fleet ${uid} network`]);
     const [line] = world.lines;
     assert.deepEqual(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { maxEntryBytes } from '../../../src/api/inventory/names.ts';
-import { patchOf, paths, reviewOf, World } from './support.ts';
+import { allowed, patchOf, paths, reviewOf, World } from './support.ts';
 
 const bob = { username: 'bob', uid: 'u-2', groups: ['ops'] };
 const ref = { name: 'byoc-1', key: 'config' };
@@ -17,8 +17,7 @@ describe('the setter of a kubeconfig Secret', () => {
       object: object(now),
       oldObject: before ? object(before) : null,
     });
-    const answer = await new World().review(paths.attestEntry, review);
-    assert.equal(answer.allowed, true, answer.status?.message);
+    const answer = await allowed(new World().review(paths.attestEntry, review));
     return patchOf(answer);
   };
   const set = (value: object) => [{ op: 'add', path: '/spec/kubeconfigSetBy', value }];
@@ -74,8 +73,7 @@ describe('the user who abandons a component', () => {
       object: annotated(now),
       oldObject: before ? annotated(before) : null,
     });
-    const answer = await new World().review(paths.attestEntry, review);
-    assert.equal(answer.allowed, true, answer.status?.message);
+    const answer = await allowed(new World().review(paths.attestEntry, review));
     return patchOf(answer);
   };
 
@@ -174,8 +172,7 @@ describe('settings of components', () => {
       object: object({ components }),
       oldObject,
     });
-    const answer = await world.review(paths.size, review);
-    assert.equal(answer.allowed, true);
+    const answer = await allowed(world.review(paths.size, review));
     return answer.warnings ?? [];
   };
 
@@ -221,8 +218,7 @@ describe('annotations about components', () => {
   const warnings = async (now: object, before: object) => {
     const world = Object.assign(new World(), { registered: [network, cluster] });
     const review = reviewOf('clusterinventories', 'UPDATE', { object: now, oldObject: before });
-    const answer = await world.review(paths.size, review);
-    assert.equal(answer.allowed, true);
+    const answer = await allowed(world.review(paths.size, review));
     return answer.warnings ?? [];
   };
   const names = 'registered: cluster, network';

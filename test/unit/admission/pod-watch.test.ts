@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { confinedTo } from '../../../src/access/policy/granted-rules.ts';
-import { connectReview, debugReview, entryGrant, paths, World, workloadPod } from './support.ts';
+import { allowed, connectReview, debugReview, entryGrant, paths, World, workloadPod } from './support.ts';
 
 describe('recording of pod connections', () => {
   let world: World;
@@ -9,8 +9,7 @@ describe('recording of pod connections', () => {
   });
 
   it('writes an Event and an audit line, without the command', async () => {
-    const response = await world.review(paths.watchPod, connectReview('exec'));
-    assert.equal(response.allowed, true);
+    await allowed(world.review(paths.watchPod, connectReview('exec')));
     assert.deepEqual(world.connectEvents, [
       {
         type: 'Normal',

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { RequestListener } from 'node:http';
 import fastJsonPatch, { type Operation } from 'fast-json-patch';
 import supertest from 'supertest';
@@ -372,6 +373,13 @@ export function debugReview(fields: Record<string, unknown> = {}) {
     object: { metadata, spec: { ...spec, ephemeralContainers: [old, added] } },
     ...fields,
   };
+}
+
+/** The answer, which must allow the request. */
+export async function allowed(answering: Promise<ReviewResponse>): Promise<ReviewResponse> {
+  const answer = await answering;
+  assert.equal(answer.allowed, true, answer.status?.message);
+  return answer;
 }
 
 /** The object as the patch of the answer leaves it. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { inAnyPosition } from '../../../src/access/policy/policy.ts';
 import { notPlanned, templatePolicy } from '../../../src/access/policy/template-policy.ts';
-import { alice, paths, reviewOf, World } from './support.ts';
+import { alice, allowed, paths, reviewOf, World } from './support.ts';
 
 const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
 const template = (spec: unknown) => ({
@@ -29,15 +29,13 @@ describe('validation of templates', () => {
   const create = (spec: unknown) => ask(paths.podTemplate, 'podaccesstemplates', 'CREATE', template(spec));
 
   it('allows a valid one, with an audit line', async () => {
-    const response = await create(good);
-    assert.equal(response.allowed, true, response.status?.message);
+    await allowed(create(good));
     assert.equal(world.lines.at(-1)?.what.kind, 'PodAccessTemplate');
     assert.equal(world.lines.at(-1)?.template, 'payments-shell');
   });
 
   it('warns about probable mistakes', async () => {
-    const response = await create({ ...good, accessConfig: { allowedGroups: [] } });
-    assert.equal(response.allowed, true);
+    const response = await allowed(create({ ...good, accessConfig: { allowedGroups: [] } }));
     assert.match(response.warnings?.[0] ?? '', /allowedGroups is empty/);
   });
 
@@ -95,8 +93,7 @@ describe('validation of templates', () => {
 
   it('denies an update only for violations that it introduces, and warns about the stored one', async () => {
     const stored = config({ allowedGroups: ['devs '] });
-    const edited = await update(config({ allowedGroups: ['devs '], maxDuration: '2h' }), stored);
-    assert.equal(edited.allowed, true, edited.status?.message);
+    const edited = await allowed(update(config({ allowedGroups: ['devs '], maxDuration: '2h' }), stored));
     assert.match(edited.warnings?.[0] ?? '', /^InvalidGroup: spec\.accessConfig\.allowedGroups\[0\] is "devs "/);
     const another = await update(config({ allowedGroups: ['devs '], defaultDuration: '48h' }), stored);
     assert.match(another.status?.message ?? '', /^InvalidDuration: /);
@@ -166,8 +163,7 @@ describe('validation of templates', () => {
   it('does not check a template that is being deleted', async () => {
     const stored = template(config({ allowedGroups: ['devs '] }));
     const deleted = { ...stored, metadata: { ...stored.metadata, deletionTimestamp: '2026-11-21T09:00:00Z' } };
-    const response = await ask(paths.podTemplate, 'podaccesstemplates', 'UPDATE', deleted, deleted);
-    assert.equal(response.allowed, true);
+    const response = await allowed(ask(paths.podTemplate, 'podaccesstemplates', 'UPDATE', deleted, deleted));
     assert.equal(response.warnings, undefined);
   });
 
@@ -234,8 +230,7 @@ describe('validation of templates', () => {
   it('warns about what depends on other objects, at most 1024 characters, and keeps what to do', async () => {
     const message = `Deployment ${'x'.repeat(2000)}; create it`;
     world.presentPlan = { denial: { code: 'TargetNotFound', message, status: 404 } };
-    const response = await create(good);
-    assert.equal(response.allowed, true);
+    const response = await allowed(create(good));
     assert.match(response.warnings?.[0] ?? '', /^TargetNotFound: Deployment x+ \.\.\. x+; create it$/);
     assert.equal(response.warnings?.[0]?.length, 1024);
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { voteName } from '../../../src/access/policy/vote-policy.ts';
 import { requestLabel } from '../../../src/api/access/names.ts';
 import type { AccessConfig } from '../../../src/api/access/template-spec.ts';
-import { patched, patchOf, reviewOf, World } from './support.ts';
+import { allowed, patched, patchOf, reviewOf, World } from './support.ts';
 
 const carol = { username: 'carol', uid: 'u-3', groups: ['devs', 'system:authenticated'] };
 const robot = { username: 'system:serviceaccount:ops:oncall', uid: '', groups: [] };
@@ -234,8 +234,7 @@ describe('votes', () => {
   });
 
   it('of another person who may approve are allowed, with an audit line that names the decision', async () => {
-    const answer = await validate(signedVote({ reason: 'ticket checked' }));
-    assert.equal(answer.allowed, true, answer.status?.message);
+    await allowed(validate(signedVote({ reason: 'ticket checked' })));
     assert.deepEqual(world.asked, [
       'PodAccessRequest payments/debug',
       'PodAccessTemplate payments/payments-shell',
@@ -249,8 +248,7 @@ describe('votes', () => {
   });
 
   it('have an audit line with the limit, and the person for whom a program votes', async () => {
-    const answer = await validate(signedVote({ max: '20m', onBehalfOf: 'frank' }));
-    assert.equal(answer.allowed, true, answer.status?.message);
+    await allowed(validate(signedVote({ max: '20m', onBehalfOf: 'frank' })));
     assert.equal(world.lines[0]?.message, 'Approve Access, for at most 20m, on behalf of frank');
   });
 
@@ -416,8 +414,7 @@ describe('votes', () => {
   ] as const) {
     it(`${what} are allowed`, async () => {
       arrange();
-      const answer = await validate(object, { userInfo });
-      assert.equal(answer.allowed, true, answer.status?.message);
+      await allowed(validate(object, { userInfo }));
     });
   }
 });

@@ -113,8 +113,7 @@ describe('pod access builder', () => {
       automountServiceAccountToken: true,
       activeDeadlineSeconds: 60,
     };
-    const spec = { controllerTargetRef: undefined, podSpec } as Partial<PodAccessTemplateSpec>;
-    const { pod } = plan(spec, { workload: undefined });
+    const { pod } = plan({}, { templateSpec: { accessConfig, podSpec }, workload: undefined });
     assert.deepEqual(pod.spec, { ...podSpec, terminationGracePeriodSeconds: 1 });
   });
 

@@ -49,7 +49,7 @@ describe('an extension of open access', () => {
     assert.equal(stage.isOpen, false, `closed at minute ${minutes}`);
   };
 
-  it('moves its end, and leaves the pod and the RoleBinding as they are', async () => {
+  it('moves its end, leaves the pod and the RoleBinding as they are, and is in the journal and an Event', async () => {
     await open();
     const before = uids();
     await stage.extended('5m', 'INC-42');
@@ -59,18 +59,13 @@ describe('an extension of open access', () => {
     assert.equal(stage.condition('AccessStillValid')?.message, `until ${timeAt(15)}`);
     assert.equal(stage.status.ready, true);
     assert.deepEqual(uids(), before);
-    await endsAfter(15);
-  });
-
-  it('is in the journal and an Event, with its reason', async () => {
-    await open();
-    await stage.extended('5m', 'INC-42');
     assert.deepEqual(stage.auditVerdicts, ['grant granted', 'grant extended']);
     const line = stage.lines.at(-1);
     assert.equal(line?.who.user, 'alice');
     assert.equal(line?.expiresAt, timeAt(15));
     assert.deepEqual([line?.message, line?.duration, line?.reason], ['extension 1', '5m', 'INC-42']);
     assert.equal(stage.events.at(-1)?.reason, 'AccessExtended');
+    await endsAfter(15);
   });
 
   it('takes one write, and no call if none is asked for', async () => {
@@ -223,15 +218,6 @@ describe('an extension of open access', () => {
       await open({ approvals: peer, extension: alone });
       await stage.extended('5m');
       assert.deepEqual(states(), ['Granted']);
-    });
-
-    it('ends with the access if a vote denies that', async () => {
-      await open(withPeers);
-      await stage.extended('5m');
-      await stage.voted('dave', { about: 'Extension-1' });
-      await stage.voted('dave', { decision: 'Deny' });
-      assert.equal(stage.isOpen, false);
-      assert.equal(stage.lines.at(-1)?.code, 'VoteDenied');
     });
   });
 

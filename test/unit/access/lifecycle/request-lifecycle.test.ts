@@ -452,29 +452,4 @@ describe('the lifecycle of a request', () => {
     await stage.clock.advance(10);
     assert.deepEqual(stage.children, []);
   });
-
-  const sample = async (name: string): Promise<string[]> =>
-    (await stage.metrics.expose()).split('\n').filter((line) => line.startsWith(name) && line.includes('PodAccess'));
-
-  it('does not count as open access while only the request remains', async () => {
-    await stage.granted();
-    await stage.cluster.client.delete(podAccessRequests, requestName);
-    await stage.clock.advance(100);
-    assert.notEqual(stage.request, undefined);
-    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
-  });
-
-  it('is counted in the metrics, with the delay of its end', async () => {
-    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
-    await stage.granted();
-    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 1']);
-    await stage.clock.advance(600_000);
-    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
-    assert.deepEqual(await sample('drawbridge_revocations_total'), [
-      'drawbridge_revocations_total{kind="PodAccessRequest",ending="Expired"} 1',
-    ]);
-    assert.deepEqual(await sample('drawbridge_expiry_lag_seconds_bucket{le="0.01"'), [
-      'drawbridge_expiry_lag_seconds_bucket{le="0.01",kind="PodAccessRequest"} 1',
-    ]);
-  });
 });

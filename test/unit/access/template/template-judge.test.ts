@@ -156,10 +156,6 @@ describe('the judgement of templates', () => {
       [{}, undefined],
       [{ accessConfig: { allowedGroups: ['devs '] } }, 'InvalidGroup'],
       [
-        { accessConfig: { allowedGroups: ['devs'], approvals: { all: [{ name: 'a', groups: ['system:masters'] }] } } },
-        'InvalidTemplate',
-      ],
-      [
         {
           accessConfig: {
             allowedGroups: ['devs'],
