@@ -107,7 +107,6 @@ describe('claims and extensions', () => {
     const validated = (spec: object, oldSpec: object = {}, fields: object = {}) =>
       reviewed(paths.validatePod, spec, oldSpec, fields);
     const asked = [{ by: '30m', signature: 's' }];
-    const nothing = (): void => {};
     const closed = (): void => {
       world.access = undefined;
     };
@@ -195,34 +194,37 @@ describe('claims and extensions', () => {
       });
     }
 
-    for (const [what, arrange, spec, oldSpec, fields, code] of [
-      ['a claim by another person', nothing, { claimed: true }, {}, { userInfo: mallory }, 'NotRequester'],
-      ['a claim without claimWithin', () => world.configure({ extension }), { claimed: true }, {}, {}, 'WrongState'],
+    interface Case {
+      readonly arrange?: () => void;
+      readonly spec: object;
+      readonly oldSpec?: object;
+      readonly fields?: object;
+    }
+    const noTemplate = () => world.dropTemplate();
+    const twice = { extensions: [...asked, ...asked] };
+    const denied: [what: string, code: string, of: Case][] = [
+      ['a claim by another person', 'NotRequester', { spec: { claimed: true }, fields: { userInfo: mallory } }],
       [
-        'a claim after the template was deleted',
-        () => world.dropTemplate(),
-        { claimed: true },
-        {},
-        {},
-        'TemplateNotFound',
+        'a claim without claimWithin',
+        'WrongState',
+        { arrange: () => world.configure({ extension }), spec: { claimed: true } },
       ],
-      ['an extension of access that is not open', closed, { extensions: asked }, {}, {}, 'WrongState'],
+      ['a claim without its template', 'TemplateNotFound', { arrange: noTemplate, spec: { claimed: true } }],
+      ['an extension of access that is not open', 'WrongState', { arrange: closed, spec: { extensions: asked } }],
       [
         'an extension that the template does not allow',
-        () => world.configure({ approvals }),
-        { extensions: asked },
-        {},
-        {},
         'NotExtendable',
+        { arrange: () => world.configure({ approvals }), spec: { extensions: asked } },
       ],
-      ['two extensions at once', nothing, { extensions: [...asked, ...asked] }, {}, {}, 'WrongState'],
-      ['a second extension', nothing, { extensions: [...asked, ...asked] }, { extensions: asked }, {}, 'WrongState'],
-      ['an extension by no duration', nothing, { extensions: [{ by: 'long' }] }, {}, {}, 'InvalidDuration'],
-    ] as const) {
+      ['two extensions at once', 'WrongState', { spec: twice }],
+      ['a second extension', 'WrongState', { spec: twice, oldSpec: { extensions: asked } }],
+      ['an extension by no duration', 'InvalidDuration', { spec: { extensions: [{ by: 'long' }] } }],
+    ];
+    for (const [what, code, { arrange, spec, oldSpec, fields }] of denied) {
       it(`${what} is denied with ${code}`, async () => {
-        arrange();
-        const answer = await validated(spec, oldSpec, fields);
-        assert.equal(answer.status?.message?.split(':')[0], code, answer.status?.message);
+        arrange?.();
+        const { status } = await validated(spec, oldSpec, fields);
+        assert.equal(status?.message?.split(':')[0], code, status?.message);
         assert.equal(world.lines[0]?.code, code);
       });
     }

@@ -10,47 +10,47 @@ const network = { name: 'network', modes: ['byoc' as const], selects: () => true
 const cluster = { name: 'cluster', modes: ['managed' as const], selects: () => true, reads: [] };
 const object = (spec: object) => ({ metadata: { name: 'rt-1', namespace: 'fleet' }, spec: { mode: 'byoc', ...spec } });
 
+/** The patch by the mutating webhook when the user creates the entry, or updates it. */
+const attested = async (now: object, before?: object, userInfo: object = bob) => {
+  const operation = before ? 'UPDATE' : 'CREATE';
+  const review = reviewOf('clusterinventories', operation, { userInfo, object: now, oldObject: before ?? null });
+  return patchOf(await allowed(new World().review(paths.attestEntry, review)));
+};
+
 describe('the setter of a kubeconfig Secret', () => {
-  const stamped = async (operation: string, now: object, before?: object, userInfo: object = bob) => {
-    const review = reviewOf('clusterinventories', operation, {
-      userInfo,
-      object: object(now),
-      oldObject: before ? object(before) : null,
-    });
-    const answer = await allowed(new World().review(paths.attestEntry, review));
-    return patchOf(answer);
-  };
+  const stamped = (now: object, before?: object, userInfo?: object) =>
+    attested(object(now), before && object(before), userInfo);
   const set = (value: object) => [{ op: 'add', path: '/spec/kubeconfigSetBy', value }];
 
   it('is the caller, whatever the client sent', async () => {
-    assert.deepEqual(await stamped('CREATE', { kubeconfigSecretRef: ref }), set(bob));
-    assert.deepEqual(await stamped('CREATE', { kubeconfigSecretRef: ref, kubeconfigSetBy: vouched }), set(bob));
+    assert.deepEqual(await stamped({ kubeconfigSecretRef: ref }), set(bob));
+    assert.deepEqual(await stamped({ kubeconfigSecretRef: ref, kubeconfigSetBy: vouched }), set(bob));
   });
 
   it('is the caller who changes the reference', async () => {
     const before = { kubeconfigSecretRef: { name: 'other', key: 'config' }, kubeconfigSetBy: vouched };
-    assert.deepEqual(await stamped('UPDATE', { ...before, kubeconfigSecretRef: ref }, before), set(bob));
-    assert.deepEqual(await stamped('UPDATE', { kubeconfigSecretRef: ref }, {}), set(bob));
+    assert.deepEqual(await stamped({ ...before, kubeconfigSecretRef: ref }, before), set(bob));
+    assert.deepEqual(await stamped({ kubeconfigSecretRef: ref }, {}), set(bob));
   });
 
   it('stays the same if another caller changes or omits it', async () => {
     const before = { kubeconfigSecretRef: ref, kubeconfigSetBy: vouched };
-    assert.deepEqual(await stamped('UPDATE', { ...before, cluster: { a: 1 } }, before), []);
-    assert.deepEqual(await stamped('UPDATE', { ...before, kubeconfigSetBy: bob }, before), set(vouched));
-    assert.deepEqual(await stamped('UPDATE', { kubeconfigSecretRef: ref }, before), set(vouched));
+    assert.deepEqual(await stamped({ ...before, cluster: { a: 1 } }, before), []);
+    assert.deepEqual(await stamped({ ...before, kubeconfigSetBy: bob }, before), set(vouched));
+    assert.deepEqual(await stamped({ kubeconfigSecretRef: ref }, before), set(vouched));
   });
 
   it('is absent without a reference', async () => {
     const before = { kubeconfigSecretRef: ref, kubeconfigSetBy: vouched };
-    assert.deepEqual(await stamped('UPDATE', { kubeconfigSetBy: vouched }, before), [
+    assert.deepEqual(await stamped({ kubeconfigSetBy: vouched }, before), [
       { op: 'remove', path: '/spec/kubeconfigSetBy' },
     ]);
-    assert.deepEqual(await stamped('CREATE', {}), []);
+    assert.deepEqual(await stamped({}), []);
   });
 
   it('has what SubjectAccessReviews need, and nothing about the credential', async () => {
     const extra = { 'example.org/tenant': ['a'], 'authentication.kubernetes.io/credential-id': ['JTI=1'] };
-    const patch = await stamped('CREATE', { kubeconfigSecretRef: ref }, undefined, { ...bob, extra });
+    const patch = await stamped({ kubeconfigSecretRef: ref }, undefined, { ...bob, extra });
     assert.deepEqual(patch, set({ ...bob, extra: { 'example.org/tenant': ['a'] } }));
   });
 
@@ -67,50 +67,42 @@ describe('the user who abandons a component', () => {
   const by = 'abandoned-by.inventory.drawbridge.dev/network';
   const set = (value: object) => [{ op: 'add', path: '/metadata/annotations', value }];
   const annotated = (annotations: object) => ({ metadata: { name: 'rt-1', annotations }, spec: { mode: 'byoc' } });
-  const attested = async (now: object, before?: object, userInfo: object = bob) => {
-    const review = reviewOf('clusterinventories', before ? 'UPDATE' : 'CREATE', {
-      userInfo,
-      object: annotated(now),
-      oldObject: before ? annotated(before) : null,
-    });
-    const answer = await allowed(new World().review(paths.attestEntry, review));
-    return patchOf(answer);
-  };
+  const attestedWith = (now: object, before?: object) => attested(annotated(now), before && annotated(before));
 
   it('is the caller, whatever the client sent', async () => {
-    assert.deepEqual(await attested({ [abandon]: 'lost' }), set({ [abandon]: 'lost', [by]: 'bob' }));
+    assert.deepEqual(await attestedWith({ [abandon]: 'lost' }), set({ [abandon]: 'lost', [by]: 'bob' }));
     assert.deepEqual(
-      await attested({ other: '1', [abandon]: 'lost', [by]: 'alice' }, {}),
+      await attestedWith({ other: '1', [abandon]: 'lost', [by]: 'alice' }, {}),
       set({ other: '1', [abandon]: 'lost', [by]: 'bob' }),
     );
   });
 
   it('is the caller who changes the reason', async () => {
     const before = { [abandon]: 'lost', [by]: 'alice' };
-    assert.deepEqual(await attested({ ...before, [abandon]: 'x' }, before), set({ [abandon]: 'x', [by]: 'bob' }));
+    assert.deepEqual(await attestedWith({ ...before, [abandon]: 'x' }, before), set({ [abandon]: 'x', [by]: 'bob' }));
   });
 
   it('stays the same if another caller changes or omits it', async () => {
     const before = { [abandon]: 'lost', [by]: 'alice' };
-    assert.deepEqual(await attested({ ...before, other: '1' }, before), []);
-    assert.deepEqual(await attested({ ...before, [by]: 'carol' }, before), set(before));
-    assert.deepEqual(await attested({ [abandon]: 'lost' }, before), set(before));
+    assert.deepEqual(await attestedWith({ ...before, other: '1' }, before), []);
+    assert.deepEqual(await attestedWith({ ...before, [by]: 'carol' }, before), set(before));
+    assert.deepEqual(await attestedWith({ [abandon]: 'lost' }, before), set(before));
   });
 
   it('stays unknown if another caller changes the entry', async () => {
     const before = { [abandon]: 'lost' };
     const other = 'abandon.inventory.drawbridge.dev/gateway';
     const otherBy = 'abandoned-by.inventory.drawbridge.dev/gateway';
-    assert.deepEqual(await attested({ ...before, other: '1' }, before), []);
-    assert.deepEqual(await attested({ ...before, [by]: 'alice' }, before), set(before));
+    assert.deepEqual(await attestedWith({ ...before, other: '1' }, before), []);
+    assert.deepEqual(await attestedWith({ ...before, [by]: 'alice' }, before), set(before));
     const after = { ...before, [other]: 'x' };
-    assert.deepEqual(await attested(after, before), set({ ...after, [otherBy]: 'bob' }));
+    assert.deepEqual(await attestedWith(after, before), set({ ...after, [otherBy]: 'bob' }));
   });
 
   it('goes with the annotation', async () => {
     const before = { [abandon]: 'lost', [by]: 'alice' };
-    assert.deepEqual(await attested({ [by]: 'alice' }, before), set({}));
-    assert.deepEqual(await attested({}, before), []);
+    assert.deepEqual(await attestedWith({ [by]: 'alice' }, before), set({}));
+    assert.deepEqual(await attestedWith({}, before), []);
   });
 
   it('cannot be anonymous', async () => {
@@ -135,7 +127,7 @@ describe('the user who abandons a component', () => {
   it('may remove some of too many, in one operation', async () => {
     const before = many(2000);
     const reasons = Object.fromEntries(Object.keys(many(1999)).map((key) => [key, 'new']));
-    assert.equal((await attested(reasons, before)).length, 1);
+    assert.equal((await attestedWith(reasons, before)).length, 1);
     assert.equal((await new World().review(paths.attestEntry, review(many(2001), before))).allowed, false);
   });
 });

@@ -269,152 +269,118 @@ describe('votes', () => {
     assert.equal((await validate(signedVote({ decision: 'Deny' }))).allowed, true);
   });
 
-  const nothing = (): void => {};
   const emergencyIsDeleted = (): void => {
     change({ emergency: true, ended: true, isDeleted: true })();
     world.dropTemplate();
   };
-  for (const [what, arrange, object, userInfo, code] of [
-    [
-      'of the requester',
-      nothing,
-      signedVote({}, { username: 'alice', uid: 'u-1', groups: [] }),
-      { username: 'alice', uid: 'u-1', groups: [] },
-      'SelfApproval',
-    ],
-    [
-      'of the requester under a second name',
-      nothing,
-      signedVote({}, { ...carol, uid: 'u-1' }),
-      { ...carol, uid: 'u-1' },
-      'SelfApproval',
-    ],
-    ['for a request without a requester', change({ requester: undefined }), signedVote(), carol, 'SelfApproval'],
-    [
-      'without the verb approve',
-      () => {
-        world.approves = false;
-      },
-      signedVote(),
-      carol,
-      'NotApprover',
-    ],
+  const extensionsAre = (extensions: number, decidedExtensions: number) => () => {
+    world.configure({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
+    change({ extensions, decidedExtensions })();
+  };
+  const lackVerb = (): void => {
+    world.approves = false;
+  };
+  const requester = { username: 'alice', uid: 'u-1', groups: [] };
+  const onTemplate = (uid: string, generation: number) => ({
+    template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid, generation },
+  });
+  const review = { about: 'Review' };
+  const deny = { decision: 'Deny' };
+  interface Case {
+    readonly arrange?: () => void;
+    /** Of the vote. */
+    readonly spec?: Record<string, unknown>;
+    readonly voter?: object;
+    /** Default: the voter. */
+    readonly caller?: object;
+  }
+  const answerTo = ({ arrange, spec, voter = carol, caller = voter }: Case) => {
+    arrange?.();
+    return validate(signedVote(spec, voter), { userInfo: caller });
+  };
+
+  const denied: [what: string, code: string, of: Case][] = [
+    ['of the requester', 'SelfApproval', { voter: requester }],
+    ['of the requester under a second name', 'SelfApproval', { voter: { ...carol, uid: 'u-1' } }],
+    ['for a request without a requester', 'SelfApproval', { arrange: change({ requester: undefined }) }],
+    ['without the verb approve', 'NotApprover', { arrange: lackVerb }],
     [
       'that approve, of a person in none of the groups that must approve,',
-      () => world.configure({ approvals: { ...approvals, all: [{ name: 'security', count: 1, groups: ['secops'] }] } }),
-      signedVote(),
-      carol,
       'NotApprover',
+      {
+        arrange: () =>
+          world.configure({ approvals: { ...approvals, all: [{ name: 'security', groups: ['secops'] }] } }),
+      },
     ],
-    ['of a ServiceAccount', nothing, signedVote({}, robot), robot, 'NotApprover'],
-    ['in the name of another', nothing, signedVote({}, { ...carol, username: 'dave' }), carol, 'MissingIdentity'],
-    ['on a request that was created anew', change({ uid: 'r-2' }), signedVote(), carol, 'RequestNotFound'],
-    ['on a request that has ended', change({ ended: true }), signedVote(), carol, 'NothingToDecide'],
-    [
-      'for another generation of the template',
-      nothing,
-      signedVote({ template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-1', generation: 2 } }),
-      carol,
-      'TemplateChanged',
-    ],
-    [
-      'for another template of the name',
-      nothing,
-      signedVote({ template: { kind: 'PodAccessTemplate', name: 'payments-shell', uid: 't-2', generation: 1 } }),
-      carol,
-      'TemplateChanged',
-    ],
-    ['that nothing waits for', () => world.configure({}), signedVote(), carol, 'NothingToDecide'],
-    ['that approve access that is granted', change({ isGranted: true }), signedVote(), carol, 'NothingToDecide'],
-    ['about an extension not asked for', nothing, signedVote({ about: 'Extension-1' }), carol, 'NothingToDecide'],
+    ['of a ServiceAccount', 'NotApprover', { voter: robot }],
+    ['in the name of another', 'MissingIdentity', { voter: { ...carol, username: 'dave' }, caller: carol }],
+    ['on a request that was created anew', 'RequestNotFound', { arrange: change({ uid: 'r-2' }) }],
+    ['on a request that has ended', 'NothingToDecide', { arrange: change({ ended: true }) }],
+    ['for another generation of the template', 'TemplateChanged', { spec: onTemplate('t-1', 2) }],
+    ['for another template of the name', 'TemplateChanged', { spec: onTemplate('t-2', 1) }],
+    ['that nothing waits for', 'NothingToDecide', { arrange: () => world.configure({}) }],
+    ['that approve access that is granted', 'NothingToDecide', { arrange: change({ isGranted: true }) }],
+    ['about an extension not asked for', 'NothingToDecide', { spec: { about: 'Extension-1' } }],
     [
       'about an extension that is decided',
-      () => {
-        world.configure({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
-        change({ extensions: 1, decidedExtensions: 1 })();
-      },
-      signedVote({ about: 'Extension-1' }),
-      carol,
       'NothingToDecide',
+      { arrange: extensionsAre(1, 1), spec: { about: 'Extension-1' } },
     ],
-    ['about the review of what was no emergency', nothing, signedVote({ about: 'Review' }), carol, 'NothingToDecide'],
+    ['about the review of what was no emergency', 'NothingToDecide', { spec: review }],
     [
       'about the review of an emergency, without the verb approve on a template that is gone',
-      () => {
-        emergencyIsDeleted();
-        world.approves = false;
-      },
-      signedVote({ about: 'Review' }),
-      carol,
       'NotApprover',
+      {
+        arrange: () => {
+          emergencyIsDeleted();
+          lackVerb();
+        },
+        spec: review,
+      },
     ],
     [
       'about the review of an emergency, of a ServiceAccount, on a template that is gone',
-      emergencyIsDeleted,
-      signedVote({ about: 'Review' }, robot),
-      robot,
       'NotApprover',
+      { arrange: emergencyIsDeleted, spec: review, voter: robot },
     ],
     [
       'about the review of one’s own emergency',
-      change({ emergency: true, ended: true, isDeleted: true }),
-      signedVote({ about: 'Review' }, { username: 'alice', uid: 'u-1', groups: [] }),
-      { username: 'alice', uid: 'u-1', groups: [] },
       'SelfApproval',
+      { arrange: change({ emergency: true, ended: true, isDeleted: true }), spec: review, voter: requester },
     ],
-    ['about anything else', nothing, signedVote({ about: 'Extension-0' }), carol, 'InvalidObject'],
-    ['for no duration', nothing, signedVote({ max: 'short' }), carol, 'InvalidDuration'],
-    ['for less than a second', nothing, signedVote({ max: '999ms' }), carol, 'InvalidDuration'],
-  ] as const) {
+    ['about anything else', 'InvalidObject', { spec: { about: 'Extension-0' } }],
+    ['for no duration', 'InvalidDuration', { spec: { max: 'short' } }],
+    ['for less than a second', 'InvalidDuration', { spec: { max: '999ms' } }],
+  ];
+  for (const [what, code, of] of denied) {
     it(`${what} are denied with ${code}`, async () => {
-      arrange();
-      const answer = await validate(object, { userInfo });
-      assert.equal(answer.status?.message?.split(':')[0], code, answer.status?.message);
+      const { status } = await answerTo(of);
+      assert.equal(status?.message?.split(':')[0], code, status?.message);
       assert.equal(world.lines[0]?.code, code);
     });
   }
 
-  for (const [what, arrange, object, userInfo] of [
-    ['that deny, on a template without approvals', () => world.configure({}), signedVote({ decision: 'Deny' }), carol],
+  const counting: [what: string, of: Case][] = [
+    ['that deny, on a template without approvals', { arrange: () => world.configure({}), spec: deny }],
     [
       'of a ServiceAccount, if the template counts them',
-      () => world.configure({ approvals: { ...approvals, serviceAccounts: true } }),
-      signedVote({}, robot),
-      robot,
+      { arrange: () => world.configure({ approvals: { ...approvals, serviceAccounts: true } }), voter: robot },
     ],
     [
       'of others than the requester, who has no uid',
-      change({ requester: { username: 'alice', uid: '' } }),
-      signedVote({}, { ...carol, uid: '' }),
-      { ...carol, uid: '' },
+      { arrange: change({ requester: { username: 'alice', uid: '' } }), voter: { ...carol, uid: '' } },
     ],
-    [
-      'about an extension that waits',
-      () => {
-        world.configure({ approvals, extension: { times: 2, total: '2h', approvals: 'Same' } });
-        change({ extensions: 2 })();
-      },
-      signedVote({ about: 'Extension-2' }),
-      carol,
-    ],
-    ['that deny granted access', change({ isGranted: true }), signedVote({ decision: 'Deny' }), carol],
-    ['about the review of an emergency', change({ emergency: true }), signedVote({ about: 'Review' }), carol],
+    ['about an extension that waits', { arrange: extensionsAre(2, 0), spec: { about: 'Extension-2' } }],
+    ['that deny granted access', { arrange: change({ isGranted: true }), spec: deny }],
+    ['about the review of an emergency', { arrange: change({ emergency: true }), spec: review }],
     [
       'about the review of an emergency that has ended',
-      change({ emergency: true, ended: true }),
-      signedVote({ about: 'Review' }),
-      carol,
+      { arrange: change({ emergency: true, ended: true }), spec: review },
     ],
     [
       'about the review of an emergency whose request and template are gone',
-      emergencyIsDeleted,
-      signedVote({ about: 'Review' }),
-      carol,
+      { arrange: emergencyIsDeleted, spec: review },
     ],
-  ] as const) {
-    it(`${what} are allowed`, async () => {
-      arrange();
-      await allowed(validate(object, { userInfo }));
-    });
-  }
+  ];
+  for (const [what, of] of counting) it(`${what} are allowed`, async () => void (await allowed(answerTo(of))));
 });
