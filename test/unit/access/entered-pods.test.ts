@@ -6,16 +6,11 @@ import { planHashAnnotation } from '../../../src/api/access/names.ts';
 import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { pods } from '../../../src/api/resources.ts';
+import { condition } from '../../support/request-views.ts';
 import { LifecycleStage, requestName } from './lifecycle/lifecycle-stage.ts';
 
 const signal = new AbortController().signal;
 const namespace = 'payments';
-const condition = {
-  reason: 'VoteDenied',
-  message: '',
-  lastTransitionTime: '2026-11-21T09:00:00Z',
-  observedGeneration: 1,
-};
 
 describe('the lookup of a pod that a user enters', () => {
   let stage: LifecycleStage;
@@ -78,13 +73,15 @@ describe('the lookup of a pod that a user enters', () => {
 
   const closed: [string, () => void][] = [
     ['after the deadline', () => stage.clock.setWall(stage.clock.now() + 600_000)],
-    ['of a request that was revoked', () => change({ spec: { ...spec(), revoked: true } })],
+    ['of a request that was revoked', () => stage.change({ revoked: true })],
     [
       'of an emergency that ended early and is kept for its review',
-      () =>
-        change({ status: { ...status(), conditions: [{ ...condition, type: 'AccessStillValid', status: 'False' }] } }),
+      () => stage.forge({ conditions: [condition('AccessStillValid', 'False', { reason: 'VoteDenied' })] }),
     ],
-    ['under an unsigned grant', () => change({ status: { ...status(), grant: forged() } })],
+    [
+      'under an unsigned grant',
+      () => stage.forge({ grant: { ...stage.status.grant, subjects: [{ kind: 'User', name: 'mallory' }] } }),
+    ],
     ['of a deleted request', () => stage.cluster.drop(podAccessRequests, requestName)],
   ];
   for (const [title, close] of closed) {
@@ -105,7 +102,7 @@ describe('the lookup of a pod that a user enters', () => {
 
   it('created earlier under the name of an access pod: finds a foreign pod', async () => {
     await stage.stop();
-    change({ status: { ...status(), children: [] } });
+    stage.forge({ children: [] });
     const metadata = { name: pod.metadata.name, namespace, uid: 'foreign' };
     stage.cluster.put(pods, { ...pod, metadata });
     assert.deepEqual(await entered(), { uid: 'foreign', isAccessPod: false, grants: [] });
@@ -116,12 +113,6 @@ describe('the lookup of a pod that a user enters', () => {
   });
 
   const request = (): KubeObject => stage.cluster.find(podAccessRequests, requestName) as KubeObject;
-  const spec = (): object => request().spec as object;
-  const status = (): object => request().status as object;
-  const forged = (): object => ({
-    ...(status() as { grant: object }).grant,
-    subjects: [{ kind: 'User', name: 'mallory' }],
-  });
   const change = (fields: object): void => {
     stage.cluster.put(podAccessRequests, { ...request(), ...fields });
   };

@@ -43,10 +43,10 @@ describe('the lookup of a pod that the gateway enters', () => {
     return (await found)?.grants.map(({ request }) => request);
   };
   const request = (): KubeObject => stage.cluster.find(podAccessRequests, requestName) as KubeObject;
-  const change = (fields: object): void => {
-    stage.cluster.put(podAccessRequests, { ...request(), ...fields });
+  const direct = (): Grant => {
+    const { session: _, ...grant } = stage.status.grant as Grant;
+    return stage.signer.signGrant({ ...requestName, uid: request().metadata.uid ?? '' }, grant);
   };
-  const status = () => request().status as { grant: Grant };
 
   it('finds the grant at once, and makes no call', async () => {
     stage.cluster.calls.length = 0;
@@ -69,29 +69,17 @@ describe('the lookup of a pod that the gateway enters', () => {
 
   const closed: [string, () => void][] = [
     ['after the deadline', () => stage.clock.setWall(stage.clock.now() + 600_000)],
-    ['of a request that was revoked', () => change({ spec: { ...(request().spec as object), revoked: true } })],
+    ['of a request that was revoked', () => stage.change({ revoked: true })],
     ['of a deleted request', () => stage.cluster.drop(podAccessRequests, requestName)],
     [
       'of a grant with another pod than the server signed',
-      () =>
-        change({ status: { ...status(), grant: { ...status().grant, subjects: [{ kind: 'User', name: 'eve' }] } } }),
+      () => stage.forge({ grant: { ...stage.status.grant, subjects: [{ kind: 'User', name: 'eve' }] } }),
     ],
     [
       'of a direct grant that another client made one through the gateway',
-      () => {
-        const { session: _, ...direct } = status().grant;
-        const signed = stage.signer.signGrant({ ...requestName, uid: request().metadata.uid ?? '' }, direct);
-        change({ status: { ...status(), grant: { ...signed, session: { via: 'Gateway' } } } });
-      },
+      () => stage.forge({ grant: { ...direct(), session: { via: 'Gateway' } } }),
     ],
-    [
-      'of a direct grant',
-      () => {
-        const { session: _, ...direct } = status().grant;
-        const owner = { ...requestName, uid: request().metadata.uid ?? '' };
-        change({ status: { ...status(), grant: stage.signer.signGrant(owner, direct) } });
-      },
-    ],
+    ['of a direct grant', () => stage.forge({ grant: direct() })],
     [
       'of a pod that has replaced that of the grant',
       () => stage.cluster.put(pods, { ...pod, metadata: { name: pod.metadata.name, namespace, uid: 'later' } }),

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { accessVotes } from '../../../../src/api/access/access-vote.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
-import type { KubeObject } from '../../../../src/api/object.ts';
 import { configMaps } from '../../../../src/api/resources.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { pluck } from '../../../support/pluck.ts';
@@ -358,16 +357,14 @@ describe('emergency access', () => {
 
     it('blocks the next one although a client wrote an end to the status while access was open', async () => {
       await asked();
-      const { request } = stage;
-      assert.ok(request);
+      const { uid = '' } = stage.request?.metadata ?? {};
       const at = formatTime(stage.clock.now());
-      const ended = { at, how: 'Expired', reason: 'Expired', until: at, mac: 'forged' };
-      stage.cluster.put(podAccessRequests, { ...request, status: { ...statusOf(), ended } } as KubeObject);
+      stage.forge({ ended: { at, how: 'Expired', reason: 'Expired', until: at, mac: 'forged' } });
       await stage.pass(15_000);
       assert.deepEqual([stage.isOpen, exists(), stage.reviews().list().length], [false, false, 1]);
       await becomeOverdue();
       assert.equal(await askAgain(), 'ReviewOverdue');
-      reviewDeleted('carol', request.metadata.uid ?? '');
+      reviewDeleted('carol', uid);
       await stage.pass(1000);
       assert.equal(stage.reviews().list().length, 0);
     });

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import type { RequestSpec } from '../../../../src/api/access/kinds.ts';
-import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
 import type { ExtensionStatus } from '../../../../src/api/access/status.ts';
-import type { KubeObject } from '../../../../src/api/object.ts';
 import { pods, roleBindings } from '../../../../src/api/resources.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
@@ -222,27 +220,19 @@ describe('an extension of open access', () => {
   });
 
   describe('in the status', () => {
-    /** Writes `status.extensions` as another client with the right to do so. */
-    const write = (extensions: readonly ExtensionStatus[]): void => {
-      const { request } = stage;
-      assert.ok(request);
-      const status = { ...(request['status'] as object), extensions };
-      stage.cluster.put(podAccessRequests, { ...request, status } as KubeObject);
-    };
-
     it('has no effect without our signature', async () => {
       await open();
-      write([{ by: '20m', state: 'Granted', expiresAt: timeAt(30) }]);
+      stage.forge({ extensions: [{ by: '20m', state: 'Granted', expiresAt: timeAt(30) }] });
       await endsAfter(10);
     });
 
     it('is decided again if another client replaced it', async () => {
       await open();
-      write([{ by: '20m', state: 'Granted', expiresAt: timeAt(30), mac: 'forged' }]);
+      stage.forge({ extensions: [{ by: '20m', state: 'Granted', expiresAt: timeAt(30), mac: 'forged' }] });
       await stage.extended('5m');
       assert.deepEqual(states(), ['Granted']);
       assert.equal(entries()[0]?.expiresAt, timeAt(15));
-      write([]);
+      stage.forge({ extensions: [] });
       await stage.pass();
       assert.equal(entries()[0]?.expiresAt, timeAt(15), 'the same end as before');
       await endsAfter(15);
@@ -252,7 +242,7 @@ describe('an extension of open access', () => {
       await open({ approvals: peer, extension: approved });
       await stage.extended('5m');
       await stage.voted('dave', { about: 'Extension-1', decision: 'Deny' });
-      write([]);
+      stage.forge({ extensions: [] });
       await stage.pass();
       await stage.voted('carol', { about: 'Extension-1' });
       assert.deepEqual(states(), ['Refused']);
@@ -308,10 +298,8 @@ describe('an extension of open access', () => {
       const extension = { by: '5m', state: 'Granted', expiresAt: timeAt(15) } as const;
       const signed = stage.signer.signExtension({ ...requestName, uid: request.metadata.uid }, grant, 0, extension);
       stage.cluster.fault = ({ verb, plural }) => {
-        const now = stage.request;
-        if (verb !== 'delete' || plural !== 'rolebindings' || !now || entries().length > 0) return;
-        const late = { ...(now['status'] as object), extensions: [signed] };
-        stage.cluster.put(podAccessRequests, { ...now, status: late } as KubeObject);
+        if (verb !== 'delete' || plural !== 'rolebindings' || !stage.request || entries().length > 0) return;
+        stage.forge({ extensions: [signed] });
       };
       await endsAfter(10);
       await stage.pass(1000);

@@ -46,11 +46,6 @@ describe('the history of requests', () => {
     await stage.pass(10 * minute);
     assert.equal(stage.status.ended?.how, 'Expired');
   };
-  const forged = (change: object): KubeObject => {
-    const { request } = stage;
-    assert.ok(request);
-    return stage.cluster.put(podAccessRequests, { ...request, status: { ...stage.status, ...change } } as KubeObject);
-  };
   const callsOf = async (what: () => Promise<void>): Promise<string[]> => {
     stage.cluster.calls.length = 0;
     await what();
@@ -302,7 +297,7 @@ describe('the history of requests', () => {
     it('cannot end a request: what it writes is closed and deleted', async () => {
       await granted();
       const at = '2026-11-21T09:00:00Z';
-      forged({ ended: { at, how: 'Expired', reason: 'Expired', until: '2036-11-21T09:00:00Z', mac: 'forged' } });
+      stage.forge({ ended: { at, how: 'Expired', reason: 'Expired', until: '2036-11-21T09:00:00Z', mac: 'forged' } });
       await stage.pass(minute);
       assert.deepEqual(stage.children, []);
       assert.deepEqual(names(), []);
@@ -315,7 +310,7 @@ describe('the history of requests', () => {
       await stage.cluster.client.delete(podAccessRequests, requestName);
       await stage.pass(minute);
       await granted();
-      forged({ ended: first });
+      stage.forge({ ended: first });
       await stage.pass(minute);
       assert.deepEqual([names(), stage.children], [[], []]);
     });
@@ -327,7 +322,7 @@ describe('the history of requests', () => {
       await stage.pass(minute);
       await stage.asked({ templateName: 'none' }, { generated: true });
       assert.equal(stage.status.ended?.how, 'Denied');
-      forged({ grant });
+      stage.forge({ grant });
       await stage.pass(minute);
       assert.deepEqual([names(), stage.children], [[], []]);
       assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
@@ -338,7 +333,7 @@ describe('the history of requests', () => {
       for (const { metadata } of stage.cluster.all(pods)) stage.cluster.drop(pods, metadata);
       await stage.pass();
       assert.equal(stage.status.ended?.reason, 'TargetPodGone');
-      forged({ ended: undefined });
+      stage.forge({ ended: undefined });
       await stage.restart();
       await stage.pass(minute);
       assert.deepEqual(stage.children, []);
@@ -348,7 +343,7 @@ describe('the history of requests', () => {
 
     it('cannot keep a request by a later time', async () => {
       await ended();
-      forged({ ended: { ...stage.status.ended, until: '2036-11-21T09:00:00Z' } });
+      stage.forge({ ended: { ...stage.status.ended, until: '2036-11-21T09:00:00Z' } });
       await stage.pass(minute);
       assert.deepEqual(names(), []);
     });

@@ -269,6 +269,13 @@ export class LifecycleStage {
     });
   }
 
+  /** Writes fields into the status of alice's request as another client, who may write the status. */
+  forge(fields: object): void {
+    const { request } = this;
+    if (!request) throw new Error('the request is gone');
+    this.cluster.put(podAccessRequests, { ...request, status: { ...this.status, ...fields } } as KubeObject);
+  }
+
   #signed(change: RequesterChange): string {
     const uid = this.request?.metadata.uid;
     const signature = uid === undefined ? undefined : this.signer.signChange({ ...requestName, uid }, change);

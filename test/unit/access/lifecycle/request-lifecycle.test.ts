@@ -430,11 +430,7 @@ describe('the lifecycle of a request', () => {
 
   it('is revoked with its children if its grant does not match its signature', async () => {
     await stage.granted();
-    const request = stage.request;
-    assert.ok(request);
-    const status = request.status as { grant: object };
-    const grant = { ...status.grant, expiresAt: '2099-01-01T00:00:00Z' };
-    stage.cluster.put(podAccessRequests, { ...request, status: { ...status, grant } });
+    stage.forge({ grant: { ...stage.status.grant, expiresAt: '2099-01-01T00:00:00Z' } });
     await stage.clock.advance(10);
     assert.deepEqual(stage.children, []);
     assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');

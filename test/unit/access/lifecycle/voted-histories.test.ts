@@ -5,18 +5,15 @@ import { type RequestView, viewRequest } from '../../../../src/access/stores/acc
 import type { ApprovalEntry } from '../../../../src/api/access/access-config.ts';
 import { accessVotes } from '../../../../src/api/access/access-vote.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
-import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import { claimSignature } from '../../../../src/api/access/request-spec.ts';
-import type { RequestStatus } from '../../../../src/api/access/status.ts';
-import type { KubeObject } from '../../../../src/api/object.ts';
 import { configMaps, roleBindings } from '../../../../src/api/resources.ts';
 import { formatTime, parseTime } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { runs } from '../../../support/runs.ts';
-import { LifecycleStage, requestName } from './lifecycle-stage.ts';
+import { LifecycleStage, requestName, templateName } from './lifecycle-stage.ts';
 
 const minute = 60_000;
-const templateName = { namespace: 'payments', name: 'payments-shell' };
 const approvedBy = (all: readonly ApprovalEntry[], more: object = {}) => ({
   all,
   pendingFor: '1h',
@@ -392,25 +389,20 @@ class History {
 
   /** Writes what others may write who hold the permission: a status that claims everything. */
   #tamper(): void {
-    const { request } = this.stage;
-    if (!request) return;
-    const far = '2030-01-01T00:00:00Z';
-    const status: RequestStatus = {
-      ...(request['status'] as RequestStatus),
+    if (!this.stage.request) return;
+    this.stage.forge({
       approval: { state: 'Approved', all: [{ name: 'peer', have: 1, need: 1 }] },
-      extensions: [{ by: '9h', state: 'Granted', expiresAt: far, mac: 'forged' }],
-    };
-    this.stage.cluster.put(podAccessRequests, { ...request, status } as KubeObject);
+      extensions: [{ by: '9h', state: 'Granted', expiresAt: '2030-01-01T00:00:00Z', mac: 'forged' }],
+    });
   }
 
   /** The API server denies a change of `status.ended` once it is set. */
   #forgeEnd(): void {
-    const { request } = this.stage;
-    const status = request?.['status'] as RequestStatus | undefined;
-    if (!request || status?.ended) return;
+    if (!this.stage.request || this.stage.status.ended) return;
     const at = '2026-11-21T09:00:00Z';
-    const ended = { at, how: 'Expired', reason: 'Expired', until: '2030-01-01T00:00:00Z', mac: 'forged' } as const;
-    this.stage.cluster.put(podAccessRequests, { ...request, status: { ...status, ended } } as KubeObject);
+    this.stage.forge({
+      ended: { at, how: 'Expired', reason: 'Expired', until: '2030-01-01T00:00:00Z', mac: 'forged' },
+    });
     this.#openingsAtEnd ??= this.#openings();
   }
 
