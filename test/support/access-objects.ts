@@ -23,6 +23,13 @@ export const accessConfig: AccessConfig = {
   grantTo: 'Requester',
 };
 
+/** `approvals` of a template that needs one vote. */
+export const approvals: NonNullable<AccessConfig['approvals']> = {
+  all: [{ name: 'peer', count: 1 }],
+  pendingFor: '1h',
+  serviceAccounts: false,
+};
+
 export const podTemplateManifest = (overrides: Overrides = {}): Manifest =>
   manifest('PodAccessTemplate', 'payments-shell', {
     accessConfig: { allowedGroups: ['devs'] },

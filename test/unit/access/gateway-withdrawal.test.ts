@@ -60,6 +60,11 @@ describe('the APIService of the gateway', () => {
     apiServiceIs('False');
   };
   const exists = (): boolean => stage.cluster.find(apiServices, { name: gatewayApiService }) !== undefined;
+  const withdrawn = async (): Promise<void> => {
+    gatewayDies();
+    await stage.clock.advance(121_000);
+    assert.ok(!exists());
+  };
   const recorded = (): unknown => (stage.cluster.find(configMaps, record)?.['data'] as object | undefined) ?? {};
 
   it('stays while a gateway is ready, without a call', async () => {
@@ -176,9 +181,7 @@ describe('the APIService of the gateway', () => {
   });
 
   it('comes back by a new leader, and goes by a new leader', async () => {
-    gatewayDies();
-    await stage.clock.advance(121_000);
-    assert.ok(!exists());
+    await withdrawn();
     await stage.stop();
     podIs('True');
     await stage.start();
@@ -201,8 +204,7 @@ describe('the APIService of the gateway', () => {
   });
 
   it('stays away if Helm installed it again before a gateway was ready, and then deleted it', async () => {
-    gatewayDies();
-    await stage.clock.advance(121_000);
+    await withdrawn();
     apiServiceIs('False');
     podIs('True');
     await stage.clock.advance(100);

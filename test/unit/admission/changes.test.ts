@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { own } from '../../../src/kit/json-value.ts';
+import { approvals as byPeer } from '../../support/access-objects.ts';
 import { accessRequest, alice, allowed, patched, paths, proof, requester, reviewOf, World } from './support.ts';
 
 const minute = 60_000;
 const mallory = { username: 'mallory', uid: 'u-9', groups: ['devs'] };
 const extension = { times: 2, total: '2h', approvals: 'None' } as const;
-const approvals = { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false, claimWithin: '8h' };
+const approvals = { ...byPeer, claimWithin: '8h' };
 
 describe('claims and extensions', () => {
   let world: World;

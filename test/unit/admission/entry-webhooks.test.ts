@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { maxEntryBytes } from '../../../src/api/inventory/names.ts';
+import type { RegisteredComponent } from '../../../src/inventory/policy/setting-warnings.ts';
 import { allowed, patchOf, paths, reviewOf, World } from './support.ts';
 
 const bob = { username: 'bob', uid: 'u-2', groups: ['ops'] };
 const ref = { name: 'byoc-1', key: 'config' };
 const vouched = { username: 'alice', uid: 'u-1', groups: ['devs'] };
 const anonymous = { username: '', uid: '', groups: [] };
-const network = { name: 'network', modes: ['byoc' as const], selects: () => true, reads: [] };
-const cluster = { name: 'cluster', modes: ['managed' as const], selects: () => true, reads: [] };
+const network: RegisteredComponent = { name: 'network', modes: ['byoc'], selects: () => true, reads: [] };
+const cluster: RegisteredComponent = { ...network, name: 'cluster', modes: ['managed'] };
 const object = (spec: object) => ({ metadata: { name: 'rt-1', namespace: 'fleet' }, spec: { mode: 'byoc', ...spec } });
 
 /** The patch by the mutating webhook when the user creates the entry, or updates it. */
@@ -153,19 +154,25 @@ describe('entries that are too large', () => {
   });
 });
 
+/** The warnings about a new entry, or about an update, while these components are registered. */
+const warningsOf = async (
+  registered: readonly RegisteredComponent[],
+  now: object,
+  before?: object,
+  subResource = '',
+) => {
+  const world = Object.assign(new World(), { registered });
+  const operation = before ? 'UPDATE' : 'CREATE';
+  const review = reviewOf('clusterinventories', operation, { subResource, object: now, oldObject: before ?? null });
+  return (await allowed(world.review(paths.size, review))).warnings ?? [];
+};
+
 describe('settings of components', () => {
   const selects = (labels: object): boolean => 'gold' in labels;
-  const gold = { ...network, name: 'gold', selects, reads: ['/spec/components/network/tier' as const] };
-  const warnings = async (operation: string, components: object, before: object = {}, subResource = '') => {
-    const world = Object.assign(new World(), { registered: [network, cluster, gold] });
-    const oldObject = operation === 'CREATE' ? null : object({ components: before });
-    const review = reviewOf('clusterinventories', operation, {
-      subResource,
-      object: object({ components }),
-      oldObject,
-    });
-    const answer = await allowed(world.review(paths.size, review));
-    return answer.warnings ?? [];
+  const gold: RegisteredComponent = { ...network, name: 'gold', selects, reads: ['/spec/components/network/tier'] };
+  const warnings = (operation: string, components: object, before: object = {}, subResource = '') => {
+    const oldObject = operation === 'CREATE' ? undefined : object({ components: before });
+    return warningsOf([network, cluster, gold], object({ components }), oldObject, subResource);
   };
 
   it('are warned about if no component runs for the entry', async () => {
@@ -207,12 +214,7 @@ describe('annotations about components', () => {
     const { metadata: names, spec } = object({});
     return { metadata: { ...names, ...metadata, annotations }, spec, status };
   };
-  const warnings = async (now: object, before: object) => {
-    const world = Object.assign(new World(), { registered: [network, cluster] });
-    const review = reviewOf('clusterinventories', 'UPDATE', { object: now, oldObject: before });
-    const answer = await allowed(world.review(paths.size, review));
-    return answer.warnings ?? [];
-  };
+  const warnings = (now: object, before: object) => warningsOf([network, cluster], now, before);
   const names = 'registered: cluster, network';
 
   it('are warned about once if no such component runs for the entry', async () => {

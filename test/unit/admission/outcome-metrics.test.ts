@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { outcomeMetrics } from '../../../src/admission/metrics.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
-import { accessRequest, connectReview, paths, readyTemplate, requester, reviewOf, World } from './support.ts';
+import { accessRequest, connectReview, enteredPod, paths, requester, reviewOf, World, workloadPod } from './support.ts';
 
 describe('metrics of the webhooks', () => {
   let world: World;
@@ -13,7 +13,6 @@ describe('metrics of the webhooks', () => {
   });
 
   it('count requests, pod connections, and denials, and no dry runs', async () => {
-    world.template = () => Promise.resolve(readyTemplate());
     const create = (fields: object = {}) =>
       world.review(
         paths.validatePod,
@@ -22,11 +21,11 @@ describe('metrics of the webhooks', () => {
     assert.equal((await create()).allowed, true);
     assert.equal((await create({ dryRun: true })).allowed, true);
     assert.equal((await create({ object: accessRequest({ requester, duration: 'x' }) })).allowed, false);
-    world.pod = { uid: 'p-1', isAccessPod: false, grants: [] };
+    world.pod = workloadPod();
     await world.review(paths.watchPod, connectReview('exec'));
     world.pod = undefined;
     await world.review(paths.guardPod, connectReview('portforward'));
-    world.pod = { uid: 'p-1', isAccessPod: true, grants: [] };
+    world.pod = enteredPod();
     await world.review(paths.guardPod, connectReview('attach'));
 
     const text = await metrics.expose();

@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
 import { voteName } from '../../../src/access/policy/vote-policy.ts';
 import { requestLabel } from '../../../src/api/access/names.ts';
-import type { AccessConfig } from '../../../src/api/access/template-spec.ts';
+import { approvals } from '../../support/access-objects.ts';
 import { allowed, patched, patchOf, reviewOf, World } from './support.ts';
 
 const carol = { username: 'carol', uid: 'u-3', groups: ['devs', 'system:authenticated'] };
 const robot = { username: 'system:serviceaccount:ops:oncall', uid: '', groups: [] };
-const approvals: NonNullable<AccessConfig['approvals']> = {
-  all: [{ name: 'peer', count: 1 }],
-  pendingFor: '1h',
-  serviceAccounts: false,
-};
 
 /** A vote as people write it. */
 const vote = (spec: Record<string, unknown> = {}, metadata: Record<string, unknown> = {}) => ({

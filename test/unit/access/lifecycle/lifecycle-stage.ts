@@ -30,6 +30,7 @@ import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import type { RbacRule } from '../../../../src/rbac/rule-cover.ts';
 import {
+  approvals,
   execRequestManifest,
   execTemplateManifest,
   podRequestManifest,
@@ -42,8 +43,7 @@ import { MemoryCluster } from './memory-cluster.ts';
 export const serverNamespace = 'drawbridge-system';
 export const requestName = { namespace: 'payments', name: 'debug' };
 export const templateName = { namespace: 'payments', name: 'payments-shell' };
-/** `approvals` of a template that needs one vote. */
-export const peer = { all: [{ name: 'peer', count: 1 }], pendingFor: '1h', serviceAccounts: false };
+export const peer = approvals;
 
 /** All controllers of access on a cluster in memory, with a simulated clock. */
 export class LifecycleStage {

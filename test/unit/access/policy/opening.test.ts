@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
 import { type Approval, type OpeningInput, openingOf } from '../../../../src/access/policy/opening.ts';
-import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
+import { approvals } from '../../../support/access-objects.ts';
 import { pluck } from '../../../support/pluck.ts';
 
 /** Monday, 12:00 in Berlin. */
 const createdAtMs = Date.parse('2026-11-23T11:00:00Z');
 const minute = 60_000;
-const approvals: NonNullable<AccessConfig['approvals']> = {
-  all: [{ name: 'peer', count: 1 }],
-  pendingFor: '1h',
-  serviceAccounts: false,
-};
 const at = (minutes: number): number => createdAtMs + minutes * minute;
 const startAt = (minutes: number): string => new Date(createdAtMs + minutes * minute).toISOString();
 const vote = (minutes: number, maxMs?: number, name = `v${minutes}`): Approval => ({

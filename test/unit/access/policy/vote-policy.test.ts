@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
 import { explain, firstViolation } from '../../../../src/access/policy/policy.ts';
 import { type VotedRequest, type VoteInput, votePolicy } from '../../../../src/access/policy/vote-policy.ts';
-import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
+import { approvals } from '../../../support/access-objects.ts';
 import { templateWith } from '../../admission/support.ts';
 
-const approvals: NonNullable<AccessConfig['approvals']> = {
-  all: [{ name: 'peer', count: 1 }],
-  pendingFor: '1h',
-  serviceAccounts: false,
-};
 const extension = { times: 3, total: '2h', approvals: 'Same' } as const;
 
 type FoundRequest = Extract<VotedRequest, { found: true }>;

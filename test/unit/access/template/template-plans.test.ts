@@ -3,18 +3,13 @@ import { admissionWork, PlanQueue } from '../../../../src/access/builders/plan-b
 import type { Violation } from '../../../../src/access/policy/policy.ts';
 import { notPlanned, type PlannedTemplate } from '../../../../src/access/policy/template-policy.ts';
 import { targetKey } from '../../../../src/access/stores/access-views.ts';
-import {
-  type PodView,
-  type SelectorView,
-  viewPod,
-  type WorkloadView,
-} from '../../../../src/access/stores/cluster-views.ts';
+import type { PodView, SelectorView, WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
 import { type PlanRunner, TemplatePlans } from '../../../../src/access/template/template-plans.ts';
 import { AdmissionPlanQueue, maxWaitingPlans } from '../../../../src/admission/plan-queue.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
 import { accessConfig } from '../../../support/access-objects.ts';
 import { pluck } from '../../../support/pluck.ts';
-import { selectorView, workloadView } from '../../../support/request-views.ts';
+import { podView, selectorView, workloadView } from '../../../support/request-views.ts';
 import { WorkClock } from '../../../support/work-clock.ts';
 
 const container = { name: 'app', image: 'a:1' };
@@ -258,23 +253,8 @@ describe('plans of templates', () => {
     const podName = 'payments-7d67668b96-74vbq';
     const named = (kind: string) => template({ controllerTargetRef: { apiVersion: 'apps/v1', kind, name: podName } });
     const withPod = (controller: PodView['controller'], labels: PodView['labels'] = {}, of: object = {}) => {
-      const pod = viewPod({
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: {
-          name: podName,
-          namespace: 'payments',
-          uid: 'p',
-          resourceVersion: '1',
-          labels,
-          ...(controller
-            ? {
-                ownerReferences: [{ apiVersion: 'apps/v1', blockOwnerDeletion: true, controller: true, ...controller }],
-              }
-            : {}),
-        },
-      });
-      assert.ok(pod);
+      const key = `payments/${podName}`;
+      const pod = podView({ key, name: podName, labels, ...(controller ? { controller } : {}) });
       return plans([{ ...workload, ...of }], [], undefined, undefined, [pod]);
     };
     const missing = `TargetNotFound: Deployment "${podName}" does not exist in namespace payments; `;
