@@ -60,7 +60,7 @@ describe('votes', () => {
         const { status } = await mutate(vote(), { dryRun });
         assert.match(
           status?.message ?? '',
-          /^AlreadyVoted: carol has .* at 2026-11-21T08:00:00Z, .* Approve; .*; to deny the access, or to end it if it is open, vote with spec\.decision Deny$/,
+          /^AlreadyVoted: carol has .* at 2026-11-21T08:00:00Z, with spec\.about Access and spec\.decision Approve; such a vote counts once, and cannot be changed; to deny the access, or to end it if it is open, vote with spec\.decision Deny$/,
         );
         assert.deepEqual([status?.code, status?.reason], [409, 'AlreadyExists']);
         assert.deepEqual(world.votes, [], 'not signed');

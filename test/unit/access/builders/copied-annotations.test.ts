@@ -6,6 +6,7 @@ describe('the annotations that access pods copy from their workload', () => {
     const kept = { 'metrics.example.com/scrape': 'true', 'linkerd.io.example.com/x': 'y', note: '' };
     const left = {
       'iam.amazonaws.com/role': 'admin',
+      'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/web',
       'vault.hashicorp.com/agent-inject': 'true',
       'sidecar.istio.io/inject': 'true',
       'linkerd.io/inject': 'enabled',

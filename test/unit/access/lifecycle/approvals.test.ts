@@ -37,6 +37,13 @@ describe('access that others approve', () => {
     assert.equal(stage.cluster.calls.filter(({ verb }) => verb === 'patch').length, writes, 'nothing changed');
   });
 
+  it('names each entry while it waits', async () => {
+    stage.configure({ approvals: { ...peer, all: [...peer.all, { name: 'second', count: 1 }] } });
+    await stage.asked();
+    await stage.voted('carol');
+    assert.match(stage.approved, /peer 1 of 1, second 0 of 1 from /);
+  });
+
   it('opens with the vote, and its time counts from then', async () => {
     stage.ask();
     await stage.pass(30 * minute);

@@ -96,9 +96,11 @@ describe('the lifecycle of a request', () => {
     });
 
     it('opens with the same plan after a restart', async () => {
-      stage.cluster.fail('create', 'roles', { times: 1 });
+      stage.cluster.fail('create', 'roles');
       await stage.asked();
       await stage.stop();
+      assert.equal(stage.isOpen, false);
+      stage.cluster.fault = () => {};
       await stage.start();
       await stage.pass(3000);
       assert.ok(stage.isOpen);
@@ -143,7 +145,10 @@ describe('the lifecycle of a request', () => {
     await stage.clock.advance(2000);
     const { reason, message } = stage.condition('AccessResourcesCreated') ?? {};
     assert.equal(reason, 'PlanChanged');
-    assert.match(message ?? '', /create a new request: TargetNotFound: Deployment "payments" does not exist in /);
+    assert.match(
+      message ?? '',
+      /^template payments-shell or an object .* upgraded or reconfigured; correct this, then create a new request: TargetNotFound: Deployment "payments" does not exist in /,
+    );
     assert.deepEqual(stage.children, []);
   });
 
@@ -234,7 +239,7 @@ describe('the lifecycle of a request', () => {
     assert.deepEqual(pluck(stage.lines, 'verdict', 'code'), [['denied', 'TemplateNotFound']]);
     assert.match(
       stage.lines[0]?.message ?? '',
-      / violates its schema: spec\.accessConfig must be an object; found 7; /,
+      /^PodAccessTemplate payments\/payments-shell violates its schema: spec\.accessConfig must be an object; found 7; ask its author to correct it/,
     );
   });
 

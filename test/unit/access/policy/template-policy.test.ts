@@ -331,11 +331,14 @@ describe('template policy', () => {
       configured({ session: { via: 'Direct', idleAfter: '15m' } }),
       'InvalidTemplate accessConfig.session.idleAfter',
     ],
-    [
-      'recordings of direct sessions, which nothing would record',
-      configured({ session: { via: 'Direct', record: 'BestEffort' } }),
-      'InvalidTemplate accessConfig.session.record',
-    ],
+    ...['BestEffort', 'Required'].map(
+      (record) =>
+        [
+          `recordings (${record}) of direct sessions, which nothing would record`,
+          configured({ session: { via: 'Direct', record } }),
+          'InvalidTemplate accessConfig.session.record',
+        ] as const,
+    ),
     [
       'recorded input of sessions that are not recorded',
       configured({ session: { via: 'Gateway', recordInput: true } }),

@@ -51,6 +51,20 @@ describe('a signer', () => {
     });
   }
 
+  it('rejects its grant if any field differs, by MAC and by signature', async () => {
+    const session = { via: 'Gateway' };
+    const full = { ...grant, session, startsAt: '2026-11-21T09:00:00Z', votes: ['v'] } as unknown as Grant;
+    const signed = signer.signGrant(owner, full);
+    const verifier = new GrantVerifier([new DerivedKeyPair(keyOf('ours'), grantPurpose).publicKey]);
+    const verdicts = async (where: object, what: object) => {
+      const [at, changed] = [{ ...owner, ...where }, { ...signed, ...what } as Grant];
+      return [await signer.isOurGrant(at, changed, signal), verifier.isGrantOf(at, changed)];
+    };
+    assert.deepEqual(await verdicts({}, {}), [true, true]);
+    for (const key of Object.keys(owner)) assert.deepEqual(await verdicts({ [key]: 'x' }, {}), [false, false], key);
+    for (const key of Object.keys(full)) assert.deepEqual(await verdicts({}, { [key]: 'x' }), [false, false], key);
+  });
+
   describe('of ends', () => {
     const ended: Ended = {
       at: '2026-11-21T09:30:00Z',

@@ -28,7 +28,7 @@ describe('a template whose sessions pass through the gateway', () => {
     assert.deepEqual([value, reason], ['False', 'GatewayUnavailable']);
     assert.match(
       message,
-      /^APIService \S+ does not exist, .*; ask an administrator to install the gateway with the chart/,
+      /^APIService \S+ does not exist, .*; ask an administrator to install the gateway with the chart, .* set session\.via to Direct \(then the gateway neither records nor ends sessions\); the template becomes ready when the gateway is Available$/,
     );
     assert.equal(condition('Reconciling')?.reason, 'GatewayUnavailable', 'no edit is needed');
   });

@@ -69,7 +69,11 @@ const hostNetwork = { op: 'add', path: '/spec/hostNetwork', value: true };
 describe('plans of templates', () => {
   const alone: [title: string, spec: object, expected: RegExp | undefined][] = [
     ['a plain podSpec', { podSpec: { containers: [container] } }, undefined],
-    ['a privileged container', { podSpec: { containers: [privileged] } }, /^PodReachesTooFar: .*privileged .* is set/],
+    [
+      'a privileged container',
+      { podSpec: { containers: [privileged] } },
+      /^PodReachesTooFar: .*privileged .* is set; remove it, or ask /,
+    ],
     ['a privileged pod with the flag', { podSpec: { containers: [privileged] }, allowPrivilegedPod: true }, undefined],
     [
       'a patch path that podSpec does not have',
