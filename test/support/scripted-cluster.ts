@@ -14,6 +14,17 @@ export interface ClientRun {
 /** Answers a call itself; false leaves it to the objects. */
 export type Fault = (request: ScriptedRequest, answer: Answer) => boolean;
 
+/** Answers the calls of a path, and of a method if one is given. A body that is a text is the reason of a Status. */
+export const answering =
+  (end: string | RegExp, code: number, body: object | string = '', only?: string): Fault =>
+  ({ method, path }, answer) => {
+    if (only !== undefined && method !== only) return false;
+    if (!(typeof end === 'string' ? path.endsWith(end) : end.test(path))) return false;
+    if (typeof body === 'string') answer.status(code, body);
+    else answer.json(code, body);
+    return true;
+  };
+
 /** The client in this process, and an API server on loopback with fixed objects: for texts and faults that a real one does not give. */
 export class ScriptedCluster {
   readonly server: ScriptedApiserver;

@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
-import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
-import { summarized } from '../../support/summarized.ts';
+import { answering, type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
 import { webhookDenial } from '../../support/webhook-denial.ts';
+import { request, template } from './objects.ts';
 
-const request = (name: string, status: object = {}, spec: object = {}) => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessRequest',
-  metadata: { name, namespace: 'payments', uid: `uid-${name}`, resourceVersion: '1' },
-  spec: { templateName: 'shell', requester: { username: 'alice' }, ...spec },
-  status: summarized(status),
-});
 const grant = { rules: [], expiresAt: '2099-01-01T00:00:00Z' };
 
 describe('the client says what happened:', () => {
@@ -66,11 +59,7 @@ describe('the client says what happened:', () => {
   }
 
   it('nothing of -A to those who may not list all namespaces', async () => {
-    await open({}, ({ path }, answer) => {
-      if (!path.endsWith('selfsubjectaccessreviews')) return false;
-      answer.json(201, { status: { allowed: false } });
-      return true;
-    });
+    await open({}, answering('selfsubjectaccessreviews', 201, { status: { allowed: false } }));
     for (const [argv, nothing] of lists) {
       const { stderr } = await cluster.run(argv);
       assert.match(stderr, new RegExp(`^${nothing} in namespace payments\\b`));
@@ -124,7 +113,6 @@ describe('the client says what happened:', () => {
       ['approve'],
       'approved; it needs at least 1 more approval',
     ],
-    [waiting([peer, security]), ['deny'], 'denied'],
     [extending, ['approve'], 'Extension-1 approved'],
     [extending, ['deny'], 'Extension-1 denied'],
     [extending, ['deny', '--about', 'Access'], 'denied; the server closes the access'],
@@ -178,22 +166,15 @@ describe('the client says what happened:', () => {
     ['InvalidDuration', 'spec.duration', ' (spec.duration is --for)'],
   ] as const)
     it(`what helps in this client, by the code and the field of a denial: ${code}`, async () => {
-      await open({}, ({ method, path }, answer) => {
-        if (method !== 'POST' || !path.endsWith('execaccessrequests')) return false;
-        answer.json(403, webhookDenial(403, code, 'what to do', field));
-        return true;
-      });
+      await open({}, answering('execaccessrequests', 403, webhookDenial(403, code, 'what to do', field), 'POST'));
       const { code: exit, stderr } = await cluster.run(['request', 'exec', 'shell']);
       assert.deepEqual([exit, stderr], [3, `drawbridge: denied: ${code}: what to do${hint}\n`]);
     });
 
   it('that a template permits no exec, before it asks for access with --exec', async () => {
-    const metadata = { name: 'logs', namespace: 'payments' };
     const accessConfig = { exec: false, rules: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }] };
-    await open({
-      podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec: { accessConfig } }],
-      execaccesstemplates: [{ kind: 'ExecAccessTemplate', metadata, spec: { accessConfig } }],
-    });
+    const logs = template(accessConfig, {}, { name: 'logs' });
+    await open({ podaccesstemplates: [logs], execaccesstemplates: [{ ...logs, kind: 'ExecAccessTemplate' }] });
     assert.match((await cluster.run(['templates'])).stdout, /^logs +pod, no shell /m);
     const { code, stderr } = await cluster.run(['request', 'pod', 'logs', '--for', '10m', '--exec']);
     assert.equal(code, 2);
@@ -238,14 +219,11 @@ describe('the client says what happened:', () => {
   ];
   for (const [title, groups, all, cast, choice, shown] of choices) {
     it(`what a voter can do ${title}`, async () => {
-      const metadata = { name: 'shell', namespace: 'payments', uid: 'u-shell', generation: 1 };
-      const template = { kind: 'PodAccessTemplate', metadata, spec: { accessConfig: { approvals: { all } } } };
       const found = request('a', { approval: { state: 'Pending', votes: cast } });
-      await open({ podaccessrequests: [found], podaccesstemplates: [template] }, ({ path }, answer) => {
-        if (!path.endsWith('selfsubjectreviews')) return false;
-        answer.json(201, { status: { userInfo: { username: 'carol', groups } } });
-        return true;
-      });
+      await open(
+        { podaccessrequests: [found], podaccesstemplates: [template({ approvals: { all } })] },
+        answering('selfsubjectreviews', 201, { status: { userInfo: { username: 'carol', groups } } }),
+      );
       const { stdout } = await cluster.run(['pending']);
       assert.ok(stdout.includes(`   ${choice}   `), stdout);
       assert.match((await cluster.run(['show', 'a'])).stdout, shown);
@@ -272,11 +250,8 @@ describe('the client says what happened:', () => {
     ['extend', 'a', '--by', '5m'],
   ])
     it(`in the words of the server why it denies ${argv[0]}`, async () => {
-      await open({ podaccessrequests: [request('a', { ready: true, grant })] }, ({ method }, answer) => {
-        if (method !== 'PATCH') return false;
-        answer.json(403, webhookDenial(403, 'WrongState', 'the state is Pending; wait', 'spec.claimed'));
-        return true;
-      });
+      const denial = webhookDenial(403, 'WrongState', 'the state is Pending; wait', 'spec.claimed');
+      await open({ podaccessrequests: [request('a', { ready: true, grant })] }, answering('/a', 403, denial, 'PATCH'));
       const { code, stderr } = await cluster.run(argv);
       assert.deepEqual([code, stderr], [3, 'drawbridge: denied: WrongState: the state is Pending; wait\n']);
     });
@@ -287,71 +262,64 @@ describe('the client says what happened:', () => {
   });
 
   it('whose request it revoked, if it is that of another person', async () => {
-    const owned = { ...request('a'), spec: { templateName: 'shell', requester: { username: 'bob' } } };
+    const owned = request('a', {}, { requester: { username: 'bob' } });
     await open({ podaccessrequests: [owned] });
     for (const argv of [['a'], ['--user', 'bob']])
       assert.match((await cluster.run(['revoke', ...argv])).stdout, /\/a of bob: revocation requested; /);
-    await open({ podaccessrequests: [owned] }, ({ path }, answer) => {
-      if (!path.endsWith('selfsubjectreviews')) return false;
-      answer.json(500, {});
-      return true;
-    });
+    await open({ podaccessrequests: [owned] }, answering('selfsubjectreviews', 500, {}));
     const { code, stdout } = await cluster.run(['revoke', 'a']);
     assert.equal(code, 0);
     assert.match(stdout, /\/a of bob: revocation requested; /);
   });
 
   it('what becomes of the sessions of access that is revoked', async () => {
-    const grant = { rules: [], expiresAt: '2099-01-01T00:00:00Z' };
     const kept = '; sessions that are open in its pod go on until they are closed or the pod is deleted';
-    const cases: [object, string, string][] = [
-      [request('a', { ready: true, grant }), 'podaccessrequests', ''],
-      [{ ...request('a', { ready: true, grant }), kind: 'ExecAccessRequest' }, 'execaccessrequests', kept],
-      [
-        {
-          ...request('a', { ready: true, grant: { ...grant, session: { via: 'Gateway' } } }),
-          kind: 'ExecAccessRequest',
-        },
-        'execaccessrequests',
-        '; the gateway ends its sessions',
-      ],
+    const cases: [kind: string, grant: object, sessions: string][] = [
+      ['PodAccessRequest', grant, ''],
+      ['ExecAccessRequest', grant, kept],
+      ['ExecAccessRequest', { ...grant, session: { via: 'Gateway' } }, '; the gateway ends its sessions'],
     ];
-    for (const [object, plural, sessions] of cases) {
-      await open({ [plural]: [object] });
+    for (const [kind, grant, sessions] of cases) {
+      await open({ [`${kind.toLowerCase()}s`]: [{ ...request('a', { ready: true, grant }), kind }] });
       const revoked = `/a revocation requested; the server closes the access${sessions}\n`;
       assert.ok((await cluster.run(['revoke', 'a'])).stdout.endsWith(revoked));
     }
   });
 
-  const own = { kind: 'User', name: 'alice' };
+  const logs = 'kubectl logs -f -n payments a-access\n';
   const grants: readonly (readonly [
     what: string,
-    grant: { requester: string; subjects: object[]; rules: object[] },
+    username: string,
+    resources: readonly string[],
+    accessMessage: string | undefined,
     note: string,
   ])[] = [
+    ['nothing, if the command failed', 'alice', ['pods', 'pods/exec'], logs, ''],
+    ['how to use access without exec', 'alice', ['pods/log'], logs, `note: a permits no exec; use it with: ${logs}`],
     [
-      'nothing, if the command failed',
-      { requester: 'alice', subjects: [own], rules: [{ resources: ['pods', 'pods/exec'] }] },
-      '',
-    ],
-    [
-      'how to use access without exec',
-      { requester: 'alice', subjects: [own], rules: [{ resources: ['pods/log'] }] },
-      'note: a permits no exec; use it with: kubectl logs -f -n payments a-access\n',
+      'how to see the permissions, if it knows no command for them',
+      'alice',
+      ['pods'],
+      undefined,
+      'note: a permits no exec; to see what it permits: drawbridge get pod/a -n payments -o yaml\n',
     ],
     [
       'that the access is that of another',
-      { requester: 'carol', subjects: [{ kind: 'User', name: 'carol' }], rules: [{ resources: ['pods/exec'] }] },
+      'carol',
+      ['pods/exec'],
+      logs,
       'note: a was opened for carol, not for alice; for access of your own: drawbridge request pod shell -n payments\n',
     ],
   ];
-  for (const [what, given, note] of grants) {
+  for (const [what, username, resources, accessMessage, note] of grants) {
     it(`after a failed exec: ${what}`, async () => {
-      const status = { ready: true, grant: { ...grant, ...given }, podName: 'a-access' };
-      const accessMessage = 'kubectl logs -f -n payments a-access\n';
-      await open({
-        podaccessrequests: [request('a', { ...status, accessMessage }, { requester: { username: given.requester } })],
-      });
+      const given = {
+        ...grant,
+        subjects: [{ kind: 'User', name: username }],
+        rules: [{ apiGroups: [''], resources, verbs: ['get'] }],
+      };
+      const status = { ready: true, grant: given, podName: 'a-access', accessMessage };
+      await open({ podaccessrequests: [request('a', status, { requester: { username } })] });
       cluster.exitCode = 7;
       const { code, stderr } = await cluster.run(['exec', 'a']);
       assert.deepEqual([code, stderr], [7, note]);
@@ -360,40 +328,21 @@ describe('the client says what happened:', () => {
     });
   }
 
-  it('after a failed exec: how to see the permissions, if it knows no command for them', async () => {
-    const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }];
-    const status = { ready: true, grant: { ...grant, subjects: [own], rules }, podName: 'a-access' };
-    await open({ podaccessrequests: [request('a', status)] });
-    cluster.exitCode = 7;
-    const { stderr } = await cluster.run(['exec', 'a']);
-    assert.equal(stderr, 'note: a permits no exec; to see what it permits: drawbridge get pod/a -n payments -o yaml\n');
-    cluster.exitCode = 0;
-  });
-
-  const permitted: readonly (readonly [what: string, rules: object[], command: string, note: string])[] = [
-    [
-      'exec',
-      [{ apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] }],
-      'exec -ti -n payments p -- /bin/sh',
-      '',
-    ],
-    ['only logs', [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }], 'logs -f -n payments p', ''],
-    [
-      'something else',
-      [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }],
-      '',
-      'note: to see what the access permits: drawbridge get pod/a -n payments -o yaml\n',
-    ],
+  const toSee = 'note: to see what the access permits: drawbridge get pod/a -n payments -o yaml\n';
+  const permitted: readonly (readonly [what: string, resource: string, command: string, note: string])[] = [
+    ['exec', 'pods/exec', 'exec -ti -n payments p -- /bin/sh', ''],
+    ['only logs', 'pods/log', 'logs -f -n payments p', ''],
+    ['something else', 'pods', '', toSee],
   ];
-  for (const [what, rules, command, note] of permitted) {
+  for (const [what, resource, command, note] of permitted) {
     it(`that access is open without its command, and how to use it if it permits ${what}`, async () => {
       const message = 'accessCommand names label "app2", which pod p does not have; name another one';
       const conditions = [
         { type: 'AccessResourcesReady', status: 'True', reason: 'Success', message: '' },
         { type: 'AccessMessage', status: 'False', reason: 'InvalidAccessCommand', message },
       ];
-      const confined = rules.map((rule) => ({ ...rule, resourceNames: ['p'] }));
-      const given = { ...grant, rules: confined };
+      const rules = [{ apiGroups: [''], resources: [resource], verbs: ['get', 'create'], resourceNames: ['p'] }];
+      const given = { ...grant, rules };
       await open({ podaccessrequests: [request('a', { grant: given, podName: 'p', conditions })] });
       const { code, stdout, stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
       assert.deepEqual([code, stdout], [0, command === '' ? '' : `kubectl ${command}\n`], stderr);
@@ -414,23 +363,20 @@ describe('the client says what happened:', () => {
     assert.match(stdout, /\/a revocation requested in payments; the server closes the access$/m);
   });
 
+  const forbidding = (verb: string, resource: string, namespace = 'payments'): Fault => {
+    const message = `x is forbidden: User "alice" cannot ${verb} resource "${resource}" in API group "x" in the namespace "${namespace}"`;
+    return answering('podaccessrequests', 403, { kind: 'Status', code: 403, message });
+  };
+
   it('that the namespace of a command may be the wrong one', async () => {
-    const forbid =
-      (namespace: string): Fault =>
-      ({ path }, answer) => {
-        if (!path.endsWith('podaccessrequests')) return false;
-        const message = `podaccessrequests is forbidden: User "alice" cannot list resource "podaccessrequests" in API group "x" in the namespace "${namespace}"`;
-        answer.json(403, { kind: 'Status', code: 403, message });
-        return true;
-      };
-    await open({}, forbid('default'));
+    await open({}, forbidding('list', 'podaccessrequests', 'default'));
     const { code, stderr } = await cluster.run(['list', '-n', 'default']);
     assert.equal(code, 3);
     assert.match(
       stderr,
       /in the namespace "default"; name another namespace with -n, or ask an administrator for this permission, which the ClusterRoles drawbridge-requester \(to request access\), drawbridge-approver \(to approve it\), and drawbridge-viewer \(to see it\) of the chart give$/m,
     );
-    await open({}, forbid('payments'));
+    await open({}, forbidding('list', 'podaccessrequests', 'payments'));
     assert.match(
       (await cluster.run(['list'])).stderr,
       /in the namespace "payments"; check the name of the namespace, or ask an administrator for this permission, which /m,
@@ -446,22 +392,15 @@ describe('the client says what happened:', () => {
   ];
   for (const [verb, resource, end] of roles) {
     it(`which role gives a permission that a person lacks, if one does: ${verb} ${resource}`, async () => {
-      await open({}, ({ path }, answer) => {
-        if (!path.endsWith('podaccessrequests')) return false;
-        const message = `x is forbidden: User "alice" cannot ${verb} resource "${resource}" in API group "x" in the namespace "payments"`;
-        answer.json(403, { kind: 'Status', code: 403, message });
-        return true;
-      });
+      await open({}, forbidding(verb, resource));
       const { stderr } = await cluster.run(['list']);
       assert.ok(stderr.endsWith(`ask an administrator for this permission${end}\n`), stderr);
     });
   }
 
   it('which name of a group has a space that no one sees', async () => {
-    const metadata = { name: 'shell', namespace: 'payments' };
     const approvals = { all: [{ name: 'peer', groups: ['leads '] }] };
-    const spec = { accessConfig: { allowedGroups: ['devs ', 'sre'], approvals } };
-    await open({ podaccesstemplates: [{ kind: 'PodAccessTemplate', metadata, spec }] });
+    await open({ podaccesstemplates: [template({ allowedGroups: ['devs ', 'sre'], approvals })] });
     const { stdout } = await cluster.run(['templates']);
     assert.match(stdout, / "devs ", sre +peer: 1 of group "leads "$/m);
   });
@@ -469,10 +408,7 @@ describe('the client says what happened:', () => {
   for (const command of ['get a', 'explain a', 'revoke a', 'inventory why a']) {
     it(`that the cluster lacks a feature, and not an object: ${command}`, async () => {
       const message = 'the server could not find the requested resource';
-      await open({}, (_, answer) => {
-        answer.json(404, { kind: 'Status', code: 404, reason: 'NotFound', message });
-        return true;
-      });
+      await open({}, answering('', 404, { kind: 'Status', code: 404, reason: 'NotFound', message }));
       const { code, stderr } = await cluster.run(command.split(' '));
       assert.equal(code, 1);
       assert.match(stderr, /^drawbridge: this cluster does not serve the kinds of drawbridge that this command needs/);

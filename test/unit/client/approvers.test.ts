@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { answering, type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
 
 const apiVersion = 'crds.wizardofoz.co/v1alpha1';
 const template = (approvals?: object) => ({
@@ -42,6 +42,9 @@ describe('drawbridge approvers', () => {
   };
   const bind = 'kubectl create rolebinding production-approvers -n payments --clusterrole=drawbridge-approver';
   const bothGroups = [binding('approver-all', ['Group', 'payments-leads'], ['Group', 'sre'])];
+  const bot = [binding('approver', ['ServiceAccount', 'bot'])];
+  const peer = { name: 'peer' };
+  const ofLeads = ['owner', '--group=payments-leads'] as const;
 
   const cases: readonly (readonly [
     title: string,
@@ -50,13 +53,12 @@ describe('drawbridge approvers', () => {
     entries?: string,
     groups?: string,
   ])[] = [
-    ['no subject is bound', { all: [leads] }, [], 'owner', '--group=payments-leads'],
+    ['no subject is bound', { all: [leads] }, [], ...ofLeads],
     [
       'bindings name a role that only reads, or another template',
       { all: [leads] },
       [binding('reader', ['Group', 'payments-leads']), binding('other', ['User', 'carol'])],
-      'owner',
-      '--group=payments-leads',
+      ...ofLeads,
     ],
     [
       'a group of one entry of two is bound',
@@ -72,35 +74,24 @@ describe('drawbridge approvers', () => {
       'owner and security',
       '--group=payments-leads --group=secops --group=sre',
     ],
-    [
-      'only a ServiceAccount is bound, whose votes do not count',
-      { all: [leads] },
-      [binding('approver', ['ServiceAccount', 'bot'])],
-      'owner',
-      '--group=payments-leads',
-    ],
+    ['only a ServiceAccount is bound, whose votes do not count', { all: [leads] }, bot, ...ofLeads],
     [
       'only a ServiceAccount is bound, and the entry names groups',
       { all: [leads], serviceAccounts: true },
-      [binding('approver', ['ServiceAccount', 'bot'])],
-      'owner',
-      '--group=payments-leads',
+      bot,
+      ...ofLeads,
     ],
-    ['no subject is bound for an entry without groups', { all: [{ name: 'peer' }] }, [], 'peer', '--group=GROUP'],
+    ['no subject is bound for an entry without groups', { all: [peer] }, [], 'peer', '--group=GROUP'],
     [
       'the entry names a group of Kubernetes, which must not be bound',
-      { all: [{ name: 'peer', groups: ['system:authenticated'] }] },
+      { all: [{ ...peer, groups: ['system:authenticated'] }] },
       [],
       'peer',
       '--group=GROUP',
     ],
     ['a group of each entry is bound', { all: [leads, security] }, bothGroups],
-    ['a user is bound for one without groups', { all: [{ name: 'peer' }] }, [binding('approver', ['User', 'carol'])]],
-    [
-      'a ServiceAccount is bound whose votes count',
-      { all: [{ name: 'peer' }], serviceAccounts: true },
-      [binding('approver', ['ServiceAccount', 'bot'])],
-    ],
+    ['a user is bound for one without groups', { all: [peer] }, [binding('approver', ['User', 'carol'])]],
+    ['a ServiceAccount is bound whose votes count', { all: [peer], serviceAccounts: true }, bot],
     ['the template requires no approvals', undefined, []],
   ];
   for (const [title, approvals, bindings, entries, groups] of cases) {
@@ -144,12 +135,8 @@ describe('drawbridge approvers', () => {
   ];
   for (const [what, path, line] of refused) {
     it(`says in one sentence what the user may not read, and no missing binding, if that is ${what}`, async () => {
-      const answered: Fault = (request, answer) => {
-        if (!path.test(request.path)) return false;
-        answer.status(403, 'Forbidden');
-        return true;
-      };
-      const { missing, stderr } = await run({ all: [leads] }, [binding('approver', ['Group', 'x'])], answered);
+      const unread = answering(path, 403, 'Forbidden');
+      const { missing, stderr } = await run({ all: [leads] }, [binding('approver', ['Group', 'x'])], unread);
       assert.equal(missing, undefined);
       const [needed = '', notChecked = '', ...others] = stderr.trimEnd().split('\n');
       assert.deepEqual([needed, others], ['needed: owner: 1 of group payments-leads', []]);

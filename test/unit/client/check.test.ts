@@ -64,7 +64,9 @@ describe('drawbridge check', () => {
       .slice(1)
       .map((line) => line.split(/ {3,}/));
 
-  const shell = 'PodAccessTemplate/payments-shell';
+  const [shell, debug] = ['PodAccessTemplate/payments-shell', 'PodAccessRequest/debug'];
+  const pass = (object: string): readonly string[] => [object, 'pass', '18 rules', '-'];
+  const exists = 'a request of this name exists already; to request access again, delete it first';
   const unseen = (object: string): readonly string[] => [
     object,
     'not checked',
@@ -83,30 +85,21 @@ describe('drawbridge check', () => {
       template,
       accepting(unchecked, passed),
       0,
-      [
-        [shell, 'not checked', 'api-server', 'store the template'],
-        [shell, 'pass', '18 rules', '-'],
-      ],
+      [[shell, 'not checked', 'api-server', 'store the template'], pass(shell)],
     ],
     [
       'advice, which fails nothing',
       template,
       accepting('spec.accessConfig.allowedGroups is empty', passed),
       0,
-      [
-        [shell, 'note', '-', 'spec.accessConfig.allowedGroups is empty'],
-        [shell, 'pass', '18 rules', '-'],
-      ],
+      [[shell, 'note', '-', 'spec.accessConfig.allowedGroups is empty'], pass(shell)],
     ],
     [
       'a template that apply would only warn about',
       template,
       accepting(missingTarget, passed),
       3,
-      [
-        [shell, 'fail', 'plan', 'TargetNotFound: Deployment "payments" does not exist; create it'],
-        [shell, 'pass', '18 rules', '-'],
-      ],
+      [[shell, 'fail', 'plan', 'TargetNotFound: Deployment "payments" does not exist; create it'], pass(shell)],
     ],
     [
       'a template that the webhook denies, once',
@@ -142,13 +135,8 @@ describe('drawbridge check', () => {
       accepting('PlanTooLarge: the plan is too large', passed),
       3,
       [
-        [
-          'PodAccessRequest/debug',
-          'fail',
-          'PlanTooLarge',
-          'ask the author of the template to correct this: the plan is too large',
-        ],
-        ['PodAccessRequest/debug', 'pass', '18 rules', '-'],
+        [debug, 'fail', 'PlanTooLarge', 'ask the author of the template to correct this: the plan is too large'],
+        pass(debug),
       ],
     ],
     [
@@ -156,15 +144,7 @@ describe('drawbridge check', () => {
       request,
       refusing(409, { reason: 'AlreadyExists', message: 'exists' }, passed),
       0,
-      [
-        ['PodAccessRequest/debug', 'pass', '18 rules', '-'],
-        [
-          'PodAccessRequest/debug',
-          'note',
-          'exists',
-          'a request of this name exists already; to request access again, delete it first',
-        ],
-      ],
+      [pass(debug), [debug, 'note', 'exists', exists]],
     ],
     ['an object that no webhook has seen', template, accepting(), 1, [unseen(shell)]],
     [
@@ -179,25 +159,14 @@ describe('drawbridge check', () => {
       request,
       accepting('Kyverno: label team is missing', passed),
       0,
-      [
-        ['PodAccessRequest/debug', 'note', '-', 'Kyverno: label team is missing'],
-        ['PodAccessRequest/debug', 'pass', '18 rules', '-'],
-      ],
+      [[debug, 'note', '-', 'Kyverno: label team is missing'], pass(debug)],
     ],
     [
       'a request that exists already, and that no webhook has seen',
       request,
       refusing(409, { reason: 'AlreadyExists', message: 'exists' }),
       1,
-      [
-        [
-          'PodAccessRequest/debug',
-          'note',
-          'exists',
-          'a request of this name exists already; to request access again, delete it first',
-        ],
-        unseen('PodAccessRequest/debug'),
-      ],
+      [[debug, 'note', 'exists', exists], unseen(debug)],
     ],
     [
       'a template whose namespace does not exist',
@@ -249,7 +218,7 @@ describe('drawbridge check', () => {
       (answer) => (++calls === 1 ? conflict : accepting(passed))(answer),
       { podaccesstemplates: [stored] },
     );
-    assert.deepEqual([run.code, rowsOf(run)], [0, [[shell, 'pass', '18 rules', '-']]]);
+    assert.deepEqual([run.code, rowsOf(run)], [0, [pass(shell)]]);
     const path = '/podaccesstemplates/payments-shell';
     assert.deepEqual(
       cluster?.server.requests.filter((call) => call.path.endsWith(path)).map(({ method }) => method),
@@ -272,8 +241,8 @@ describe('drawbridge check', () => {
       [
         [0, shell, 'payments'],
         [1, shell, 'payments'],
-        [1, 'PodAccessRequest/debug', 'payments'],
-        [2, 'PodAccessRequest/debug', 'payments'],
+        [1, debug, 'payments'],
+        [2, debug, 'payments'],
       ],
     );
     assert.deepEqual([run.code, run.stderr], [3, 'note: 1 object is no template or request: skipped\n']);
@@ -368,6 +337,6 @@ describe('drawbridge check', () => {
     const run = await checked(['-f', fileWith(`${template}\n---\n${template}`)], (answer) =>
       ++calls === 1 ? accepting(passed)(answer) : refusing(500, { message: 'boom' })(answer),
     );
-    assert.deepEqual([run.code, rowsOf(run)], [1, [[shell, 'pass', '18 rules', '-']]]);
+    assert.deepEqual([run.code, rowsOf(run)], [1, [pass(shell)]]);
   });
 });

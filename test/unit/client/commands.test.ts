@@ -2,30 +2,18 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { answering, type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
 import { webhookDenial } from '../../support/webhook-denial.ts';
+import { request, template } from './objects.ts';
 
-const request = (name: string, status: object = {}, spec: object = {}) => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessRequest',
-  metadata: { name, namespace: 'payments', uid: `uid-${name}`, resourceVersion: '1' },
-  spec: { templateName: 'shell', requester: { username: 'alice' }, ...spec },
-  status,
-});
 const grant = { expiresAt: '2099-01-01T00:00:00Z' };
-const template = {
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessTemplate',
-  metadata: { name: 'shell', namespace: 'payments' },
-  spec: { accessConfig: { rules: [{ apiGroups: ['metrics.k8s.io'], resources: ['pods'], verbs: ['get'] }] } },
-};
 const objects = {
   podaccessrequests: [
     request('a', { ready: true, podName: 'a-access', grant }),
     request('b', { ready: true, podName: '--kubeconfig=/tmp/evil', grant }),
     request('c', { approval: { state: 'Claimable' } }),
   ],
-  podaccesstemplates: [template],
+  podaccesstemplates: [template({ rules: [{ apiGroups: ['metrics.k8s.io'], resources: ['pods'], verbs: ['get'] }] })],
 };
 
 describe('the client', () => {
@@ -63,11 +51,7 @@ describe('the client', () => {
   ];
   for (const argv of several) {
     it(`goes on after a failure, and exits with its code: ${argv.join(' ')}`, async () => {
-      await open(({ method, path }, answer) => {
-        if (method !== 'PATCH' || !path.endsWith('/a')) return false;
-        answer.json(403, webhookDenial(403, 'NotRequester', 'boom'));
-        return true;
-      });
+      await open(answering('/a', 403, webhookDenial(403, 'NotRequester', 'boom'), 'PATCH'));
       const { code, stdout, stderr } = await cluster.run(argv);
       assert.equal(code, 3);
       assert.equal(stderr, 'drawbridge: denied: NotRequester: boom\n');
@@ -77,11 +61,7 @@ describe('the client', () => {
   }
 
   it('goes on with --user after a request that ended meanwhile, which is no failure', async () => {
-    await open(({ method, path }, answer) => {
-      if (method !== 'PATCH' || !path.endsWith('/a')) return false;
-      answer.status(404, 'NotFound');
-      return true;
-    });
+    await open(answering('/a', 404, 'NotFound', 'PATCH'));
     const { code, stdout } = await cluster.run(['revoke', '--user', 'alice']);
     assert.deepEqual([code, stdout.trimEnd().split('\n').length], [0, 2]);
   });
@@ -151,11 +131,7 @@ describe('the client', () => {
   });
 
   it('prints the versions as JSON', async () => {
-    await open(({ path }, answer) => {
-      if (path !== '/version') return false;
-      answer.json(200, { gitVersion: 'v1.34.0' });
-      return true;
-    });
+    await open(answering('/version', 200, { gitVersion: 'v1.34.0' }));
     const { stdout } = await cluster.run(['version', '-o', 'json']);
     assert.equal(JSON.parse(stdout).kubernetes, 'v1.34.0');
   });
@@ -185,11 +161,7 @@ describe('the client', () => {
   ];
   for (const [what, path, status, exit, line] of unread) {
     it(`exits with ${exit} if show cannot read ${what}: ${status}`, async () => {
-      await open((call, answer) => {
-        if (!path.test(call.path)) return false;
-        answer.status(status, status === 401 ? 'Unauthorized' : 'Forbidden');
-        return true;
-      });
+      await open(answering(path, status, status === 401 ? 'Unauthorized' : 'Forbidden'));
       const { code, stderr } = await cluster.run(['show', 'c']);
       assert.equal(code, exit, stderr);
       assert.match(stderr, line);
@@ -243,12 +215,8 @@ describe('the client', () => {
   });
 
   it('says who can decide on a request of their own, which no permission lets them', async () => {
-    const forbidden: Fault = ({ method, path }, answer) => {
-      if (method !== 'POST' || !path.endsWith('accessvotes')) return false;
-      answer.status(403, 'Forbidden');
-      return true;
-    };
-    await open(forbidden, { podaccessrequests: [request('own', { approval: { state: 'Pending' } })] });
+    const own = request('own', { approval: { state: 'Pending' } });
+    await open(answering('accessvotes', 403, 'Forbidden', 'POST'), { podaccessrequests: [own] });
     const { code, stderr } = await cluster.run(['approve', 'own']);
     assert.equal(code, 3);
     assert.equal(
@@ -307,15 +275,8 @@ describe('the client', () => {
   });
 
   it('takes no flag that audit verify would ignore', async () => {
-    for (const flag of [
-      ['--request-timeout', '1s'],
-      ['--as', 'x'],
-      ['--as-group', 'x'],
-      ['--as-uid', 'x'],
-      ['--context', 'x'],
-      ['-A'],
-    ]) {
-      const { code, stderr } = await cluster.run(['audit', 'verify', '/dev/null', ...flag]);
+    for (const flag of ['--request-timeout=1s', '--as=x', '--as-group=x', '--as-uid=x', '--context=x', '-A']) {
+      const { code, stderr } = await cluster.run(['audit', 'verify', '/dev/null', flag]);
       assert.equal(code, 2);
       assert.match(stderr, /audit verify takes no --[a-z-]+; omit it/);
     }

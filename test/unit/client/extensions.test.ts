@@ -1,40 +1,34 @@
 import assert from 'node:assert/strict';
 import { ScriptedCluster } from '../../support/scripted-cluster.ts';
+import * as objects from './objects.ts';
 
 const [first, second] = ['2099-01-01T02:00:00Z', '2099-01-01T05:00:00Z'];
-const request = (spec: object, status: object) => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessRequest',
-  metadata: {
-    name: 'a',
-    namespace: 'payments',
-    uid: 'uid-a',
-    resourceVersion: '1',
-    creationTimestamp: '2099-01-01T00:00:00Z',
-  },
-  spec: { templateName: 'shell', requester: { username: 'bob' }, reason: 'INC-42', ...spec },
-  status: { ready: true, grant: { expiresAt: first }, ...status },
-});
-const template = (extension?: object) => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessTemplate',
-  metadata: { name: 'shell', namespace: 'payments', uid: '5f2c9a1b-0000', generation: 3 },
-  spec: {
-    accessConfig: { maxDuration: '2h', approvals: { all: [{ name: 'peer' }] }, ...(extension ? { extension } : {}) },
-  },
-});
+const request = (spec: object, status: object) =>
+  objects.request(
+    'a',
+    { ready: true, grant: { expiresAt: first }, ...status },
+    { requester: { username: 'bob' }, reason: 'INC-42', ...spec },
+    { creationTimestamp: '2099-01-01T00:00:00Z' },
+  );
+const peers = { all: [{ name: 'peer' }] };
+const template = (extension?: object) => objects.template({ maxDuration: '2h', approvals: peers, extension });
 const allowed = { times: 2, total: '6h', approvals: 'Same' };
 const waiting = (by: string, fields: object = {}) =>
   request({ extensions: [{ by, ...fields }] }, { extensions: [{ by, state: 'Pending', message: 'waiting' }] });
 
-describe('an approver of an extension', () => {
-  let cluster: ScriptedCluster;
-  const open = async (objects: Record<string, readonly object[]>): Promise<void> => {
-    await cluster?.close();
-    cluster = await ScriptedCluster.open(objects);
-  };
-  after(() => cluster.close());
+let cluster: ScriptedCluster | undefined;
+const close = async (): Promise<void> => {
+  await cluster?.close();
+  cluster = undefined;
+};
+const open = async (found: Record<string, readonly object[]>): Promise<void> => {
+  await close();
+  cluster = await ScriptedCluster.open(found);
+};
+const printed = async (...argv: string[]): Promise<string> => (await cluster?.run(argv))?.stdout ?? '';
 
+describe('an approver of an extension', () => {
+  after(close);
   const extensible: readonly (readonly [extension: object | undefined, text: string])[] = [
     [undefined, 'none'],
     [allowed, '2 times, until access has lasted 6h, each after the same approvals as access'],
@@ -43,7 +37,7 @@ describe('an approver of an extension', () => {
   for (const [extension, text] of extensible) {
     it(`sees how far the template lets access be extended: ${text}`, async () => {
       await open({ podaccessrequests: [waiting('5h')], podaccesstemplates: [template(extension)] });
-      const { stdout } = await cluster.run(['show', 'a']);
+      const stdout = await printed('show', 'a');
       assert.match(stdout, new RegExp(`^Longest: +2h\nExtensions: +${text}$`, 'm'));
     });
   }
@@ -56,43 +50,36 @@ describe('an approver of an extension', () => {
   for (const [by, extension, end, listed] of outlooks) {
     it(`sees when access would end, and by when to decide: ${listed}`, async () => {
       await open({ podaccessrequests: [waiting(by)], podaccesstemplates: [template(extension)] });
-      const { stdout } = await cluster.run(['show', 'a']);
+      const stdout = await printed('show', 'a');
       assert.match(stdout, new RegExp(`^What Extension-1 would do\nAsked: +${by} more\nNew end: +${end.source}`, 'm'));
-      const list = (await cluster.run(['pending'])).stdout;
+      const list = await printed('pending');
       assert.match(list, / ABOUT +FOR +DECIDE BY +YOU CAN +REASON$/m);
       assert.match(list, new RegExp(` Extension-1 +${listed} +${first} +approve, deny +`));
     });
   }
 
   it('sees the reason of the extension, and not that of the access', async () => {
-    const objects = { podaccesstemplates: [template(allowed)] };
-    await open({ ...objects, podaccessrequests: [waiting('3h')] });
-    assert.match((await cluster.run(['pending'])).stdout, / approve, deny +-$/m);
-    await open({ ...objects, podaccessrequests: [waiting('3h', { reason: 'still reading' })] });
-    assert.match((await cluster.run(['pending'])).stdout, / approve, deny +still reading$/m);
+    const podaccesstemplates = [template(allowed)];
+    await open({ podaccesstemplates, podaccessrequests: [waiting('3h')] });
+    assert.match(await printed('pending'), / approve, deny +-$/m);
+    await open({ podaccesstemplates, podaccessrequests: [waiting('3h', { reason: 'still reading' })] });
+    assert.match(await printed('pending'), / approve, deny +still reading$/m);
   });
 });
 
 describe('an approver', () => {
-  let cluster: ScriptedCluster;
-  after(() => cluster.close());
+  after(close);
   const emergency = { groups: ['devs'], maxDuration: '30m', reviewWithin: '72h' };
-  const template = {
-    kind: 'PodAccessTemplate',
-    metadata: { name: 'shell', namespace: 'payments' },
-    spec: {
-      accessConfig: { defaultDuration: '1h', maxDuration: '2h', approvals: { all: [{ name: 'peer' }] }, emergency },
-    },
-  };
+  const template = objects.template({ defaultDuration: '1h', maxDuration: '2h', approvals: peers, emergency });
   const short = {
     ...template,
     metadata: { name: 'short', namespace: 'payments' },
     spec: { ...template.spec, podSpec: { containers: [], activeDeadlineSeconds: 1800 } },
   };
   const approval = { state: 'Pending' };
-  const open = { startsAt: '2099-01-01T00:10:00Z', expiresAt: '2099-01-01T00:40:00Z' };
+  const grant = { startsAt: '2099-01-01T00:10:00Z', expiresAt: '2099-01-01T00:40:00Z' };
   const waits = { ready: false, grant: undefined, approval };
-  const owed = { grant: open, approval: { state: 'ReviewOwed', until: '2099-01-04T00:10:00Z' } };
+  const owed = { grant, approval: { state: 'ReviewOwed', until: '2099-01-04T00:10:00Z' } };
   const rows: readonly (readonly [title: string, spec: object, status: object, listed: string, shown: string])[] = [
     ['the default duration', {}, waits, 'Access +1h +-', "Duration: +the template's default of 1 h"],
     [
@@ -114,17 +101,15 @@ describe('an approver', () => {
       'when an emergency ends, by when to review it, and in the words of the server what it was granted',
       { emergency: true },
       { ...owed, conditions: [{ type: 'AccessDurationsValid', status: 'True', message: '30 min, as requested' }] },
-      `Review +until ${open.expiresAt} +2099-01-04T00:10:00Z`,
+      `Review +until ${grant.expiresAt} +2099-01-04T00:10:00Z`,
       'Duration: +30 min, as requested',
     ],
   ];
   for (const [title, spec, status, listed, shown] of rows) {
     it(`sees ${title}`, async () => {
-      await cluster?.close();
-      const objects = { podaccessrequests: [request(spec, status)], podaccesstemplates: [template, short] };
-      cluster = await ScriptedCluster.open(objects);
-      assert.match((await cluster.run(['pending'])).stdout, new RegExp(` ${listed} +approve, deny `));
-      assert.match((await cluster.run(['show', 'a'])).stdout, new RegExp(`^${shown}$`, 'm'));
+      await open({ podaccessrequests: [request(spec, status)], podaccesstemplates: [template, short] });
+      assert.match(await printed('pending'), new RegExp(` ${listed} +approve, deny `));
+      assert.match(await printed('show', 'a'), new RegExp(`^${shown}$`, 'm'));
     });
   }
 
@@ -134,37 +119,32 @@ describe('an approver', () => {
   };
   const execTemplate = { ...template, kind: 'ExecAccessTemplate' };
   it('and the requester see which pod was asked for', async () => {
-    await cluster?.close();
-    cluster = await ScriptedCluster.open({ execaccessrequests: [namesPod], execaccesstemplates: [execTemplate] });
-    for (const command of ['get', 'show'])
-      assert.match((await cluster.run([command, 'a'])).stdout, /^Asked pod: +web-0$/m);
-    assert.match((await cluster.run(['show', 'a'])).stdout, /^Pod: +web-0, a running pod of the workload, unchanged$/m);
+    await open({ execaccessrequests: [namesPod], execaccesstemplates: [execTemplate] });
+    for (const command of ['get', 'show']) assert.match(await printed(command, 'a'), /^Asked pod: +web-0$/m);
+    assert.match(await printed('show', 'a'), /^Pod: +web-0, a running pod of the workload, unchanged$/m);
     const listed = / Access \(pod web-0, from 2099-01-02T00:00:00Z\) +1h +- +approve, deny /;
-    assert.match((await cluster.run(['pending'])).stdout, listed);
+    assert.match(await printed('pending'), listed);
   });
 
   it('and the requester see the review of an emergency in the words of the server', async () => {
-    await cluster?.close();
     const message = 'emergency access without approvals; carol did not find the emergency justified: no need';
     const conditions = [{ type: 'AccessApproved', status: 'True', reason: 'Emergency', message }];
     const reviewed = {
       state: 'Reviewed',
       votes: [{ voter: 'bot', decision: 'Deny', onBehalfOf: 'carol', reason: 'no need' }],
     };
-    const found = request({ emergency: true }, { grant: open, approval: reviewed, conditions });
-    cluster = await ScriptedCluster.open({ podaccessrequests: [found], podaccesstemplates: [template] });
+    const found = request({ emergency: true }, { grant, approval: reviewed, conditions });
+    await open({ podaccessrequests: [found], podaccesstemplates: [template] });
     for (const command of ['get', 'show']) {
-      const { stdout } = await cluster.run([command, 'a']);
+      const stdout = await printed(command, 'a');
       assert.match(stdout, new RegExp(`^Review: +Reviewed: ${message}$`, 'm'));
       assert.match(stdout, /^Votes: +bot: Deny for carol because "no need"$/m);
     }
   });
 
   it('sees that no one approved an emergency, and its maximum', async () => {
-    await cluster.close();
-    const found = request({ emergency: true }, owed);
-    cluster = await ScriptedCluster.open({ podaccessrequests: [found], podaccesstemplates: [template] });
-    const { stdout } = await cluster.run(['show', 'a']);
+    await open({ podaccessrequests: [request({ emergency: true }, owed)], podaccesstemplates: [template] });
+    const stdout = await printed('show', 'a');
     assert.match(stdout, /^Longest: +30m in an emergency, otherwise 2h\nExtensions: +none, because it is emergency/m);
     assert.match(stdout, /^Must approve: +no one; another person reviews emergency access$/m);
     assert.doesNotMatch(stdout, /peer/);
@@ -172,15 +152,11 @@ describe('an approver', () => {
 });
 
 describe('a person who reads a request that was extended', () => {
-  let cluster: ScriptedCluster;
-  const open = async (spec: object, status: object): Promise<void> => {
-    await cluster?.close();
-    cluster = await ScriptedCluster.open({ podaccessrequests: [request(spec, status)] });
-  };
-  after(() => cluster.close());
+  after(close);
+  const openRequest = (spec: object, status: object) => open({ podaccessrequests: [request(spec, status)] });
 
   it('sees until when, and apart from that who approved the access', async () => {
-    await open(
+    await openRequest(
       { extensions: [{ by: '5h', reason: 'logs' }, { by: '1h' }] },
       {
         expiresAt: '2099-01-01T06:00:00Z',
@@ -192,7 +168,7 @@ describe('a person who reads a request that was extended', () => {
       },
     );
     for (const command of ['get', 'show']) {
-      const { stdout } = await cluster.run([command, 'a']);
+      const stdout = await printed(command, 'a');
       assert.match(stdout, /^Approvals of access: +carol: Approve$/m);
       const lines = `by 5h, because "logs": Granted, until ${second}\n +by 1h: Granted, until 2099-01-01T06:00:00Z`;
       assert.match(stdout, new RegExp(`^Extensions: +${lines}$`, 'm'));
@@ -201,11 +177,11 @@ describe('a person who reads a request that was extended', () => {
 
   it('sees which words are those of the requester', async () => {
     const message = 'VoteDenied: carol denied the extension: enough';
-    await open(
+    await openRequest(
       { extensions: [{ by: '2m', reason: 'please' }] },
       { extensions: [{ by: '2m', state: 'Refused', message }] },
     );
-    const { stdout } = await cluster.run(['get', 'a']);
+    const stdout = await printed('get', 'a');
     assert.match(stdout, new RegExp(`^Extensions: +by 2m, because "please": Refused, ${message}$`, 'm'));
   });
 });

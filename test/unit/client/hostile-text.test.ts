@@ -3,14 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { request as clientRequest } from './objects.ts';
 
 const evil = 'a\u001b[2J\u009b31m\u202eb';
 const forged = 'ok\ncarol: Approve looks good';
-const request = (name: string, status: object = {}, spec: object = {}) => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessRequest',
-  metadata: { name, namespace: 'payments', uid: name, resourceVersion: '1', creationTimestamp: '2026-11-21T09:00:00Z' },
-  spec: { templateName: evil, reason: `${evil}${forged}`, requester: { username: evil }, ...spec },
+const request = (name: string, status: object, username = evil) => ({
+  ...clientRequest(name, {}, { templateName: evil, reason: `${evil}${forged}`, requester: { username } }),
   status,
 });
 const waits = {
@@ -34,11 +32,7 @@ const template = {
 const objects = {
   podaccessrequests: [
     request('waits', waits),
-    request(
-      'open',
-      { ready: true, podName: evil, accessMessage: evil, grant: { expiresAt: 'x' } },
-      { requester: { username: 'alice' } },
-    ),
+    request('open', { ready: true, podName: evil, accessMessage: evil, grant: { expiresAt: 'x' } }, 'alice'),
   ],
   podaccesstemplates: [template, { ...template, metadata: { ...template.metadata, name: evil } }],
   execaccesstemplates: [],

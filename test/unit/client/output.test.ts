@@ -24,6 +24,26 @@ const printed = (form: OutputForm, parts: readonly (readonly KubeObject[])[], st
   return text;
 };
 
+/** The table of these columns on a terminal of this width, without its end. */
+const tableOf = (
+  columns: (typeof table)['columns'],
+  width: number | undefined,
+  form: OutputForm = 'table',
+  given: { readonly items?: readonly KubeObject[]; readonly blocks?: boolean } = {},
+): string => {
+  let text = '';
+  const print = (more: string): void => {
+    text += more;
+  };
+  const { items = [request('x')], blocks = false } = given;
+  new Printer({ print, columns: width }, form, { ...table, columns, blocks }).add(items);
+  return text;
+};
+const linesOf = (...args: Parameters<typeof tableOf>): string[] =>
+  tableOf(...args)
+    .trimEnd()
+    .split('\n');
+
 describe('output of the client', () => {
   it('aligns columns by the first part, and cuts long cells', () => {
     const long = request('b', { templateName: 'b'.repeat(100) });
@@ -47,36 +67,21 @@ describe('output of the client', () => {
   });
 
   it('cuts the last column to the width of a terminal, so that lines do not wrap', () => {
-    let text = '';
-    const print = (more: string): void => {
-      text += more;
-    };
     const one = { title: 'A', text: () => 'a'.repeat(20) };
     const two = { title: 'B', text: () => 'b'.repeat(40) };
-    for (const columns of [40, 10, undefined]) {
-      new Printer({ print, columns }, 'table', { ...table, columns: [one, two] }).add([request('x')]);
-    }
-    const lengths = text
-      .split('\n')
-      .filter((line) => line.startsWith('a'))
-      .map((line) => line.length);
+    const lengths = [40, 10, undefined].map((width) => linesOf([one, two], width)[1]?.length);
     assert.deepEqual(lengths, [40, 35, 63]);
   });
 
   it('cuts the widest columns if the lines then fit the terminal, but no column that must be whole', () => {
-    const lines = (columns: number, name = 20): string[] => {
-      let text = '';
+    const lines = (width: number, name = 20): string[] => {
       const cells = [
         { title: 'NAME', long: true, text: () => 'n'.repeat(name) },
         { title: 'POD', text: () => 'p'.repeat(30) },
         { title: 'WHO', text: () => 'alice' },
         { title: 'WHY', text: () => 'w'.repeat(40) },
       ];
-      const print = (more: string): void => {
-        text += more;
-      };
-      new Printer({ print, columns }, 'table', { ...table, columns: cells }).add([request('x')]);
-      return text.trimEnd().split('\n');
+      return linesOf(cells, width);
     };
     const cut = ['n'.repeat(20), `${'p'.repeat(20)}…`, 'alice', `${'w'.repeat(11)}…`];
     assert.deepEqual(lines(67)[1]?.split(/ +/), cut);
@@ -88,8 +93,7 @@ describe('output of the client', () => {
   });
 
   it('wraps a last column that must be whole at words, below its title', () => {
-    const lines = (columns: number | undefined, form: OutputForm = 'table', who = 'alice'): string[] => {
-      let text = '';
+    const lines = (width: number | undefined, form: OutputForm = 'table', who = 'alice'): string[] => {
       const cells = [
         { title: 'WHO', text: () => who },
         {
@@ -98,11 +102,7 @@ describe('output of the client', () => {
           text: () => 'can grant itself anything (ClusterRoleBinding a-name-of-forty-characters-for-this-test)',
         },
       ];
-      const print = (more: string): void => {
-        text += more;
-      };
-      new Printer({ print, columns }, form, { ...table, columns: cells }).add([request('x')]);
-      return text.trimEnd().split('\n');
+      return linesOf(cells, width, form);
     };
     assert.deepEqual(lines(40), [
       'WHO     WHAT',
@@ -118,21 +118,14 @@ describe('output of the client', () => {
   });
 
   it('prints a block for each item if a table asks for it and no line fits the terminal', () => {
-    const text = (columns: number, form: OutputForm = 'table'): string => {
-      let printed = '';
-      const cells = [
-        { title: 'GRANTED', long: true, text: () => '2026-11-21T09:00:00Z' },
-        { title: 'WHO', text: ({ metadata }: KubeObject) => metadata.name },
-        { title: 'END', text: () => '' },
-        { title: 'WHY', text: () => 'w'.repeat(60) },
-      ];
-      const print = (more: string): void => {
-        printed += more;
-      };
-      const printer = new Printer({ print, columns }, form, { ...table, columns: cells, blocks: true });
-      printer.add([request('alice'), request('b\u001b[2J\nb')]);
-      return printed;
-    };
+    const cells = [
+      { title: 'GRANTED', long: true, text: () => '2026-11-21T09:00:00Z' },
+      { title: 'WHO', text: ({ metadata }: KubeObject) => metadata.name },
+      { title: 'END', text: () => '' },
+      { title: 'WHY', text: () => 'w'.repeat(60) },
+    ];
+    const items = [request('alice'), request('b\u001b[2J\nb')];
+    const text = (width: number, form?: OutputForm): string => tableOf(cells, width, form, { items, blocks: true });
     const block = (who: string): string =>
       `GRANTED: 2026-11-21T09:00:00Z\nWHO:     ${who}\nWHY:     ${'w'.repeat(60)}\n\n`;
     assert.equal(text(40), block('alice') + block('b?[2J?b'));

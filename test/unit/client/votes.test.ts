@@ -1,22 +1,19 @@
 import assert from 'node:assert/strict';
 import type { Answer } from '../../support/scripted-apiserver.ts';
-import { type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { answering, type Fault, ScriptedCluster } from '../../support/scripted-cluster.ts';
 import { webhookDenial } from '../../support/webhook-denial.ts';
+import * as objects from './objects.ts';
 
-const created = '2026-11-21T09:00:00Z';
-const request = (name: string, templateName = 'shell') => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessRequest',
-  metadata: { name, namespace: 'payments', uid: `uid-${name}`, resourceVersion: '1', creationTimestamp: created },
-  spec: { templateName, requester: { username: 'bob' } },
-  status: { approval: { state: 'Pending' } },
-});
-const template = (changedAt: string, generation = 3) => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessTemplate',
-  metadata: { name: 'shell', namespace: 'payments', uid: '5f2c9a1b-0000', generation },
-  spec: { accessConfig: {}, author: { username: 'root', time: changedAt } },
-});
+const pending = { approval: { state: 'Pending' } };
+const request = (name: string, spec: object = {}, status: object = pending) =>
+  objects.request(
+    name,
+    status,
+    { requester: { username: 'bob' }, ...spec },
+    { creationTimestamp: '2026-11-21T09:00:00Z' },
+  );
+const template = (changedAt: string, fields: object = {}, accessConfig: object = {}) =>
+  objects.template(accessConfig, { spec: { accessConfig, author: { username: 'root', time: changedAt } }, ...fields });
 const [earlier, later] = ['2026-11-21T08:59:00Z', '2026-11-21T09:01:00Z'];
 
 describe('a voter', () => {
@@ -75,7 +72,7 @@ describe('a voter', () => {
   }
 
   it('learns that a request is their own, also if its template was changed after it', async () => {
-    const own = { ...request('a'), spec: { templateName: 'shell', requester: { username: 'alice' } } };
+    const own = request('a', { requester: { username: 'alice' } });
     await open({ podaccessrequests: [own], podaccesstemplates: [template(later)] });
     const { code, stderr } = await cluster.run(['approve', 'a']);
     assert.equal(code, 3);
@@ -84,8 +81,8 @@ describe('a voter', () => {
   });
 
   it('learns when access that they approved is to start', async () => {
-    const spec = { templateName: 'shell', requester: { username: 'bob' }, startAt: '2099-06-01T08:00:00Z' };
-    await open({ podaccessrequests: [{ ...request('a'), spec }], podaccesstemplates: [template(earlier)] });
+    const later = request('a', { startAt: '2099-06-01T08:00:00Z' });
+    await open({ podaccessrequests: [later], podaccesstemplates: [template(earlier)] });
     const { stdout } = await cluster.run(['approve', 'a']);
     assert.match(stdout, / approved; it asks for access from 2099-06-01T08:00:00Z$/m);
   });
@@ -95,27 +92,25 @@ describe('a voter', () => {
   const gateway = { ...ready, grant: { ...grant, session: { via: 'Gateway' } } };
   const owed = { ...ready, approval: { state: 'ReviewOwed' } };
   for (const [title, argv, status, result] of [
-    ['access that waits', [], { approval: { state: 'Pending' } }, 'denied'],
+    ['access that waits', [], pending, 'denied'],
     ['open access', [], ready, 'denied; the server closes the access'],
     ['open access by the gateway', [], gateway, 'denied; the server closes the access; the gateway ends its sessions'],
     ['an emergency', [], owed, 'Review denied; the server closes the access'],
     ['an extension', ['--about', 'Extension-1'], ready, 'Extension-1 denied'],
   ] as const) {
     it(`sees what becomes of the access when they deny ${title}`, async () => {
-      await open({ podaccessrequests: [{ ...request('a'), status }], podaccesstemplates: [template(earlier)] });
+      await open({ podaccessrequests: [request('a', {}, status)], podaccesstemplates: [template(earlier)] });
       const { stdout, stderr } = await cluster.run(['deny', 'a', ...argv]);
       assert.equal(stdout, `podaccessrequest.crds.wizardofoz.co/a ${result}\n`, stderr);
     });
   }
 
   it('sees the start windows of the template, which an emergency does not need', async () => {
-    const used = template(earlier);
     const windows = [{ days: ['Mon', 'Tue'], from: '08:00', to: '18:00', timeZone: 'UTC' }];
-    const objects = { podaccesstemplates: [{ ...used, spec: { ...used.spec, accessConfig: { start: { windows } } } }] };
-    await open({ ...objects, podaccessrequests: [request('a')] });
+    const used = { podaccesstemplates: [template(earlier, {}, { start: { windows } })] };
+    await open({ ...used, podaccessrequests: [request('a')] });
     assert.match((await cluster.run(['show', 'a'])).stdout, /^Start: +only on Mon, Tue 08:00 to 18:00 UTC$/m);
-    const emergency = { ...request('a'), spec: { templateName: 'shell', emergency: true } };
-    await open({ ...objects, podaccessrequests: [emergency] });
+    await open({ ...used, podaccessrequests: [request('a', { emergency: true })] });
     assert.doesNotMatch((await cluster.run(['show', 'a'])).stdout, /^Start:/m);
   });
 
@@ -125,8 +120,8 @@ describe('a voter', () => {
     const waiting = { ready: false, conditions: [], approval: { state: 'Pending', all: [] } };
     const why = 'PodReachesTooFar: the pod adds "SYS_PTRACE"';
     await open({
-      podaccessrequests: [{ ...request('a'), status: waiting }],
-      podaccesstemplates: [{ ...template(earlier), status }],
+      podaccessrequests: [request('a', {}, waiting)],
+      podaccesstemplates: [template(earlier, { status })],
     });
     const shown = await cluster.run(['show', 'a']);
     assert.ok(shown.stdout.includes(`Not ready:`) && shown.stdout.includes(why), shown.stdout);
@@ -176,11 +171,7 @@ describe('a voter', () => {
   });
 
   it('who may not read the template leaves its version to the server', async () => {
-    await openTemplate(later, ({ path }, answer) => {
-      if (!path.endsWith('podaccesstemplates/shell')) return false;
-      answer.status(403, 'Forbidden');
-      return true;
-    });
+    await openTemplate(later, answering('podaccesstemplates/shell', 403, 'Forbidden'));
     assert.equal((await cluster.run(['approve', 'a'])).code, 0);
     assert.deepEqual(templates(), [undefined]);
   });
@@ -198,13 +189,16 @@ describe('a voter', () => {
   it('waits for no answer about a template before the client asks about the next', async () => {
     const names = Array.from({ length: 20 }, (_, index) => `t${index}`);
     const held: Answer[] = [];
-    await open({ podaccessrequests: names.map((name) => request(`r-${name}`, name)) }, ({ path }, answer) => {
-      if (!path.endsWith('selfsubjectaccessreviews')) return false;
-      held.push(answer);
-      // The session has ten connections. Without them all in use at once, this would wait forever.
-      if (held.length >= 10) for (const one of held.splice(0)) one.json(201, { status: { allowed: true } });
-      return true;
-    });
+    await open(
+      { podaccessrequests: names.map((name) => request(`r-${name}`, { templateName: name })) },
+      ({ path }, answer) => {
+        if (!path.endsWith('selfsubjectaccessreviews')) return false;
+        held.push(answer);
+        // The session has ten connections. Without them all in use at once, this would wait forever.
+        if (held.length >= 10) for (const one of held.splice(0)) one.json(201, { status: { allowed: true } });
+        return true;
+      },
+    );
     const { stdout } = await cluster.run(['pending', '-o', 'name']);
     assert.deepEqual(
       stdout.trimEnd().split('\n'),
@@ -214,6 +208,8 @@ describe('a voter', () => {
 });
 
 describe('--request-timeout', () => {
+  let cluster: ScriptedCluster;
+  afterEach(() => cluster.close());
   const silent: Fault = ({ path }) => path.endsWith('podaccessrequests');
   const cases: readonly (readonly [text: string, code: number, stderr: RegExp])[] = [
     ['50ms', 1, /cannot reach the cluster: .*in time|within 50 ms/],
@@ -222,25 +218,17 @@ describe('--request-timeout', () => {
   ];
   for (const [text, code, stderr] of cases) {
     it(`ends a call without an answer: ${text}`, async () => {
-      const cluster = await ScriptedCluster.open({}, silent);
-      try {
-        const result = await cluster.run(['list', '--everyone', `--request-timeout=${text}`]);
-        assert.equal(result.code, code, result.stderr);
-        assert.match(result.stderr, stderr);
-      } finally {
-        await cluster.close();
-      }
+      cluster = await ScriptedCluster.open({}, silent);
+      const result = await cluster.run(['list', '--everyone', `--request-timeout=${text}`]);
+      assert.equal(result.code, code, result.stderr);
+      assert.match(result.stderr, stderr);
     });
   }
 
   for (const text of ['0', '0s', '30', '720h', '10000h']) {
     it(`is accepted as kubectl accepts it: ${text}`, async () => {
-      const cluster = await ScriptedCluster.open({});
-      try {
-        assert.equal((await cluster.run(['list', '--everyone', '--request-timeout', text])).code, 0);
-      } finally {
-        await cluster.close();
-      }
+      cluster = await ScriptedCluster.open({});
+      assert.equal((await cluster.run(['list', '--everyone', '--request-timeout', text])).code, 0);
     });
   }
 });

@@ -1,0 +1,20 @@
+import { summarized } from '../../support/summarized.ts';
+
+const apiVersion = 'crds.wizardofoz.co/v1alpha1';
+
+/** A request of alice as the API server has it. */
+export const request = (name: string, status: object = {}, spec: object = {}, metadata: object = {}) => ({
+  apiVersion,
+  kind: 'PodAccessRequest',
+  metadata: { name, namespace: 'payments', uid: `uid-${name}`, resourceVersion: '1', ...metadata },
+  spec: { templateName: 'shell', requester: { username: 'alice' }, ...spec },
+  status: summarized(status),
+});
+
+export const template = (accessConfig: object, fields: object = {}, metadata: object = {}) => ({
+  apiVersion,
+  kind: 'PodAccessTemplate',
+  metadata: { name: 'shell', namespace: 'payments', uid: '5f2c9a1b-0000', generation: 3, ...metadata },
+  spec: { accessConfig },
+  ...fields,
+});
