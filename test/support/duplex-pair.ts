@@ -35,3 +35,8 @@ export function duplexPair(): [Duplex, Duplex] {
   b.other = a;
   return [a, b];
 }
+
+/** Lets connections pass on what was written. */
+export const settlePairs = async (): Promise<void> => {
+  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
+};

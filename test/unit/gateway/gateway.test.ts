@@ -1,42 +1,36 @@
 import assert from 'node:assert/strict';
 import { text } from 'node:stream/consumers';
-import { connect, type TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import { createAuthority, issue } from '../../../sandbox/pki.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { grantProxyPath } from '../../../src/api/gateway/names.ts';
 import { newSignedPair } from '../../../src/certificates/material.ts';
-import type { FrontProxy } from '../../../src/gateway/front-proxy.ts';
 import { Gateway } from '../../../src/gateway/gateway.ts';
-import { PeerIdentity } from '../../../src/gateway/peers.ts';
-import { startGatewayServer } from '../../../src/gateway/server.ts';
 import { Sessions } from '../../../src/gateway/sessions.ts';
-import { systemClock } from '../../../src/kit/clock.ts';
 import { deferred } from '../../../src/kit/promises.ts';
 import { silentLog } from '../../../src/kube/log.ts';
-import type { Store } from '../../../src/kube/store.ts';
 import { GatewayCluster } from '../../support/gateway-cluster.ts';
+import {
+  connectTo,
+  frontProxyOf,
+  frontProxySettings,
+  type GatewayServer,
+  openGatewayServer,
+} from '../../support/gateway-server.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 type GatewayDeps = ConstructorParameters<typeof Gateway>[0];
 
 describe('a call for a grant', () => {
   const authority = createAuthority('front-proxy');
-  const settings: FrontProxy = {
-    key: 'k',
-    uid: 'u',
-    resourceVersion: '1',
-    authorities: authority.certificate,
-    names: [],
-    headers: { username: ['x-remote-user'], uid: [], groups: [] },
-    problem: undefined,
-  };
+  const frontProxy = frontProxyOf(frontProxySettings(authority.certificate, ['x-remote-user']));
   let cluster: GatewayCluster;
   /** What the gateway began: reads at the API server, and streams. */
   let begun: string[];
   /** The codes of the denials in the journal. */
   let denied: string[];
   let closed: Promise<void>;
-  let server: Awaited<ReturnType<typeof startGatewayServer>>;
+  let server: GatewayServer;
   let authorityOfServer: string | undefined;
   /** The number of timers that no call set. */
   let otherTimers: number;
@@ -47,7 +41,6 @@ describe('a call for a grant', () => {
     [begun, denied] = [[], []];
     const whenClosed = deferred();
     closed = whenClosed.promise;
-    const frontProxy = { get: () => settings, subscribe: () => () => {} } as unknown as Store<FrontProxy>;
     const { pair, authority: signer } = newSignedPair(['gateway.ns.svc'], Date.now());
     authorityOfServer = signer;
     const begin = (what: string) => async () => {
@@ -65,39 +58,24 @@ describe('a call for a grant', () => {
       log: silentLog,
     } as unknown as GatewayDeps);
     otherTimers = cluster.clock.pendingTimers;
-    server = await startGatewayServer({
-      gateway: {
-        onRequest: (request, response) => {
-          response.once('close', whenClosed.resolve);
-          return gateway.onRequest(request, response);
-        },
-        onUpgrade: (request, socket, head) => {
-          socket.once('close', whenClosed.resolve);
-          return gateway.onUpgrade(request, socket, head);
-        },
+    const calls: Parameters<typeof openGatewayServer>[1] = {
+      onRequest: (request, response) => {
+        response.once('close', whenClosed.resolve);
+        return gateway.onRequest(request, response);
       },
-      frontProxy,
-      identity: new PeerIdentity(pair),
-      certificate: { current: pair, start: (listener) => listener(pair), close() {} },
-      host: '127.0.0.1',
-      port: 0,
-      clock: systemClock,
-      limit: () => {},
-    });
+      onUpgrade: (request, socket, head) => {
+        socket.once('close', whenClosed.resolve);
+        return gateway.onUpgrade(request, socket, head);
+      },
+    };
+    server = await openGatewayServer(pair, calls, { frontProxy });
   });
   afterEach(() => server.close());
 
   /** Alice's call for the grant, through the API server. */
   function call(target: string, headers: string): TLSSocket {
     const { certificate: cert, key } = issue(authority, { commonName: 'front-proxy-client' });
-    const socket = connect({
-      port: server.port,
-      host: '127.0.0.1',
-      servername: 'gateway.ns.svc',
-      ca: authorityOfServer ?? '',
-      cert,
-      key,
-    });
+    const socket = connectTo(server, authorityOfServer, { cert, key });
     const { namespace, name } = cluster.grant;
     const path = `${grantProxyPath(namespace, name)}/api/v1/namespaces/${namespace}/pods/web-0${target}`;
     socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nX-Remote-User: alice\r\n${headers}\r\n`);
@@ -132,6 +110,8 @@ describe('a call for a grant', () => {
     });
   }
 
+  const soon = { timeoutMs: 5000, everyMs: 5 };
+  const waits = () => until('the call to wait', async () => cluster.clock.pendingTimers > otherTimers, soon);
   const calls: [what: string, target: string, headers: string][] = [
     ['read', '/log?follow=true', ''],
     ['stream', '/exec?command=sh&stdout=true', `Connection: Upgrade\r\nUpgrade: websocket\r\n${protocol}`],
@@ -140,13 +120,10 @@ describe('a call for a grant', () => {
     it(`begins its ${what} once the watch reports the grant`, async () => {
       const socket = call(target, headers);
       socket.on('error', () => {});
-      await until('the call to wait', async () => cluster.clock.pendingTimers > otherTimers, {
-        timeoutMs: 5000,
-        everyMs: 5,
-      });
+      await waits();
       assert.deepEqual(begun, []);
       open();
-      await until('it to begin', async () => begun.length > 0, { timeoutMs: 5000, everyMs: 5 });
+      await until('it to begin', async () => begun.length > 0, soon);
       assert.deepEqual(begun, [what]);
       socket.destroy();
     });
@@ -154,10 +131,7 @@ describe('a call for a grant', () => {
     it(`begins no ${what} for a client that left meanwhile`, async () => {
       const socket = call(target, headers);
       socket.on('error', () => {});
-      await until('the call to wait', async () => cluster.clock.pendingTimers > otherTimers, {
-        timeoutMs: 5000,
-        everyMs: 5,
-      });
+      await waits();
       socket.destroy();
       await closed;
       open();

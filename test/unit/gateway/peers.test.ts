@@ -5,14 +5,12 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import { newSignedPair } from '../../../src/certificates/material.ts';
-import type { FrontProxy } from '../../../src/gateway/front-proxy.ts';
 import { LiveSession, LiveViews } from '../../../src/gateway/live-views.ts';
 import { isPeerPath, PeerIdentity, Peers } from '../../../src/gateway/peers.ts';
 import { SessionCast } from '../../../src/gateway/recording/session-cast.ts';
-import { startGatewayServer } from '../../../src/gateway/server.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import type { KeyPair } from '../../../src/kit/key-pair.ts';
-import type { Store } from '../../../src/kube/store.ts';
+import { type GatewayServer, openGatewayServer } from '../../support/gateway-server.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const name = { namespace: 'payments', session: '0b0f8f2e-7f2a-4a52-8d0a-3f6c1d2e9a10' };
@@ -31,7 +29,7 @@ describe('the replicas of the gateway', () => {
   let views: LiveViews;
   let cast: SessionCast;
   let end: (reason: string) => void;
-  let server: Awaited<ReturnType<typeof startGatewayServer>>;
+  let server: GatewayServer;
   let address: string;
 
   beforeEach(async () => {
@@ -41,22 +39,11 @@ describe('the replicas of the gateway', () => {
     cast = new SessionCast(systemClock, false);
     end = views.begin(new LiveSession(name, cast, record));
     const peers = new Peers({ identity, views, clock: systemClock });
-    server = await startGatewayServer({
-      gateway: {
-        onRequest: async (call, response) => {
-          if (isPeerPath(call.url)) peers.answer(call, response);
-          else response.end('not for replicas');
-        },
-        onUpgrade: async () => {},
-      },
-      frontProxy: { get: () => undefined, subscribe: () => () => {} } as unknown as Store<FrontProxy>,
-      certificate: { current: pair, start: (listener) => listener(pair), close() {} },
-      identity,
-      host: '127.0.0.1',
-      port: 0,
-      clock: systemClock,
-      limit: () => {},
-    });
+    const onRequest: Parameters<typeof openGatewayServer>[1]['onRequest'] = async (call, response) => {
+      if (isPeerPath(call.url)) peers.answer(call, response);
+      else response.end('not for replicas');
+    };
+    server = await openGatewayServer(pair, { onRequest }, { identity });
     address = `127.0.0.1:${server.port}`;
   });
   afterEach(() => server.close());
@@ -65,12 +52,8 @@ describe('the replicas of the gateway', () => {
     new Peers({ identity: new PeerIdentity(own), views: new LiveViews(clock), clock });
   /** A call of any client. */
   const call = async (own: KeyPair | undefined, target: string, method = 'GET'): Promise<IncomingMessage> => {
-    const socket = connect({
-      port: server.port,
-      host: '127.0.0.1',
-      rejectUnauthorized: false,
-      ...(own ? { cert: own.cert, key: own.key } : {}),
-    });
+    const identified = own ? { cert: own.cert, key: own.key } : {};
+    const socket = connect({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false, ...identified });
     const sent = request({ createConnection: () => socket, path: target, method });
     sent.end();
     const [answer] = (await once(sent, 'response')) as [IncomingMessage];
@@ -98,17 +81,17 @@ describe('the replicas of the gateway', () => {
     });
   }
 
-  for (const [target, method] of [
-    ['/peer/', 'GET'],
-    ['/peer/payments', 'GET'],
-    [`${path}/log`, 'GET'],
-    [`${path}?x`, 'GET'],
-    [`/peer/..%2fpayments/${name.session}`, 'GET'],
-    [`/peer/../payments/${name.session}`, 'GET'],
-    ['/peer/payments/..', 'GET'],
-    [path.toUpperCase(), 'GET'],
+  for (const [target, method = 'GET'] of [
+    ['/peer/'],
+    ['/peer/payments'],
+    [`${path}/log`],
+    [`${path}?x`],
+    [`/peer/..%2fpayments/${name.session}`],
+    [`/peer/../payments/${name.session}`],
+    ['/peer/payments/..'],
+    [path.toUpperCase()],
     [path, 'POST'],
-    [path.replace('payments', 'other'), 'GET'],
+    [path.replace('payments', 'other')],
   ] as const) {
     it(`do not show ${method} ${target}, even to each other`, async () => {
       const answer = await call(pair, target, method);

@@ -21,7 +21,8 @@ function call(path: string, over: Partial<Omit<ProxyCall, 'query'>> = {}): Proxy
   const [before = '', query = ''] = path.split('?');
   return { method: 'GET', path: before, query: new URLSearchParams(query), upgrade: undefined, ...over };
 }
-const stream = (path: string) => call(path, { upgrade: 'websocket' });
+const upgrade = { upgrade: 'websocket' };
+const stream = (path: string) => call(path, upgrade);
 const codeOf = (asked: ProxyCall, over: Partial<Granted> = {}): string => {
   const decision = decide(asked, { ...granted, ...over });
   return decision.kind === 'refusal' ? `${decision.refusal.status} ${decision.refusal.code}` : decision.kind;
@@ -142,11 +143,7 @@ describe('what a grant lets its subject call through the gateway', () => {
     ['an upgrade of discovery', stream('/api'), '403 NotGranted'],
     ['exec without an upgrade', call(`${pods}/web-0/exec?command=sh`), '400 WebSocketRequired'],
     ['exec by SPDY', call(`${pods}/web-0/exec`, { method: 'POST', upgrade: 'spdy/3.1' }), '400 WebSocketRequired'],
-    [
-      'a POST that upgrades',
-      call(`${pods}/web-0/exec`, { method: 'POST', upgrade: 'websocket' }),
-      '400 WebSocketRequired',
-    ],
+    ['a POST that upgrades', call(`${pods}/web-0/exec`, { ...upgrade, method: 'POST' }), '400 WebSocketRequired'],
     ['an unknown parameter of exec', stream(`${pods}/web-0/exec?user=root`), '400 NotServed'],
     ['a log without certificate check', call(`${pods}/web-0/log?insecureSkipTLSVerifyBackend=true`), '400 NotServed'],
   ];

@@ -1,53 +1,33 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { type ConnectionOptions, connect, TLSSocket } from 'node:tls';
+import { TLSSocket } from 'node:tls';
 import { createAuthority } from '../../../sandbox/pki.ts';
 import { newSignedPair } from '../../../src/certificates/material.ts';
 import { refuseUpgrade } from '../../../src/gateway/answers.ts';
-import { type FrontProxy, isApiServer } from '../../../src/gateway/front-proxy.ts';
-import { PeerIdentity } from '../../../src/gateway/peers.ts';
-import { startGatewayServer } from '../../../src/gateway/server.ts';
+import { isApiServer } from '../../../src/gateway/front-proxy.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import type { KeyPair } from '../../../src/kit/key-pair.ts';
-import type { Store } from '../../../src/kube/store.ts';
+import {
+  connectTo,
+  frontProxyOf,
+  frontProxySettings,
+  type GatewayServer,
+  openGatewayServer,
+} from '../../support/gateway-server.ts';
 
 describe('the server of the gateway', () => {
+  const newPair = () => newSignedPair(['gateway.ns.svc'], Date.now());
+
   it('takes no client for the API server that resumes a session without a certificate, whatever names are allowed', async () => {
-    const { pair, authority } = newSignedPair(['gateway.ns.svc'], Date.now());
-    const settings: FrontProxy = {
-      key: 'k',
-      uid: 'u',
-      resourceVersion: '1',
-      authorities: createAuthority('front-proxy').certificate,
-      names: [],
-      headers: { username: [], uid: [], groups: [] },
-      problem: undefined,
-    };
-    const server = await startGatewayServer({
-      gateway: {
-        onRequest: async ({ socket }, response) => {
-          response.end(`trusted: ${socket instanceof TLSSocket && isApiServer(socket, settings)}`);
-        },
-        onUpgrade: async () => {},
-      },
-      frontProxy: { get: () => settings, subscribe: () => () => {} } as unknown as Store<FrontProxy>,
-      identity: new PeerIdentity(pair),
-      certificate: { current: pair, start: (listener) => listener(pair), close() {} },
-      host: '127.0.0.1',
-      port: 0,
-      clock: systemClock,
-      limit: () => {},
-    });
+    const { pair, authority } = newPair();
+    const settings = frontProxySettings(createAuthority('front-proxy').certificate);
+    const onRequest: Parameters<typeof openGatewayServer>[1]['onRequest'] = async ({ socket }, response) =>
+      void response.end(`trusted: ${socket instanceof TLSSocket && isApiServer(socket, settings)}`);
+    const server = await openGatewayServer(pair, { onRequest }, { frontProxy: frontProxyOf(settings) });
     /** Makes one call, and returns its answer and the session for the next one. */
     const call = async (session?: Buffer) => {
-      const socket = connect({
-        port: server.port,
-        host: '127.0.0.1',
-        servername: 'gateway.ns.svc',
-        ca: authority,
-        ...(session ? { session } : {}),
-      });
+      const socket = connectTo(server, authority, session ? { session } : {});
       let next = session;
       socket.on('session', (ticket: Buffer) => {
         next = ticket;
@@ -69,28 +49,12 @@ describe('the server of the gateway', () => {
   });
 
   it('closes although a client keeps a refused upgrade open', async () => {
-    const { pair, authority } = newSignedPair(['gateway.ns.svc'], Date.now());
-    const server = await startGatewayServer({
-      gateway: {
-        onRequest: async () => {},
-        onUpgrade: async (_request, socket) =>
-          refuseUpgrade(socket, { status: 401, code: 'NotApiServer', message: 'no' }),
-      },
-      frontProxy: { get: () => undefined, subscribe: () => () => {} } as unknown as Store<FrontProxy>,
-      identity: new PeerIdentity(pair),
-      certificate: { current: pair, start: (listener) => listener(pair), close() {} },
-      host: '127.0.0.1',
-      port: 0,
-      clock: systemClock,
-      limit: () => {},
+    const { pair, authority } = newPair();
+    const server = await openGatewayServer(pair, {
+      onUpgrade: async (_request, socket) =>
+        refuseUpgrade(socket, { status: 401, code: 'NotApiServer', message: 'no' }),
     });
-    const socket = connect({
-      port: server.port,
-      host: '127.0.0.1',
-      servername: 'gateway.ns.svc',
-      ca: authority,
-      allowHalfOpen: true,
-    } as ConnectionOptions);
+    const socket = connectTo(server, authority, { allowHalfOpen: true });
     socket.on('error', () => {});
     socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
     const [answer] = (await once(socket, 'data')) as [Buffer];
@@ -99,21 +63,11 @@ describe('the server of the gateway', () => {
   });
 
   describe('with a large head of a call', () => {
-    const { pair, authority = '' } = newSignedPair(['gateway.ns.svc'], Date.now());
-    let server: Awaited<ReturnType<typeof startGatewayServer>>;
+    const { pair, authority } = newPair();
+    let server: GatewayServer;
     before(async () => {
-      server = await startGatewayServer({
-        gateway: {
-          onRequest: async ({ url = '' }, response) => void response.end(`${url.length} characters`),
-          onUpgrade: async () => {},
-        },
-        frontProxy: { get: () => undefined, subscribe: () => () => {} } as unknown as Store<FrontProxy>,
-        identity: new PeerIdentity(pair),
-        certificate: { current: pair, start: (listener) => listener(pair), close() {} },
-        host: '127.0.0.1',
-        port: 0,
-        clock: systemClock,
-        limit: () => {},
+      server = await openGatewayServer(pair, {
+        onRequest: async ({ url = '' }, response) => void response.end(`${url.length} characters`),
       });
     });
     after(() => server.close());
@@ -121,7 +75,7 @@ describe('the server of the gateway', () => {
     /** Sends a call with a path of the size, and resolves to the answer and how long the connection stayed open. */
     async function answerTo(size: number, after = '\r\n\r\n'): Promise<{ answer: string; tookMs: number }> {
       const startedMs = systemClock.monotonic();
-      const socket = connect({ port: server.port, host: '127.0.0.1', servername: 'gateway.ns.svc', ca: authority });
+      const socket = connectTo(server, authority);
       socket.on('error', () => {});
       socket.write(`GET /${'x'.repeat(size - 1)} HTTP/1.1\r\nHost: x\r\nConnection: close${after}`);
       let answer = '';
@@ -152,37 +106,19 @@ describe('the server of the gateway', () => {
   });
 
   it('serves a renewed pair as soon as it gets it, also while the certificate still names the earlier one', async () => {
-    const pairs = [1, 2].map(() => newSignedPair(['gateway.ns.svc'], Date.now()));
-    const [before, renewed] = pairs.map(({ pair }) => pair) as [KeyPair, KeyPair];
+    const [before, renewed] = [newPair(), newPair()];
     let renew: (pair: KeyPair) => void = () => {};
-    const frontProxy: Pick<Store<FrontProxy>, 'get' | 'subscribe'> = {
-      get: () => undefined,
-      subscribe: () => () => {},
+    const start = (listener: typeof renew): void => {
+      renew = listener;
+      listener(before.pair);
     };
-    const server = await startGatewayServer({
-      gateway: { onRequest: async () => {}, onUpgrade: async () => {} },
-      frontProxy: frontProxy as Store<FrontProxy>,
-      identity: new PeerIdentity(before),
-      certificate: {
-        current: before,
-        start(listener) {
-          renew = listener;
-          listener(before);
-        },
-        close() {},
-      },
-      host: '127.0.0.1',
-      port: 0,
-      clock: systemClock,
-      limit: () => {},
-    });
-    const isServed = async (authority: string | undefined): Promise<boolean> => {
-      const socket = connect({
-        port: server.port,
-        host: '127.0.0.1',
-        servername: 'gateway.ns.svc',
-        ca: authority ?? '',
-      });
+    const server = await openGatewayServer(
+      before.pair,
+      {},
+      { certificate: { current: before.pair, start, close() {} } },
+    );
+    const isServed = async ({ authority }: ReturnType<typeof newPair>): Promise<boolean> => {
+      const socket = connectTo(server, authority);
       const trusted = await once(socket, 'secureConnect').then(
         () => true,
         () => false,
@@ -191,10 +127,10 @@ describe('the server of the gateway', () => {
       return trusted;
     };
     try {
-      assert.equal(await isServed(pairs[0]?.authority), true);
-      renew(renewed);
-      assert.equal(await isServed(pairs[1]?.authority), true);
-      assert.equal(await isServed(pairs[0]?.authority), false);
+      assert.equal(await isServed(before), true);
+      renew(renewed.pair);
+      assert.equal(await isServed(renewed), true);
+      assert.equal(await isServed(before), false);
     } finally {
       await server.close();
     }

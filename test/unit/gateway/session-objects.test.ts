@@ -50,6 +50,12 @@ class Replica {
   readonly #clock: SimulatedClock;
   readonly #stop = new AbortController();
 
+  static async start(cluster: MemoryCluster, clock: SimulatedClock, name: string): Promise<Replica> {
+    const replica = new Replica(cluster, clock, name);
+    await clock.advance(0);
+    return replica;
+  }
+
   constructor(cluster: MemoryCluster, clock: SimulatedClock, name: string) {
     const { client } = cluster;
     const shared = { client, clock, log: noLog, metrics: createMetrics() };
@@ -86,8 +92,7 @@ describe('the objects of sessions', () => {
   beforeEach(async () => {
     clock = new SimulatedClock();
     cluster = new MemoryCluster(clock);
-    replica = new Replica(cluster, clock, 'one');
-    await clock.advance(0);
+    replica = await Replica.start(cluster, clock, 'one');
   });
 
   const names = (): string[] => cluster.names(accessSessions).map((key) => key.slice(namespace.length + 1));
@@ -216,8 +221,7 @@ describe('the objects of sessions', () => {
 
   describe('of another replica', () => {
     it('stay while it renews its Lease', async () => {
-      const other = new Replica(cluster, clock, 'two');
-      await clock.advance(0);
+      const other = await Replica.start(cluster, clock, 'two');
       const session = await other.open();
       await clock.advance(600 * second);
       assert.deepEqual(names(), [session.id]);
@@ -225,8 +229,7 @@ describe('the objects of sessions', () => {
     });
 
     it('are deleted two minutes after its last renewal, and then its Lease is gone, too', async () => {
-      const other = new Replica(cluster, clock, 'two');
-      await clock.advance(0);
+      const other = await Replica.start(cluster, clock, 'two');
       await other.open();
       await other.crash();
       await clock.advance(119 * second);
@@ -236,8 +239,7 @@ describe('the objects of sessions', () => {
     });
 
     it('stay if the watch of Leases is broken, because the API server is asked first', async () => {
-      const other = new Replica(cluster, clock, 'two');
-      await clock.advance(0);
+      const other = await Replica.start(cluster, clock, 'two');
       await other.open();
       cluster.lagging = leases;
       await clock.advance(600 * second);
@@ -246,8 +248,7 @@ describe('the objects of sessions', () => {
 
     it('stay if it is seen before its Lease', async () => {
       cluster.lagging = leases;
-      const other = new Replica(cluster, clock, 'two');
-      await clock.advance(0);
+      const other = await Replica.start(cluster, clock, 'two');
       const session = await other.open();
       await clock.advance(second);
       cluster.deliverEvents();
@@ -293,8 +294,7 @@ describe('the objects of sessions', () => {
       await replica.crash();
       if (last === Number.POSITIVE_INFINITY) await replica.objects.close();
       cluster.fault = () => {};
-      const next = new Replica(cluster, clock, successor);
-      await clock.advance(0);
+      const next = await Replica.start(cluster, clock, successor);
       const live = await next.open();
       await clock.advance(200 * second);
       assert.deepEqual(names(), [live.id], `after call ${last}, by ${successor}`);
@@ -303,8 +303,7 @@ describe('the objects of sessions', () => {
       await clock.advance(second);
       await next.crash();
       await next.objects.close();
-      replica = new Replica(cluster, clock, 'one');
-      await clock.advance(0);
+      replica = await Replica.start(cluster, clock, 'one');
       return calls;
     };
     const calls = await crashAt(Number.POSITIVE_INFINITY, 'two');

@@ -14,9 +14,10 @@ import { SessionOpening } from '../../../src/gateway/session-opening.ts';
 import { Sessions } from '../../../src/gateway/sessions.ts';
 import type { Answer } from '../../../src/gateway/upstream.ts';
 import { CodedError } from '../../../src/kit/errors.ts';
+import { deferred } from '../../../src/kit/promises.ts';
 import { silentLog } from '../../../src/kube/log.ts';
 import type { Log } from '../../../src/observe/log.ts';
-import { duplexPair } from '../../support/duplex-pair.ts';
+import { duplexPair, settlePairs as settle } from '../../support/duplex-pair.ts';
 import { GatewayCluster } from '../../support/gateway-cluster.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -29,19 +30,6 @@ const decision: StreamDecision = {
   options: { container: undefined, stdin: true, stdout: true, stderr: false, tty: true, command: ['sh'] },
 };
 const protocol = 'v5.channel.k8s.io';
-
-/** Lets both connections pass on what was written. */
-const settle = async (): Promise<void> => {
-  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
-};
-
-/** A promise that the test resolves. */
-class Later<T> {
-  resolve: (value: T) => void = () => {};
-  readonly promise = new Promise<T>((resolve) => {
-    this.resolve = resolve;
-  });
-}
 
 class Stage {
   readonly clock = new SimulatedClock();
@@ -163,7 +151,7 @@ class Stage {
 describe('the opening of a session', () => {
   it('writes its audit line, calls the API server, and only then answers the client', async () => {
     const stage = new Stage();
-    const waits = new Later<void>();
+    const waits = deferred();
     stage.serverWaits = waits.promise;
     const opened = stage.open();
     await settle();
@@ -176,7 +164,7 @@ describe('the opening of a session', () => {
   describe('with a recording that is required', () => {
     it('waits until its header is durable: before, no call reaches the API server, and no byte the client', async () => {
       const stage = new Stage('Required');
-      const waits = new Later<void>();
+      const waits = deferred();
       stage.sinkWaits = waits.promise;
       const opened = stage.open();
       stage.client.write('early');
@@ -205,7 +193,7 @@ describe('the opening of a session', () => {
 
     it('opens nothing for a client that has gone meanwhile', async () => {
       const stage = new Stage('Required');
-      const waits = new Later<void>();
+      const waits = deferred();
       stage.sinkWaits = waits.promise;
       const opened = stage.open().catch(() => {});
       stage.disconnect();
@@ -232,7 +220,7 @@ describe('the opening of a session', () => {
 
   it('waits for its AccessSession, before the API server is called', async () => {
     const stage = new Stage();
-    const waits = new Later<void>();
+    const waits = deferred();
     stage.objectWaits = waits.promise;
     const opened = stage.open();
     await settle();
@@ -288,7 +276,7 @@ describe('the opening of a session', () => {
 
   it('aborts the call of the API server if the access is revoked before the answer', async () => {
     const stage = new Stage();
-    const waits = new Later<void>();
+    const waits = deferred();
     stage.serverWaits = waits.promise;
     const opened = stage.open();
     await settle();
@@ -311,7 +299,7 @@ describe('the opening of a session', () => {
   for (const [cause, happen, answer, code] of ends) {
     it(`calls no API server, which would start the command, if ${cause}`, async () => {
       const stage = new Stage();
-      const waits = new Later<void>();
+      const waits = deferred();
       stage.objectWaits = waits.promise;
       const opened = stage.open();
       await settle();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { LiveGrant } from '../../../src/gateway/live-grants.ts';
-import { type Endable, Sessions } from '../../../src/gateway/sessions.ts';
+import { type Endable, type Session, Sessions } from '../../../src/gateway/sessions.ts';
 import type { StreamEnd } from '../../../src/gateway/stream-end.ts';
 import { GatewayCluster } from '../../support/gateway-cluster.ts';
 import { chooseSeed, seededRandom } from '../../support/random.ts';
@@ -25,14 +25,25 @@ class Stage {
   readonly cluster = new GatewayCluster(this.clock);
   readonly sessions = new Sessions(this.cluster.grants, this.clock);
 
-  constructor() {
+  /** With the minutes for which the grant is open; without, it is not. */
+  constructor(minutes = 0) {
     this.cluster.listKeys('ours');
+    if (minutes > 0) this.cluster.open(this.clock.now() + minutes * minute);
   }
 
   live(): LiveGrant | undefined {
     const { namespace, name } = this.cluster.grant;
     const found = this.cluster.grants.find(namespace, name);
     return 'status' in found ? undefined : found;
+  }
+
+  /** A session of the live grant without a stream. */
+  beginBare(): Session {
+    const live = this.live();
+    assert.ok(live, this.code());
+    const session = this.sessions.begin(live);
+    assert.ok(session);
+    return session;
   }
 
   code(): string {
@@ -43,12 +54,8 @@ class Stage {
 
   /** Begins a session of the live grant. */
   begin(): Recorder {
-    const live = this.live();
-    assert.ok(live, this.code());
     const stream = new Recorder();
-    const session = this.sessions.begin(live);
-    assert.ok(session);
-    session.attach(stream);
+    this.beginBare().attach(stream);
     return stream;
   }
 
@@ -64,8 +71,7 @@ class Stage {
 
 describe('a session of a grant', () => {
   it('ends at the deadline of the grant, to the millisecond', async () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
+    const stage = new Stage(1);
     const stream = stage.begin();
     await stage.advance(minute - 1);
     assert.deepEqual(stream.ends, []);
@@ -74,8 +80,7 @@ describe('a session of a grant', () => {
   });
 
   it('warns 10 and 2 minutes before, once each', async () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + 15 * minute);
+    const stage = new Stage(15);
     const stream = stage.begin();
     await stage.advance(5 * minute - 1);
     assert.deepEqual(stream.warnings, []);
@@ -101,14 +106,12 @@ describe('a session of a grant', () => {
   });
 
   it('ends alone if it is ended, also before it has a stream', () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
+    const stage = new Stage(1);
     const other = stage.begin();
-    const live = stage.live();
-    const session = live && stage.sessions.begin(live);
+    const session = stage.beginBare();
     const stream = new Recorder();
-    session?.end({ code: 'Killed', atMs: stage.clock.now() });
-    session?.attach(stream);
+    session.end({ code: 'Killed', atMs: stage.clock.now() });
+    session.attach(stream);
     assert.deepEqual([stream.ends, other.ends], [['Killed'], []]);
   });
 
@@ -138,8 +141,7 @@ describe('a session of a grant', () => {
   ];
   for (const [what, change, code] of causes) {
     it(`ends at once when the request ${what}`, () => {
-      const stage = new Stage();
-      stage.cluster.open(stage.clock.now() + minute);
+      const stage = new Stage(1);
       const stream = stage.begin();
       change(stage.cluster);
       assert.deepEqual(stream.ends, [code]);
@@ -148,19 +150,16 @@ describe('a session of a grant', () => {
   }
 
   it('ends at once if the access ended before its stream was open', () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
-    const live = stage.live();
-    const session = live && stage.sessions.begin(live);
+    const stage = new Stage(1);
+    const session = stage.beginBare();
     stage.cluster.remove();
     const stream = new Recorder();
-    session?.attach(stream);
+    session.attach(stream);
     assert.deepEqual(stream.ends, ['Deleted']);
   });
 
   it('ends when the gateway has not heard from the API server for 90 s, since a revocation could be missing', async () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + 60 * minute);
+    const stage = new Stage(60);
     const stream = stage.begin();
     await stage.clock.advance(90_000);
     assert.deepEqual(stream.ends, []);
@@ -170,8 +169,7 @@ describe('a session of a grant', () => {
   });
 
   it('ends within 5 s after the wall clock has jumped over the deadline', async () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + 30 * minute);
+    const stage = new Stage(30);
     const stream = stage.begin();
     stage.clock.setWall(stage.clock.now() + 31 * minute);
     await stage.advance(5_000);
@@ -179,18 +177,14 @@ describe('a session of a grant', () => {
   });
 
   it('ends when the replica stops', () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
+    const stage = new Stage(1);
     const stream = stage.begin();
     void stage.sessions.close();
     assert.deepEqual(stream.ends, ['Restarting']);
   });
 
   it('lets a stopping replica wait for its end, at most 3 s', async () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
-    const live = stage.live();
-    assert.ok(live);
+    const stage = new Stage(1);
     const closed = async (end: () => unknown): Promise<boolean> => {
       let isClosed = false;
       void stage.sessions.close().then(() => {
@@ -202,15 +196,14 @@ describe('a session of a grant', () => {
       await stage.clock.settle();
       return isClosed;
     };
-    const session = stage.sessions.begin(live);
-    assert.equal(await closed(() => session?.close()), true, 'the session is over');
-    stage.sessions.begin(live);
+    const session = stage.beginBare();
+    assert.equal(await closed(() => session.close()), true, 'the session is over');
+    stage.beginBare();
     assert.equal(await closed(() => stage.clock.advance(1)), true, 'the time is over');
   });
 
   it('does not begin if the grant has 64', () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
+    const stage = new Stage(1);
     const live = stage.live();
     assert.ok(live);
     const sessions = Array.from({ length: 64 }, () => stage.sessions.begin(live));
@@ -223,8 +216,7 @@ describe('a session of a grant', () => {
   });
 
   it('does not begin if the replica has 1,000 of any grants', () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
+    const stage = new Stage(1);
     const live = stage.live();
     assert.ok(live);
     const begin = (number: number) => stage.sessions.begin({ ...live, name: `grant-${number % 50}` });
@@ -237,26 +229,21 @@ describe('a session of a grant', () => {
   });
 
   it('leaves no timer behind', () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
-    const live = stage.live();
-    const session = live && stage.sessions.begin(live);
-    session?.close();
+    const stage = new Stage(1);
+    stage.beginBare().close();
     assert.equal(stage.sessions.count, 0);
     void stage.sessions.close();
     assert.equal(stage.clock.pendingTimers, 0);
   });
 
   it('needs the public keys', () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
+    const stage = new Stage(1);
     stage.cluster.listKeys();
     assert.match(stage.code(), /^503 GatewayNotReady/);
   });
 
   it('ends when the key of its grant is listed no more, and stays while no key is listed', () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
+    const stage = new Stage(1);
     const stream = stage.begin();
     stage.cluster.listKeys();
     assert.deepEqual(stream.ends, []);
@@ -267,8 +254,7 @@ describe('a session of a grant', () => {
   });
 
   it('is proved by any of the listed keys, and by none that is listed no more', () => {
-    const stage = new Stage();
-    stage.cluster.open(stage.clock.now() + minute);
+    const stage = new Stage(1);
     stage.cluster.listKeys('next', 'ours');
     assert.equal(stage.code(), 'live');
     stage.cluster.listKeys('next');

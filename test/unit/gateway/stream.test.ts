@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { channelMessage, closeFrame, FrameReader, frameOf, opcodes } from '../../../src/gateway/frames.ts';
 import type { StreamKind, StreamOptions } from '../../../src/gateway/pod-call.ts';
 import { PodStream, type StreamListener, type StreamResult } from '../../../src/gateway/stream.ts';
-import { duplexPair } from '../../support/duplex-pair.ts';
+import { duplexPair, settlePairs as settle } from '../../support/duplex-pair.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const terminal: StreamOptions = {
@@ -114,15 +114,19 @@ class Stage {
     await settle();
   }
 
+  /** The code of the end, and the exit code. */
+  get outcomes(): unknown[] {
+    return this.results.map(({ end, exitCode }) => [end?.code, exitCode]);
+  }
+
+  get podIsClosed(): boolean {
+    return this.pod.destroyed || this.pod.readableEnded;
+  }
+
   end(code: 'Expired' | 'Revoked' = 'Expired'): void {
     this.stream.end({ code, atMs: this.clock.now() });
   }
 }
-
-/** Lets both connections pass on what was written. */
-const settle = async (): Promise<void> => {
-  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
-};
 
 const text = (buffer: Buffer): string => buffer.toString('latin1');
 const reason = 'access ended at 09:00 UTC: Expired; create a new request';
@@ -167,7 +171,7 @@ describe('a stream between a client and a pod', () => {
     const stage = new Stage();
     stage.client.destroy();
     await stage.processEnds();
-    assert.equal(stage.pod.readableEnded || stage.pod.destroyed, true);
+    assert.equal(stage.podIsClosed, true);
     assert.equal(stage.results.length, 1);
     assert.equal(stage.clock.pendingTimers, 0);
   });
@@ -179,10 +183,7 @@ describe('a stream between a client and a pod', () => {
       const line = channelMessage(1, `\r\n[drawbridge] ${reason}\r\n`);
       assert.equal(await stage.received(), text(Buffer.concat([line, channelMessage(3, failure), closeFrame(1000)])));
       await stage.processEnds();
-      assert.deepEqual(
-        stage.results.map(({ end }) => end?.code),
-        ['Expired'],
-      );
+      assert.deepEqual(stage.outcomes, [['Expired', 130]]);
       assert.equal(stage.clock.pendingTimers, 0);
     });
 
@@ -249,10 +250,7 @@ describe('a stream between a client and a pod', () => {
       assert.equal(stage.client.destroyed || stage.client.readableEnded, true);
       await stage.clock.advance(3000);
       await settle();
-      assert.deepEqual(
-        stage.results.map(({ end }) => end?.code),
-        ['Expired'],
-      );
+      assert.deepEqual(stage.outcomes, [['Expired', undefined]]);
       assert.doesNotMatch(await stage.received(), /access ended/);
     });
 
@@ -301,10 +299,10 @@ describe('a stream between a client and a pod', () => {
         end(stage);
         assert.equal(await stage.typed(), closesStdin);
         await stage.clock.advance(499);
-        assert.equal(stage.pod.destroyed || stage.pod.readableEnded, false);
+        assert.equal(stage.podIsClosed, false);
         await stage.clock.advance(1);
         await settle();
-        assert.equal(stage.pod.destroyed || stage.pod.readableEnded, true);
+        assert.equal(stage.podIsClosed, true);
       });
     }
 
@@ -324,10 +322,7 @@ describe('a stream between a client and a pod', () => {
       await stage.processEnds(130);
       await stage.clock.advance(3000);
       assert.equal(await stage.typed(), '\0\x03');
-      assert.deepEqual(
-        stage.results.map(({ end, exitCode }) => [end?.code, exitCode]),
-        [['Expired', 130]],
-      );
+      assert.deepEqual(stage.outcomes, [['Expired', 130]]);
     });
 
     it('types Ctrl-\\ and Ctrl-Z to a process that stays, and gives up within 2.5 s, without an exit code', async () => {
@@ -340,10 +335,7 @@ describe('a stream between a client and a pod', () => {
       }
       const keys = (await stage.typed()).replaceAll('\0', '');
       assert.equal(keys, `\x03\x03\x03\x04\x03\x04\x1c\x03\x04\x1a\x04\x04${'\x03\x04'.repeat(4)}${'\x04'.repeat(12)}`);
-      assert.deepEqual(
-        stage.results.map(({ end, exitCode }) => [end?.code, exitCode]),
-        [['Expired', undefined]],
-      );
+      assert.deepEqual(stage.outcomes, [['Expired', undefined]]);
       assert.equal(stage.clock.pendingTimers, 0);
     });
 

@@ -4,6 +4,7 @@ import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Recorder, type Recording } from '../../../../src/gateway/recording/recorder.ts';
 import { SessionCast } from '../../../../src/gateway/recording/session-cast.ts';
 import type { RecordingFile, RecordingSink } from '../../../../src/gateway/recording/sink.ts';
+import { deferred } from '../../../../src/kit/promises.ts';
 import { pluck } from '../../../support/pluck.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
@@ -57,9 +58,9 @@ describe('the recorder', () => {
     journalFails = false;
   });
 
-  const recorder = (given: RecordingSink | undefined = sink): Recorder =>
+  const recorder = (hasSink = true): Recorder =>
     new Recorder({
-      sink: given,
+      sink: hasSink ? sink : undefined,
       clock,
       log: { warn: () => {} },
       onLost: () => lostCount++,
@@ -87,6 +88,11 @@ describe('the recorder', () => {
     casts.set(recording, cast);
     return recording;
   };
+  const durable = async (): Promise<Recording> => {
+    const recording = begin();
+    await recording.durable;
+    return recording;
+  };
   const out = (recording: Recording, text: string | Buffer, channel = 1): void =>
     casts.get(recording)?.fromPod(Buffer.concat([Buffer.of(channel), Buffer.from(text)]), channel);
   const type = (recording: Recording, channel: number, text: string): void =>
@@ -95,8 +101,7 @@ describe('the recorder', () => {
     lines.filter(({ verdict }) => verdict === 'unrecorded').map(({ code, message }) => [code, message]);
 
   it('writes a header that names the session alone, before it says that the recording is durable', async () => {
-    const recording = begin();
-    await recording.durable;
+    await durable();
     assert.deepEqual(JSON.parse(String(sink.parts[0])), {
       version: 2,
       width: 80,
@@ -150,8 +155,7 @@ describe('the recorder', () => {
   }
 
   it('writes what waits after a second', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     out(recording, 'prompt');
     await clock.advance(999);
     assert.equal(sink.parts.length, 1);
@@ -163,8 +167,7 @@ describe('the recorder', () => {
   });
 
   it('writes a line with the hash of each chunk of at most 1 MiB, and a last one with their number', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     for (let i = 0; i < 60; i++) {
       out(recording, 'x'.repeat(50_000));
       await clock.settle();
@@ -192,16 +195,7 @@ describe('the recorder', () => {
   });
 
   it('refuses to be durable without a sink', async () => {
-    const recording = begin(
-      false,
-      new Recorder({
-        sink: undefined,
-        clock,
-        log: { warn() {} },
-        onLost() {},
-        journal: { append: async (line) => void lines.push(line) },
-      }),
-    );
+    const recording = begin(false, recorder(false));
     await assert.rejects(recording.durable, { code: 'RecorderUnavailable' });
     assert.deepEqual(lostLines(), [
       ['RecordingLost', 'the gateway runs without --recordings; set the flag, or gateway.recordings of the chart'],
@@ -217,8 +211,7 @@ describe('the recorder', () => {
   });
 
   it('is lost once if the disk is full, and says so at once', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     let told = 0;
     recording.whenLost(() => told++);
     sink.fails = 'ENOSPC: no space left on device';
@@ -231,8 +224,7 @@ describe('the recorder', () => {
   });
 
   it('has a line for what was stored before it was lost, and for nothing else', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     out(recording, 'x'.repeat(100_000));
     await clock.settle();
     const stored = Buffer.concat(sink.parts);
@@ -253,8 +245,7 @@ describe('the recorder', () => {
   });
 
   it('is lost after 5 s if the sink hangs', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     let told = 0;
     recording.whenLost(() => told++);
     sink.hangs = new Promise(() => {});
@@ -267,12 +258,9 @@ describe('the recorder', () => {
   });
 
   it('must drain while 256 KiB wait for the sink, and no longer once they are written', async () => {
-    const recording = begin();
-    await recording.durable;
-    let answer = (): void => {};
-    sink.hangs = new Promise((resolve) => {
-      answer = resolve;
-    });
+    const recording = await durable();
+    const { promise, resolve: answer } = deferred();
+    sink.hangs = promise;
     out(recording, 'x'.repeat(200_000));
     assert.equal(recording.drained, undefined);
     out(recording, 'x'.repeat(100_000));
@@ -286,8 +274,7 @@ describe('the recorder', () => {
   });
 
   it('need not drain, if it is lost, so that a session with best effort goes on', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     sink.hangs = new Promise(() => {});
     out(recording, 'x'.repeat(300_000));
     const { drained } = recording;
@@ -298,8 +285,7 @@ describe('the recorder', () => {
   });
 
   it('is lost if more than 1 MiB waits for the sink', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     sink.hangs = new Promise(() => {});
     for (let i = 0; i < 16; i++) out(recording, 'x'.repeat(65_000));
     assert.equal(recording.isLost, false);
@@ -322,8 +308,7 @@ describe('the recorder', () => {
   });
 
   it('is lost if the journal cannot be written, because nothing would prove the recording', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     journalFails = true;
     out(recording, 'x');
     await clock.advance(1000);
@@ -346,10 +331,8 @@ describe('the recorder', () => {
     const all = recorder();
     const recording = begin(false, all);
     await recording.durable;
-    let release = (): void => {};
-    sink.hangs = new Promise((resolve) => {
-      release = resolve;
-    });
+    const { promise, resolve: release } = deferred();
+    sink.hangs = promise;
     out(recording, 'last words');
     void recording.end();
     let isClosed = false;
@@ -364,8 +347,7 @@ describe('the recorder', () => {
   });
 
   it('has few lines for little output that comes in many parts, also while it writes', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     const before = lines.length;
     for (let i = 0; i < 100; i++) {
       out(recording, `line ${i}`);
@@ -378,8 +360,7 @@ describe('the recorder', () => {
   });
 
   it('has a line each second for output that is fast, but less than 1 MiB in it', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     const before = lines.length;
     for (let i = 0; i < 100; i++) {
       out(recording, 'x'.repeat(70_000));
@@ -391,8 +372,7 @@ describe('the recorder', () => {
   });
 
   it('has a line for what was written last, a second after the last line', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     await clock.advance(900);
     out(recording, 'x'.repeat(70_000));
     await clock.settle();
@@ -404,8 +384,7 @@ describe('the recorder', () => {
   });
 
   it('is lost if the pod speaks on an unknown channel, because its output could be missing', async () => {
-    const recording = begin();
-    await recording.durable;
+    const recording = await durable();
     out(recording, 'MQ==', 49);
     assert.deepEqual(lostLines(), [['RecordingLost', 'the pod sent a message on the unknown channel 49']]);
   });
