@@ -46,6 +46,11 @@ describe('event recorder', () => {
     note: 'alice may use it',
     ...fields,
   });
+  /** Records an event that is written at once. */
+  const written = async (fields: Partial<RecordedEvent> = {}): Promise<void> => {
+    recorder.record(event(fields));
+    await settleIo();
+  };
   const bodyOf = (request: ScriptedRequest | undefined) => (request?.body ?? {}) as Record<string, unknown>;
   const bodies = () => server.requests.map(bodyOf);
   const seriesCount = (index: number) => (bodies()[index]?.['series'] as { count?: number } | undefined)?.count;
@@ -71,8 +76,7 @@ describe('event recorder', () => {
   });
 
   it('writes repetitions as a series', async () => {
-    recorder.record(event());
-    await settleIo();
+    await written();
     for (let i = 0; i < 49; i++) recorder.record(event());
     recorder.record(event({ note: 'another' }));
     await advanceIo(clock, 11_000);
@@ -82,8 +86,7 @@ describe('event recorder', () => {
     assert.deepEqual(bodies()[2]?.['series'], { count: 50, lastObservedTime: '2026-11-21T09:00:00.000000Z' });
     assert.equal(seriesCount(3), 51);
     await clock.advance(6 * 60_000);
-    recorder.record(event());
-    await settleIo();
+    await written();
     assert.equal(server.requests.at(-1)?.method, 'POST', 'after six quiet minutes it is news again');
   });
 
@@ -113,8 +116,7 @@ describe('event recorder', () => {
   });
 
   it('writes the series again if its Event is gone', async () => {
-    recorder.record(event());
-    await settleIo();
+    await written();
     recorder.record(event());
     server.follow((request, answer) =>
       request.method === 'PATCH' ? answer.status(404, 'NotFound') : answer.json(200, request.body),
@@ -130,8 +132,7 @@ describe('event recorder', () => {
     await until(() => server.requests.length === 26);
     await clock.advance(5 * 60_000);
     recorder.record(event({ note: 'one more' }));
-    recorder.record(event({ note: 'and too many' }));
-    await settleIo();
+    await written({ note: 'and too many' });
     assert.equal(server.requests.length, 27);
   });
 
@@ -145,8 +146,7 @@ describe('event recorder', () => {
   it('never fails its caller', async () => {
     for (const script of [(_, answer) => answer.status(403, 'Forbidden'), (_, answer) => answer.reset()] as Script[]) {
       server.follow(script);
-      recorder.record(event({ note: String(script) }));
-      await settleIo();
+      await written({ note: String(script) });
     }
     server.follow(accept);
     recorder.record(event({ note: 'afterwards' }));
@@ -154,20 +154,17 @@ describe('event recorder', () => {
   });
 
   it('writes pending Events when it is closed, and none afterwards', async () => {
-    recorder.record(event());
-    await settleIo();
+    await written();
     recorder.record(event());
     await recorder.close();
     assert.deepEqual(pluck(server.requests, 'method'), ['POST', 'PATCH']);
-    recorder.record(event({ note: 'late' }));
-    await settleIo();
+    await written({ note: 'late' });
     assert.equal(server.requests.length, 2);
   });
 
   it('waits at most two seconds when it is closed', async () => {
     server.follow(() => undefined);
-    recorder.record(event());
-    await settleIo();
+    await written();
     const closing = recorder.close();
     await advanceIo(clock, 2_100);
     await closing;

@@ -23,7 +23,7 @@ const bob = issue(authority, { commonName: 'bob' });
 
 interface Parts {
   readonly cluster?: Record<string, unknown>;
-  readonly user?: Record<string, unknown>;
+  readonly user?: object;
   readonly context?: Record<string, unknown>;
   readonly name?: string;
 }
@@ -48,6 +48,16 @@ describe('kubeconfig', () => {
     return path;
   };
 
+  const read = async (name: string, parts: Parts): Promise<Credentials> =>
+    fileCredentials(await write(name, kubeconfig(parts)));
+  const headersOf = async (credentials: Credentials) => (await credentials.connectionAuth()).headers;
+  /** A user whose credentials a plugin with this script prints. */
+  const execUser = async (name: string, script: string): Promise<object> => {
+    const command = await write(name, `#!/bin/sh\n${script}\n`);
+    await chmod(command, 0o700);
+    return { exec: { apiVersion: 'client.authentication.k8s.io/v1', command } };
+  };
+
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'kubeconfig-'));
   });
@@ -55,15 +65,11 @@ describe('kubeconfig', () => {
 
   it('reads a file with relative paths', async () => {
     await write('ca.crt', authority.certificate);
-    const path = await write(
-      'paths.yaml',
-      kubeconfig({
-        cluster: { 'certificate-authority': 'ca.crt', 'tls-server-name': 'inner' },
-        user: { token: 'secret' },
-        context: { namespace: 'team' },
-      }),
-    );
-    const credentials = await fileCredentials(path);
+    const credentials = await read('paths.yaml', {
+      cluster: { 'certificate-authority': 'ca.crt', 'tls-server-name': 'inner' },
+      user: { token: 'secret' },
+      context: { namespace: 'team' },
+    });
     assert.equal(credentials.server, 'https://one.test:6443');
     assert.equal(credentials.namespace, 'team');
     const { tls, headers } = await credentials.connectionAuth();
@@ -74,28 +80,20 @@ describe('kubeconfig', () => {
 
   it('reads a token file with a relative path and a newline', async () => {
     await write('token', 'from-file\n');
-    const credentials = await fileCredentials(
-      await write('tokenfile.yaml', kubeconfig({ user: { tokenFile: 'token' } })),
-    );
-    assert.deepEqual((await credentials.connectionAuth()).headers, { authorization: 'Bearer from-file' });
+    const credentials = await read('tokenfile.yaml', { user: { tokenFile: 'token' } });
+    assert.deepEqual(await headersOf(credentials), { authorization: 'Bearer from-file' });
   });
 
   it('runs an exec plugin', async () => {
-    const plugin = await write(
-      'plugin.sh',
-      `#!/bin/sh\necho '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"from-plugin"}}'\n`,
-    );
-    await chmod(plugin, 0o700);
-    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: plugin };
-    const credentials = await fileCredentials(await write('exec.yaml', kubeconfig({ user: { exec } })));
-    assert.deepEqual((await credentials.connectionAuth()).headers, { authorization: 'Bearer from-plugin' });
+    const printed =
+      '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"from-plugin"}}';
+    const credentials = await read('exec.yaml', { user: await execUser('plugin.sh', `echo '${printed}'`) });
+    assert.deepEqual(await headersOf(credentials), { authorization: 'Bearer from-plugin' });
   });
 
   it('does not show what an exec plugin prints, which may be a token', async () => {
-    const plugin = await write('bad-plugin.sh', "#!/bin/sh\necho 'TOKEN=s3cret {bad?'\n");
-    await chmod(plugin, 0o700);
-    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: plugin };
-    const credentials = await fileCredentials(await write('bad-exec.yaml', kubeconfig({ user: { exec } })));
+    const user = await execUser('bad-plugin.sh', "echo 'TOKEN=s3cret {bad?'");
+    const credentials = await read('bad-exec.yaml', { user });
     const error = await credentials.connectionAuth().catch((reason: unknown) => reason);
     assert.match(textOf(error), /^the exec plugin ".*bad-plugin\.sh" printed no ExecCredential;/);
     assert.doesNotMatch(textOf(error), /s3cret/);
@@ -103,8 +101,7 @@ describe('kubeconfig', () => {
 
   it('impersonates a user with groups, uid, and extras, as kubectl does', async () => {
     const user = { token: 'x', as: 'dora', 'as-groups': ['a', 'b'], 'as-uid': '7', 'as-user-extra': { 'a/b': ['c'] } };
-    const credentials = await fileCredentials(await write('as.yaml', kubeconfig({ user })));
-    assert.deepEqual((await credentials.connectionAuth()).headers, {
+    assert.deepEqual(await headersOf(await read('as.yaml', { user })), {
       authorization: 'Bearer x',
       'impersonate-user': 'dora',
       'impersonate-group': ['a', 'b'],
@@ -112,26 +109,21 @@ describe('kubeconfig', () => {
       'impersonate-extra-a%2fb': ['c'],
     });
     const { as: _, ...groups } = user;
-    await assert.rejects(fileCredentials(await write('groups.yaml', kubeconfig({ user: groups }))), {
-      code: 'KubeconfigInvalid',
-    });
+    await assert.rejects(read('groups.yaml', { user: groups }), { code: 'KubeconfigInvalid' });
   });
 
+  const from = (url: string): Promise<Credentials> => read('proxy.yaml', { cluster: { 'proxy-url': url } });
+
   it('accepts a proxy whose user and password can be decoded', async () => {
-    const from = async (url: string): Promise<Credentials> =>
-      fileCredentials(await write('proxy.yaml', kubeconfig({ cluster: { 'proxy-url': url } })));
     assert.equal((await (await from('http://a:b%25@proxy:1')).connectionAuth()).tls.proxy, 'http://a:b%25@proxy:1');
     await assert.rejects(from('http://a:%zz@proxy:1'), { code: 'KubeconfigInvalid' });
   });
 
   it('rejects a proxy that is not HTTP, and names its scheme but not its password', async () => {
-    const rejected = async (url: string, found: string): Promise<void> =>
-      assert.rejects(
-        fileCredentials(await write('proxy.yaml', kubeconfig({ cluster: { 'proxy-url': url } }))),
-        (error: Error) =>
-          error.message ===
-          `kubeconfig: the proxy-url of cluster "main" ${found}; it must begin with http:// or https://`,
-      );
+    const rejected = (url: string, found: string): Promise<void> =>
+      assert.rejects(from(url), {
+        message: `kubeconfig: the proxy-url of cluster "main" ${found}; it must begin with http:// or https://`,
+      });
     await rejected('socks5://a:s3cret@proxy:1', 'has the scheme "socks5", which is not supported');
     await rejected('s3cret', 'is not a URL');
   });
@@ -153,7 +145,7 @@ describe('kubeconfig', () => {
   });
 
   it('names the context without a cluster, and a missing current-context', async () => {
-    await assert.rejects(fileCredentials(await write('lost.yaml', kubeconfig({ context: { cluster: 'gone' } }))), {
+    await assert.rejects(read('lost.yaml', { context: { cluster: 'gone' } }), {
       code: 'KubeconfigContextNotFound',
       message:
         'kubeconfig: context "main" names cluster "gone", which does not exist; add the cluster, or use another context',

@@ -38,6 +38,14 @@ describe('list-watch', () => {
     return { store, events, changes: () => events.map(describeEvent) };
   }
 
+  /** Starts with a server that lists these pods, and watches without events. */
+  async function startQuiet(...items: readonly object[]): Promise<Watched> {
+    const watched = await start((request, answer) => (request.watch ? answer.open() : answer.list('10', items)));
+    await watched.store.whenSynced();
+    await until(() => server.watches.length === 1);
+    return watched;
+  }
+
   afterEach(async () => {
     const closing = cluster.close();
     await server.close();
@@ -225,12 +233,7 @@ describe('list-watch', () => {
   }
 
   it('resumes within 5 s after an outage of a minute, even if its version was compacted', async () => {
-    const { store, changes } = await start((request, answer) => {
-      if (request.watch) return answer.open();
-      answer.list('10', [pod('a', '5')]);
-    });
-    await store.whenSynced();
-    await until(() => server.watches.length === 1);
+    const { changes } = await startQuiet(pod('a', '5'));
     server.follow((_request, answer) => answer.reset());
     server.answers.at(-1)?.reset();
     await advanceIo(clock, 60_000);
@@ -397,11 +400,7 @@ describe('list-watch', () => {
   });
 
   it('opens a watch anew after 75 s without a bookmark, and delivers what the silent one missed', async () => {
-    const { store, changes } = await start((request, answer) =>
-      request.watch ? answer.open() : answer.list('10', []),
-    );
-    await store.whenSynced();
-    await until(() => server.watches.length === 1);
+    const { changes } = await startQuiet();
     server.follow((_request, answer) => {
       answer.open();
       answer.event('ADDED', pod('missed', '11'));
@@ -424,9 +423,7 @@ describe('list-watch', () => {
     ['does not answer another watch', () => undefined],
   ] satisfies [string, (answer: Answer) => void][]) {
     it(`is stale from 90 s of silence on if the server ${what}, and current once it accepts another watch`, async () => {
-      const { store } = await start((request, answer) => (request.watch ? answer.open() : answer.list('10', [])));
-      await store.whenSynced();
-      await until(() => server.watches.length === 1);
+      const { store } = await startQuiet();
       server.follow((_request, answer) => reject(answer));
       await advanceIo(clock, 89_000, 1_000);
       assert.equal(storesProblem([store]), undefined);
@@ -499,17 +496,15 @@ describe('list-watch', () => {
   });
 
   it('ends the watch when the last handle is released', async () => {
-    const { store } = await start((request, answer) => (request.watch ? answer.open() : answer.list('10', [])));
+    const { store } = await startQuiet();
     const first = cluster.watch({ resource: pods, project: view });
     const second = cluster.watch({ resource: pods, project: view, indexes: { phase: ({ phase }) => [phase] } });
     assert.equal(first.store, store);
     assert.equal(second.store, store, 'a new index does not need a second watch');
-    await store.whenSynced();
     assert.deepEqual(second.store.byIndex('phase', 'none'), []);
     first.release();
     first.release();
     second.release();
-    await until(() => server.watches.length === 1);
     assert.equal(server.answers.at(-1)?.closed, false);
     handle?.release();
     await until(() => server.answers.at(-1)?.closed === true);
@@ -518,10 +513,7 @@ describe('list-watch', () => {
   });
 
   it('fills every index of a second reader from the objects it already has', async () => {
-    const { store } = await start((request, answer) =>
-      request.watch ? answer.open() : answer.list('10', [pod('a', '5'), pod('b', '6')]),
-    );
-    await store.whenSynced();
+    const { store } = await startQuiet(pod('a', '5'), pod('b', '6'));
     const indexes = { key: ({ key }: { key: string }) => [key], all: () => ['all'] };
     const second = cluster.watch({ resource: pods, project: view, indexes });
     assert.equal(second.store, store);

@@ -11,6 +11,9 @@ import { pluck } from '../../support/pluck.ts';
 import { type Answer, pod, ScriptedApiserver, type ScriptedRequest } from '../../support/scripted-apiserver.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
+const noLonger =
+  'warn list-watch is no longer allowed; the store is out of date; check the credentials and their permission to list and watch';
+
 describe('watches that the API server refuses', () => {
   let clock: SimulatedClock;
   let server: ScriptedApiserver;
@@ -71,6 +74,13 @@ describe('watches that the API server refuses', () => {
     await advanceIo(clock, 10, 10);
   };
 
+  /** Syncs, and refuses everything for this time. */
+  const refuse = async (code: number, forMs: number): Promise<void> => {
+    await synced();
+    refused = code;
+    await advanceIo(clock, forMs, 250);
+  };
+
   for (const code of [401, 403]) {
     it(`are reported within 10 s after ${code}, once in the log and counted each time`, async () => {
       const changes: (number | undefined)[] = [];
@@ -84,17 +94,13 @@ describe('watches that the API server refuses', () => {
       assert.match(readiness(), /^warning: the API server no longer allows list and watch of: pods; grant/);
       assert.deepEqual(pluck([...store.list()], 'key'), ['default/a']);
       await advanceIo(clock, 60_000, 250);
-      assert.deepEqual(lines, [
-        'warn list-watch is no longer allowed; the store is out of date; check the credentials and their permission to list and watch',
-      ]);
+      assert.deepEqual(lines, [noLonger]);
       assert.ok(refusals.length > 10 && refusals.every((refusal) => refusal === `pods ${code}`), refusals.join());
       assert.deepEqual(changes, [code]);
     });
 
     it(`resume within 5 s after ${code} has ended, from the version that they have seen`, async () => {
-      await synced();
-      refused = code;
-      await advanceIo(clock, 60_000, 250);
+      await refuse(code, 60_000);
       refused = 0;
       await advanceIo(clock, 5_000, 250);
       assert.equal(store.failing, undefined);
@@ -147,16 +153,12 @@ describe('watches that the API server refuses', () => {
     });
     await advanceIo(clock, 30_000, 50);
     assert.deepEqual(changes, [403]);
-    assert.deepEqual(lines, [
-      'warn list-watch is no longer allowed; the store is out of date; check the credentials and their permission to list and watch',
-    ]);
+    assert.deepEqual(lines, [noLonger]);
     assert.ok(server.watches.length <= 30, `${server.watches.length} watches`);
   });
 
   it('clear with the next list if the server has forgotten their version meanwhile', async () => {
-    await synced();
-    refused = 403;
-    await advanceIo(clock, 20_000, 250);
+    await refuse(403, 20_000);
     refused = 0;
     let isFirst = true;
     server.follow((request, answer) => {
@@ -170,9 +172,7 @@ describe('watches that the API server refuses', () => {
   });
 
   it('stay refused while the server cannot be reached', async () => {
-    await synced();
-    refused = 403;
-    await advanceIo(clock, 12_000, 250);
+    await refuse(403, 12_000);
     server.follow((_request, answer) => answer.reset());
     await advanceIo(clock, 12_000, 250);
     assert.equal(store.failing?.refused, 403);

@@ -27,6 +27,13 @@ describe('the text of an answer', () => {
     const { reason, message, retryAfterMs: delayMs } = failureOf(301, ' moved ', { 'retry-after': '0' });
     assert.deepEqual([reason, message, delayMs], ['', '301: moved', 0]);
   });
+
+  for (const body of ['', 'upstream connect error', '[]', '"text"', 'null', '{"message":{},"reason":7,"details":[]}']) {
+    it(`is an ApiError without a reason if it is ${body || 'empty'}`, () => {
+      const { code, reason } = failureOf(502, body);
+      assert.deepEqual([code, reason], [502, '']);
+    });
+  }
 });
 
 describe('retryAfterMs', () => {

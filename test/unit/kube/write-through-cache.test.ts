@@ -22,6 +22,11 @@ describe('write-through cache', () => {
     cache = new WriteThroughCache<Projected>({ watched: () => watched, uidOf: ({ uid }) => uid, trustMs, clock });
   });
 
+  /** The cache gives the object of the watch, and waits for nothing newer. */
+  const assertWatched = (): void => {
+    assert.equal(cache.get(key), watched);
+    assert.equal(cache.isAhead(key), false);
+  };
   const answer = (object: Projected) => cache.call(key, () => Promise.resolve(object));
 
   /** The watch shows an object or its deletion. */
@@ -37,8 +42,7 @@ describe('write-through cache', () => {
   it('returns the object of the watch before any call', () => {
     assert.equal(cache.get(key), undefined);
     show(version(3));
-    assert.equal(cache.get(key), watched);
-    assert.equal(cache.isAhead(key), false);
+    assertWatched();
   });
 
   it('returns an answer until the watch shows it', async () => {
@@ -49,8 +53,7 @@ describe('write-through cache', () => {
     assert.equal(cache.get(key), written);
     assert.equal(cache.isAhead(key), true);
     show(version(5));
-    assert.equal(cache.get(key), watched);
-    assert.equal(cache.isAhead(key), false);
+    assertWatched();
   });
 
   it('returns an answer about an object that the watch has not shown', async () => {
@@ -63,8 +66,7 @@ describe('write-through cache', () => {
       show(version(7));
       return version(5);
     });
-    assert.equal(cache.get(key), watched);
-    assert.equal(cache.isAhead(key), false);
+    assertWatched();
   });
 
   it('drops an answer about an object whose deletion the watch has shown during the call', async () => {
@@ -106,8 +108,7 @@ describe('write-through cache', () => {
     await clock.advance(trustMs - 1);
     assert.equal(cache.get(key), written);
     await clock.advance(1);
-    assert.equal(cache.isAhead(key), false);
-    assert.equal(cache.get(key), watched);
+    assertWatched();
   });
 
   it('keeps its object if a call fails', async () => {
@@ -165,8 +166,7 @@ describe('write-through cache', () => {
       await answer(version(5));
       cache.deleting(key, 'u1');
       cache.forget(key);
-      assert.equal(cache.get(key), watched);
-      assert.equal(cache.isAhead(key), false);
+      assertWatched();
     });
 
     it('drops the answer of a pending call, but not of a later one', async () => {
