@@ -23,6 +23,9 @@ interface Call {
   readonly answer: Deferred<Result>;
 }
 
+/** Stops what a test has set up, and its reconciles. */
+const cleanUp: (() => Promise<unknown>)[] = [];
+
 /** A controller with a source that the test emits from, and a reconciler whose results the test sets. */
 function setUp(
   answer: ((key: string, turn: number) => Result | undefined) | undefined,
@@ -64,6 +67,11 @@ function setUp(
   const run = controller.run(stop.signal, () => {
     isSynced = true;
   });
+  cleanUp.push(() => {
+    stop.abort();
+    for (const call of calls) call.answer.resolve(done);
+    return run;
+  });
   return {
     clock,
     controller,
@@ -78,7 +86,16 @@ function setUp(
   };
 }
 
+/** The same, with sources that have synced. */
+function setUpSynced(...args: Parameters<typeof setUp>) {
+  const t = setUp(...args);
+  t.synced.resolve();
+  return t;
+}
+
 describe('Controller', () => {
+  afterEach(() => Promise.all(cleanUp.splice(0).map((end) => end())));
+
   it('reconciles no key before every source has synced, then the most urgent keys first', async () => {
     const t = setUp(() => done, { lanes: 2 });
     t.emit('a', 'listed');
@@ -90,8 +107,6 @@ describe('Controller', () => {
     await t.clock.settle();
     assert.deepEqual(t.keys(), ['b', 'a']);
     assert.equal(t.isSynced(), true);
-    t.stop.abort();
-    await t.run;
   });
 
   const outcomes: { title: string; first: () => Result; turns: number[]; metrics: string[] }[] = [
@@ -123,14 +138,11 @@ describe('Controller', () => {
   ];
   for (const { title, first, turns, metrics } of outcomes) {
     it(`requeues the key after ${title}`, async () => {
-      const t = setUp((_, turn) => (turn === 1 ? first() : done));
-      t.synced.resolve();
+      const t = setUpSynced((_, turn) => (turn === 1 ? first() : done));
       t.emit('a', 'event');
       await t.clock.advance(60_000);
       assert.deepEqual(pluck(t.calls, 'atMs'), turns);
       assert.deepEqual(t.metrics, metrics);
-      t.stop.abort();
-      await t.run;
     });
   }
 
@@ -142,48 +154,38 @@ describe('Controller', () => {
       warn: () => void lines.push('warn'),
       child: () => log,
     };
-    const t = setUp((_, turn) => ([2, 5].includes(turn) ? done : retryConflict('conflict')), { log });
-    t.synced.resolve();
+    const t = setUpSynced((_, turn) => ([2, 5].includes(turn) ? done : retryConflict('conflict')), { log });
     t.emit('a', 'event');
     await t.clock.advance(1000);
     assert.deepEqual(lines, ['debug'], 'the conflict did not repeat');
     t.emit('a', 'event');
     await t.clock.advance(1000);
     assert.deepEqual(lines, ['debug', 'debug', 'warn']);
-    t.stop.abort();
-    await t.run;
   });
 
   it('resets the backoff after a reconcile without an error', async () => {
-    const t = setUp((_, turn) => (turn === 3 || turn > 4 ? done : retry('not yet')));
-    t.synced.resolve();
+    const t = setUpSynced((_, turn) => (turn === 3 || turn > 4 ? done : retry('not yet')));
     t.emit('a', 'event');
     await t.clock.advance(1000);
     t.emit('a', 'event');
     await t.clock.advance(1000);
     const turns = t.calls.map(({ atMs }) => atMs);
     assert.deepEqual(turns, [0, 50, 150, 1000, 1050]);
-    t.stop.abort();
-    await t.run;
   });
 
   it('requeues the key at the requested wall-clock time and in the requested lane', async () => {
-    const t = setUp((key, turn) => (turn === 1 ? at(t.clock.now() + 1000, 0) : key === 'a' ? done : done), {
+    const t = setUpSynced((_, turn) => (turn === 1 ? at(t.clock.now() + 1000, 0) : done), {
       lanes: 2,
     });
-    t.synced.resolve();
     t.emit('a', 'event');
     await t.clock.advance(500);
     t.emit('b', 'event', { atMs: t.clock.now() + 500 });
     await t.clock.advance(500);
     assert.deepEqual(t.keys(), ['a', 'a', 'b']);
-    t.stop.abort();
-    await t.run;
   });
 
   it('never runs one key twice at a time, and runs it once more for events meanwhile', async () => {
-    const t = setUp(undefined);
-    t.synced.resolve();
+    const t = setUpSynced(undefined);
     t.emit('a', 'event');
     await t.clock.settle();
     t.emit('a', 'event');
@@ -196,13 +198,10 @@ describe('Controller', () => {
     t.calls[1]?.answer.resolve(done);
     await t.clock.settle();
     assert.equal(t.calls.length, 2);
-    t.stop.abort();
-    await t.run;
   });
 
   it('runs at most as many keys as it has workers, and reserves some workers for the more urgent lanes', async () => {
-    const t = setUp(undefined, { workers: 3, reservedForUrgentLanes: 1, lanes: 2 });
-    t.synced.resolve();
+    const t = setUpSynced(undefined, { workers: 3, reservedForUrgentLanes: 1, lanes: 2 });
     for (const key of ['a', 'b', 'c']) t.emit(key, 'event');
     await t.clock.settle();
     assert.deepEqual(t.keys(), ['a', 'b']);
@@ -215,28 +214,20 @@ describe('Controller', () => {
     t.calls[0]?.answer.resolve(done);
     await t.clock.settle();
     assert.deepEqual(t.keys(), ['a', 'b', 'x', 'y', 'c']);
-    t.stop.abort();
-    for (const call of t.calls) call.answer.resolve(done);
-    await t.run;
   });
 
   it('allows every lane except the lowest to use the reserved workers', async () => {
-    const t = setUp(undefined, { workers: 3, reservedForUrgentLanes: 2, lanes: 3 });
-    t.synced.resolve();
+    const t = setUpSynced(undefined, { workers: 3, reservedForUrgentLanes: 2, lanes: 3 });
     for (const key of ['a', 'b']) t.emit(key, 'event');
     await t.clock.settle();
     t.emit('x', 'cleanup', { lane: 1 });
     t.emit('y', 'expiry', { lane: 0 });
     await t.clock.settle();
     assert.deepEqual(t.keys(), ['a', 'y', 'x']);
-    t.stop.abort();
-    for (const call of t.calls) call.answer.resolve(done);
-    await t.run;
   });
 
   it('aborts a reconcile of the least urgent lane whose key becomes urgent, without counting a failure', async () => {
-    const t = setUp(undefined, { lanes: 3, lane0Aborts: true });
-    t.synced.resolve();
+    const t = setUpSynced(undefined, { lanes: 3, lane0Aborts: true });
     t.emit('a', 'event');
     t.emit('b', 'event');
     await t.clock.settle();
@@ -252,14 +243,10 @@ describe('Controller', () => {
     t.calls[2]?.answer.resolve(done);
     await t.clock.advance(60_000);
     assert.deepEqual(t.keys(), ['a', 'b', 'a']);
-    t.stop.abort();
-    t.calls[1]?.answer.resolve(done);
-    await t.run;
   });
 
   it('aborts no reconcile for a key that is not in lane 0 or not due yet, and no urgent reconcile', async () => {
-    const t = setUp(undefined, { lanes: 3, lane0Aborts: true });
-    t.synced.resolve();
+    const t = setUpSynced(undefined, { lanes: 3, lane0Aborts: true });
     t.emit('same', 'event');
     t.emit('later', 'event');
     t.emit('urgent', 'cleanup', { lane: 1 });
@@ -272,14 +259,10 @@ describe('Controller', () => {
     assert.deepEqual(aborted(), []);
     await t.clock.advance(1000);
     assert.deepEqual(aborted(), ['later']);
-    t.stop.abort();
-    for (const call of t.calls) call.answer.resolve(done);
-    await t.run;
   });
 
   it('lets timers run during any number of immediate reconciles', async () => {
-    const t = setUp(() => done);
-    t.synced.resolve();
+    const t = setUpSynced(() => done);
     await t.clock.settle();
     let before: number | undefined;
     for (let i = 0; i < 5_000; i++) t.emit(`key-${i}`, 'event');
@@ -289,16 +272,13 @@ describe('Controller', () => {
     await t.clock.advance(1);
     assert.equal(t.calls.length, 5_000);
     assert.ok(before !== undefined && before < 1_000, `${before} turns came before a timer that was due`);
-    t.stop.abort();
-    await t.run;
   });
 
   it('pauses for the rest of the process after five milliseconds of reconciles', async () => {
-    const t = setUp(() => {
+    const t = setUpSynced(() => {
       t.clock.work(1);
       return done;
     });
-    t.synced.resolve();
     await t.clock.settle();
     for (let i = 0; i < 12; i++) t.emit(`key-${i}`, 'event');
     const roundsAfter = new Map<number, number>();
@@ -317,16 +297,13 @@ describe('Controller', () => {
         [12, 1],
       ],
     );
-    t.stop.abort();
-    await t.run;
   });
 
   it('reconciles a lone key at once, whatever work came before', async () => {
-    const t = setUp(() => {
+    const t = setUpSynced(() => {
       t.clock.work(5);
       return done;
     });
-    t.synced.resolve();
     await t.clock.settle();
     for (const key of ['a', 'b', 'c']) {
       t.emit(key, 'event');
@@ -334,13 +311,10 @@ describe('Controller', () => {
       assert.equal(t.keys().at(-1), key);
       await t.clock.advance(1);
     }
-    t.stop.abort();
-    await t.run;
   });
 
   it('aborts the current reconciles when it stops, waits for them, and starts no other', async () => {
-    const t = setUp(undefined, { workers: 1 });
-    t.synced.resolve();
+    const t = setUpSynced(undefined, { workers: 1 });
     t.emit('a', 'event');
     t.emit('b', 'event');
     await t.clock.settle();
@@ -383,12 +357,12 @@ describe('Controller', () => {
       ],
     });
     await assert.rejects(t.run, /no such kind/);
+    cleanUp.length = 0;
     assert.equal(stopped, true);
   });
 
   it('starts with an empty queue when it runs again', async () => {
-    const t = setUp((_, turn) => (turn === 1 ? comeBackAfter(1000) : done));
-    t.synced.resolve();
+    const t = setUpSynced((_, turn) => (turn === 1 ? comeBackAfter(1000) : done));
     t.emit('a', 'event');
     await t.clock.settle();
     t.stop.abort();

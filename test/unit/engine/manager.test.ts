@@ -13,6 +13,9 @@ interface Scripted extends Runnable {
   letGo(): void;
 }
 
+/** Stops what a test has set up. */
+const cleanUp: (() => Promise<unknown>)[] = [];
+
 function setUp() {
   const clock = new SimulatedClock();
   const events: string[] = [];
@@ -71,34 +74,43 @@ function setUp() {
   };
   const states = () => Object.fromEntries(manager.status().map(({ name, state }) => [name, state]));
   const stop = new AbortController();
-  return { clock, events, manager, controller, gate, states, stop };
+  let running: Promise<void> | undefined;
+  /** Runs the manager. */
+  const start = async (): Promise<void> => {
+    running = manager.run(stop.signal);
+    await clock.settle();
+  };
+  const end = (): Promise<void> => {
+    stop.abort();
+    return running ?? Promise.resolve();
+  };
+  cleanUp.push(end);
+  return { clock, events, manager, controller, gate, states, start, end };
 }
 
 describe('Manager', () => {
+  afterEach(() => Promise.all(cleanUp.splice(0).map((end) => end())));
+
   it('starts controllers in the order of adding, each once the previous one has synced', async () => {
     const t = setUp();
     const [a, b] = [t.controller('a', { syncs: false }), t.controller('b')];
     t.manager.add(a);
     t.manager.add(b);
-    const run = t.manager.run(t.stop.signal);
-    await t.clock.settle();
+    await t.start();
     assert.deepEqual(t.states(), { a: 'syncing', b: 'waiting' });
     a.sync();
     await t.clock.settle();
     assert.deepEqual(t.states(), { a: 'running', b: 'running' });
-    t.stop.abort();
-    await run;
+    await t.end();
     assert.deepEqual(t.states(), { a: 'stopped', b: 'stopped' });
   });
 
   it('stops them in reverse order, each once the previous one has settled', async () => {
     const t = setUp();
     for (const name of ['a', 'b', 'c']) t.manager.add(t.controller(name));
-    const run = t.manager.run(t.stop.signal);
-    await t.clock.settle();
+    await t.start();
     t.events.length = 0;
-    t.stop.abort();
-    await run;
+    await t.end();
     assert.deepEqual(t.events, ['c stops', 'c ended', 'b stops', 'b ended', 'a stops', 'a ended']);
   });
 
@@ -107,8 +119,7 @@ describe('Manager', () => {
     const lease = t.gate('lease');
     t.manager.add(t.controller('everywhere'));
     t.manager.add(t.controller('leader'), lease.gate);
-    const run = t.manager.run(t.stop.signal);
-    await t.clock.settle();
+    await t.start();
     assert.deepEqual(t.states(), { everywhere: 'running', leader: 'waiting' });
     lease.win();
     await t.clock.settle();
@@ -118,8 +129,6 @@ describe('Manager', () => {
     lease.win();
     await t.clock.settle();
     assert.deepEqual(t.states(), { everywhere: 'running', leader: 'running' });
-    t.stop.abort();
-    await run;
   });
 
   it('aborts all gated work at the moment the gate is lost, and keeps the gate until all has settled', async () => {
@@ -128,8 +137,7 @@ describe('Manager', () => {
     const [a, b] = [t.controller('a', { drains: false }), t.controller('b', { drains: false })];
     t.manager.add(a, lease.gate);
     t.manager.add(b, lease.gate);
-    const run = t.manager.run(t.stop.signal);
-    await t.clock.settle();
+    await t.start();
     lease.win();
     await t.clock.settle();
     let settled = false;
@@ -142,8 +150,6 @@ describe('Manager', () => {
     assert.equal(settled, false);
     b.letGo();
     await lost;
-    t.stop.abort();
-    await run;
   });
 
   for (const [cause, end] of [
@@ -155,13 +161,11 @@ describe('Manager', () => {
       const lease = t.gate('lease');
       t.manager.add(t.controller('a', { syncs: false }), lease.gate);
       t.manager.add(t.controller('b'), lease.gate);
-      const run = t.manager.run(t.stop.signal);
-      await t.clock.settle();
+      await t.start();
       lease.win();
       await t.clock.settle();
       if (end === 'lose') await lease.lose();
-      t.stop.abort();
-      await run;
+      await t.end();
       assert.ok(!t.events.includes('b starts'));
     });
   }
@@ -170,12 +174,10 @@ describe('Manager', () => {
     const t = setUp();
     const lease = t.gate('lease');
     t.manager.add(t.controller('a'), lease.gate);
-    const run = t.manager.run(t.stop.signal);
-    await t.clock.settle();
+    await t.start();
     lease.win();
     await t.clock.settle();
-    t.stop.abort();
-    await run;
+    await t.end();
     assert.deepEqual(t.events.slice(-3), ['a stops', 'a ended', 'lease released']);
   });
 
@@ -183,8 +185,7 @@ describe('Manager', () => {
     const t = setUp();
     const a = t.controller('a');
     t.manager.add(a);
-    const run = t.manager.run(t.stop.signal);
-    await t.clock.settle();
+    await t.start();
     a.fail(new Error('watch is forbidden'));
     await t.clock.settle();
     assert.deepEqual(t.manager.status(), [{ name: 'a', state: 'restarting', error: 'watch is forbidden' }]);
@@ -196,8 +197,6 @@ describe('Manager', () => {
     a.letGo();
     await t.clock.settle();
     assert.match(t.manager.status()[0]?.error ?? '', /although nothing stopped it/);
-    t.stop.abort();
-    await run;
   });
 
   it('adds and removes controllers while it runs; a later one neither waits nor blocks', async () => {
@@ -205,8 +204,7 @@ describe('Manager', () => {
     const stuck = t.controller('stuck', { syncs: false });
     t.manager.add(stuck);
     t.manager.add(t.controller('next'));
-    const run = t.manager.run(t.stop.signal);
-    await t.clock.settle();
+    await t.start();
     const late = t.controller('late', { syncs: false });
     const later = t.controller('later');
     t.manager.add(late);
@@ -219,20 +217,16 @@ describe('Manager', () => {
     await t.clock.settle();
     assert.deepEqual(t.states(), { next: 'running', late: 'syncing' });
     assert.ok(t.events.includes('later ended'));
-    t.stop.abort();
-    await run;
   });
 
   it('acquires a gate that is added while it runs', async () => {
     const t = setUp();
-    const run = t.manager.run(t.stop.signal);
+    await t.start();
     const lease = t.gate('late lease');
     t.manager.add(t.controller('a'), lease.gate);
     lease.win();
     await t.clock.settle();
     assert.deepEqual(t.manager.status(), [{ name: 'a', gate: 'late lease', state: 'running' }]);
-    t.stop.abort();
-    await run;
   });
 
   it('retries a failed gate', async () => {
@@ -246,23 +240,20 @@ describe('Manager', () => {
         return tries === 1 ? Promise.reject(new Error('forbidden')) : lead(signal);
       },
     });
-    const run = t.manager.run(t.stop.signal);
+    await t.start();
     await t.clock.advance(1000);
     assert.equal(t.states()['a'], 'running');
-    t.stop.abort();
-    await run;
   });
 
   it('stops draining at its deadline and names the controllers that did not stop', async () => {
     const t = setUp();
     t.manager.add(t.controller('good'));
     t.manager.add(t.controller('hanging', { drains: false }));
-    const run = t.manager.run(t.stop.signal);
-    await t.clock.settle();
-    t.stop.abort();
-    const rejected = assert.rejects(run, { code: 'DrainDeadlineExceeded', message: /hanging/ });
+    await t.start();
+    const rejected = assert.rejects(t.end(), { code: 'DrainDeadlineExceeded', message: /hanging/ });
     await t.clock.advance(5000);
     await rejected;
+    cleanUp.length = 0;
     assert.ok(t.events.includes('good stops'), 'the others are stopped anyway');
   });
 });

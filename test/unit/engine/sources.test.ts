@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Emit } from '../../../src/engine/source.ts';
-import { fromSubscription } from '../../../src/engine/sources/from-subscription.ts';
 import { hintSource } from '../../../src/engine/sources/hint.ts';
 import { interval } from '../../../src/engine/sources/interval.ts';
-import { deferred } from '../../../src/kit/promises.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 function recorder() {
@@ -67,47 +65,5 @@ describe('hintSource', () => {
     stopFirst.abort();
     assert.equal(source.hint('a'), true);
     assert.deepEqual([first.seen.length, second.seen.length], [0, 1]);
-  });
-});
-
-describe('fromSubscription', () => {
-  it('maps events to keys, resolves when synced, and unsubscribes when stopped', async () => {
-    const synced = deferred();
-    const listeners = new Set<(event: number) => void>();
-    const source = fromSubscription(
-      'pods',
-      {
-        subscribe(listener: (event: number) => void) {
-          listeners.add(listener);
-          listener(1);
-          return () => listeners.delete(listener);
-        },
-        whenSynced: () => synced.promise,
-      },
-      (event) => (event % 2 ? [`k${event}`] : [{ key: `k${event}`, reason: 'even', lane: 0 }]),
-    );
-    const { seen, emit } = recorder();
-    const stop = new AbortController();
-    const started = source.start(emit, stop.signal);
-    synced.resolve();
-    await started;
-    for (const listener of listeners) listener(2);
-    stop.abort();
-    assert.equal(listeners.size, 0);
-    assert.deepEqual(seen, [
-      ['k1', 'pods'],
-      ['k2', 'even', 0],
-    ]);
-  });
-
-  it('does not subscribe when it is stopped before it starts', async () => {
-    const stop = new AbortController();
-    stop.abort();
-    const source = fromSubscription(
-      'pods',
-      { subscribe: () => assert.fail('subscribed'), whenSynced: () => Promise.resolve() },
-      () => [],
-    );
-    await assert.rejects(source.start(() => {}, stop.signal));
   });
 });

@@ -18,7 +18,8 @@ class Subject<Event> {
 
 const collector = () => {
   const emitted: string[] = [];
-  const emit: Emit = (key, reason) => void emitted.push(`${key} (${reason})`);
+  const emit: Emit = (key, reason, { lane } = {}) =>
+    void emitted.push(`${key} (${reason})${lane === undefined ? '' : ` in lane ${lane}`}`);
   return { emitted, emit };
 };
 
@@ -27,12 +28,18 @@ describe('a source from a subscription', () => {
     const subject = new Subject<string>();
     const { emitted, emit } = collector();
     const abort = new AbortController();
-    const source = fromSubscription('pods', subject, (key) => [key, { key: `${key}/owner`, reason: 'owned' }]);
+    const source = fromSubscription('pods', subject, (key) => [key, { key: `${key}/owner`, reason: 'owned', lane: 0 }]);
     await source.start(emit, abort.signal);
     subject.emit('a');
     abort.abort();
     subject.emit('b');
-    assert.deepEqual(emitted, ['a (pods)', 'a/owner (owned)']);
+    assert.deepEqual(emitted, ['a (pods)', 'a/owner (owned) in lane 0']);
+    assert.equal(subject.listeners.size, 0);
+  });
+
+  it('does not subscribe when it is stopped before it starts', async () => {
+    const subject = new Subject<string>();
+    await assert.rejects(fromSubscription('pods', subject, (key) => [key]).start(() => {}, AbortSignal.abort()));
     assert.equal(subject.listeners.size, 0);
   });
 
