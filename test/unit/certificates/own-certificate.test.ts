@@ -18,6 +18,17 @@ describe('the certificate that the server creates itself', () => {
   let stage: CertificateStage;
   const settle = (ms = 100): Promise<void> => stage.clock.advance(ms);
 
+  /** Starts the leader. */
+  const lead = async (options: Parameters<CertificateStage['replica']>[0] = {}) => {
+    const leader = stage.replica({ leads: true, ...options });
+    await settle();
+    return leader;
+  };
+  const dropSecret = async (): Promise<void> => {
+    stage.cluster.drop(secrets, secret);
+    await settle();
+  };
+
   beforeEach(() => {
     stage = new CertificateStage();
   });
@@ -28,8 +39,7 @@ describe('the certificate that the server creates itself', () => {
       const follower = stage.replica();
       const [before] = stage.serials();
       assert.match(follower.certificate.problem() ?? '', /^Secret ns\/pair: it does not exist yet;/);
-      stage.replica({ leads: true });
-      await settle();
+      await lead();
       const [left, right] = stage.serials();
       assert.equal(left, right);
       assert.notEqual(left, before);
@@ -41,8 +51,7 @@ describe('the certificate that the server creates itself', () => {
     });
 
     it('has the requested names, for 90 days', async () => {
-      const { certificate } = stage.replica({ leads: true, names: ['svc.ns.svc', '127.0.0.1'] });
-      await settle();
+      const { certificate } = await lead({ names: ['svc.ns.svc', '127.0.0.1'] });
       const leaf = new X509Certificate(certificate.current.cert);
       assert.equal(leaf.checkHost('svc.ns.svc'), 'svc.ns.svc');
       assert.equal(leaf.checkIP('127.0.0.1'), '127.0.0.1');
@@ -52,8 +61,7 @@ describe('the certificate that the server creates itself', () => {
 
     it('is created once by two concurrent leaders: the second adopts the certificate of the first', async () => {
       stage.replica({ leads: true });
-      stage.replica({ leads: true });
-      await settle();
+      await lead();
       assert.equal(stage.writes().filter((write) => write === 'create secrets').length, 2, 'there was a race');
       assert.equal(new Set(stage.serials()).size, 1);
       assert.deepEqual(stage.untrusted(), []);
@@ -63,8 +71,7 @@ describe('the certificate that the server creates itself', () => {
       stage.cluster.fault = ({ plural }) => {
         if (plural === mutatingWebhookConfigurations.plural) throw new ApiError(403, 'Forbidden', 'may not patch');
       };
-      const { certificate } = stage.replica({ leads: true });
-      await settle();
+      const { certificate } = await lead();
       assert.equal(
         certificate.problem(),
         'caBundle does not contain the authority of the serving certificate yet: a, b',
@@ -79,15 +86,13 @@ describe('the certificate that the server creates itself', () => {
       stage.cluster.fault = ({ verb, name }) => {
         if (verb === 'patch' && name === 'b') throw new ApiError(403, 'Forbidden', 'may not patch');
       };
-      const leader = stage.replica({ leads: true });
-      await settle();
+      const leader = await lead();
       assert.equal(follower.certificate.problem(), undefined);
       assert.match(leader.certificate.problem() ?? '', /yet: b, b$/);
     });
 
     it('is stored only in the Secret', async () => {
-      stage.replica({ leads: true });
-      await settle();
+      await lead();
       stage.putSecret({ labels: ours, data: { ...stage.data(), 'tls.crt': 'bm9uZQ==' } });
       await settle();
       const key = stage.data()['tls.key'] ?? '';
@@ -99,11 +104,9 @@ describe('the certificate that the server creates itself', () => {
   });
 
   it('comes from authorities whose private keys are not stored', async () => {
-    stage.replica({ leads: true });
-    await settle();
-    stage.cluster.drop(secrets, secret);
+    await lead();
     // Checks during a rotation, when the Secret has the most entries.
-    await settle();
+    await dropSecret();
     const data = stage.data();
     assert.ok(data['next-tls.key']);
     const authorities = new Set(stage.bundles().flatMap(pems));
@@ -211,10 +214,7 @@ describe('the certificate that the server creates itself', () => {
       stage.cluster.fault = () => {
         throw new ApiError(403, 'Forbidden', 'no');
       };
-      for (const name of ['a', 'b']) {
-        stage.putConfiguration(undefined, name, 'bm9uZQ==');
-        stage.putConfiguration(mutatingWebhookConfigurations, name, 'bm9uZQ==');
-      }
+      stage.putConfigurations('bm9uZQ==');
       assert.match(stage.replicas[1]?.problem() ?? '', /^caBundle does not contain/);
     });
 
@@ -232,8 +232,7 @@ describe('the certificate that the server creates itself', () => {
 
   describe('in an upgrade that adds a webhook configuration', () => {
     it('lets the new replica be ready while the leader of the earlier version does not know the configuration', async () => {
-      const earlier = stage.replica({ leads: true, configurations: ['a'] });
-      await settle();
+      const earlier = await lead({ configurations: ['a'] });
       const upgraded = stage.replica();
       await stage.clock.advance(60_000);
       assert.deepEqual(stage.untrusted(), [0, 1], 'nobody writes the new configuration');
@@ -250,12 +249,7 @@ describe('the certificate that the server creates itself', () => {
 
   describe('in an upgrade from a certificate from files', () => {
     const { authority } = newSignedPair(['svc.ns.svc'], 0);
-    const configureFiles = (): void => {
-      for (const name of ['a', 'b']) {
-        for (const resource of [undefined, mutatingWebhookConfigurations])
-          stage.putConfiguration(resource, name, Buffer.from(authority).toString('base64'));
-      }
-    };
+    const configureFiles = (): void => stage.putConfigurations(Buffer.from(authority).toString('base64'));
     const isEarlierServed = (): boolean =>
       stage.bundles().every((bundle) => bundle.includes(authority.trim())) &&
       stage.configuredPaths().join() === '/one,/two';
@@ -265,8 +259,7 @@ describe('the certificate that the server creates itself', () => {
       [
         'with a Secret from an earlier time',
         async () => {
-          const earlier = stage.replica({ leads: true });
-          await settle();
+          const earlier = await lead();
           await earlier.stop();
           stage.replicas.length = 0;
         },
@@ -276,8 +269,7 @@ describe('the certificate that the server creates itself', () => {
         await arrange();
         configureFiles();
         stage.cluster.fault = () => assert.ok(isEarlierServed(), 'before each write');
-        const upgraded = stage.replica({ leads: true });
-        await settle();
+        const upgraded = await lead();
         assert.equal(upgraded.certificate.problem(), undefined);
         assert.deepEqual(stage.untrusted(), []);
         assert.deepEqual(['/one', '/two'].map(stage.paths.at(-1)?.routeOf ?? assert.fail), ['/one', '/two']);
@@ -294,17 +286,14 @@ describe('the certificate that the server creates itself', () => {
 
     it('answers the paths without a segment, too, if the Secret is deleted meanwhile', async () => {
       configureFiles();
-      stage.replica({ leads: true });
-      await settle();
-      stage.cluster.drop(secrets, secret);
-      await settle();
+      await lead();
+      await dropSecret();
       assert.deepEqual(['/one', '/two'].map(stage.paths.at(-1)?.routeOf ?? assert.fail), ['/one', '/two']);
       assert.deepEqual(stage.untrusted(), []);
     });
 
     it('trusts no other authority once its own was in a webhook', async () => {
-      stage.replica({ leads: true });
-      await settle();
+      await lead();
       stage.putConfiguration(undefined, 'a', Buffer.from(authority).toString('base64'));
       await settle();
       assert.ok(stage.bundles().every((bundle) => !bundle.includes(authority.trim())));
@@ -318,8 +307,7 @@ describe('the certificate that the server creates itself', () => {
       await settle();
       const [before] = stage.serials();
       stage.cluster.fault = () => assert.deepEqual(stage.untrusted(), []);
-      stage.cluster.drop(secrets, secret);
-      await settle();
+      await dropSecret();
       assert.deepEqual(stage.serials(), [before, before]);
       await stage.clock.advance(propagationMs + 1000);
       assert.equal(new Set([...stage.serials(), before]).size, 2);
@@ -335,8 +323,7 @@ describe('the certificate that the server creates itself', () => {
     for (const [title, data] of unusable) {
       it(`is created again at the start if the server’s Secret has ${title}`, async () => {
         stage.putSecret({ labels: ours, data: data() });
-        const { certificate } = stage.replica({ leads: true });
-        await settle();
+        const { certificate } = await lead();
         assert.equal(certificate.problem(), undefined);
         assert.deepEqual(stage.untrusted(), []);
       });
@@ -354,14 +341,12 @@ describe('the certificate that the server creates itself', () => {
         await stop();
       }
       stage.cluster.drop(secrets, secret);
-      const { certificate } = stage.replica({ leads: true });
-      await settle();
+      const { certificate } = await lead();
       assert.equal(certificate.problem(), undefined);
     });
 
     it('gets a successor if the required names have changed', async () => {
-      const first = stage.replica({ leads: true });
-      await settle();
+      const first = await lead();
       await first.stop();
       stage.replica({ leads: true, names: ['svc.ns.svc', 'localhost'] });
       await stage.clock.advance(propagationMs + 1000);
@@ -371,11 +356,9 @@ describe('the certificate that the server creates itself', () => {
     });
 
     it('is rotated to the end by the next leader if a leader stops during the rotation', async () => {
-      const first = stage.replica({ leads: true });
-      await settle();
+      const first = await lead();
       const [before] = stage.serials();
-      stage.cluster.drop(secrets, secret);
-      await settle();
+      await dropSecret();
       await first.stop();
       await stage.clock.advance(60_000);
       assert.equal(stage.serials()[0], before);
@@ -387,8 +370,7 @@ describe('the certificate that the server creates itself', () => {
     });
 
     it('stays in use if the server cannot load the new one', async () => {
-      const { certificate } = stage.replica({ leads: true });
-      await settle();
+      const { certificate } = await lead();
       const [before] = stage.serials();
       certificate.start((pair) => {
         if (pair !== certificate.current) throw new Error('no such curve');

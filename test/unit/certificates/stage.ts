@@ -24,7 +24,6 @@ const configurations = [mutatingWebhookConfigurations, validatingWebhookConfigur
 
 /** Replicas that share one cluster in memory. Tests observe each call and each write. */
 export class CertificateStage {
-  readonly mutating = mutatingWebhookConfigurations;
   readonly clock = new SimulatedClock();
   readonly cluster = new MemoryCluster(this.clock);
   readonly lines: unknown[] = [];
@@ -46,9 +45,7 @@ export class CertificateStage {
     this.#apiServices = calls === 'webhooks' ? [] : [apiService];
     const line = (...parts: unknown[]): number => this.lines.push(parts);
     this.#log = { ...noLog, error: line, warn: line, info: line, debug: line, child: () => this.#log };
-    for (const resource of configurations) {
-      for (const name of this.#configurationNames) this.putConfiguration(resource, name);
-    }
+    this.putConfigurations();
     if (calls !== 'webhooks') this.putApiService();
   }
 
@@ -60,6 +57,12 @@ export class CertificateStage {
       metadata: { name: apiService },
       spec: { group: 'example.org', version: 'v1', service, ...(caBundle === undefined ? {} : { caBundle }) },
     });
+  }
+
+  putConfigurations(caBundle?: string): void {
+    for (const resource of configurations) {
+      for (const name of this.#configurationNames) this.putConfiguration(resource, name, caBundle);
+    }
   }
 
   putConfiguration(resource = validatingWebhookConfigurations, name = 'a', caBundle?: string): void {
@@ -127,14 +130,7 @@ export class CertificateStage {
 
   /** The PEM of the caBundle of each webhook, and of the APIService. */
   bundles(): string[] {
-    const ofWebhooks = configurations.flatMap((resource) =>
-      this.#configurationNames.flatMap((name) => {
-        const { webhooks } = this.cluster.find(resource, { name }) as unknown as {
-          webhooks: { clientConfig: { caBundle?: string } }[];
-        };
-        return webhooks.map(({ clientConfig }) => clientConfig.caBundle);
-      }),
-    );
+    const ofWebhooks = this.#clientConfigs().map(({ caBundle }) => caBundle);
     const ofApiServices = this.#apiServices.map(
       (name) => (this.cluster.find(apiServices, { name }) as unknown as { spec: { caBundle?: string } }).spec.caBundle,
     );
@@ -143,15 +139,17 @@ export class CertificateStage {
 
   /** The distinct paths of all webhooks. */
   configuredPaths(): string[] {
-    const all = configurations.flatMap((resource) =>
+    return [...new Set(this.#clientConfigs().map(({ service }) => service.path))].sort();
+  }
+
+  #clientConfigs(): { caBundle?: string; service: { path: string } }[] {
+    type Webhook = { clientConfig: { caBundle?: string; service: { path: string } } };
+    return configurations.flatMap((resource) =>
       this.#configurationNames.flatMap((name) => {
-        const { webhooks } = this.cluster.find(resource, { name }) as unknown as {
-          webhooks: { clientConfig: { service: { path: string } } }[];
-        };
-        return webhooks.map(({ clientConfig }) => clientConfig.service.path);
+        const { webhooks } = this.cluster.find(resource, { name }) as unknown as { webhooks: Webhook[] };
+        return webhooks.map(({ clientConfig }) => clientConfig);
       }),
     );
-    return [...new Set(all)].sort();
   }
 
   /** `data` of the Secret, decoded. */

@@ -16,11 +16,17 @@ describe('the paths of the webhooks', () => {
   /** Whether every replica answers at every configured path. */
   const allAnswered = (): boolean =>
     stage.configuredPaths().every((path) => routes(path).every((route) => route === '/one' || route === '/two'));
+  /** That the configured paths end with the current segment. */
+  const assertConfigured = (): void =>
+    assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+  const putSecret = (texts: Readonly<Record<string, string>>): void => {
+    const encoded = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+    stage.putSecret({ labels, data: Object.fromEntries(encoded) });
+  };
   /** Restores the state of a version without segments. */
   const forget = (): void => {
     const { 'path-segment': _, 'fixed-paths-until': _until, ...data } = stage.data();
-    const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
-    stage.putSecret({ labels, data: Object.fromEntries(encoded) });
+    putSecret(data);
   };
 
   beforeEach(() => {
@@ -37,24 +43,15 @@ describe('the paths of the webhooks', () => {
 
     it('end with an unguessable segment, and every replica answers them', () => {
       assert.match(segment(), /^[0-9a-f]{32}$/);
-      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+      assertConfigured();
       assert.deepEqual(routes(`/one/${segment()}`), ['/one', '/one']);
     });
 
     it('are not answered without it, with another segment, or with more segments', () => {
       const wrong = segment().replace(/^./, (first) => (first === '0' ? '1' : '0'));
       const long = `${segment()}0`;
-      for (const path of [
-        '/one',
-        '/one/',
-        `/one/${wrong}`,
-        `/one/${long}`,
-        `/one/${segment()}/`,
-        `/${segment()}`,
-        '',
-      ]) {
+      for (const path of ['/one', '/one/', `/one/${wrong}`, `/one/${long}`, `/one/${segment()}/`, `/${segment()}`, ''])
         assert.deepEqual(routes(path), [undefined, undefined], path);
-      }
     });
 
     it('are answered without it while a configuration uses a url, which is not changed', async () => {
@@ -78,7 +75,7 @@ describe('the paths of the webhooks', () => {
       stage.putConfiguration(validatingWebhookConfigurations, 'a');
       assert.deepEqual(routes('/one'), [undefined, undefined]);
       await settle();
-      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+      assertConfigured();
     });
 
     it('get a new one after its key is deleted, without an unanswered call', async () => {
@@ -94,7 +91,7 @@ describe('the paths of the webhooks', () => {
         'replicas may not have heard yet',
       );
       await settle(2_000);
-      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+      assertConfigured();
       await settle(8_000);
       assert.deepEqual(routes(`/one/${before}`), ['/one', '/one'], 'an API server may not have heard yet');
       assert.deepEqual(routes('/one'), [undefined, undefined]);
@@ -130,10 +127,7 @@ describe('the paths of the webhooks', () => {
       const { stop } = stage.replica({ leads: true });
       await settle();
       await stop();
-      for (const name of ['a', 'b']) {
-        stage.putConfiguration(undefined, name, Buffer.from(stage.data()['ca.crt'] ?? '').toString('base64'));
-        stage.putConfiguration(stage.mutating, name, Buffer.from(stage.data()['ca.crt'] ?? '').toString('base64'));
-      }
+      stage.putConfigurations(Buffer.from(stage.data()['ca.crt'] ?? '').toString('base64'));
       stage.paths.length = 0;
       forget();
     });
@@ -155,7 +149,7 @@ describe('the paths of the webhooks', () => {
       assert.deepEqual(stage.configuredPaths(), ['/one', '/two']);
       assert.ok(allAnswered());
       await settle(3_000);
-      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+      assertConfigured();
       assert.deepEqual(routes('/one'), ['/one', '/one'], 'an API server may not have heard yet');
       await settle(10_000);
       assert.deepEqual(routes('/one'), [undefined, undefined]);
@@ -180,7 +174,7 @@ describe('the paths of the webhooks', () => {
       await stop();
       stage.replica({ leads: true });
       await settle(4 * minutes + 1_000);
-      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+      assertConfigured();
     });
   });
 
@@ -192,11 +186,7 @@ describe('the paths of the webhooks', () => {
   it('get a new segment if another client wrote one', async () => {
     stage.replica({ leads: true });
     await settle();
-    const data = Object.entries({ ...stage.data(), 'path-segment': 'short' }).map(([key, text]) => [
-      key,
-      Buffer.from(text).toString('base64'),
-    ]);
-    stage.putSecret({ labels, data: Object.fromEntries(data) });
+    putSecret({ ...stage.data(), 'path-segment': 'short' });
     await settle();
     assert.match(segment(), /^[0-9a-f]{32}$/);
   });

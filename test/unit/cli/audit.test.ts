@@ -93,12 +93,6 @@ describe('drawbridge audit', () => {
     assert.notEqual((await run('verify', log('0.log', split.slice(0, -1)), '--heads', heads)).code, 0);
   });
 
-  it('verify accepts an empty file if older lines may be missing', async () => {
-    const path = log('audit.log', []);
-    assert.equal((await run('verify', path, '--heads', heads)).code, 1);
-    assert.equal((await run('verify', path, '--heads', heads, '--partial')).code, 0);
-  });
-
   it('verify exits with 2 if the folder of recordings cannot be read', async () => {
     const path = log('audit.log', journal.lines);
     const { code, err } = await run('verify', path, '--heads', heads, '--recordings', join(folder, 'absent'));
@@ -173,13 +167,8 @@ describe('drawbridge audit', () => {
 
   it('exits with 2 for a file that cannot be read or that contains no ConfigMap', async () => {
     const missing = await run('verify', join(folder, 'none'), '--heads', heads);
-    assert.deepEqual(
-      [
-        missing.code,
-        /cannot read ".*none": ENOENT.*; name a file that exists and that you may read, or - /.test(missing.err),
-      ],
-      [2, true],
-    );
+    assert.equal(missing.code, 2);
+    assert.match(missing.err, /cannot read ".*none": ENOENT.*; name a file that exists and that you may read, or - /);
     const wrong = await run('verify', '-', '--heads', log('audit.log', journal.lines.slice(0, 1)));
     assert.match(wrong.err, /contains no ConfigMap/);
   });

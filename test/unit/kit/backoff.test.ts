@@ -2,33 +2,26 @@ import assert from 'node:assert/strict';
 import { backoffMs, jittered, retryAfterMsOf } from '../../../src/kit/backoff.ts';
 
 describe('backoffMs', () => {
+  const delay = (attempt: number, random: number, jitter?: 'half' | 'none') =>
+    backoffMs({ baseMs: 100, capMs: 1000, attempt, random: () => random, ...(jitter ? { jitter } : {}) });
+
   it('doubles its upper bound up to the cap, for any number of attempts', () => {
-    const bounds = [0, 1, 2, 3, 4, 5000].map((attempt) =>
-      backoffMs({ baseMs: 100, capMs: 1000, attempt, random: () => 1 }),
-    );
+    const bounds = [0, 1, 2, 3, 4, 5000].map((attempt) => delay(attempt, 1));
     assert.deepEqual(bounds, [100, 200, 400, 800, 1000, 1000]);
   });
 
   it('uses the whole range below the bound', () => {
-    const delays = [0, 0.25, 0.999].map((random) =>
-      backoffMs({ baseMs: 100, capMs: 1000, attempt: 1, random: () => random }),
-    );
+    const delays = [0, 0.25, 0.999].map((random) => delay(1, random));
     assert.deepEqual(delays, [0, 50, 199.8]);
   });
-});
 
-describe('backoffMs with half jitter', () => {
-  it('is at least half of the bound', () => {
-    const delays = [0, 0.5, 1].map((random) =>
-      backoffMs({ baseMs: 100, capMs: 1000, attempt: 2, jitter: 'half', random: () => random }),
-    );
+  it('is at least half of the bound with half jitter', () => {
+    const delays = [0, 0.5, 1].map((random) => delay(2, random, 'half'));
     assert.deepEqual(delays, [200, 300, 400]);
   });
-});
 
-describe('backoffMs without jitter', () => {
-  it('is exactly the bound', () => {
-    const delays = [0, 1, 5000].map((attempt) => backoffMs({ baseMs: 100, capMs: 1000, attempt, jitter: 'none' }));
+  it('is exactly the bound without jitter', () => {
+    const delays = [0, 1, 5000].map((attempt) => delay(attempt, 0.5, 'none'));
     assert.deepEqual(delays, [100, 200, 1000]);
   });
 });

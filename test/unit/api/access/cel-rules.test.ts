@@ -12,8 +12,8 @@ const tooLong = (defaultDuration: string, maxDuration: string): string =>
   `${defaultDuration} is longer than maxDuration ${maxDuration}; lower defaultDuration, which is 1h if unset, or raise maxDuration`;
 
 describe('the rules for durations', () => {
-  const refusals = (defaultDuration: string, maxDuration: string): string[] => {
-    const accessConfig = { allowedGroups: ['devs'], defaultDuration, maxDuration };
+  const refusals = (defaultDuration: string, maxDuration: string, more: object = {}): string[] => {
+    const accessConfig = { allowedGroups: ['devs'], defaultDuration, maxDuration, ...more };
     return celRefusals(execAccessTemplateKind.structural.spec, execTemplateManifest({ accessConfig }).spec);
   };
 
@@ -35,8 +35,7 @@ describe('the rules for durations', () => {
   it('do not compare with an invalid duration', () => assert.deepEqual(refusals('2h', '1d'), [badDuration]));
 
   it('name the bounds of a field that has some, and the units', () => {
-    const accessConfig = { allowedGroups: ['devs'], defaultDuration: '1h', maxDuration: '1h', historyTTL: '7d' };
-    assert.deepEqual(celRefusals(execAccessTemplateKind.structural.spec, execTemplateManifest({ accessConfig }).spec), [
+    assert.deepEqual(refusals('1h', '1h', { historyTTL: '7d' }), [
       'must be a Go duration from 0s to 168h, such as 1h30m; write h, m, or s after each number',
     ]);
   });

@@ -26,8 +26,8 @@ function accepted<T>(result: Read<T>): T {
   return result.value;
 }
 
-function refusals(result: Read<unknown>): string[] {
-  return result.ok ? [] : result.errors.map(({ field, message }) => `${field} ${message}`);
+function refusedFields(result: Read<unknown>): string[] {
+  return result.ok ? [] : result.errors.map(({ field }) => field);
 }
 
 describe('the readers of the access kinds', () => {
@@ -87,56 +87,32 @@ describe('the readers of the access kinds', () => {
     assert.deepEqual(request.metadata, { name: '', generateName: 'debug-', namespace: 'payments', labels: { a: 'b' } });
   });
 
-  const refused: [string, Read<unknown>, string[]][] = [
-    [
-      'another kind',
-      readPodAccessRequest(execRequestManifest()),
-      ['kind must be "PodAccessRequest"; found "ExecAccessRequest"'],
-    ],
-    [
-      'another version',
-      readPodAccessRequest({ ...podRequestManifest(), apiVersion: 'v1' }),
-      ['apiVersion must be "crds.wizardofoz.co/v1alpha1"; found "v1"'],
-    ],
-    ['a missing spec', readPodAccessRequest({ ...podRequestManifest(), spec: null }), ['spec is required']],
-    [
-      'an empty template name',
-      readPodAccessRequest(podRequestManifest({ templateName: '' })),
-      ['spec.templateName may not be empty'],
-    ],
+  const cronJob = { apiVersion: 'apps/v1', kind: 'CronJob', name: 'x' };
+  const merging = { patchSpecOperations: [{ op: 'merge', path: '/spec' }] };
+  const refused: [title: string, result: Read<unknown>, field: string][] = [
+    ['another kind', readPodAccessRequest(execRequestManifest()), 'kind'],
+    ['another version', readPodAccessRequest({ ...podRequestManifest(), apiVersion: 'v1' }), 'apiVersion'],
+    ['a missing spec', readPodAccessRequest({ ...podRequestManifest(), spec: null }), 'spec'],
+    ['an empty template name', readPodAccessRequest(podRequestManifest({ templateName: '' })), 'spec.templateName'],
     [
       'a template without groups',
       readExecAccessTemplate(execTemplateManifest({ accessConfig: {} })),
-      ['spec.accessConfig.allowedGroups is required'],
+      'spec.accessConfig.allowedGroups',
     ],
     [
       'a target of another kind',
-      readExecAccessTemplate(
-        execTemplateManifest({ controllerTargetRef: { apiVersion: 'apps/v1', kind: 'CronJob', name: 'x' } }),
-      ),
-      [
-        'spec.controllerTargetRef.kind must be one of "Deployment", "DaemonSet", "StatefulSet", "Rollout"; found "CronJob"',
-      ],
+      readExecAccessTemplate(execTemplateManifest({ controllerTargetRef: cronJob })),
+      'spec.controllerTargetRef.kind',
     ],
-    [
-      'a negative quantity',
-      readPodAccessTemplate(podTemplateManifest({ maxCpu: '-1' })),
-      ['spec.maxCpu must match ^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$; found "-1"'],
-    ],
+    ['a negative quantity', readPodAccessTemplate(podTemplateManifest({ maxCpu: '-1' })), 'spec.maxCpu'],
     [
       'an unknown patch operation',
-      readPodAccessTemplate(
-        podTemplateManifest({
-          controllerTargetMutationConfig: { patchSpecOperations: [{ op: 'merge', path: '/spec' }] },
-        }),
-      ),
-      [
-        'spec.controllerTargetMutationConfig.patchSpecOperations[0].op must be one of "add", "remove", "replace", "move", "copy", "test"; found "merge"',
-      ],
+      readPodAccessTemplate(podTemplateManifest({ controllerTargetMutationConfig: merging })),
+      'spec.controllerTargetMutationConfig.patchSpecOperations[0].op',
     ],
   ];
-  for (const [title, result, expected] of refused) {
-    it(`reject ${title}`, () => assert.deepEqual(refusals(result), expected));
+  for (const [title, result, field] of refused) {
+    it(`reject ${title}`, () => assert.deepEqual(refusedFields(result), [field]));
   }
 
   it('reject any invalid input without throwing', () => {
@@ -169,27 +145,16 @@ describe('readGrant', () => {
     assert.deepEqual(accepted(readGrant({ status: { grant: grantOf({ pod }) } })).pod, pod);
   });
 
-  const refused: [string, unknown, string][] = [
-    ['no grant', { status: {} }, 'status.grant is required'],
-    ['no status', {}, 'status.grant is required'],
-    [
-      'an unreadable deadline',
-      { status: { grant: grantOf({ expiresAt: 'never' }) } },
-      'status.grant.expiresAt must be an RFC 3339 time such as 2026-11-21T09:30:00Z; found "never"',
-    ],
-    [
-      'nobody',
-      { status: { grant: grantOf({ subjects: [] }) } },
-      'status.grant.subjects has 0 items; at least 1 must be set',
-    ],
-    [
-      'a ServiceAccount',
-      { status: { grant: grantOf({ subjects: [{ kind: 'ServiceAccount', name: 'x' }] }) } },
-      'status.grant.subjects[0].kind must be one of "User", "Group"; found "ServiceAccount"',
-    ],
+  const serviceAccount = { kind: 'ServiceAccount', name: 'x' };
+  const refused: [title: string, status: unknown, field: string][] = [
+    ['no grant', {}, 'status.grant'],
+    ['no status', undefined, 'status.grant'],
+    ['an unreadable deadline', { grant: grantOf({ expiresAt: 'never' }) }, 'status.grant.expiresAt'],
+    ['nobody', { grant: grantOf({ subjects: [] }) }, 'status.grant.subjects'],
+    ['a ServiceAccount', { grant: grantOf({ subjects: [serviceAccount] }) }, 'status.grant.subjects[0].kind'],
   ];
-  for (const [title, request, message] of refused) {
-    it(`rejects ${title}`, () => assert.deepEqual(refusals(readGrant(request)), [message]));
+  for (const [title, status, field] of refused) {
+    it(`rejects ${title}`, () => assert.deepEqual(refusedFields(readGrant({ status })), [field]));
   }
 });
 

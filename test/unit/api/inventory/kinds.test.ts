@@ -8,18 +8,14 @@ import { readReconcileRun } from '../../../../src/api/inventory/reconcile-run.ts
 import { celRefusals } from '../../../support/cel-rules.ts';
 
 const apiVersion = 'inventory.drawbridge.dev/v1alpha1';
-const metadata = { name: 'network' };
+const objectOf = (kind: string, spec: object) => ({ apiVersion, kind, metadata: { name: 'network' }, spec });
 
 describe('the kinds of the inventory', () => {
   it('have the documented defaults', () => {
-    const registration = readComponentReconciler({
-      apiVersion,
-      kind: 'ComponentReconciler',
-      metadata,
-      spec: { endpoint: { url: 'http://127.0.0.1:1' } },
-    });
+    const endpoint = { url: 'http://127.0.0.1:1' };
+    const registration = readComponentReconciler(objectOf('ComponentReconciler', { endpoint }));
     assert.deepEqual(registration.ok && registration.value.spec, {
-      endpoint: { url: 'http://127.0.0.1:1' },
+      endpoint,
       protocol: 'v1',
       modes: ['managed', 'byoc'],
       reads: [],
@@ -33,23 +29,14 @@ describe('the kinds of the inventory', () => {
       retry: { baseSeconds: 1, capSeconds: 300 },
       notReadyAlertAfterSeconds: 900,
     });
-    const entry = readClusterInventory({
-      apiVersion,
-      kind: 'ClusterInventory',
-      metadata,
-      spec: { components: { network: {} } },
-    });
+    const entry = readClusterInventory(objectOf('ClusterInventory', { components: { network: {} } }));
     assert.deepEqual(entry.ok && entry.value.spec, {
       mode: 'managed',
       suspend: false,
       components: { network: { enabled: true } },
     });
-    const run = readReconcileRun({
-      apiVersion,
-      kind: 'ReconcileRun',
-      metadata,
-      spec: { entry: { name: 'a', uid: 'u' }, component: 'network' },
-    });
+    const record = { entry: { name: 'a', uid: 'u' }, component: 'network' };
+    const run = readReconcileRun(objectOf('ReconcileRun', record));
     assert.equal(run.ok && run.value.spec.phase, 'Idle');
   });
 
@@ -78,7 +65,7 @@ describe('the kinds of the inventory', () => {
     for (const path of paths) {
       it(`rejects ${path} in ${field}`, () => {
         const spec = { endpoint: { url: 'http://127.0.0.1:1' }, [field]: [path] };
-        assert.equal(readComponentReconciler({ apiVersion, kind: 'ComponentReconciler', metadata, spec }).ok, false);
+        assert.equal(readComponentReconciler(objectOf('ComponentReconciler', spec)).ok, false);
       });
     }
   }
