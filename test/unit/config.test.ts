@@ -78,10 +78,8 @@ describe('configuration', () => {
 
   it('creates a certificate for the Service in the namespace of the lease, or for the given names', () => {
     assert.deepEqual(readConfig(['--lease-namespace=ns'], {}).certificateNames, ['drawbridge-webhook.ns.svc']);
-    assert.deepEqual(readConfig(['--certificate-names=a.b.svc,localhost'], {}).certificateNames, [
-      'a.b.svc',
-      'localhost',
-    ]);
+    const { certificateNames } = readConfig(['--certificate-names=a.b.svc,localhost'], {});
+    assert.deepEqual(certificateNames, ['a.b.svc', 'localhost']);
   });
 
   it('is frozen', () => assert.ok(Object.isFrozen(readConfig([], {}))));
@@ -228,14 +226,12 @@ describe('configuration', () => {
     assert.deepEqual(bindable, ['kettles.kitchen.example', 'pots.kitchen.example']);
   });
 
-  const leaderElection: [string[], boolean][] = [
-    [['--leader-elect'], true],
-    [['--leader-elect=true'], true],
-    [['--leader-elect=false'], false],
-  ];
-  for (const [args, expected] of leaderElection) {
-    it(`reads ${args.join(' ')} as ${expected}`, () => assert.equal(readConfig(args, {}).leaderElect, expected));
-  }
+  for (const [flag, expected] of [
+    ['--leader-elect', true],
+    ['--leader-elect=true', true],
+    ['--leader-elect=false', false],
+  ] as const)
+    it(`reads ${flag} as ${expected}`, () => assert.equal(readConfig([flag], {}).leaderElect, expected));
 
   it('treats an empty namespace of the lease as unset', () => {
     assert.equal(readConfig(['--lease-namespace='], {}).leaseNamespace, 'drawbridge-system');
@@ -250,77 +246,60 @@ describe('configuration', () => {
     assert.deepEqual(readConfig([], { KUBECONFIG: '/c:/d' }).kubeconfig, { paths: '/c:/d' });
   });
 
-  const mistakes: { args?: string[]; env?: Record<string, string>; message: RegExp }[] = [
-    { args: ['--port=web'], message: /^--port is "web"; it must be a port number from 0 to 65535$/ },
-    { args: ['--port='], message: /^--port must not be empty$/ },
-    {
-      args: ['--log-level=verbose'],
-      message: /^--log-level is "verbose"; it must be one of error, warn, info, debug$/,
-    },
-    {
-      args: ['--certificate-names=a,,b'],
-      message:
-        /^--certificate-names contains ""; it must be names separated by commas, without spaces; a name has 1 to 253/,
-    },
-    {
-      args: ['--features=acces'],
-      message: /^--features is "acces"; it must be access, binding, inventory, gateway, or several/,
-    },
-    {
-      args: ['--callback-url=http://127.0.0.1:1'],
-      message: /^--callback-url is .* it must be https, or http on a loopback/,
-    },
-    {
-      args: ['--callback-url=http://example.org', '--allow-loopback-http=true'],
-      message: /^--callback-url is .* it must be https, or http on a loopback/,
-    },
-    {
-      args: ['--recordings=s3://B', '--s3-region=eu-west-1'],
-      message: /^--recordings is "s3:\/\/B"; it must be a folder, s3:\/\/BUCKET, or s3:/,
-    },
-    {
-      args: ['--recordings=s3://recordings/../x', '--s3-region=eu-west-1'],
-      message: /^--recordings is .* single slashes/,
-    },
-    { args: ['--recordings=s3://recordings'], message: /^--recordings is .* without a region; pass --s3-region, or/ },
-    {
-      args: ['--recordings=s3://recordings', '--s3-endpoint=http://minio:9000'],
-      message: /^--s3-endpoint is "http:\/\/minio:9000"; it must be an https URL without user/,
-    },
-    {
-      args: ['--recordings=s3://recordings', '--s3-endpoint=https://key:secret@minio'],
-      message: /^--s3-endpoint is .* it must be an https URL without user/,
-    },
-    { args: ['--peer-address=gateway-0'], message: /^--peer-address is "gateway-0"; it must be an IP address/ },
-    {
-      args: ['--callback-url=https://a@b'],
-      message: /^--callback-url is .* it must be an http or https URL without user/,
-    },
-    { args: ['--component-api-url=http://127.0.0.1'], message: /^--component-api-url is .* it must be an https URL/ },
-    { args: ['--server-address=8090'], message: /^--server-address is "8090"; it must be HOST:PORT or :PORT, with/ },
-    {
-      args: ['--provider-polling-interval=1ms'],
-      message: /^--provider-polling-interval is "1ms"; it must be at least 1 s$/,
-    },
-    { args: ['-v=loud'], message: /^-v is "loud"; it must be a whole number of at most 9 digits$/ },
-    { args: ['--prot=1'], message: /--prot.*; see drawbridge --help$/ },
-    { args: ['stray'], message: /stray.*; see drawbridge --help$/ },
-    { args: ['--port'], message: /--port.*; see drawbridge --help$/ },
-    { args: ['--timeout=soon'], message: /^--timeout: "soon" is not a duration/ },
-    { env: { DRAWBRIDGE_METRICS_PORT: 'x' }, message: /^\$DRAWBRIDGE_METRICS_PORT is "x"/ },
-    { args: ['--metrics-port=y'], env: { DRAWBRIDGE_METRICS_PORT: '1' }, message: /^--metrics-port is "y"/ },
-    { env: { DRAWBRIDGE_PEER_ADDRESS: '::' }, message: /^\$DRAWBRIDGE_PEER_ADDRESS is "::"; it must be an IP address/ },
-    {
-      args: ['--recordings=s3://recordings'],
-      env: { AWS_ENDPOINT_URL_S3: 'http://minio' },
-      message: /^\$AWS_ENDPOINT_URL_S3 is "http:\/\/minio"; it must be an https URL/,
-    },
-    {
-      env: { DRAWBRIDGE_DRY_RUN: 'true' },
-      message: /^\$DRAWBRIDGE_DRY_RUN is given; it works only .* or start another server with --features=binding$/,
-    },
+  const mistakes: [args: string, message: RegExp, env?: Record<string, string>][] = [
+    ['--port=web', /^--port is "web"; it must be a port number from 0 to 65535$/],
+    ['--port=', /^--port must not be empty$/],
+    ['--log-level=verbose', /^--log-level is "verbose"; it must be one of error, warn, info, debug$/],
+    [
+      '--certificate-names=a,,b',
+      /^--certificate-names contains ""; it must be names separated by commas, without spaces; a name has 1 to 253/,
+    ],
+    ['--features=acces', /^--features is "acces"; it must be access, binding, inventory, gateway, or several/],
+    ['--callback-url=http://127.0.0.1:1', /^--callback-url is .* it must be https, or http on a loopback/],
+    [
+      '--callback-url=http://example.org --allow-loopback-http=true',
+      /^--callback-url is .* it must be https, or http on a loopback/,
+    ],
+    [
+      '--recordings=s3://B --s3-region=eu-west-1',
+      /^--recordings is "s3:\/\/B"; it must be a folder, s3:\/\/BUCKET, or s3:/,
+    ],
+    ['--recordings=s3://recordings/../x --s3-region=eu-west-1', /^--recordings is .* single slashes/],
+    ['--recordings=s3://recordings', /^--recordings is .* without a region; pass --s3-region, or/],
+    [
+      '--recordings=s3://recordings --s3-endpoint=http://minio:9000',
+      /^--s3-endpoint is "http:\/\/minio:9000"; it must be an https URL without user/,
+    ],
+    [
+      '--recordings=s3://recordings --s3-endpoint=https://key:secret@minio',
+      /^--s3-endpoint is .* it must be an https URL without user/,
+    ],
+    ['--peer-address=gateway-0', /^--peer-address is "gateway-0"; it must be an IP address/],
+    ['--callback-url=https://a@b', /^--callback-url is .* it must be an http or https URL without user/],
+    ['--component-api-url=http://127.0.0.1', /^--component-api-url is .* it must be an https URL/],
+    ['--server-address=8090', /^--server-address is "8090"; it must be HOST:PORT or :PORT, with/],
+    ['--provider-polling-interval=1ms', /^--provider-polling-interval is "1ms"; it must be at least 1 s$/],
+    ['-v=loud', /^-v is "loud"; it must be a whole number of at most 9 digits$/],
+    ['--prot=1', /--prot.*; see drawbridge --help$/],
+    ['stray', /stray.*; see drawbridge --help$/],
+    ['--port', /--port.*; see drawbridge --help$/],
+    ['--timeout=soon', /^--timeout: "soon" is not a duration/],
+    ['', /^\$DRAWBRIDGE_METRICS_PORT is "x"/, { DRAWBRIDGE_METRICS_PORT: 'x' }],
+    ['--metrics-port=y', /^--metrics-port is "y"/, { DRAWBRIDGE_METRICS_PORT: '1' }],
+    ['', /^\$DRAWBRIDGE_PEER_ADDRESS is "::"; it must be an IP address/, { DRAWBRIDGE_PEER_ADDRESS: '::' }],
+    [
+      '--recordings=s3://recordings',
+      /^\$AWS_ENDPOINT_URL_S3 is "http:\/\/minio"; it must be an https URL/,
+      { AWS_ENDPOINT_URL_S3: 'http://minio' },
+    ],
+    [
+      '',
+      /^\$DRAWBRIDGE_DRY_RUN is given; it works only .* or start another server with --features=binding$/,
+      { DRAWBRIDGE_DRY_RUN: 'true' },
+    ],
   ];
-  for (const { args = [], env = {}, message } of mistakes) {
+  for (const [line, message, env = {}] of mistakes) {
+    const args = line === '' ? [] : line.split(' ');
     it(`rejects ${[...args, ...Object.entries(env).map((pair) => pair.join('='))].join(' ')}`, () => {
       assert.throws(
         () => readConfig(args, env),
@@ -392,7 +371,6 @@ describe('the program', () => {
     ['a flag without a command', ['--features', 'access'], /no command before "--features"; available/],
     ['an unknown command', ['sevre'], /unknown command "sevre"/],
     ['an unknown flag', ['serve', '--prot=1'], /--prot/],
-    ['a port that is none', ['serve', '--port=web'], /--port is "web"/],
   ];
   for (const [what, args, says] of wrongArguments) {
     it(`ends with exit code 2 and one line for ${what}`, async () => {
@@ -404,6 +382,7 @@ describe('the program', () => {
   }
 
   const kubeconfig = (...args: string[]) => ambientCredentials(readConfig(inFolder(args), {}).kubeconfig);
+  const grantable = (file: string) => access.readFiles(readConfig(inFolder([`--grantable=FOLDER/${file}`]), {}));
   const wrongFiles: [what: string, open: () => unknown, says: RegExp][] = [
     ['a certificate that is not there', () => servingFiles('--cert-file=FOLDER/none'), /FOLDER\/none/],
     [
@@ -423,16 +402,8 @@ describe('the program', () => {
     ],
     ['an audit log that is a folder', () => servingFiles(...withCertificate, '--audit-log=FOLDER'), /FOLDER/],
     ['a kubeconfig that is not there', () => kubeconfig('--kubeconfig=FOLDER/none'), /FOLDER\/none/],
-    [
-      'a list of grantable rules that is not there',
-      () => access.readFiles(readConfig(inFolder(['--grantable=FOLDER/none']), {})),
-      /--grantable.*FOLDER\/none.*ENOENT/,
-    ],
-    [
-      'a list of grantable rules that is none',
-      () => access.readFiles(readConfig(inFolder(['--grantable=FOLDER/text']), {})),
-      /--grantable.*FOLDER\/text/,
-    ],
+    ['a list of grantable rules that is not there', () => grantable('none'), /--grantable.*FOLDER\/none.*ENOENT/],
+    ['a list of grantable rules that is none', () => grantable('text'), /--grantable.*FOLDER\/text/],
     ['a kubeconfig that is none', () => kubeconfig('--kubeconfig=FOLDER/text'), /FOLDER\/text/],
   ];
   const servingFiles = (...args: string[]): unknown =>
