@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { request } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { ApiTarget } from '../../sandbox/api-call.ts';
 import { until } from '../../sandbox/wait.ts';
+import { upgradeRequest } from './web-socket.ts';
 
 interface Frame {
   readonly opcode?: number;
@@ -32,21 +32,9 @@ export class RawStream {
   }
 
   /** Rejects if the server refuses it; the message has its answer. */
-  static open({ server, authority, identity }: ApiTarget, path: string, protocol = 'v5.channel.k8s.io') {
+  static open(target: ApiTarget, path: string, protocol = 'v5.channel.k8s.io') {
     return new Promise<RawStream>((resolve, reject) => {
-      const call = request(new URL(path, server), {
-        agent: false,
-        ca: authority,
-        cert: identity.certificate,
-        key: identity.key,
-        headers: {
-          connection: 'Upgrade',
-          upgrade: 'websocket',
-          'sec-websocket-version': '13',
-          'sec-websocket-key': randomBytes(16).toString('base64'),
-          'sec-websocket-protocol': protocol,
-        },
-      });
+      const call = upgradeRequest(target, path, protocol);
       call.on('response', (response) => {
         text(response).then((body) => reject(new Error(`${response.statusCode}: ${body}`)), reject);
       });

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type KubeObject, keyOf, type ObjectName, type Resource } from '../../../src/api/object.ts';
 import { type Clock, formatTime } from '../../../src/kit/clock.ts';
 import { compileSelector } from '../../../src/kit/label-selector.ts';
+import { mergePatched } from '../../../src/kit/merge-patch.ts';
 import type { Client, WriteOptions } from '../../../src/kube/client.ts';
 import type { Cluster } from '../../../src/kube/cluster.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
@@ -149,7 +150,7 @@ export class MemoryCluster implements Cluster {
       const call = callOf('patch', resource, name, patch, options);
       await this.#note(call);
       const before = this.#present(resource, name);
-      const after = this.#update(resource, before, merged(before, patch) as KubeObject, options);
+      const after = this.#update(resource, before, mergePatched(before, patch) as KubeObject, options);
       await this.answered(call);
       return structuredClone(after);
     },
@@ -311,16 +312,4 @@ function selects(options: {
     (namespace === undefined || metadata.namespace === namespace) &&
     compiled.matches(metadata.labels) &&
     (fieldSelector === undefined || fieldSelector === `metadata.name=${metadata.name}`);
-}
-
-/** RFC 7386. */
-function merged(target: unknown, patch: unknown): unknown {
-  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
-  const plain = typeof target === 'object' && target !== null && !Array.isArray(target) ? target : {};
-  const result: Record<string, unknown> = { ...plain };
-  for (const [field, value] of Object.entries(patch)) {
-    if (value === null) delete result[field];
-    else result[field] = merged(result[field], value);
-  }
-  return result;
 }
