@@ -1,20 +1,10 @@
 import assert from 'node:assert/strict';
 import { requestCodes } from '../../../src/api/access/codes.ts';
 import { codeEntries, endEntries } from '../../../src/client/code-entries.ts';
-import { type ClientRun, ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { withoutCalls } from './objects.ts';
 
 describe('the codes', () => {
-  let cluster: ScriptedCluster;
-  before(async () => {
-    cluster = await ScriptedCluster.open({});
-  });
-  after(() => cluster.close());
-
-  const run = async (...argv: string[]): Promise<ClientRun> => {
-    const done = await cluster.run(argv);
-    assert.deepEqual(cluster.server.requests, [], 'no call');
-    return done;
-  };
+  const run = withoutCalls();
 
   it('are in a list of one line each, of at most 100 columns, in the order of the alphabet', async () => {
     const { code, stdout } = await run('help', 'codes');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { commands } from '../../../src/client/commands.ts';
 import { commandHelp } from '../../../src/client/help.ts';
-import { ScriptedCluster } from '../../support/scripted-cluster.ts';
+import { withoutCalls } from './objects.ts';
 
 /** Each help is in a fence of the reference, below the heading of its command. `make manifests` writes it. */
 const reference = readFileSync(new URL('../../../docs/reference/commands.md', import.meta.url), 'utf8');
@@ -13,15 +13,10 @@ const golden = (heading: string): string => {
 };
 
 describe('the help of the client', () => {
-  let cluster: ScriptedCluster;
-  before(async () => {
-    cluster = await ScriptedCluster.open({});
-  });
-  after(() => cluster.close());
-
+  const run = withoutCalls();
   const help = async (...argv: string[]): Promise<string> => {
-    const { code, stdout, stderr } = await cluster.run(argv);
-    assert.deepEqual([code, stderr, cluster.server.requests], [0, '', []]);
+    const { code, stdout, stderr } = await run(...argv);
+    assert.deepEqual([code, stderr], [0, '']);
     return stdout;
   };
   const ofProgram = golden('All commands, and common flags');
@@ -62,7 +57,7 @@ describe('the help of the client', () => {
       ['help', 'lsit'],
       ['lsit', '--help'],
     ]) {
-      const { code, stderr } = await cluster.run(argv);
+      const { code, stderr } = await run(...argv);
       assert.deepEqual([code, stderr], [2, 'drawbridge: unknown command "lsit"; did you mean list?\n']);
     }
   });

@@ -1,3 +1,5 @@
+import assert from 'node:assert/strict';
+import { type ClientRun, ScriptedCluster } from '../../support/scripted-cluster.ts';
 import { summarized } from '../../support/summarized.ts';
 
 const apiVersion = 'crds.wizardofoz.co/v1alpha1';
@@ -18,3 +20,17 @@ export const template = (accessConfig: object, fields: object = {}, metadata: ob
   spec: { accessConfig },
   ...fields,
 });
+
+/** Runs commands that make no call, in the tests of the present suite. */
+export function withoutCalls(): (...argv: string[]) => Promise<ClientRun> {
+  let cluster: ScriptedCluster;
+  before(async () => {
+    cluster = await ScriptedCluster.open({});
+  });
+  after(() => cluster.close());
+  return async (...argv) => {
+    const done = await cluster.run(argv);
+    assert.deepEqual(cluster.server.requests, [], 'no call');
+    return done;
+  };
+}

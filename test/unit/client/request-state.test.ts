@@ -19,6 +19,9 @@ const condition = (type: string, status: string, reason: string, message = 'beca
   message,
 });
 const grant = { expiresAt: '2026-11-21T09:30:00Z' };
+/** A request with this grant, or none, whose condition of this type is false. */
+const failed = (given: object | undefined, type: string, reason: string, more: object = {}): KubeObject =>
+  object({ ...(given ? { grant: given } : {}), conditions: [condition(type, 'False', reason)], ...more });
 
 type Case = readonly [what: string, request: KubeObject, state: State, code?: string];
 
@@ -32,12 +35,7 @@ const cases: readonly Case[] = [
   ],
   ['that waits for its start', object({ approval: { state: 'Scheduled' } }), 'Scheduled'],
   ['that waits for its claim', object({ approval: { state: 'Claimable' } }), 'Claimable'],
-  [
-    'whose pod is not ready',
-    object({ grant, conditions: [condition('AccessResourcesReady', 'False', 'NotYetReady')] }),
-    'Opening',
-    'NotYetReady',
-  ],
+  ['whose pod is not ready', failed(grant, 'AccessResourcesReady', 'NotYetReady'), 'Opening', 'NotYetReady'],
   [
     'whose access was denied while it opened',
     object({
@@ -78,48 +76,31 @@ const cases: readonly Case[] = [
   ['with open access', object({ grant, ready: true }), 'Open'],
   [
     'that a person denied',
-    object({
-      conditions: [condition('AccessApproved', 'False', 'Denied')],
-      ended: { how: 'Denied', reason: 'VoteDenied' },
-    }),
+    failed(undefined, 'AccessApproved', 'Denied', { ended: { how: 'Denied', reason: 'VoteDenied' } }),
     'Denied',
     'VoteDenied',
   ],
   [
     'that a rule denied',
-    object({
-      conditions: [condition('AccessResourcesCreated', 'False', 'LimitReached')],
-      ended: { how: 'Denied', reason: 'LimitReached' },
-    }),
+    failed(undefined, 'AccessResourcesCreated', 'LimitReached', { ended: { how: 'Denied', reason: 'LimitReached' } }),
     'Denied',
     'LimitReached',
   ],
   [
     'that was approved, but not claimed in time',
-    object({
-      conditions: [condition('AccessApproved', 'False', 'NotClaimed')],
-      ended: { how: 'Denied', reason: 'NotClaimed' },
-    }),
+    failed(undefined, 'AccessApproved', 'NotClaimed', { ended: { how: 'Denied', reason: 'NotClaimed' } }),
     'Denied',
     'NotClaimed',
   ],
   [
     'that expired',
-    object({
-      grant,
-      conditions: [condition('AccessStillValid', 'False', 'Shortened')],
-      ended: { how: 'Expired', reason: 'Shortened' },
-    }),
+    failed(grant, 'AccessStillValid', 'Shortened', { ended: { how: 'Expired', reason: 'Shortened' } }),
     'Ended',
     'Expired',
   ],
   [
     'that is kept after its end',
-    object({
-      grant,
-      conditions: [condition('AccessStillValid', 'False', 'TargetPodGone')],
-      ended: { how: 'Revoked', reason: 'TargetPodGone' },
-    }),
+    failed(grant, 'AccessStillValid', 'TargetPodGone', { ended: { how: 'Revoked', reason: 'TargetPodGone' } }),
     'Ended',
     'Revoked',
   ],

@@ -12,6 +12,7 @@ import { loadManifests } from '../../../src/kube/yaml.ts';
 import { celRefusals } from '../../support/cel-rules.ts';
 import { type ClientRun, ScriptedCluster } from '../../support/scripted-cluster.ts';
 import { alice, paths, reviewOf, World } from '../admission/support.ts';
+import { withoutCalls } from './objects.ts';
 
 interface Template {
   readonly kind: TemplateKind;
@@ -29,17 +30,8 @@ function unknownIn(given: unknown, read: unknown): string[] {
 }
 
 describe('drawbridge templates new', () => {
-  let cluster: ScriptedCluster;
-  before(async () => {
-    cluster = await ScriptedCluster.open({});
-  });
-  after(() => cluster.close());
-
-  const run = async (...argv: string[]): Promise<ClientRun> => {
-    const done = await cluster.run(['templates', 'new', ...argv]);
-    assert.deepEqual(cluster.server.requests, [], 'no call');
-    return done;
-  };
+  const ran = withoutCalls();
+  const run = (...argv: string[]): Promise<ClientRun> => ran('templates', 'new', ...argv);
   const printed = async (...argv: string[]): Promise<Template> => {
     const { code, stdout, stderr } = await run(...argv);
     assert.equal(code, 0, stderr);

@@ -84,29 +84,7 @@ describe('the output of the sessions of others on a terminal', () => {
       seed = (seed * 1103515245 + 12345) % 2 ** 31;
       return seed % below;
     };
-    const pieces = [
-      ESC,
-      '[',
-      ']',
-      'P',
-      '?',
-      '>',
-      ';',
-      '$',
-      ' ',
-      '6',
-      'n',
-      'c',
-      't',
-      'q',
-      'h',
-      '1000',
-      '52',
-      '\u0007',
-      '\u009b',
-      '\\',
-      'x',
-    ];
+    const pieces = [...`${ESC}[]P?>;$ 6nctqh`, '1000', '52', '\u0007', '\u009b', '\\', 'x'];
     for (let round = 0; round < 5000; round++) {
       const text = Array.from({ length: 12 }, () => pieces[random(pieces.length)] ?? '').join('');
       const out = passed(text).replaceAll(ESC, '<ESC>');

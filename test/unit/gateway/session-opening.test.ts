@@ -126,6 +126,18 @@ class Stage {
     if (refusal) refuseUpgrade(this.#gatewayClient, refusal);
   }
 
+  /** Begins to open, and waits for one part. Resolves to what lets it go on until it is open or refused. */
+  async openAndWait(part: 'sinkWaits' | 'serverWaits' | 'objectWaits'): Promise<() => Promise<void>> {
+    const { promise, resolve } = deferred();
+    this[part] = promise;
+    const opened = this.open();
+    await settle();
+    return () => {
+      resolve();
+      return opened;
+    };
+  }
+
   disconnect(): void {
     this.#gatewayClient.destroy();
   }
@@ -151,28 +163,21 @@ class Stage {
 describe('the opening of a session', () => {
   it('writes its audit line, calls the API server, and only then answers the client', async () => {
     const stage = new Stage();
-    const waits = deferred();
-    stage.serverWaits = waits.promise;
-    const opened = stage.open();
-    await settle();
+    const goOn = await stage.openAndWait('serverWaits');
     assert.deepEqual([stage.verdicts, stage.calls, await stage.received()], [['opened'], [decision.target], '']);
-    waits.resolve();
-    await opened;
+    await goOn();
     assert.match(await stage.received(), /^HTTP\/1\.1 101 Switching Protocols\r\n/);
   });
 
   describe('with a recording that is required', () => {
     it('waits until its header is durable: before, no call reaches the API server, and no byte the client', async () => {
       const stage = new Stage('Required');
-      const waits = deferred();
-      stage.sinkWaits = waits.promise;
-      const opened = stage.open();
+      const goOn = await stage.openAndWait('sinkWaits');
       stage.client.write('early');
       await settle();
       await stage.clock.advance(4_999);
       assert.deepEqual([stage.calls, stage.verdicts, await stage.received()], [[], [], '']);
-      waits.resolve();
-      await opened;
+      await goOn();
       assert.deepEqual(stage.verdicts.slice(0, 2), ['recorded', 'opened']);
       assert.match(await stage.received(), /^HTTP\/1\.1 101 .*this session is recorded/s);
     });
@@ -193,13 +198,10 @@ describe('the opening of a session', () => {
 
     it('opens nothing for a client that has gone meanwhile', async () => {
       const stage = new Stage('Required');
-      const waits = deferred();
-      stage.sinkWaits = waits.promise;
-      const opened = stage.open().catch(() => {});
+      const goOn = await stage.openAndWait('sinkWaits');
       stage.disconnect();
       await settle();
-      waits.resolve();
-      await opened;
+      await goOn().catch(() => {});
       assert.equal(await stage.received(), '');
       assert.equal(stage.sessions.count, 0);
       assert.deepEqual(stage.verdicts.at(-1), 'recorded', 'the recording is complete');
@@ -220,13 +222,9 @@ describe('the opening of a session', () => {
 
   it('waits for its AccessSession, before the API server is called', async () => {
     const stage = new Stage();
-    const waits = deferred();
-    stage.objectWaits = waits.promise;
-    const opened = stage.open();
-    await settle();
+    const goOn = await stage.openAndWait('objectWaits');
     assert.deepEqual([stage.calls, stage.verdicts, await stage.received()], [[], [], '']);
-    waits.resolve();
-    await opened;
+    await goOn();
     stage.disconnect();
     await stage.processStays();
     assert.deepEqual([stage.calls.length, stage.objects], [1, ['created', 'ended']]);
@@ -276,14 +274,10 @@ describe('the opening of a session', () => {
 
   it('aborts the call of the API server if the access is revoked before the answer', async () => {
     const stage = new Stage();
-    const waits = deferred();
-    stage.serverWaits = waits.promise;
-    const opened = stage.open();
-    await settle();
+    const goOn = await stage.openAndWait('serverWaits');
     stage.cluster.change({ spec: { templateName: 'payments-exec', revoked: true } });
     stage.pod.write(channelMessage(1, 'secret'));
-    waits.resolve();
-    await opened;
+    await goOn();
     const received = await stage.received();
     assert.match(received, /^HTTP\/1\.1 403 .*access ended at .*: Revoked/s);
     assert.doesNotMatch(received, /secret/);
@@ -299,13 +293,9 @@ describe('the opening of a session', () => {
   for (const [cause, happen, answer, code] of ends) {
     it(`calls no API server, which would start the command, if ${cause}`, async () => {
       const stage = new Stage();
-      const waits = deferred();
-      stage.objectWaits = waits.promise;
-      const opened = stage.open();
-      await settle();
+      const goOn = await stage.openAndWait('objectWaits');
       happen(stage);
-      waits.resolve();
-      await opened;
+      await goOn();
       assert.match(await stage.received(), answer);
       assert.deepEqual([stage.calls, stage.verdicts, stage.sessions.count], [[], ['opened', `ended ${code}`], 0]);
     });

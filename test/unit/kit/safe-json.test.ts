@@ -129,24 +129,7 @@ describe('parseJson', () => {
   });
 
   it('accepts nothing that JSON.parse rejects, and throws only JsonError', () => {
-    const piece = fc.constantFrom(
-      '{',
-      '}',
-      '[',
-      ']',
-      ',',
-      ':',
-      '"',
-      '\\',
-      '"a"',
-      '"b"',
-      '\\u0041',
-      '\\u',
-      '1',
-      ' ',
-      'é',
-      '\0',
-    );
+    const piece = fc.constantFrom(...'{}[],:"\\1 é\0', '"a"', '"b"', '\\u0041', '\\u');
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 30, size: 'max' }), (pieces) => {
         const text = pieces.join('');
@@ -175,14 +158,7 @@ describe('own', () => {
 
 describe('isRecord', () => {
   it('is true for objects except arrays', () => {
-    assert.deepEqual([{}, Object.create(null), [], null, 'x', 1, undefined].map(isRecord), [
-      true,
-      true,
-      false,
-      false,
-      false,
-      false,
-      false,
-    ]);
+    assert.ok([{}, Object.create(null)].every(isRecord));
+    assert.ok(![[], null, 'x', 1, undefined].some(isRecord));
   });
 });
