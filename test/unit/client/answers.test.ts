@@ -113,6 +113,7 @@ describe('the client says what happened:', () => {
       ['approve'],
       'approved; it needs at least 1 more approval',
     ],
+    [waiting([peer, security]), ['deny'], 'denied'],
     [extending, ['approve'], 'Extension-1 approved'],
     [extending, ['deny'], 'Extension-1 denied'],
     [extending, ['deny', '--about', 'Access'], 'denied; the server closes the access'],
@@ -341,7 +342,8 @@ describe('the client says what happened:', () => {
         { type: 'AccessResourcesReady', status: 'True', reason: 'Success', message: '' },
         { type: 'AccessMessage', status: 'False', reason: 'InvalidAccessCommand', message },
       ];
-      const rules = [{ apiGroups: [''], resources: [resource], verbs: ['get', 'create'], resourceNames: ['p'] }];
+      const verbs = resource === 'pods/log' ? ['get'] : ['get', 'create'];
+      const rules = [{ apiGroups: [''], resources: [resource], verbs, resourceNames: ['p'] }];
       const given = { ...grant, rules };
       await open({ podaccessrequests: [request('a', { grant: given, podName: 'p', conditions })] });
       const { code, stdout, stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);

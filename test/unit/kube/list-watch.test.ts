@@ -496,11 +496,13 @@ describe('list-watch', () => {
   });
 
   it('ends the watch when the last handle is released', async () => {
-    const { store } = await startQuiet();
+    const { store } = await start((request, answer) => (request.watch ? answer.open() : answer.list('10', [])));
     const first = cluster.watch({ resource: pods, project: view });
     const second = cluster.watch({ resource: pods, project: view, indexes: { phase: ({ phase }) => [phase] } });
     assert.equal(first.store, store);
     assert.equal(second.store, store, 'a new index does not need a second watch');
+    await store.whenSynced();
+    await until(() => server.watches.length === 1);
     assert.deepEqual(second.store.byIndex('phase', 'none'), []);
     first.release();
     first.release();

@@ -108,6 +108,8 @@ describe('write-through cache', () => {
     await clock.advance(trustMs - 1);
     assert.equal(cache.get(key), written);
     await clock.advance(1);
+    // Before `get`, which drops the answer itself.
+    assert.equal(cache.isAhead(key), false);
     assertWatched();
   });
 

@@ -87,11 +87,17 @@ describe('the readers of the access kinds', () => {
     assert.deepEqual(request.metadata, { name: '', generateName: 'debug-', namespace: 'payments', labels: { a: 'b' } });
   });
 
+  it('say which version and kind they need, and what they found', () => {
+    const result = readPodAccessRequest({ ...execRequestManifest(), apiVersion: 'v1' });
+    assert.deepEqual(result.ok ? [] : result.errors.map(({ field, message }) => `${field} ${message}`), [
+      'apiVersion must be "crds.wizardofoz.co/v1alpha1"; found "v1"',
+      'kind must be "PodAccessRequest"; found "ExecAccessRequest"',
+    ]);
+  });
+
   const cronJob = { apiVersion: 'apps/v1', kind: 'CronJob', name: 'x' };
   const merging = { patchSpecOperations: [{ op: 'merge', path: '/spec' }] };
   const refused: [title: string, result: Read<unknown>, field: string][] = [
-    ['another kind', readPodAccessRequest(execRequestManifest()), 'kind'],
-    ['another version', readPodAccessRequest({ ...podRequestManifest(), apiVersion: 'v1' }), 'apiVersion'],
     ['a missing spec', readPodAccessRequest({ ...podRequestManifest(), spec: null }), 'spec'],
     ['an empty template name', readPodAccessRequest(podRequestManifest({ templateName: '' })), 'spec.templateName'],
     [
