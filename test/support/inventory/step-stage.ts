@@ -102,9 +102,44 @@ export class StepStage {
     return this.handle({ kind: 'outcome', seq, outcome, inputs: this.inputs, ...(missing ? { missing } : {}) });
   }
 
+  /** Its component answers 202. */
+  accepted(heartbeatTimeoutMs = 60_000): this {
+    return this.handle({ kind: 'accepted', heartbeatTimeoutMs, inputs: this.inputs });
+  }
+
+  heartbeat(heartbeatTimeoutMs = 60_000, credential?: { id: string; expiresAtMs: number }): this {
+    return this.handle({ kind: 'heartbeat', heartbeatTimeoutMs, credential, inputs: this.inputs });
+  }
+
+  /** The endpoint does not accept the call. */
+  unreachable(retryAfterMs?: number): this {
+    const [code, message] = ['Unreachable', 'refused'] as const;
+    return this.handle({
+      kind: 'notAccepted',
+      code,
+      message,
+      retryAfterMs,
+      probeDelayMs: undefined,
+      inputs: this.inputs,
+    });
+  }
+
   /** Runs the key once until it is idle. */
   done(): this {
     return this.running().outcome({ outcome: 'Done' }).later(1000);
+  }
+
+  /** Starts its teardown after a run. */
+  tearingDown(): this {
+    return this.done()
+      .see({ mayRun: { may: 'delete' } })
+      .trigger('Deleting')
+      .dequeued()
+      .started();
+  }
+
+  suspend(): this {
+    return this.see({ mayRun: { may: 'no', why: 'Suspended' } });
   }
 
   #nextVersion(): string {

@@ -75,14 +75,7 @@ describe('a record from the store', () => {
       .trigger('Forced')
       .dequeued()
       .started();
-    stage.handle({
-      kind: 'notAccepted',
-      code: 'Unreachable',
-      message: 'refused',
-      retryAfterMs: 60_000,
-      probeDelayMs: undefined,
-      inputs: stage.inputs,
-    });
+    stage.unreachable(60_000);
     const { record: released } = stage;
     assert.equal(found(new StepStage(), { ...released, nextAtMs: at(60_000) }).effect('enqueue').delayMs, 60_000);
     assert.equal(found(new StepStage(), { ...released, nextAtMs: at(1e12) }).effect('enqueue').delayMs, 5 * minute);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
 import { runObject } from '../../../../src/inventory/stores/run-object.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
-import { inputsOf, nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
+import { nextInMs, notReady, reasons, StepStage, seen } from '../../../support/inventory/step-stage.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -23,7 +23,6 @@ describe('a running key', () => {
   });
 
   for (const [code, outcome] of [
-    ['ForeignPath', 'Failed'],
     ['ForeignPath', 'Failed'],
     ['EntryTooLarge', 'Failed'],
     ['NoSuchRun', 'Retry'],
@@ -194,7 +193,6 @@ describe('a running key', () => {
   for (const [what, event] of [
     ['the deadline passed', { kind: 'dequeued' }],
     ['the answer is invalid', { kind: 'callFailed', code: 'NotJson', message: 'x' }],
-    ['the call timed out', { kind: 'callFailed', code: 'Timeout', message: 'x' }],
   ] as const) {
     it(`counts an attempt if ${what}`, () => {
       const stage = new StepStage().running().later(10_001);
@@ -213,15 +211,7 @@ describe('a running key', () => {
 
   it('is queued again if it was not accepted, as a failed run with the same reasons', () => {
     const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged', { detail: '/spec/mode' });
-    stage.dequeued().started();
-    stage.handle({
-      kind: 'notAccepted',
-      code: 'Unreachable',
-      message: 'refused',
-      retryAfterMs: 7000,
-      probeDelayMs: undefined,
-      inputs: stage.inputs,
-    });
+    stage.dequeued().started().unreachable(7000);
     assert.equal(seen(stage), 'queued recordCallResult store enqueue reportStatus');
     assert.deepEqual([stage.effect('recordCallResult').verdict, stage.effect('enqueue').delayMs], ['failed', 7000]);
     const { seq, attempt, inputsDigest, credentialId, phase, lastOutcome } = stage.record;
@@ -262,14 +252,7 @@ describe('a running key', () => {
   it('counts calls that were not accepted, and keeps them in its history', () => {
     const stage = new StepStage().running();
     for (const attempt of [1, 2, 3]) {
-      stage.handle({
-        kind: 'notAccepted',
-        code: 'Unreachable',
-        message: 'refused',
-        retryAfterMs: undefined,
-        probeDelayMs: undefined,
-        inputs: stage.inputs,
-      });
+      stage.unreachable();
       assert.equal(stage.record.attempt, attempt);
       stage.later(1000).dequeued().started();
     }
@@ -285,14 +268,7 @@ describe('a running key', () => {
   it('ends the count of calls that were not accepted with the first accepted run, whatever its outcome', () => {
     const stage = new StepStage().running();
     for (let call = 0; call < 20; call += 1) {
-      stage.handle({
-        kind: 'notAccepted',
-        code: 'Unreachable',
-        message: 'refused',
-        retryAfterMs: undefined,
-        probeDelayMs: undefined,
-        inputs: stage.inputs,
-      });
+      stage.unreachable();
       stage.later(nextInMs(stage)).dequeued().started();
     }
     assert.equal(stage.record.attempt, 20);
@@ -306,15 +282,7 @@ describe('a running key', () => {
 
   it('counts a run that was not accepted apart from its retries', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Retry' });
-    stage.later(nextInMs(stage)).dequeued().started();
-    stage.handle({
-      kind: 'notAccepted',
-      code: 'Unreachable',
-      message: 'refused',
-      retryAfterMs: undefined,
-      probeDelayMs: undefined,
-      inputs: stage.inputs,
-    });
+    stage.later(nextInMs(stage)).dequeued().started().unreachable();
     assert.equal(stage.record.attempt, 1);
   });
 
@@ -376,10 +344,7 @@ describe('a running key', () => {
 });
 
 describe('an asynchronous run', () => {
-  const accepted = (): StepStage => {
-    const stage = new StepStage({ maxRunMs: 90_000 }).running();
-    return stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
-  };
+  const accepted = (): StepStage => new StepStage({ maxRunMs: 90_000 }).running().accepted();
 
   it('shows that it runs, if it is the first of its component', () => {
     const { status } = accepted().effect('reportStatus');
@@ -393,16 +358,14 @@ describe('an asynchronous run', () => {
     const stage = accepted();
     const nextText = () => valueAt(runObject(stage.record), '/spec/next');
     assert.equal(nextText(), 'once the current run ends; without a report, at about 2026-11-21T09:01:00Z');
-    const inputs = stage.see({ digest: 'b' }).inputs;
-    stage.later(20_000).handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined, inputs });
+    stage.see({ digest: 'b' }).later(20_000).heartbeat();
     assert.equal(nextText(), 'once the current run ends; without a report, at about 2026-11-21T09:01:20Z');
   });
 
   /** A second run, which answers 202, after the outcome. The inputs may differ from those of the first run. */
   const acceptedAfter = (outcome: Outcome, digest = 'b'): StepStage => {
     const stage = new StepStage().running().outcome(outcome).later(1000).see({ digest }).trigger('Forced');
-    stage.dequeued().started();
-    return stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
+    return stage.dequeued().started().accepted();
   };
 
   for (const [last, outcome] of [
@@ -418,9 +381,7 @@ describe('an asynchronous run', () => {
         [state, reason, message, missing],
         ['Progressing', 'Running', `running since 2026-11-21T09:00:01Z; last outcome: ${last}`, []],
       );
-      stage
-        .later(1000)
-        .handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined, inputs: stage.inputs });
+      stage.later(1000).heartbeat();
       assert.equal(stage.kinds.includes('reportStatus'), false, 'a heartbeat costs no write');
     });
   }
@@ -438,9 +399,7 @@ describe('an asynchronous run', () => {
   }
 
   it('shows that it runs although its entry is suspended, and then its last outcome', () => {
-    const stage = accepted()
-      .see({ mayRun: { may: 'no', why: 'Suspended' } })
-      .trigger('ConfigChanged');
+    const stage = accepted().suspend().trigger('ConfigChanged');
     assert.equal(stage.state.status?.reason, 'Running');
     const { status } = stage.outcome({ outcome: 'Retry', message: 'provider 502' }).effect('reportStatus');
     assert.deepEqual(
@@ -459,26 +418,17 @@ describe('an asynchronous run', () => {
     const stage = accepted();
     let stored = 0;
     for (let i = 0; i < 20; i++) {
-      stage
-        .later(1000)
-        .handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined, inputs: stage.inputs });
+      stage.later(1000).heartbeat();
       assert.equal(stage.state.deadlineAt, stage.monotonicMs + 60_000);
       stored += stage.kinds.filter((kind) => kind === 'store').length;
     }
     assert.equal(stored, 3);
-    stage.handle({
-      kind: 'heartbeat',
-      heartbeatTimeoutMs: 60_000,
-      credential: { id: 'JTI=2', expiresAtMs: 0 },
-      inputs: stage.inputs,
-    });
+    stage.heartbeat(60_000, { id: 'JTI=2', expiresAtMs: 0 });
     assert.ok(stage.kinds.includes('store'));
   });
 
   it('is extended by each heartbeat up to its maximum duration', () => {
-    const stage = accepted()
-      .later(50_000)
-      .handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined, inputs: inputsOf() });
+    const stage = accepted().later(50_000).heartbeat();
     assert.equal(stage.record.deadlineMs, stage.nowMs + 40_000);
     stage.later(39_999).dequeued();
     assert.equal(stage.state.phase, 'running');
@@ -493,8 +443,7 @@ describe('an asynchronous run', () => {
   it('names its maximum duration although the sum of its deadline is rounded down', () => {
     const stage = new StepStage({ maxRunMs: 10_000 });
     stage.monotonicMs = 56_559.903;
-    stage.running().later(639.826);
-    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 3_600_000, inputs: stage.inputs });
+    stage.running().later(639.826).accepted(3_600_000);
     assert.ok((stage.state.deadlineAt ?? 0) - 56_559.903 < 10_000);
     stage.later(10_000).dequeued();
     assert.match(stage.record.lastOutcome?.message ?? '', / within spec\.maxRunSeconds /);
@@ -505,9 +454,7 @@ describe('an asynchronous run', () => {
       `the component reported no valid outcome or heartbeat within its heartbeat timeout (leaseSeconds, ${seconds} s); the component must POST the outcome to callback of the call, and until then heartbeats in time, or with more leaseSeconds, which extend a run up to spec.maxRunSeconds of ComponentReconciler network, 90 s; a report that was answered 401 or 403 does not count: check the answers in the log of the component`;
     const stage = accepted().later(60_000).dequeued();
     assert.equal(stage.record.lastOutcome?.message, text(60));
-    stage.later(nextInMs(stage)).dequeued().started();
-    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 30_000, inputs: stage.inputs });
-    stage.handle({ kind: 'heartbeat', heartbeatTimeoutMs: 5000, credential: undefined, inputs: stage.inputs });
+    stage.later(nextInMs(stage)).dequeued().started().accepted(30_000).heartbeat(5000);
     stage.later(5000).dequeued();
     assert.equal(stage.record.lastOutcome?.message, text(5));
   });
@@ -526,7 +473,7 @@ describe('an asynchronous run', () => {
       'running since 2026-11-21T09:00:00Z; report rejected (InvalidReport) at 2026-11-21T09:00:01Z, see the log of the component',
     );
     for (let i = 0; i < 10; i += 1) assert.deepEqual(reject('TooLarge').effects, []);
-    stage.handle({ kind: 'heartbeat', heartbeatTimeoutMs: 60_000, credential: undefined, inputs: stage.inputs });
+    stage.heartbeat();
     assert.equal(stage.effect('reportStatus').status.message, 'running since 2026-11-21T09:00:00Z');
     assert.deepEqual(reject('TooLarge').effects, []);
     stage.later(60_000).dequeued();
@@ -540,12 +487,7 @@ describe('an asynchronous run', () => {
   });
 
   it('keeps the previous credential after a refresh, and both end with the run', () => {
-    const stage = accepted().handle({
-      kind: 'heartbeat',
-      heartbeatTimeoutMs: 60_000,
-      credential: { id: 'JTI=new', expiresAtMs: 0 },
-      inputs: inputsOf(),
-    });
+    const stage = accepted().heartbeat(60_000, { id: 'JTI=new', expiresAtMs: 0 });
     assert.deepEqual([stage.record.credentialId, stage.record.previousCredential?.id], ['JTI=new', 'JTI=1']);
     stage.outcome({ outcome: 'Done' });
     assert.deepEqual([stage.record.credentialId, stage.record.previousCredential], [undefined, undefined]);
@@ -569,37 +511,21 @@ describe('the status of a component whose entry is suspended', () => {
   }
 
   it('is not Deleting after its teardown failed, and the entry was suspended', () => {
-    const stage = new StepStage()
-      .done()
-      .see({ mayRun: { may: 'delete' } })
-      .trigger('Deleting')
-      .dequeued()
-      .started();
+    const stage = new StepStage().tearingDown();
     stage.outcome({ outcome: 'Failed', message: 'account locked' });
     assert.equal(stage.state.status?.state, 'Deleting');
-    const { status } = stage
-      .see({ mayRun: { may: 'no', why: 'Suspended' } })
-      .trigger('ConfigChanged')
-      .effect('reportStatus');
+    const { status } = stage.suspend().trigger('ConfigChanged').effect('reportStatus');
     assert.deepEqual([status.state, status.message], ['Suspended', 'last outcome: Failed: account locked']);
   });
 
   it('stays Done for the same inputs', () => {
-    const stage = new StepStage().done().see({ mayRun: { may: 'no', why: 'Suspended' } });
-    stage.trigger('ConfigChanged');
+    const stage = new StepStage().done().suspend().trigger('ConfigChanged');
     assert.deepEqual([stage.state.status?.state, stage.state.status?.reason], ['Done', undefined]);
   });
 });
 
 describe('the status of a teardown', () => {
-  const tornDown = (outcome: Outcome): StepStage =>
-    new StepStage()
-      .done()
-      .see({ mayRun: { may: 'delete' } })
-      .trigger('Deleting')
-      .dequeued()
-      .started()
-      .outcome(outcome);
+  const tornDown = (outcome: Outcome): StepStage => new StepStage().tearingDown().outcome(outcome);
 
   for (const [reason, message, outcome] of [
     [
@@ -618,8 +544,7 @@ describe('the status of a teardown', () => {
   }
 
   it('says what to do if the component waits for what already holds', () => {
-    const stage = new StepStage().done().see({ mayRun: { may: 'delete' } });
-    stage.trigger('Deleting').dequeued().started().later(500);
+    const stage = new StepStage().tearingDown().later(500);
     const outcome: Outcome = { outcome: 'NotReady', missing: [{ path: '/status/outputs/network', want: 'noReaders' }] };
     stage.outcome(outcome, { heldAtStart: true, holdsNow: true });
     const { status } = stage.effect('reportStatus');

@@ -79,7 +79,7 @@ describe('an idle key', () => {
 
   it('keeps a remote event while it may not run', () => {
     const stage = new StepStage().done();
-    stage.see({ mayRun: { may: 'no', why: 'Suspended' } }).trigger('Remote', { detail: 'managed/services' });
+    stage.suspend().trigger('Remote', { detail: 'managed/services' });
     assert.equal(stage.state.phase, 'idle');
     stage.see({ mayRun: { may: 'reconcile' } }).trigger('ConfigChanged');
     assert.deepEqual([stage.state.phase, reasons(stage)], ['queued', ['Remote:managed/services']]);
@@ -181,7 +181,7 @@ describe('a key that is starting', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Retry' }).later(300);
     stage.see({ digest: 'b' }).trigger('InputChanged').dequeued();
     assert.equal(stage.state.phase, 'starting');
-    stage.see({ mayRun: { may: 'no', why: 'Suspended' } }).started();
+    stage.suspend().started();
     stage
       .see({ digest: 'a', mayRun: { may: 'reconcile' } })
       .trigger('ConfigChanged')
@@ -227,9 +227,9 @@ describe('the deletion of an entry', () => {
 
   it('says until when it waits for the run of a component that answered 202, and that abandonment ends the wait', () => {
     const stage = new StepStage({ maxRunMs: 3_600_000 }).running();
-    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs }).later(20_000);
+    stage.accepted(300_000).later(20_000);
     // The server does not store so short an extension, so the stored deadline is too early.
-    stage.handle({ kind: 'heartbeat', heartbeatTimeoutMs: 300_000, credential: undefined, inputs: stage.inputs });
+    stage.heartbeat(300_000);
     const { status } = deleting(stage).effect('reportStatus');
     assert.deepEqual(
       [status.state, status.reason, status.message],
@@ -246,7 +246,7 @@ describe('the deletion of an entry', () => {
 
   it('does not ask for heartbeats when a run passes its deadline after the deletion', () => {
     const stage = new StepStage().running();
-    stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 60_000, inputs: stage.inputs });
+    stage.accepted();
     deleting(stage).later(60_000).dequeued();
     assert.equal(
       stage.record.lastOutcome?.message,
@@ -266,9 +266,9 @@ describe('the deletion of an entry', () => {
   ] as const) {
     it(`has the last outcome of a teardown while it runs again: ${text}`, () => {
       const stage = deleting(new StepStage().done()).dequeued().started();
-      stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs });
+      stage.accepted(300_000);
       end(stage).later(3_600_000).dequeued().started();
-      stage.handle({ kind: 'accepted', heartbeatTimeoutMs: 300_000, inputs: stage.inputs });
+      stage.accepted(300_000);
       assert.match(stage.effect('reportStatus').status.message ?? '', text);
     });
   }
