@@ -1,9 +1,11 @@
+import assert from 'node:assert/strict';
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import { Manager } from '../../../src/engine/manager.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
+import { parseRunId } from '../../../src/inventory/key.ts';
 import { InventoryManager } from '../../../src/inventory/manager/inventory-manager.ts';
-import type { IssuedToken, Reply } from '../../../src/inventory/ports.ts';
+import type { IssuedToken, Reply, ReportAnswer } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';
@@ -167,6 +169,14 @@ export class InMemoryManager {
     return this.calls.filter((request) => request.component === component);
   }
 
+  /** Reports about the run of a call, if not stated otherwise with its token. */
+  report(call: ReconcileRequest | undefined, body: object, credential?: string): Promise<ReportAnswer> {
+    assert.ok(call);
+    const run = parseRunId(call.run.id);
+    assert.ok(run);
+    return this.manager.reports.report(run, credential ?? credentialOf(call), { run: call.run.id, ...body });
+  }
+
   /** Values of a metric by exposed labels in braces (`''` without labels). */
   async metric(name: string): Promise<ReadonlyMap<string, number>> {
     const series = new Map<string, number>();
@@ -177,3 +187,6 @@ export class InMemoryManager {
     return series;
   }
 }
+
+/** The ID of the token of a call. */
+export const credentialOf = ({ auth }: Pick<ReconcileRequest, 'auth'>): string => auth.token.replace('token ', '');

@@ -17,10 +17,15 @@ export async function memoryStage(
   const clock = new SimulatedClock();
   const inventory = new MemoryInventory();
   const registrations = new MemoryRegistrations(clock, registered);
-  const manager = new InMemoryManager({ clock, inventory, registrations, random, components }).start();
-  managers.push(manager);
+  /** Another replica, which has not started. */
+  const replica = (of: Readonly<Record<string, Behavior>> = components, name = 'm'): InMemoryManager => {
+    const manager = new InMemoryManager({ clock, inventory, registrations, random, components: of, name });
+    managers.push(manager);
+    return manager;
+  };
+  const manager = replica().start();
   await clock.advance(1);
-  return { clock, inventory, registrations, manager };
+  return { clock, inventory, registrations, manager, replica };
 }
 
 /** Uniform in [0, 1), always the same sequence. */

@@ -14,13 +14,16 @@ const eventing: Grantee = { name: 'eventing', kubeconfig: 'read' };
 const kubeconfig: Grantee = { name: 'kubeconfig', kubeconfig: 'produce' };
 const { signal } = new AbortController();
 
+const accountsOf = ({ client, recorder, clock }: MemoryAccess) =>
+  new EntryAccounts({ client, events: recorder, clock });
+
 describe('the access of components to an entry', () => {
   let world: MemoryAccess;
   let accounts: EntryAccounts;
   let entry: Entry;
   beforeEach(() => {
     world = new MemoryAccess();
-    accounts = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+    accounts = accountsOf(world);
     entry = world.entry();
   });
   const inNamespace = { namespace: 'fleet' };
@@ -104,7 +107,7 @@ describe('the access of components to an entry', () => {
 
   it('is checked once after a restart, and written only where something is missing', async () => {
     await accounts.prepare(entry, [network, kubeconfig] as Registration[], signal);
-    const next = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+    const next = accountsOf(world);
     const writes = [...world.cluster.writes];
     await next.ensure(entry, network, signal);
     assert.deepEqual([world.cluster.writes, world.questions.length], [writes, 1]);
@@ -176,17 +179,16 @@ describe('the access of components to an entry', () => {
     const binding = world.cluster.find(roleBindings, name);
     const secret = world.cluster.find(secrets, { ...inNamespace, name: `kc-${uid}` });
     assert.ok(binding && secret);
-    const again = () => new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
     const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'of-another-owner' };
     world.cluster.put(roleBindings, { ...binding, roleRef });
-    await assert.rejects(again().ensure(entry, network, signal), {
+    await assert.rejects(accountsOf(world).ensure(entry, network, signal), {
       code: 'NameTaken',
       message:
         /exists and has another roleRef, which cannot change; delete it: kubectl delete rolebinding inventory-\S+-entry -n \S+$/,
     });
     world.cluster.put(roleBindings, binding);
     world.cluster.put(secrets, { ...secret, immutable: true });
-    await assert.rejects(again().ensure(entry, kubeconfig, signal), {
+    await assert.rejects(accountsOf(world).ensure(entry, kubeconfig, signal), {
       code: 'NameTaken',
       message: /kc-.* exists and is immutable; delete it: kubectl delete secret kc-\S+ -n \S+$/,
     });
@@ -206,10 +208,7 @@ describe('the access of components to an entry', () => {
       it(`follows a registration that changes kubeconfig from ${was} to ${is}, ${when}`, async () => {
         await accounts.ensure(entry, { name: 'dns', kubeconfig: was }, signal);
         await accounts.ensure(entry, { name: 'other', kubeconfig: was }, signal);
-        const next =
-          when === 'at once'
-            ? accounts
-            : new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+        const next = when === 'at once' ? accounts : accountsOf(world);
         await next.ensure(entry, { name: 'dns', kubeconfig: is }, signal);
         assert.deepEqual([mayDo('dns'), mayDo('other')], [expected[is], expected[was]]);
         const subjects = world.cluster.list(roleBindings).map((binding) => binding['subjects']);
@@ -222,7 +221,7 @@ describe('the access of components to an entry', () => {
 
   it('costs one access review per grant after a restart, and one read of the kubeconfig bindings per entry', async () => {
     await accounts.prepare(entry, [network, eventing, kubeconfig] as Registration[], signal);
-    const next = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+    const next = accountsOf(world);
     world.cluster.calls.length = 0;
     for (const component of [network, eventing]) await next.ensure(entry, component, signal);
     assert.deepEqual(
@@ -267,7 +266,7 @@ describe('a supplied kubeconfig', () => {
   let accounts: EntryAccounts;
   beforeEach(() => {
     world = new MemoryAccess();
-    accounts = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+    accounts = accountsOf(world);
   });
   const named = (name: string, kubeconfigSetBy: Entry['kubeconfigSetBy'] = alice) =>
     world.entry({ mode: 'byoc', kubeconfigSecretRef: { name, key: 'config' }, kubeconfigSetBy });

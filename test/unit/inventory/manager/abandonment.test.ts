@@ -5,7 +5,7 @@ import type { Entry } from '../../../../src/inventory/entry.ts';
 import { AbandonmentReporter } from '../../../../src/inventory/manager/abandonments.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
-import { answer, done, InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { answer, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 const abandonFor = (reason: string) => ({ 'abandon.inventory.drawbridge.dev/network': reason });
@@ -41,6 +41,7 @@ describe('an abandoned component', () => {
     await clock.advance(3000);
     await annotate(abandon);
     assert.deepEqual(manager.withdrawnComponents, [`${ref.uid}/network`]);
+    assert.deepEqual(manager.audited, ['Abandoned']);
     assert.equal(inventory.entry(ref), undefined);
   });
 
@@ -77,11 +78,10 @@ describe('an abandonment', () => {
     assert.equal(stage.inventory.entry(ref)?.components[0]?.message, 'abandoned by alice: lost');
     assert.deepEqual(notes(stage.manager), [`component network was abandoned by alice: lost${withoutRun}`]);
     assert.deepEqual(stage.manager.audited, ['Abandoned']);
-    await stage.manager.stop();
   });
 
   it('is recorded again for another reason, and after it was undone, but not by the next leader', async () => {
-    const { clock, inventory, registrations, manager, annotate } = await withOneRun();
+    const { clock, manager, replica, annotate } = await withOneRun();
     await annotate(byAlice);
     await annotate({ ...byAlice, ...abandonFor('moved') });
     await annotate({});
@@ -95,10 +95,9 @@ describe('an abandonment', () => {
     assert.deepEqual(notes(manager), expected);
     assert.deepEqual(manager.audited, ['Abandoned', 'Abandoned', 'Abandoned']);
     await manager.stop();
-    const next = new InMemoryManager({ clock, inventory, registrations, random: () => 0.5, components: {} }).start();
+    const next = replica().start();
     await clock.advance(3000);
     assert.deepEqual([notes(next), next.audited], [[], []]);
-    await next.stop();
   });
 });
 
@@ -134,11 +133,12 @@ describe('an abandon annotation without a recorded user, on an entry that is not
     'annotation abandon.inventory.drawbridge.dev/network has no effect, because the webhook recorded no user for it; set another reason';
 
   it('shows in the status until it is removed, and changes nothing else', async () => {
-    const { manager, annotate, row } = await withOneRun();
+    const { inventory, manager, annotate, row } = await withOneRun();
     await annotate(abandon);
     assert.equal(row()?.state, 'Done');
+    assert.equal(inventory.records().length, 1);
     assert.equal(row()?.message, notice);
-    assert.deepEqual(manager.withdrawnComponents, []);
+    assert.deepEqual([manager.withdrawnComponents, manager.audited], [[], []]);
     await annotate({});
     assert.equal(row()?.message, undefined);
   });

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
-import { parseRunId } from '../../../../src/inventory/key.ts';
 import type { CallFailureCode, Reply } from '../../../../src/inventory/ports.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { answer, done, InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { answer, credentialOf, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 
@@ -22,11 +21,6 @@ const failed = (code: string) => ({ row: ['Failed', code], run: `outcome="Failed
 
 const verdicts: Readonly<Record<string, { readonly reply: Reply; readonly row: unknown; readonly run: string }>> = {
   'that is not JSON': { reply: unusable('NotJson'), ...retried('NotJson') },
-  'about another run': { reply: unusable('WrongRun'), ...retried('WrongRun') },
-  'cut off': { reply: unusable('Cut'), ...retried('Cut') },
-  'too large': { reply: unusable('TooLarge'), ...retried('TooLarge') },
-  'too late': { reply: unusable('Timeout'), ...retried('Timeout') },
-  'with an unknown outcome': { reply: unusable('InvalidOutcome'), ...retried('InvalidOutcome') },
   'that rejects the server': { reply: unusable('Refused'), ...retried('Refused') },
   'with an outcome of another operation': { reply: answer({ outcome: 'Deleted' }), ...retried('InvalidOutcome') },
   'with outputs of another component': { reply: done({ other: { is: 'mine' } }), ...failed('ForeignPath') },
@@ -99,44 +93,29 @@ describe('a report', () => {
     const first = staged.manager.callsOf('network')[0] as ReconcileRequest;
     return { ...staged, first };
   }
-  const credentialOf = ({ auth }: ReconcileRequest): string => auth.token.replace('token ', '');
-  const report = async (
-    to: InMemoryManager,
-    request: ReconcileRequest,
-    body: object,
-    credential = credentialOf(request),
-  ) => {
-    const run = parseRunId(request.run.id);
-    assert.ok(run);
-    const reportAnswer = await to.manager.reports.report(run, credential, body);
+  const report = async (manager: InMemoryManager, ...sent: Parameters<InMemoryManager['report']>) => {
+    const reportAnswer = await manager.report(...sent);
     return [reportAnswer.status, 'code' in reportAnswer ? reportAnswer.code : undefined];
   };
   const runs = async (of: InMemoryManager) =>
     [...(await of.metric('drawbridge_inventory_runs_total'))].filter(([labels]) => labels.includes('network'));
 
-  const refusals: Readonly<
-    Record<string, [body: (id: string) => object, credential: string | undefined, reportAnswer: unknown]>
-  > = {
-    'without an outcome': [(run) => ({ run }), undefined, [400, 'InvalidReport']],
-    'with an unknown outcome': [(run) => ({ run, outcome: 'Perfect' }), undefined, [400, 'InvalidReport']],
-    'with an outcome of another operation': [(run) => ({ run, outcome: 'Deleted' }), undefined, [400, 'InvalidReport']],
-    'about another run': [() => ({ run: 'x.network.1', outcome: 'Done' }), undefined, [400, 'InvalidReport']],
-    'with both an outcome and a heartbeat': [
-      (run) => ({ run, outcome: 'Done', heartbeat: {} }),
-      undefined,
-      [400, 'InvalidReport'],
-    ],
-    'by another credential': [(run) => ({ run, outcome: 'Done' }), 'forged', [403, 'ForeignCredential']],
+  const refusals: Readonly<Record<string, [body: object, credential: string | undefined, reportAnswer: unknown]>> = {
+    'without an outcome': [{}, undefined, [400, 'InvalidReport']],
+    'with an unknown outcome': [{ outcome: 'Perfect' }, undefined, [400, 'InvalidReport']],
+    'with an outcome of another operation': [{ outcome: 'Deleted' }, undefined, [400, 'InvalidReport']],
+    'about another run': [{ run: 'x.network.1', outcome: 'Done' }, undefined, [400, 'InvalidReport']],
+    'with both an outcome and a heartbeat': [{ outcome: 'Done', heartbeat: {} }, undefined, [400, 'InvalidReport']],
+    'by another credential': [{ outcome: 'Done' }, 'forged', [403, 'ForeignCredential']],
   };
   for (const [what, [body, credential, reportAnswer]] of Object.entries(refusals)) {
     it(`${what} is rejected, and the run continues until a valid report`, async () => {
       const { clock, inventory, manager, first } = await stage();
-      const { id } = first.run;
-      assert.deepEqual(await report(manager, first, body(id), credential), reportAnswer);
+      assert.deepEqual(await report(manager, first, body, credential), reportAnswer);
       await clock.advance(1000);
       assert.deepEqual(await runs(manager), []);
       assert.deepEqual(rowOf(inventory, 'other'), ['Done', undefined]);
-      assert.deepEqual(await report(manager, first, { run: id, outcome: 'Done' }), [200, undefined]);
+      assert.deepEqual(await report(manager, first, { outcome: 'Done' }), [200, undefined]);
       await clock.advance(1000);
       assert.deepEqual(rowOf(inventory, 'network'), ['Done', undefined]);
       assert.deepEqual(await runs(manager), [['{component="network",outcome="Done",reason="Created"}', 1]]);
@@ -149,12 +128,10 @@ describe('a report', () => {
     assert.deepEqual(await runs(manager), [['{component="network",outcome="Retry",reason="LeaseOver"}', 1]]);
     const second = manager.callsOf('network')[1];
     assert.ok(second);
-    assert.deepEqual(await report(manager, first, { run: first.run.id, outcome: 'Failed' }), [409, 'RunOver']);
-    assert.deepEqual(await report(manager, second, { run: second.run.id, outcome: 'Done' }, credentialOf(first)), [
-      403,
-      'ForeignCredential',
-    ]);
-    assert.deepEqual(await report(manager, second, { run: second.run.id, outcome: 'Done' }), [200, undefined]);
+    assert.deepEqual(await report(manager, first, { outcome: 'Failed' }), [409, 'RunOver']);
+    const foreign = await report(manager, second, { outcome: 'Done' }, credentialOf(first));
+    assert.deepEqual(foreign, [403, 'ForeignCredential']);
+    assert.deepEqual(await report(manager, second, { outcome: 'Done' }), [200, undefined]);
     await clock.advance(1000);
     assert.deepEqual(rowOf(inventory, 'network'), ['Done', undefined]);
     assert.equal(
@@ -165,11 +142,9 @@ describe('a report', () => {
 
   it('with outputs of another component ends the run and publishes nothing', async () => {
     const { clock, inventory, manager, first } = await stage();
-    const body = { run: first.run.id, outcome: 'Done', outputs: { network: { vnet: 'v' }, other: { is: 'mine' } } };
-    const run = parseRunId(first.run.id);
-    assert.ok(run);
+    const body = { outcome: 'Done', outputs: { network: { vnet: 'v' }, other: { is: 'mine' } } };
     for (const what of ['report', 'repeated report']) {
-      const { status, ...rest } = await manager.manager.reports.report(run, credentialOf(first), body);
+      const { status, ...rest } = await manager.report(first, body);
       assert.equal(status, 200, what);
       assert.match(
         JSON.stringify(rest),
@@ -185,20 +160,18 @@ describe('a report', () => {
 });
 
 describe('the metrics of runs', () => {
-  const open: InMemoryManager[] = [];
-  afterEach(async () => {
-    for (const one of open.splice(0)) await one.stop();
-  });
+  const readerOf =
+    (manager: InMemoryManager) =>
+    async (name: string, labels = '') =>
+      (await manager.metric(`drawbridge_inventory_${name}`)).get(labels);
 
   it('count every trigger, and the number and waiting time of queued keys', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network', maxConcurrent: 1 }], {
       network: (_request, signal) => sleep(clock, 2000, signal).then(() => done()),
     });
-    open.push(manager);
     for (let i = 0; i < 5; i++) inventory.create({ name: `e${i}` });
     await clock.advance(1000);
-    const value = async (name: string, labels = '') =>
-      (await manager.metric(`drawbridge_inventory_${name}`)).get(labels);
+    const value = readerOf(manager);
     assert.equal(await value('triggers_total', '{component="network",reason="Created"}'), 5);
     assert.equal(await value('queue_depth', '{lane="manual"}'), 4);
     const oldest = await value('oldest_queued_seconds');
@@ -214,11 +187,9 @@ describe('the metrics of runs', () => {
       [{ name: 'network', maxConcurrent: 1, intervalSeconds: 60, timeoutSeconds: 30 }],
       { network: (_request, signal) => sleep(clock, callMs, signal).then(() => done()) },
     );
-    open.push(manager);
     for (let i = 0; i < 3; i++) inventory.create({ name: `e${i}` });
     await clock.advance(40_000);
-    const value = async (name: string, labels = '') =>
-      (await manager.metric(`drawbridge_inventory_${name}`)).get(labels);
+    const value = readerOf(manager);
     assert.equal(await value('queue_depth', '{lane="time"}'), 0);
     callMs = 25_000;
     await clock.advance(30_000);
@@ -229,7 +200,6 @@ describe('the metrics of runs', () => {
 
   it('count no conflict while the API server is unavailable', async () => {
     const { clock, inventory, manager } = await memoryStage([{ name: 'network' }]);
-    open.push(manager);
     manager.issuing = () => {
       throw new ApiError(503, 'ServiceUnavailable', 'away');
     };
@@ -244,22 +214,12 @@ describe('the metrics of runs', () => {
   });
 
   it('count a lost compare-and-swap, and only one of two servers calls', async () => {
-    const { clock, inventory, registrations, manager } = await memoryStage([{ name: 'network' }]);
-    open.push(manager);
+    const { clock, inventory, manager, replica } = await memoryStage([{ name: 'network' }]);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     // The first server is paused during the takeover, so it does not notice the loss of its leadership.
     manager.stores.pause();
-    const components = {};
-    const next = new InMemoryManager({
-      clock,
-      inventory,
-      registrations,
-      random: () => 0.5,
-      components,
-      name: 'n',
-    }).start();
-    open.push(next);
+    const next = replica({}, 'n').start();
     await clock.advance(1000);
     inventory.edit(ref, ({ spec }) => {
       spec.components = { network: { enabled: true, config: { size: 1 } } };

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
+import { credentialOf } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 const minute = 60_000;
@@ -15,15 +16,13 @@ async function longRun(maxRunSeconds: number) {
   const [request] = manager.calls;
   assert.ok(request);
   const key = { entryUid: ref.uid, component: 'network' };
-  const { id, seq } = request.run;
-  const credentials = [idOf(request.auth.token)];
+  const credentials = [credentialOf(request)];
   const startedAt = clock.monotonic();
   return {
     ...stage,
     credentials,
     record: () => inventory.record(key)?.record,
-    report: (credential: string, body: object): Promise<ReportAnswer> =>
-      manager.manager.reports.report({ ...key, seq }, credential, { run: id, ...body }),
+    report: (credential: string, body: object): Promise<ReportAnswer> => manager.report(request, body, credential),
     /** Sends a heartbeat every half minute until `ms` after the start, with the newest token. */
     async beatUntil(untilMs: number): Promise<void> {
       while (clock.monotonic() - startedAt < untilMs) {
@@ -31,13 +30,12 @@ async function longRun(maxRunSeconds: number) {
         const reportAnswer = await this.report(credentials.at(-1) ?? '', { heartbeat: {} });
         assert.equal(reportAnswer.status, 200, JSON.stringify(reportAnswer));
         const auth = reportAnswer.status === 200 ? reportAnswer.extension?.auth : undefined;
-        if (auth) credentials.push(idOf(auth.token));
+        if (auth) credentials.push(credentialOf({ auth }));
       }
     },
   };
 }
 
-const idOf = (token: string): string => token.replace('token ', '');
 const beat = { heartbeat: {} };
 
 describe('the heartbeats of an asynchronous run', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { answer, type Behavior, done, InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { answer, type Behavior, done } from '../../../support/inventory/in-memory-manager.ts';
 import type { RegistrationSeed } from '../../../support/inventory/memory-registrations.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import { pluck } from '../../../support/pluck.ts';
@@ -93,14 +93,8 @@ describe('the inventory manager', () => {
 
   it('tears down an entry whose record was watched first', async () => {
     const teardown: Behavior = ({ operation }) => (operation === 'delete' ? answer({ outcome: 'Deleted' }) : done());
-    const { clock, inventory, registrations, manager } = await memoryStage([network], { network: teardown });
-    const next = new InMemoryManager({
-      clock,
-      inventory,
-      registrations,
-      random: () => 0.5,
-      components: { network: teardown },
-    });
+    const { clock, inventory, manager, replica } = await memoryStage([network], { network: teardown });
+    const next = replica();
     next.stores.pause();
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1_000);
@@ -114,7 +108,6 @@ describe('the inventory manager', () => {
     await clock.advance(1_000);
     assert.deepEqual(pluck(next.calls, 'operation'), ['delete']);
     assert.equal(inventory.entry(ref), undefined);
-    await next.stop();
   });
 
   it('has no remote watches while it is not the leader', async () => {
@@ -129,31 +122,13 @@ describe('the inventory manager', () => {
     assert.deepEqual([...manager.remote.wanted.keys()], []);
   });
 
-  it('ignores an annotation without its user until the entry is deleted', async () => {
-    const { clock, inventory, manager } = await memoryStage([network], {
-      network: ({ operation }) => (operation === 'reconcile' ? done() : answer({ outcome: 'Retry' })),
-    });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
-    inventory.edit(ref, ({ metadata }) => {
-      metadata.annotations = { 'abandon.inventory.drawbridge.dev/network': 'lost' };
-    });
-    await clock.advance(3000);
-    assert.equal(inventory.records().length, 1);
-    assert.deepEqual(manager.audited, []);
-    inventory.delete(ref);
-    await clock.advance(3000);
-    assert.equal(inventory.entry(ref), undefined);
-    assert.deepEqual(manager.audited, ['Abandoned']);
-  });
-
   it('abandons a component that is no longer registered, also one that it never knew', async () => {
-    const { clock, inventory, registrations, manager } = await memoryStage([network]);
+    const { clock, inventory, registrations, manager, replica } = await memoryStage([network]);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     registrations.remove('network');
     await manager.stop();
-    const next = new InMemoryManager({ clock, inventory, registrations, random: () => 0.5, components: {} }).start();
+    replica().start();
     await clock.advance(3000);
     assert.equal(inventory.records().length, 1);
     inventory.edit(ref, ({ metadata }) => {
@@ -165,7 +140,6 @@ describe('the inventory manager', () => {
     await clock.advance(3000);
     assert.deepEqual(inventory.records(), []);
     assert.deepEqual(inventory.entry(ref)?.components, []);
-    await next.stop();
   });
 
   it('stores once that a due run waits for a dead endpoint, and once that an entry is suspended', async () => {
@@ -224,26 +198,20 @@ describe('the inventory manager', () => {
     const { clock, inventory, manager } = await memoryStage([network], {
       network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 30_000 }),
     });
-    const { ref } = inventory.create({ name: 'one' });
+    inventory.create({ name: 'one' });
     await clock.advance(1000);
-    const key = { entryUid: ref.uid, component: 'network' };
-    const run = { ...key, seq: 1 };
-    const id = `${ref.uid}.network.1`;
-    const { reports } = manager.manager;
-    assert.equal((await reports.report(run, 'm-9', { run: id, outcome: 'Done' })).status, 403);
-    assert.equal((await reports.report(run, 'm-1', { run: 'x', outcome: 'Done' })).status, 400);
-    assert.equal((await reports.report(run, 'm-1', { run: id, heartbeat: {} })).status, 200);
+    const [call] = manager.calls;
+    assert.equal((await manager.report(call, { heartbeat: {} })).status, 200);
     await clock.advance(40_000);
     assert.equal(manager.calls.length, 1);
-    assert.equal((await reports.report(run, 'm-1', { run: id, outcome: 'Done' })).status, 200);
-    assert.equal((await reports.report(run, 'm-1', { run: id, outcome: 'Done' })).status, 200);
-    const differs = await reports.report(run, 'm-1', { run: id, outcome: 'Failed' });
+    for (let i = 0; i < 2; i++) assert.equal((await manager.report(call, { outcome: 'Done' })).status, 200);
+    const differs = await manager.report(call, { outcome: 'Failed' });
     assert.equal(differs.status === 409 && differs.code, 'OutcomeDiffers');
     assert.deepEqual(
       manager.warnings.filter((message) => message.includes('report of a finished run')),
       ['report of a finished run ignored; it differs from the outcome that ended the run'],
     );
-    assert.equal(inventory.record(key)?.record.lastOutcome?.outcome, 'Done');
+    assert.equal(inventory.records()[0]?.record.lastOutcome?.outcome, 'Done');
   });
 
   it('dispatches nothing before write authorization is proved', async () => {

@@ -12,16 +12,14 @@ describe('the final report of a run whose entry is being deleted', () => {
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     const key = { entryUid: ref.uid, component: 'network' };
-    const run = { ...key, seq: 1 };
-    const id = `${ref.uid}.network.1`;
-    const { reports } = manager.manager;
+    const [call] = manager.calls;
     inventory.delete(ref);
     await clock.advance(1000);
     assert.equal(inventory.record(key)?.record.credentialId, undefined);
-    assert.equal((await reports.report(run, 'm-9', { run: id, outcome: 'Done' })).status, 403);
+    assert.equal((await manager.report(call, { outcome: 'Done' }, 'm-9')).status, 403);
     // It may no longer send heartbeats.
-    assert.equal((await reports.report(run, 'm-1', { run: id, heartbeat: {} })).status, 403);
-    assert.equal((await reports.report(run, 'm-1', { run: id, outcome: 'Done' })).status, 200);
+    assert.equal((await manager.report(call, { heartbeat: {} })).status, 403);
+    assert.equal((await manager.report(call, { outcome: 'Done' })).status, 200);
     await clock.advance(2000);
     assert.deepEqual(pluck(manager.calls, 'operation'), ['reconcile', 'delete']);
     assert.equal(inventory.entry(ref), undefined);

@@ -18,9 +18,6 @@ describe('a report whose record the API server rejects', () => {
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     const key = { entryUid: ref.uid, component: 'network' };
-    const run = { ...key, seq: 1 };
-    const id = `${ref.uid}.network.1`;
-    const { reports } = stage.manager.manager;
     let refused = false;
     inventory.fault = (operation, when) =>
       refused && operation.startsWith('run.') && when === 'before' ? refusal : undefined;
@@ -32,7 +29,7 @@ describe('a report whose record the API server rejects', () => {
         refused = now;
       },
       async report(credential: string, body: object): Promise<ReportAnswer> {
-        const answered = reports.report(run, credential, { run: id, ...body });
+        const answered = stage.manager.report(stage.manager.calls[0], body, credential);
         await clock.advance(20_000);
         return answered;
       },
@@ -84,21 +81,16 @@ describe('a report whose record the API server rejects', () => {
   });
 
   it('is answered 503 while the record of a Deleted component cannot be removed', async () => {
-    const stage = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) =>
         operation === 'delete' ? { kind: 'accepted', heartbeatTimeoutMs: 3_600_000 } : answer({ outcome: 'Done' }),
     });
-    const { clock, inventory } = stage;
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     inventory.delete(ref);
     await clock.advance(1000);
-    const run = { entryUid: ref.uid, component: 'network', seq: 2 };
     const report = async (): Promise<number> => {
-      const answered = stage.manager.manager.reports.report(run, 'm-2', {
-        run: `${ref.uid}.network.2`,
-        outcome: 'Deleted',
-      });
+      const answered = manager.report(manager.calls[1], { outcome: 'Deleted' });
       await clock.advance(20_000);
       return (await answered).status;
     };

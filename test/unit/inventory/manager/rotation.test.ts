@@ -13,7 +13,7 @@ function publish(inventory: MemoryInventory, version: string): void {
   });
 }
 
-/** An entry whose readers have run with kubeconfig `v1`. `starts` are the later starts by reader, in milliseconds from now. */
+/** An entry whose readers have run. `starts` are the later starts by reader, in milliseconds from now. */
 async function stage(count: number, behavior: (clock: SimulatedClock) => Promise<Reply> | Reply = () => done()) {
   const starts = new Map<string, number[]>();
   let fromMs = 0;
@@ -42,25 +42,28 @@ async function stage(count: number, behavior: (clock: SimulatedClock) => Promise
   return { ...staged, starts, fromNow };
 }
 
+/** The same, after the first kubeconfig was published. */
+async function runningStage(...options: Parameters<typeof stage>) {
+  const staged = await stage(...options);
+  publish(staged.inventory, 'v1');
+  await staged.clock.advance(2_000);
+  staged.fromNow();
+  return staged;
+}
+
 const firsts = (starts: ReadonlyMap<string, readonly number[]>): number[] =>
   [...starts.values()].map(([first]) => first ?? Number.NaN).sort((a, b) => a - b);
 
 describe('a new kubeconfig', () => {
   it('triggers five readers immediately', async () => {
-    const { clock, inventory, starts, fromNow } = await stage(5);
-    publish(inventory, 'v1');
-    await clock.advance(2_000);
-    fromNow();
+    const { clock, inventory, starts } = await runningStage(5);
     publish(inventory, 'v2');
     await clock.advance(1_000);
     assert.equal(starts.size, 5);
   });
 
   it('triggers eight readers once each, at random times within a minute', async () => {
-    const { clock, inventory, starts, fromNow, manager } = await stage(8);
-    publish(inventory, 'v1');
-    await clock.advance(2_000);
-    fromNow();
+    const { clock, inventory, starts, manager } = await runningStage(8);
     publish(inventory, 'v2');
     await clock.advance(1_000);
     assert.ok(starts.size <= 2, `${starts.size} at once`);
@@ -82,10 +85,7 @@ describe('a new kubeconfig', () => {
   });
 
   it('does not delay a reader that has another trigger', async () => {
-    const { clock, inventory, starts, fromNow } = await stage(8);
-    publish(inventory, 'v1');
-    await clock.advance(2_000);
-    fromNow();
+    const { clock, inventory, starts } = await runningStage(8);
     publish(inventory, 'v2');
     inventory.edit({ name: 'one' }, ({ spec }) => {
       spec.components = Object.fromEntries(readers(8).map((name) => [name, { enabled: true, config: { size: 1 } }]));
@@ -99,15 +99,13 @@ describe('a new kubeconfig', () => {
   it('triggers a running reader again at its random time', async () => {
     let release = (): void => {};
     let isSlow = false;
-    const { clock, inventory, starts, fromNow } = await stage(8, () => {
+    const { clock, inventory, starts, fromNow } = await runningStage(8, () => {
       if (!isSlow) return done();
       isSlow = false;
       return new Promise((resolve) => {
         release = () => resolve(done());
       });
     });
-    publish(inventory, 'v1');
-    await clock.advance(2_000);
     isSlow = true;
     inventory.edit({ name: 'one' }, ({ spec }) => {
       spec.components = { reader3: { enabled: true, config: { size: 1 } } };

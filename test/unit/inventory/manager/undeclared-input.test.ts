@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict';
-import { done, InMemoryManager, notReady } from '../../../support/inventory/in-memory-manager.ts';
-import { MemoryRegistrations } from '../../../support/inventory/memory-registrations.ts';
-import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
-import { SimulatedClock } from '../../../support/simulated-clock.ts';
+import { done, notReady } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 describe('a missing input that the registration does not declare as read', () => {
   for (const nth of [1, 2]) {
     it(`triggers the component if it arrives while the outcome is being stored (${nth})`, async () => {
-      const clock = new SimulatedClock();
-      const inventory = new MemoryInventory();
       let isThere = false;
-      const manager = new InMemoryManager({
-        clock,
-        inventory,
-        registrations: new MemoryRegistrations(clock, [{ name: 'waiter' }]),
-        random: () => 0.5,
-        components: { waiter: () => (isThere ? done() : notReady('/spec/cluster/region')) },
-      }).start();
+      const { clock, inventory, manager } = await memoryStage([{ name: 'waiter' }], {
+        waiter: () => (isThere ? done() : notReady('/spec/cluster/region')),
+      });
       const { ref } = inventory.create({ name: 'one' });
       let swaps = 0;
       // The first write stores the start, the second the outcome.
@@ -31,7 +23,6 @@ describe('a missing input that the registration does not declare as read', () =>
       await clock.advance(2_000);
       assert.equal(manager.calls.length, 2);
       assert.match(manager.calls[1]?.run.reasons.join() ?? '', /InputArrived/);
-      await manager.stop();
     });
   }
 });

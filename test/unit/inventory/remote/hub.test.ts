@@ -116,6 +116,15 @@ class Stage {
     await this.settle();
   }
 
+  /** Entries `one` and `two` watch a cluster each. */
+  async watchTwo(): Promise<void> {
+    for (const uid of ['one', 'two']) {
+      this.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
+      await this.want(uid, [inManaged()]);
+      await this.advance(1_000);
+    }
+  }
+
   settle(): Promise<void> {
     return kubeconfigsAreRead();
   }
@@ -144,6 +153,15 @@ class Stage {
   takeEvents(): string[] {
     return this.events.splice(0);
   }
+}
+
+/** Entry `one`, whose component watches its cluster; events of the first list are taken. */
+async function watching(): Promise<Stage> {
+  const stage = new Stage();
+  stage.kubeconfig('one');
+  await stage.want('one', [inManaged()]);
+  stage.takeEvents();
+  return stage;
 }
 
 const changed = 'one proxy managed/services.example.org';
@@ -183,10 +201,7 @@ describe('the remote hub', () => {
 
   it('reports only for the entry of the cluster, and only to components that watch it', async () => {
     const stage = new Stage();
-    for (const uid of ['one', 'two']) {
-      stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
-      await stage.want(uid, [inManaged()]);
-    }
+    await stage.watchTwo();
     stage.takeEvents();
     stage.service(stage.cluster('https://two.example.org'), 'a');
     assert.deepEqual(stage.takeEvents(), ['two proxy managed/services.example.org']);
@@ -247,9 +262,7 @@ describe('the remote hub', () => {
   });
 
   it('reports a silent cluster within 100 s, and its recovery', async () => {
-    const stage = new Stage();
-    stage.kubeconfig('one');
-    await stage.want('one', [inManaged()]);
+    const stage = await watching();
     for (let i = 0; i < 6; i++) {
       await stage.advance(30_000);
       stage.cluster().confirmWatch();
@@ -265,10 +278,7 @@ describe('the remote hub', () => {
 
   it('reports soon why a cluster rejects watches, unless the interruption is short', async () => {
     const stage = new Stage();
-    for (const uid of ['one', 'two']) {
-      stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
-      await stage.want(uid, [inManaged()]);
-    }
+    await stage.watchTwo();
     const fail = (): void => stage.cluster('https://one.example.org').fail('connect ECONNREFUSED');
     fail();
     await stage.advance(9_000);
@@ -286,11 +296,7 @@ describe('the remote hub', () => {
 
   it('evicts the cluster with the oldest change at the maximum number of clusters, and reopens it later', async () => {
     const stage = new Stage(2);
-    for (const uid of ['one', 'two']) {
-      stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
-      await stage.want(uid, [inManaged()]);
-      await stage.advance(1_000);
-    }
+    await stage.watchTwo();
     stage.service(stage.cluster('https://one.example.org'), 'a');
     stage.kubeconfig('three');
     await stage.want('three', [inManaged()]);
@@ -332,10 +338,7 @@ describe('the remote hub', () => {
 
   it('watches another cluster in place of one that no longer has a kubeconfig', async () => {
     const stage = new Stage(1);
-    for (const uid of ['one', 'two']) {
-      stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
-      await stage.want(uid, [inManaged()]);
-    }
+    await stage.watchTwo();
     assert.match(stage.hub.problem('one') ?? '', /because it watches at most 1 clusters at a time/);
     await stage.want('two', [inManaged()], null);
     await stage.settle();
@@ -343,9 +346,7 @@ describe('the remote hub', () => {
   });
 
   it('reports a watch with too many objects, and starts over with the next kubeconfig', async () => {
-    const stage = new Stage();
-    stage.kubeconfig('one');
-    await stage.want('one', [inManaged()]);
+    const stage = await watching();
     for (let i = 0; i <= maxObjects; i++) stage.service(stage.cluster(), `s${i}`);
     await stage.advance(16_000);
     const tooMany = `the watch of services fails: the server has more than ${maxObjects} services`;
@@ -358,19 +359,13 @@ describe('the remote hub', () => {
   });
 
   it('drops objects that no API server would return', async () => {
-    const stage = new Stage();
-    stage.kubeconfig('one');
-    await stage.want('one', [inManaged()]);
-    stage.takeEvents();
+    const stage = await watching();
     stage.service(stage.cluster(), 'x'.repeat(2_000));
     assert.deepEqual(stage.takeEvents(), []);
   });
 
   it('keeps no state of a deleted entry', async () => {
-    const stage = new Stage();
-    stage.kubeconfig('one');
-    await stage.want('one', [inManaged()]);
-    stage.takeEvents();
+    const stage = await watching();
     stage.hub.forget('one');
     await stage.settle();
     stage.service(stage.cluster(), 'late');
