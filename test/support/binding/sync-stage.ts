@@ -12,7 +12,6 @@ import type { ProviderSession } from '../../../src/binding/sessions/provider-ses
 import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import {
   type BoundSchemaView,
-  type ExportView,
   type InformerScope,
   type IsolationName,
   openProviderStores,
@@ -25,6 +24,7 @@ import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
 import { MemoryCluster, type Stored } from './memory-cluster.ts';
+import { exportOf, schemaOf, versionOf } from './views.ts';
 
 export interface SyncStageOptions {
   /** Default Namespaced. */
@@ -130,10 +130,11 @@ export class SyncStage {
       metrics: this.metrics,
       runningControllers: { add() {}, remove: () => Promise.resolve() },
     };
+    const { isolation, informerScope } = this.#options;
     const syncer = openSyncer(
       {
         session: this.session(),
-        exported: this.#exported(),
+        exported: exportOf({ isolation, informerScope }),
         schema: this.#schema(),
         mode,
         random: () => 0.5,
@@ -204,41 +205,10 @@ export class SyncStage {
     await this.consumer.client.delete(this.kettles.consumer, key);
   }
 
-  #exported(): ExportView {
-    const { isolation, informerScope } = this.#options;
-    return {
-      ...common('kettles'),
-      resources: [{ group: 'kitchen.example', resource: 'kettles', versions: ['v1'] }],
-      permissionClaims: [],
-      informerScope,
-      isolation,
-      conditions: [],
-    };
-  }
-
   #schema(): BoundSchemaView {
     const { scope, informerScope, statusSubresource } = this.#options;
-    return {
-      ...common('kettles.kitchen.example'),
-      informerScope,
-      group: 'kitchen.example',
-      names: { plural: 'kettles', kind: 'Kettle' },
-      scope,
-      versions: [
-        {
-          name: 'v1',
-          served: true,
-          storage: true,
-          schema: {},
-          subresources: statusSubresource ? { status: {} } : {},
-          additionalPrinterColumns: [],
-        },
-      ],
-      conversion: undefined,
-      conditions: [],
-      acceptedNames: undefined,
-      storedVersions: [],
-    };
+    const version = versionOf({ schema: {}, subresources: statusSubresource ? { status: {} } : {} });
+    return schemaOf({ scope, informerScope, versions: [version] });
   }
 }
 
@@ -271,20 +241,6 @@ function kettleAt(key: ObjectName, fields: Partial<KubeObject>): KubeObject {
     metadata: { ...metadata, ...key },
   };
 }
-
-const common = (name: string) => ({
-  key: `${clusterNamespace}/${name}`,
-  uid: `uid-of-${name}`,
-  resourceVersion: '1',
-  namespace: clusterNamespace,
-  name,
-  generation: 1,
-  deleting: false,
-  finalizers: [],
-  labels: {},
-  annotations: {},
-  ownerReferences: [],
-});
 
 /** A stage whose provider answers for namespace team-a. */
 export function openStage(options: SyncStageOptions = {}): SyncStage {

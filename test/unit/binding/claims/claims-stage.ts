@@ -7,7 +7,7 @@ import {
   boundSchemas,
 } from '../../../../src/api/binding/names.ts';
 import type { PermissionClaim } from '../../../../src/api/binding/permission-claim.ts';
-import { type KubeObject, keyOf, type ObjectMeta, type Resource } from '../../../../src/api/object.ts';
+import { type KubeObject, keyOf, type ObjectMeta } from '../../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces, secrets } from '../../../../src/api/resources.ts';
 import { type ClaimSyncer, openClaims } from '../../../../src/binding/claims/open-claims.ts';
 import type { BindingDeps } from '../../../../src/binding/deps.ts';
@@ -22,28 +22,8 @@ import { type Log, type LogFields, noLog } from '../../../../src/observe/log.ts'
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { MemoryCluster, type Stored } from '../../../support/binding/memory-cluster.ts';
 import { bindingManifest, boundSchemaManifest } from '../../../support/binding/objects.ts';
+import { exportOf } from '../../../support/binding/views.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
-
-/** An export of kettles, as a store returns it. */
-export const exportOf = (fields: Partial<ExportView> = {}): ExportView => ({
-  key: 'kb-acme/kettles',
-  uid: 'uid-of-export',
-  resourceVersion: '1',
-  name: 'kettles',
-  namespace: 'kb-acme',
-  generation: 1,
-  deleting: false,
-  finalizers: [],
-  labels: {},
-  annotations: {},
-  ownerReferences: [],
-  resources: [{ group: 'kitchen.example', resource: 'kettles', versions: ['v1'] }],
-  permissionClaims: [],
-  informerScope: 'Namespaced',
-  isolation: 'Prefixed',
-  conditions: [],
-  ...fields,
-});
 
 export const claimOn = (resource: string, selector: PermissionClaim['selector']): PermissionClaim => ({
   group: '',
@@ -52,14 +32,6 @@ export const claimOn = (resource: string, selector: PermissionClaim['selector'])
 });
 export const secretsOf = (app: string): PermissionClaim =>
   claimOn('secrets', { labelSelector: { matchLabels: { app } } });
-
-export const kettles: Resource = {
-  group: 'kitchen.example',
-  version: 'v1',
-  plural: 'kettles',
-  kind: 'Kettle',
-  namespaced: true,
-};
 
 export const secretIn = (
   namespace: string,
@@ -220,13 +192,13 @@ export class ClaimsStage {
     this.consumer.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
 
-  /** Acts as the provider's backend: puts an APIServiceNamespace with its status. */
   /** Its uid identifies the cluster. */
   consumerCluster(): { readonly uid: string } {
     const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-system' } };
     return this.consumer.put(namespaces, namespace).metadata;
   }
 
+  /** Acts as the provider's backend: puts an APIServiceNamespace with its status. */
   serviceNamespace(name: string, serviceNamespace = `kb-acme-${name}`): void {
     this.provider.put(apiServiceNamespaces, {
       apiVersion: `${bindGroup}/${bindVersion}`,

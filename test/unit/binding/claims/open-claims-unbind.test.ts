@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { apiServiceBindings } from '../../../../src/api/binding/names.ts';
 import { customResourceDefinitions, secrets } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
+import { kettles } from '../../../support/binding/memory-stage.ts';
 import { bindingManifest } from '../../../support/binding/objects.ts';
-import { ClaimsStage, kettle, kettles, secretIn, secretsOf } from './claims-stage.ts';
+import { ClaimsStage, kettle, secretIn, secretsOf } from './claims-stage.ts';
 
 describe('claims', () => {
   let stage: ClaimsStage;

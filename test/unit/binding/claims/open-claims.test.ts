@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { copyOfAnnotation } from '../../../../src/api/binding/names.ts';
 import { configMaps, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
-import { byReference, ClaimsStage, claimOn, kettle, kettles, secretIn, secretsOf } from './claims-stage.ts';
+import { kettles } from '../../../support/binding/memory-stage.ts';
+import { byReference, ClaimsStage, claimOn, kettle, secretIn, secretsOf } from './claims-stage.ts';
 
 describe('claims', () => {
   let stage: ClaimsStage;

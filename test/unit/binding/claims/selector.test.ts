@@ -6,7 +6,7 @@ import { type Candidate, claimSelector } from '../../../../src/binding/claims/se
 import type { ExportView, IsolationName } from '../../../../src/binding/stores/provider-stores.ts';
 import { projectObject } from '../../../../src/binding/sync/synced-object.ts';
 import { storeOf } from '../../../support/binding/stores.ts';
-import { exportOf } from './claims-stage.ts';
+import { exportOf } from '../../../support/binding/views.ts';
 
 type Selector = PermissionClaim['selector'];
 
@@ -93,13 +93,6 @@ describe('the selector of a claim', () => {
       { referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })] },
     ],
     [
-      'does not select an object with another name than the reference',
-      byReference('spec.secretRef.name'),
-      secret(),
-      undefined,
-      { referrers: [kettle({ secretRef: { name: 'other' } })] },
-    ],
-    [
       'does not select an object in another namespace than the reference',
       byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
       secret(),
@@ -107,35 +100,7 @@ describe('the selector of a claim', () => {
       { referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })] },
     ],
     [
-      'selects by the name and the namespace of one element',
-      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
-      secret(),
-      /refers/,
-      { referrers: [kettle({ refs })] },
-    ],
-    [
-      'does not combine the name of one element with the namespace of another',
-      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
-      secret('creds', {}, 'team-z'),
-      undefined,
-      { referrers: [kettle({ refs })] },
-    ],
-    [
-      'uses the namespace of the referrer for an element without a namespace',
-      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
-      secret(),
-      /refers/,
-      { referrers: [kettle({ refs: [{ name: 'creds' }] })] },
-    ],
-    [
-      'does not select it in any other namespace',
-      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
-      secret('creds', {}, 'team-b'),
-      undefined,
-      { referrers: [kettle({ refs: [{ name: 'creds' }] })] },
-    ],
-    [
-      'does not select it if the referrer has no namespace either',
+      'does not select a name without a namespace if the referrer has none either',
       byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
       secret(),
       undefined,

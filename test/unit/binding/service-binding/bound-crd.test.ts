@@ -1,57 +1,11 @@
 import assert from 'node:assert/strict';
 import { boundCrd } from '../../../../src/binding/service-binding/bound-crd.ts';
-import type { BoundSchemaView, BoundVersion, ExportView } from '../../../../src/binding/stores/provider-stores.ts';
+import type { BoundSchemaView, ExportView } from '../../../../src/binding/stores/provider-stores.ts';
 import { crdSpec } from '../../../support/binding/memory-stage.ts';
+import { exportOf, schemaOf, versionOf } from '../../../support/binding/views.ts';
 
-const version = (fields: Partial<BoundVersion> = {}): BoundVersion => ({
-  name: 'v1',
-  served: true,
-  storage: true,
-  schema: { type: 'object', properties: { spec: { type: 'object' } } },
-  subresources: { status: {} },
-  additionalPrinterColumns: [],
-  ...fields,
-});
-
-const common = {
-  key: 'kb-acme/kettles.kitchen.example',
-  uid: 'uid-of-schema',
-  resourceVersion: '7',
-  generation: 1,
-  deleting: false,
-  finalizers: [],
-  labels: {},
-  annotations: {},
-  ownerReferences: [],
-};
-
-const schema = (fields: Partial<BoundSchemaView> = {}): BoundSchemaView => ({
-  ...common,
-  name: 'kettles.kitchen.example',
-  namespace: 'kb-acme',
-  informerScope: 'Namespaced',
-  group: 'kitchen.example',
-  names: { plural: 'kettles', kind: 'Kettle' },
-  scope: 'Namespaced',
-  versions: [version()],
-  conversion: undefined,
-  conditions: [],
-  acceptedNames: undefined,
-  storedVersions: [],
-  ...fields,
-});
-
-const exported = (versions: readonly string[]): ExportView => ({
-  ...common,
-  name: 'kettles',
-  namespace: 'kb-acme',
-  resources: [{ group: 'kitchen.example', resource: 'kettles', versions: [...versions] }],
-  permissionClaims: [],
-  informerScope: 'Namespaced',
-  isolation: 'Prefixed',
-  conditions: [],
-});
-
+const asking = (versions: readonly string[]): ExportView =>
+  exportOf({ resources: [{ group: 'kitchen.example', resource: 'kettles', versions: [...versions] }] });
 const webhook = { strategy: 'Webhook', webhook: { clientConfig: { url: 'https://acme.example' } } };
 
 const allNames = {
@@ -77,7 +31,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
         names: allNames,
         scope: 'Cluster',
         versions: [
-          version({
+          versionOf({
             deprecated: true,
             deprecationWarning: 'use v2',
             subresources: { scale: { specReplicasPath: '.spec.n' } },
@@ -105,13 +59,13 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
     ],
     [
       'has no subresources if there are none',
-      { versions: [version({ subresources: {} })] },
+      { versions: [versionOf({ subresources: {} })] },
       { ...crdSpec, versions: [{ name: 'v1', served: true, storage: true, schema: crdSpec.versions[0]?.schema }] },
     ],
     ['needs no webhook for a single version', { conversion: webhook }, crdSpec],
     [
       'serves and stores one version if conversion needs a webhook',
-      { conversion: webhook, versions: [version({ storage: false }), version({ name: 'v2' })] },
+      { conversion: webhook, versions: [versionOf({ storage: false }), versionOf({ name: 'v2' })] },
       {
         ...crdSpec,
         versions: [
@@ -123,7 +77,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
     ],
     [
       'serves a served version, even if another is stored',
-      { conversion: webhook, versions: [version({ storage: false }), version({ name: 'v2', served: false })] },
+      { conversion: webhook, versions: [versionOf({ storage: false }), versionOf({ name: 'v2', served: false })] },
       {
         ...crdSpec,
         versions: [crdSpec.versions[0], { ...crdSpec.versions[0], name: 'v2', served: false, storage: false }],
@@ -133,7 +87,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
   ];
   for (const [what, fields, spec, only] of good) {
     it(what, () => {
-      const result = boundCrd(schema(fields), exported([]));
+      const result = boundCrd(schemaOf(fields), asking([]));
       assert.ok('spec' in result);
       assert.deepEqual(JSON.parse(JSON.stringify(result.spec)), spec);
       assert.equal(result.onlyVersion, only);
@@ -146,34 +100,39 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
     [
       'a default with an inexact number',
       {
-        versions: [version({ schema: { type: 'object', properties: { n: { default: 2 ** 53, maximum: 2 ** 63 } } } })],
+        versions: [
+          versionOf({ schema: { type: 'object', properties: { n: { default: 2 ** 53, maximum: 2 ** 63 } } } }),
+        ],
       },
       /has an integer between 2\^53 and 2\^63 at spec\.versions\[0\]\.schema\.properties\.n\.default/,
     ],
     ['another plural', { names: { plural: 'pots', kind: 'Pot' } }, /describes pots\.kitchen\.example/],
-    ['a schema that is no object', { versions: [version({ schema: 'string' })] }, /no schema for version v1/],
+    ['a schema that is no object', { versions: [versionOf({ schema: 'string' })] }, /no schema for version v1/],
   ];
   for (const [what, fields, says] of bad) {
     it(`does not exist for ${what}`, () => {
-      const result = boundCrd(schema(fields), exported([]));
+      const result = boundCrd(schemaOf(fields), asking([]));
       assert.ok('problem' in result);
       assert.match(result.problem, says);
     });
   }
 
   it('is built once for each view', () => {
-    const view = schema();
-    assert.equal(boundCrd(view, exported([])), boundCrd(view, exported(['v1'])));
+    const view = schemaOf();
+    assert.equal(boundCrd(view, asking([])), boundCrd(view, asking(['v1'])));
   });
 
   it('serves the version that the export names if conversion needs a webhook', () => {
-    const view = schema({ conversion: webhook, versions: [version({ storage: false }), version({ name: 'v2' })] });
+    const view = schemaOf({
+      conversion: webhook,
+      versions: [versionOf({ storage: false }), versionOf({ name: 'v2' })],
+    });
     for (const [asked, only] of [
       [[], 'v2'],
       [['v1'], 'v1'],
       [['v1', 'v2'], 'v2'],
     ] as const) {
-      const result = boundCrd(view, exported(asked));
+      const result = boundCrd(view, asking(asked));
       assert.equal('spec' in result && result.onlyVersion, only);
     }
   });

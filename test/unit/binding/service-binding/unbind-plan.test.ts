@@ -6,24 +6,10 @@ import {
   type UnbindFacts,
 } from '../../../../src/binding/service-binding/unbind-plan.ts';
 import type { BindingView } from '../../../../src/binding/stores/consumer-stores.ts';
+import { bindingOf } from '../../../support/binding/views.ts';
 
-const binding = (policy?: string): BindingView => ({
-  key: 'kettles',
-  uid: 'u',
-  resourceVersion: '1',
-  name: 'kettles',
-  generation: 1,
-  deleting: true,
-  finalizers: [],
-  labels: {},
-  annotations: policy === undefined ? {} : { [unbindPolicyAnnotation]: policy },
-  ownerReferences: [],
-  secretRef: { namespace: 'a', name: 'b', key: 'c' },
-  conditions: [],
-  providerPrettyName: undefined,
-  boundSchemas: [],
-  permissionClaims: [],
-});
+const binding = (policy?: string): BindingView =>
+  bindingOf({ deleting: true, annotations: policy === undefined ? {} : { [unbindPolicyAnnotation]: policy } });
 
 const crd = (name: string, fields: Partial<BoundCrdState> = {}): BoundCrdState => ({
   name,

@@ -20,30 +20,13 @@ import {
   deletionTimestamp,
   heldKettle,
   kettle,
-  kettles,
+  noFacts,
+  syncContext,
 } from './support.ts';
 
-const context: SyncContext = {
-  clusterNamespace,
-  bindingUid: 'b-1',
-  copyResource: kettles,
-  owner: undefined,
-  statusSubresource: true,
-};
-const key = 'team-a/tea';
 const copyKey = 'kb-acme-team-a/tea';
-const base: ObjectFacts = {
-  mode: 'sync',
-  key,
-  consumer: undefined,
-  deletedConsumerUid: undefined,
-  place: { kind: 'at', key: copyKey },
-  copy: undefined,
-  copyDeleteAccepted: false,
-  isCopyAbsent: false,
-};
 const planned = (facts: Partial<ObjectFacts>, changed: Partial<SyncContext> = {}): readonly ObjectAction[] =>
-  plan({ ...base, ...facts }, { ...context, ...changed });
+  plan({ ...noFacts, ...facts }, { ...syncContext, ...changed });
 const verbs = (...args: Parameters<typeof planned>): string[] => planned(...args).map((action) => action.do);
 
 const going = { deletionTimestamp };
@@ -169,7 +152,6 @@ describe('the plan of a key', () => {
       ['removeFinalizer'],
     ],
 
-    ['deletes a copy with proof and without an object', { copy: copyOfKettle() }, ['deleteCopy']],
     ['never deletes a copy that names no object', { copy: older }, []],
     ['never deletes an object of another consumer', { copy: foreign }, []],
     ['never deletes an object of the provider', { copy: native }, []],
@@ -189,7 +171,6 @@ describe('the plan of a key', () => {
       { mode: 'drain', consumer: heldKettle({ metadata: going }), copy: copyOfKettle() },
       ['deleteCopy'],
     ],
-    ['drain: deletes a copy without an object', { mode: 'drain', copy: copyOfKettle() }, ['deleteCopy']],
   ];
   for (const [title, facts, expected] of cases) {
     it(title, () => assert.deepEqual(verbs(facts), expected));

@@ -7,19 +7,13 @@ import {
   providerUidAnnotation,
   syncerFinalizer,
 } from '../../../../src/api/binding/names.ts';
-import type { KubeObject, ObjectMeta, Resource } from '../../../../src/api/object.ts';
+import type { KubeObject, ObjectMeta } from '../../../../src/api/object.ts';
+import type { ObjectFacts, SyncContext } from '../../../../src/binding/sync/plan.ts';
 import { projectObject, type SyncedObject } from '../../../../src/binding/sync/synced-object.ts';
+import { kettles } from '../../../support/binding/memory-stage.ts';
 import { deepFreeze } from '../../../support/deep-freeze.ts';
 
 export const clusterNamespace = 'kb-acme';
-
-export const kettles: Resource = {
-  group: 'kitchen.example',
-  version: 'v1',
-  plural: 'kettles',
-  kind: 'Kettle',
-  namespaced: true,
-};
 
 interface Fields {
   readonly metadata?: Partial<ObjectMeta>;
@@ -79,4 +73,24 @@ export const pairs = {
       ['team-d', { serviceNamespace: 'kb-acme-team-d', deleting: true }],
     ]).get(namespace),
   ofProvider: (namespace: string) => ({ 'kb-acme-team-a': 'team-a', 'kb-acme-team-d': 'team-d' })[namespace],
+};
+
+export const syncContext: SyncContext = {
+  clusterNamespace,
+  bindingUid: 'b-1',
+  copyResource: kettles,
+  owner: undefined,
+  statusSubresource: true,
+};
+
+/** Neither the object nor its copy exists. */
+export const noFacts: ObjectFacts = {
+  mode: 'sync',
+  key: 'team-a/tea',
+  consumer: undefined,
+  deletedConsumerUid: undefined,
+  place: { kind: 'at', key: 'kb-acme-team-a/tea' },
+  copy: undefined,
+  copyDeleteAccepted: false,
+  isCopyAbsent: false,
 };
