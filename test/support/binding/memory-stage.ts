@@ -9,7 +9,6 @@ import {
 import type { SecretKeyRef } from '../../../src/api/binding/secret-key-ref.ts';
 import { type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
-import type { BindingDeps } from '../../../src/binding/deps.ts';
 import { RunningSyncers } from '../../../src/binding/service-binding/running-syncers.ts';
 import type {
   Heartbeat,
@@ -18,14 +17,12 @@ import type {
   SessionState,
   Sessions,
 } from '../../../src/binding/sessions/provider-session.ts';
-import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import { openProviderStores } from '../../../src/binding/stores/provider-stores.ts';
 import type { RefusedWatch } from '../../../src/binding/sync-engine/syncer.ts';
 import type { Controller } from '../../../src/engine/controller.ts';
 import type { RecordedEvent } from '../../../src/kube/event-object.ts';
-import { noLog } from '../../../src/observe/log.ts';
-import { createMetrics } from '../../../src/observe/metrics.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
+import { depsOf } from './deps.ts';
 import { MemoryCluster } from './memory-cluster.ts';
 import {
   bindingManifest,
@@ -114,20 +111,13 @@ export class MemoryStage {
   readonly events: RecordedEvent[] = [];
   /** The added controllers, without those that were removed. */
   readonly running = new Set<Controller>();
-  readonly deps: BindingDeps = {
-    consumer: this.consumer,
-    client: this.consumer.client,
-    stores: openConsumerStores(this.consumer).stores,
-    ownNamespaces: new Set(),
+  readonly deps = depsOf(this.consumer, this.clock, {
     events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
-    clock: this.clock,
-    log: noLog,
-    metrics: createMetrics(),
     runningControllers: {
       add: (controller) => void this.running.add(controller),
       remove: (controller) => Promise.resolve(void this.running.delete(controller)),
     },
-  };
+  });
 
   constructor() {
     this.sessions.answer = { kind: 'session', session: this.session };

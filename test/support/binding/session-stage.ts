@@ -182,6 +182,13 @@ export class SessionStage {
     return result;
   }
 
+  /** Lets time pass, and what is due then. */
+  async settle(ms = 0): Promise<void> {
+    await settleIo();
+    await this.clock.advance(ms);
+    await settleIo();
+  }
+
   lookup(secret = secretKey, key = kubeconfigKey): SessionLookup {
     const [namespace = '', name = ''] = secret.split('/');
     return this.registry.lookup({ namespace, name, key });

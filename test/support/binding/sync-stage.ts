@@ -7,9 +7,7 @@ import {
 } from '../../../src/api/binding/names.ts';
 import { apiVersionOf, type KubeObject, nameOf, type ObjectName, type Resource } from '../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces } from '../../../src/api/resources.ts';
-import type { BindingDeps } from '../../../src/binding/deps.ts';
 import type { ProviderSession } from '../../../src/binding/sessions/provider-session.ts';
-import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import {
   type BoundSchemaView,
   type InformerScope,
@@ -20,9 +18,9 @@ import { openSyncer, type SyncerOptions } from '../../../src/binding/sync/open-s
 import type { Syncer, SyncMode } from '../../../src/binding/sync-engine/syncer.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import type { RecordedEvent } from '../../../src/kube/event-object.ts';
-import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
+import { depsOf } from './deps.ts';
 import { MemoryCluster, type Stored } from './memory-cluster.ts';
 import { exportOf, schemaOf, versionOf } from './views.ts';
 
@@ -118,18 +116,10 @@ export class SyncStage {
 
   /** Starts a new process without state. */
   start(mode: SyncMode = 'sync', options: Partial<SyncerOptions> = {}): Syncer {
-    const consumerStores = openConsumerStores(this.consumer);
-    const deps: BindingDeps = {
-      consumer: this.consumer,
-      client: this.consumer.client,
-      stores: consumerStores.stores,
-      ownNamespaces: new Set(),
+    const deps = depsOf(this.consumer, this.clock, {
       events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
-      clock: this.clock,
-      log: noLog,
       metrics: this.metrics,
-      runningControllers: { add() {}, remove: () => Promise.resolve() },
-    };
+    });
     const { isolation, informerScope } = this.#options;
     const syncer = openSyncer(
       {

@@ -10,7 +10,6 @@ import type { KubeObject } from '../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces, secrets } from '../../../src/api/resources.ts';
 import { bindingControllers } from '../../../src/binding/controllers.ts';
 import { commonView } from '../../../src/binding/stores/common-view.ts';
-import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import { Manager } from '../../../src/engine/manager.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import type { RecordedEvent } from '../../../src/kube/event-object.ts';
@@ -18,6 +17,7 @@ import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { settleIo } from '../io.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
+import { depsOf } from './deps.ts';
 import { MemoryCluster } from './memory-cluster.ts';
 import { crdName, kettles } from './memory-stage.ts';
 import { bindingManifest, boundSchemaManifest, clusterBindingManifest, exportManifest } from './objects.ts';
@@ -61,14 +61,8 @@ export class WholeKonnector {
     const { clock, consumer } = this;
     const manager = new Manager({ clock, log: noLog });
     const loops = bindingControllers({
-      consumer,
-      client: consumer.client,
-      stores: openConsumerStores(consumer).stores,
-      ownNamespaces: new Set(),
+      ...depsOf(consumer, clock, { metrics: this.metrics }),
       events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
-      clock,
-      log: noLog,
-      metrics: this.metrics,
       runningControllers: {
         add: (controller) => manager.add(controller),
         remove: (controller) => manager.remove(controller),

@@ -1,23 +1,18 @@
 import assert from 'node:assert/strict';
 import { consumerKinds } from '../../../src/api/binding/kinds.ts';
-import {
-  apiServiceBindings,
-  apiServiceExports,
-  boundSchemas,
-  clusterBindings,
-} from '../../../src/api/binding/names.ts';
+import { apiServiceBindings, apiServiceExports, boundSchemas } from '../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
 import { consumerCrd } from '../../../src/binding/consumer-crds.ts';
 import { bindingControllers } from '../../../src/binding/controllers.ts';
 import type { LeaderGate } from '../../../src/engine/leader-gate.ts';
 import { Manager } from '../../../src/engine/manager.ts';
 import { noLog } from '../../../src/observe/log.ts';
-import { createMetrics } from '../../../src/observe/metrics.ts';
+import { depsOf } from '../../support/binding/deps.ts';
+import { conditionsOf } from '../../support/binding/memory-stage.ts';
 import { boundSchemaManifest, exportManifest } from '../../support/binding/objects.ts';
 import { kubeconfigText, loadYamlOnce, SessionStage } from '../../support/binding/session-stage.ts';
 import { until } from '../../support/io.ts';
 
-const place = { namespace: 'kb-acme', name: 'cluster' };
 const metadata = (name: string) => ({ namespace: 'kb-acme', name });
 
 describe('the binding feature', () => {
@@ -56,14 +51,7 @@ describe('the binding feature', () => {
     stage.secret(kubeconfigText());
     stage.bind();
     const loops = bindingControllers({
-      consumer: stage.consumer,
-      client: stage.consumer.client,
-      stores: stage.stores,
-      ownNamespaces: new Set(),
-      events: { record: () => {}, close: () => Promise.resolve() },
-      clock: stage.clock,
-      log: noLog,
-      metrics: createMetrics(),
+      ...depsOf(stage.consumer, stage.clock, { stores: stage.stores }),
       runningControllers: {
         add: (controller) => manager.add(controller, gate),
         remove: (controller) => manager.remove(controller),
@@ -84,27 +72,11 @@ describe('the binding feature', () => {
     await ended;
   });
 
-  const lastHeartbeat = (): unknown =>
-    (stage.acme.cluster.find(clusterBindings, place)?.status as Record<string, unknown> | undefined)?.[
-      'lastHeartbeatTime'
-    ];
-  const condition = (type: string): string | undefined => {
-    const status = stage.consumer.find(apiServiceBindings, { name: 'kettles' })?.status as
-      | { conditions?: { type: string; status: string }[] }
-      | undefined;
-    return status?.conditions?.find((one) => one.type === type)?.status;
-  };
-
-  it('binds what a provider exports, and reports to it', async () => {
-    await until(() => lastHeartbeat() !== undefined, 'a heartbeat');
-    await until(() => condition('Heartbeating') === 'True', 'the condition');
-    assert.equal(condition('SecretValid'), 'True');
-    assert.equal(condition('Connected'), 'True');
-    assert.ok(stage.consumer.find(customResourceDefinitions, { name: 'kettles.kitchen.example' }));
-  });
+  const isHeard = (): boolean =>
+    conditionsOf(stage.consumer.find(apiServiceBindings, { name: 'kettles' }))['Heartbeating']?.status === 'True';
 
   it('closes every session when the leadership is lost, and opens them again with the next', async () => {
-    await until(() => condition('Heartbeating') === 'True', 'the first session');
+    await until(isHeard, 'the first session');
     assert.deepEqual(stage.open, ['first']);
     const loops = manager.status().length;
     const term = gate.lead;
@@ -120,7 +92,7 @@ describe('the binding feature', () => {
   });
 
   it('leaves nothing open when the last binding is deleted', async () => {
-    await until(() => condition('Heartbeating') === 'True', 'the session');
+    await until(isHeard, 'the session');
     const watches = stage.consumer.watches;
     stage.unbind();
     await until(() => stage.open.length === 0, 'the end of the session');

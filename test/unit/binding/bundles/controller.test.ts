@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { BindCondition } from '../../../../src/api/binding/condition.ts';
 import {
   apiServiceBindingBundles,
   apiServiceBindings,
@@ -11,11 +10,10 @@ import { namespaces } from '../../../../src/api/resources.ts';
 import { bundleController } from '../../../../src/binding/bundles/controller.ts';
 import { unreachableMs } from '../../../../src/binding/sessions/open-session.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { noLog } from '../../../../src/observe/log.ts';
-import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { depsOf } from '../../../support/binding/deps.ts';
+import { conditionsOf } from '../../../support/binding/memory-stage.ts';
 import { bundleManifest, exportManifest } from '../../../support/binding/objects.ts';
 import { kubeconfigText, loadYamlOnce, SessionStage } from '../../../support/binding/session-stage.ts';
-import { settleIo } from '../../../support/io.ts';
 
 const pollingMs = 15_000;
 const longMs = 600_000;
@@ -41,15 +39,7 @@ describe('the controller of bundles', () => {
     stage.consumer.put(apiServiceBindingBundles, bundleManifest());
     await stage.reconcile();
     const controller = bundleController({
-      consumer: stage.consumer,
-      client: stage.consumer.client,
-      stores: stage.stores,
-      ownNamespaces: new Set(),
-      events: { record: () => {}, close: () => Promise.resolve() },
-      clock: stage.clock,
-      log: noLog,
-      metrics: createMetrics(),
-      runningControllers: { add: () => {}, remove: () => Promise.resolve() },
+      ...depsOf(stage.consumer, stage.clock, { stores: stage.stores }),
       sessions: stage.registry,
       pollingMs,
     });
@@ -57,24 +47,17 @@ describe('the controller of bundles', () => {
     await settle();
   }
 
-  const settle = async (ms = 0): Promise<void> => {
-    await settleIo();
-    await stage.clock.advance(ms);
-    await settleIo();
-  };
+  const settle = (ms = 0): Promise<void> => stage.settle(ms);
   const offer = (name: string): void =>
     void stage.acme.cluster.put(apiServiceExports, exportManifest({ metadata: { namespace: 'kb-acme', name } }));
   const withdraw = (name: string): void => stage.acme.cluster.drop(apiServiceExports, { namespace: 'kb-acme', name });
   const bindings = (): string[] => stage.consumer.list(apiServiceBindings).map(({ metadata }) => metadata.name);
-  const conditions = (): string[] => {
-    const status = stage.consumer.find(apiServiceBindingBundles, { name: 'acme' })?.status;
-    const list = (status as { conditions?: BindCondition[] } | undefined)?.conditions ?? [];
-    return list.map(({ type, status, reason }) => [type, status, reason].filter(Boolean).join(' '));
-  };
-  const message = (type: string): string => {
-    const status = stage.consumer.find(apiServiceBindingBundles, { name: 'acme' })?.status;
-    return (status as { conditions: BindCondition[] }).conditions.find((one) => one.type === type)?.message ?? '';
-  };
+  const conditionsByType = () => conditionsOf(stage.consumer.find(apiServiceBindingBundles, { name: 'acme' }));
+  const conditions = (): string[] =>
+    Object.entries(conditionsByType()).map(([type, { status, reason }]) =>
+      [type, status, reason].filter(Boolean).join(' '),
+    );
+  const message = (type: string): string => conditionsByType()[type]?.message ?? '';
   const fine = ['Ready True', 'SecretValid True', 'Synced True'];
 
   it('creates a binding for each export, with itself as owner and its kubeconfig', async () => {

@@ -45,27 +45,12 @@ const cases: readonly Case[] = [
     deleted: ['b'],
     delete: ['b'],
   },
-  { title: 'deletes even the last binding then', exports: [], bindings: [binding('b')], deleted: ['b'], delete: ['b'] },
   {
     title: 'keeps a binding whose export is only missing, as after the provider was restored from a backup',
     exports: ['a'],
     bindings: [binding('a'), binding('b'), binding('c')],
     deleted: ['c'],
     delete: ['c'],
-    held: ['b'],
-  },
-  {
-    title: 'deletes nothing if all exports vanish at once',
-    exports: [],
-    bindings: [binding('a'), binding('b')],
-    held: ['a', 'b'],
-  },
-  {
-    title: 'distinguishes observed deletions if all exports are missing',
-    exports: [],
-    bindings: [binding('a'), binding('b')],
-    deleted: ['a'],
-    delete: ['a'],
     held: ['b'],
   },
   {

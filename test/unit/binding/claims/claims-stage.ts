@@ -10,16 +10,15 @@ import type { PermissionClaim } from '../../../../src/api/binding/permission-cla
 import { type KubeObject, keyOf, type ObjectMeta } from '../../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces, secrets } from '../../../../src/api/resources.ts';
 import { type ClaimSyncer, openClaims } from '../../../../src/binding/claims/open-claims.ts';
-import type { BindingDeps } from '../../../../src/binding/deps.ts';
 import { ownerReferenceOf } from '../../../../src/binding/service-binding/owner.ts';
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
-import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
 import { type ExportView, openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
 import type { SyncMode } from '../../../../src/binding/sync-engine/syncer.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
 import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
 import { type Log, type LogFields, noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { depsOf } from '../../../support/binding/deps.ts';
 import { MemoryCluster, type Stored } from '../../../support/binding/memory-cluster.ts';
 import { bindingManifest, boundSchemaManifest } from '../../../support/binding/objects.ts';
 import { exportOf } from '../../../support/binding/views.ts';
@@ -138,17 +137,12 @@ export class ClaimsStage {
       refusedWatches: () => [],
       state: { kind: 'synced' },
     };
-    const deps: BindingDeps = {
-      consumer,
-      client: consumer.client,
-      stores: openConsumerStores(consumer).stores,
+    const deps = depsOf(consumer, clock, {
       ownNamespaces: new Set(['drawbridge-system']),
       events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
-      clock,
       log: this.#log(),
       metrics,
-      runningControllers: { add() {}, remove: () => Promise.resolve() },
-    };
+    });
     // The export controller opens claims only when these stores are synced.
     await this.settle();
     const opened = openClaims(

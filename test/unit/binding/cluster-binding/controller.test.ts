@@ -11,8 +11,8 @@ import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
-import { noLog } from '../../../../src/observe/log.ts';
-import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { depsOf } from '../../../support/binding/deps.ts';
+import { conditionsOf } from '../../../support/binding/memory-stage.ts';
 import { clusterBindingManifest } from '../../../support/binding/objects.ts';
 import { acme, kubeconfigText, loadYamlOnce, SessionStage } from '../../../support/binding/session-stage.ts';
 import { settleIo, until } from '../../../support/io.ts';
@@ -44,15 +44,8 @@ describe('ClusterBinding', () => {
     const [session] = stage.registry.list();
     assert.ok(session);
     const controller = clusterBindingController(session, {
-      consumer: stage.consumer,
-      client: stage.consumer.client,
-      stores: stage.stores,
-      ownNamespaces: new Set(),
+      ...depsOf(stage.consumer, stage.clock, { stores: stage.stores }),
       events: { record: (event) => void events.push(event), close: () => Promise.resolve() },
-      clock: stage.clock,
-      log: noLog,
-      metrics: createMetrics(),
-      runningControllers: { add: () => {}, remove: () => Promise.resolve() },
       registry: stage.registry,
       watches: stage.watches,
       connect: (credentials) => stage.connect(credentials),
@@ -63,11 +56,7 @@ describe('ClusterBinding', () => {
     return session;
   }
 
-  const settle = async (ms = 0): Promise<void> => {
-    await settleIo();
-    await stage.clock.advance(ms);
-    await settleIo();
-  };
+  const settle = (ms = 0): Promise<void> => stage.settle(ms);
 
   /** Puts a kubeconfig into the provider's Secret. */
   function offer(text: string, key = 'kubeconfig'): void {
@@ -79,10 +68,9 @@ describe('ClusterBinding', () => {
     });
   }
 
-  const status = () => stage.acme.cluster.find(clusterBindings, place)?.status as Record<string, unknown> | undefined;
-  const condition = (type: string): { status: string; reason?: string; message?: string } | undefined =>
-    (status()?.['conditions'] as { type: string; status: string }[] | undefined)?.find((one) => one.type === type);
-  const recorded = () => status()?.['consumerSecretRef'];
+  const clusterBinding = () => stage.acme.cluster.find(clusterBindings, place);
+  const status = () => clusterBinding()?.status as Record<string, unknown> | undefined;
+  const condition = (type: string) => conditionsOf(clusterBinding())[type];
   const held = (): string => {
     const data = (stage.consumer.find(secrets, consumerSecret) as KubeObject | undefined)?.['data'];
     return Buffer.from((data as Record<string, string> | undefined)?.['kubeconfig'] ?? '', 'base64').toString();
@@ -190,7 +178,7 @@ describe('ClusterBinding', () => {
       assert.equal(stage.registry.serving({ ...consumerSecret, key: 'kubeconfig' }), session);
     });
 
-    const refused: [what: string, text: string, reason: string, says: RegExp, arrange?: () => void][] = [
+    const refused: [what: string, text: string, reason: string, says: RegExp][] = [
       ['does not exist', '', 'ProviderSecretNotFound', /Secret kb-acme\/kubeconfig not found/],
       ['is no kubeconfig', 'hello', 'ProviderSecretInvalid', /it is not a YAML mapping/],
       ['has no namespace', kubeconfigText({ namespace: '' }), 'ProviderSecretInvalid', /has no namespace; set the/],
@@ -261,19 +249,5 @@ describe('ClusterBinding', () => {
       stage.secret(kubeconfigText());
       await until(() => held() === kubeconfigText({ token: 'second' }), 'the copy');
     });
-  });
-
-  it('takes over a ClusterBinding of another konnector in place, and keeps a heartbeat', async () => {
-    const status = {
-      consumerSecretRef: { namespace: 'else', name: 'where' },
-      lastHeartbeatTime: formatTime(stage.clock.now()),
-    };
-    stage.acme.cluster.put(clusterBindings, clusterBindingManifest({ status }));
-    const session = await start();
-    assert.deepEqual(stage.acme.cluster.writes, []);
-    assert.deepEqual(heartbeat(session), { ok: true });
-    await settle(heartbeatDueMs + 1000);
-    assert.deepEqual(recorded(), consumerSecret);
-    assert.equal(condition('Ready')?.status, 'True');
   });
 });

@@ -7,14 +7,17 @@ import {
 } from '../../../../src/api/binding/names.ts';
 import type { ObjectName } from '../../../../src/api/object.ts';
 import { namespaces } from '../../../../src/api/resources.ts';
-import type { BindingDeps } from '../../../../src/binding/deps.ts';
 import { namespaceController } from '../../../../src/binding/namespaces/namespace-controller.ts';
-import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { noLog } from '../../../../src/observe/log.ts';
-import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { type Log, noLog } from '../../../../src/observe/log.ts';
+import { depsOf } from '../../../support/binding/deps.ts';
 import { boundSchemaManifest, exportManifest } from '../../../support/binding/objects.ts';
-import { clusterNamespace, otherKonnectorAnnotations, SyncStage } from '../../../support/binding/sync-stage.ts';
+import {
+  clusterNamespace,
+  otherKonnectorAnnotations,
+  SyncStage,
+  teaCopy,
+} from '../../../support/binding/sync-stage.ts';
 
 describe('the namespace controller', () => {
   let stage: SyncStage;
@@ -23,17 +26,8 @@ describe('the namespace controller', () => {
   const asked: ObjectName = { namespace: clusterNamespace, name: 'team-a' };
 
   async function run(allowed?: (namespace: string) => boolean): Promise<void> {
-    const deps: BindingDeps = {
-      consumer: stage.consumer,
-      client: stage.consumer.client,
-      stores: openConsumerStores(stage.consumer).stores,
-      ownNamespaces: new Set(),
-      events: { record() {}, close: () => Promise.resolve() },
-      clock: stage.clock,
-      log: { ...noLog, warn: () => void warnings++, child: () => deps.log },
-      metrics: createMetrics(),
-      runningControllers: { add() {}, remove: () => Promise.resolve() },
-    };
+    const log: Log = { ...noLog, warn: () => void warnings++, child: () => log };
+    const deps = depsOf(stage.consumer, stage.clock, { log });
     void namespaceController(stage.session(), deps, {
       random: () => 0.5,
       ...(allowed ? { mayCreate: allowed } : {}),
@@ -51,6 +45,11 @@ describe('the namespace controller', () => {
       status: { namespace: 'kb-acme-team-a' },
     });
   }
+
+  const putTea = (): void =>
+    void stage.putCopy(teaCopy, {
+      metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') },
+    });
 
   beforeEach(() => {
     stage = new SyncStage();
@@ -118,13 +117,12 @@ describe('the namespace controller', () => {
     stage.provider.put(apiServiceExports, exportManifest());
     stage.provider.put(boundSchemas, boundSchemaManifest());
     stage.putCopy({ namespace: 'kb-acme-team-a', name: 'theirs' });
-    const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
-    stage.putCopy(tea, { metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') } });
+    putTea();
     ask();
     await run();
     await stage.settle(20_000);
     assert.deepEqual(stage.provider.writes, []);
-    stage.provider.drop(stage.kettles.provider, tea);
+    stage.provider.drop(stage.kettles.provider, teaCopy);
     await stage.settle(20_000);
     assert.deepEqual(stage.provider.writes, ['delete apiservicenamespaces kb-acme/team-a']);
   });
@@ -132,21 +130,19 @@ describe('the namespace controller', () => {
   it('checks remaining copies with backoff', async () => {
     stage.provider.put(apiServiceExports, exportManifest());
     stage.provider.put(boundSchemas, boundSchemaManifest());
-    const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
-    stage.putCopy(tea, { metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') } });
+    putTea();
     ask();
     await run();
     await stage.settle(3_600_000);
     const looks = stage.consumer.calls.filter(({ verb }) => verb === 'get').length;
     assert.ok(looks <= 20, `${looks} looks within an hour`);
-    stage.provider.drop(stage.kettles.provider, tea);
+    stage.provider.drop(stage.kettles.provider, teaCopy);
     await stage.settle(300_000);
     assert.deepEqual(stage.provider.writes, ['delete apiservicenamespaces kb-acme/team-a']);
   });
 
   it('keeps an APIServiceNamespace until the exports of the provider are listed', async () => {
-    const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
-    stage.putCopy(tea, { metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') } });
+    putTea();
     stage.provider.put(boundSchemas, boundSchemaManifest());
     await run();
     const { deliver } = stage.provider;
@@ -162,8 +158,7 @@ describe('the namespace controller', () => {
   });
 
   it('keeps an APIServiceNamespace while an export or its schema is missing or not valid', async () => {
-    const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
-    stage.putCopy(tea, { metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') } });
+    putTea();
     stage.provider.put(apiServiceExports, exportManifest());
     ask();
     await run();

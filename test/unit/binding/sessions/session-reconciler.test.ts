@@ -332,18 +332,6 @@ describe('the reconciler of provider sessions', () => {
     assert.deepEqual(session().state, { kind: 'synced' });
   });
 
-  it('closes all sessions when the leadership is lost, and opens them again with the next', async () => {
-    stage.secret(kubeconfigText());
-    stage.bind();
-    await stage.reconcile();
-    stage.reconciler.suspend();
-    await stage.pool.closed();
-    assert.deepEqual([stage.lookup(), stage.open, loops()], [{ kind: 'pending' }, [], []]);
-    await stage.reconcile();
-    session();
-    assert.equal(stage.connections.length, 2);
-  });
-
   it('serves each key of a Secret by itself', async () => {
     stage.secret(kubeconfigText());
     stage.bind('a');
