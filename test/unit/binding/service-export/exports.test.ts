@@ -225,11 +225,10 @@ describe('the reconciler of exports', () => {
       assert.equal(stage.syncers.isSyncing('kettles', crdName), expected.length > 0);
     });
   }
-  const withoutOwner = () => crdWith({ ownerReferences: [] });
-  const crdWith = (metadata: object) => {
+  const withoutOwner = () => {
     const crd = stage.crd();
     assert.ok(crd);
-    return { ...crd, metadata: { ...crd.metadata, ...metadata } };
+    return { ...crd, metadata: { ...crd.metadata, ownerReferences: [] } };
   };
   const goes = (policy: string) =>
     bind({

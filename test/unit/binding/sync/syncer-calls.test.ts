@@ -43,12 +43,6 @@ describe('a syncer whose calls or lists fail', () => {
       stage.report(teaCopy, { hot: true });
       await stage.settle();
       assert.deepEqual(stage.object(tea)?.status, { hot: true });
-      for (let i = 0; i < 200; i++) {
-        stage.report(teaCopy, { beat: i });
-        await stage.clock.advance(50);
-      }
-      const tries = stage.provider.writes.length;
-      assert.ok(tries < 15, `${tries} tries of the same write`);
       assert.match(syncer.problems().join(), /the provider rejected the request: spec.litres: too many/);
       assert.deepEqual([changes, stage.events.length], [1, 1], 'told once');
       stage.put(tea, { ...stage.object(tea), spec: { litres: 2 } });

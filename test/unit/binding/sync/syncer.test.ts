@@ -92,15 +92,6 @@ describe('syncer', () => {
       assert.equal(stage.consumer.writes.length, 50);
     });
 
-    it('follows created and deleted namespaces', async () => {
-      await inStep();
-      const watches = stage.provider.watches;
-      stage.answerNamespace('team-b');
-      assert.equal(stage.provider.watches, watches + 1);
-      stage.provider.drop(apiServiceNamespaces, { namespace: clusterNamespace, name: 'team-b' });
-      assert.equal(stage.provider.watches, watches);
-    });
-
     for (const [isolation, copyName] of [
       ['Prefixed', { name: 'kb-acme-tea' }],
       ['Namespaced', { namespace: 'kb-acme', name: 'tea' }],
@@ -133,21 +124,6 @@ describe('syncer', () => {
   });
 
   describe('when an object is deleted', () => {
-    it('removes the finalizer only after the copy is deleted', async () => {
-      await inStep();
-      stage.putCopy(teaCopy, {
-        ...stage.copy(teaCopy),
-        metadata: { ...stage.copy(teaCopy)?.metadata, name: 'tea', finalizers: ['acme/slow'] },
-      });
-      await stage.remove(tea);
-      await stage.settle(60_000);
-      assert.deepEqual(stage.object(tea)?.metadata.finalizers, [syncerFinalizer]);
-      assert.equal(stage.provider.writes.length, 1);
-      stage.provider.drop(stage.kettles.provider, teaCopy);
-      await stage.settle();
-      assert.equal(stage.object(tea), undefined);
-    });
-
     it('deletes the copy once, however late the watch shows it', async () => {
       await inStep();
       const held: (() => void)[] = [];
