@@ -42,6 +42,12 @@ describe('the HTTP client of components', () => {
   });
   let received: string[] = [];
 
+  async function listening(server: Server, scheme = 'http'): Promise<string> {
+    servers.push(server);
+    await listen(server, '127.0.0.1', 0);
+    return `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
   async function serve(answerTo: (socket: Socket, nth: number) => void): Promise<string> {
     received = [];
     const server = createServer((socket) => {
@@ -58,9 +64,7 @@ describe('the HTTP client of components', () => {
         answerTo(socket, received.length);
       });
     });
-    servers.push(server);
-    await listen(server, '127.0.0.1', 0);
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return listening(server);
   }
 
   const call = (url: string, rest: Partial<Registration> = {}, signal = new AbortController().signal): Promise<Reply> =>
@@ -147,60 +151,26 @@ describe('the HTTP client of components', () => {
   }
 
   for (const [what, answer, text] of [
-    [
-      'a page',
-      ok('<html>\r\n\u001b[31mred'),
-      "the component's answer is not JSON; it starts with `<html> [31mred`; check that the endpoint leads to the component, and what the component answers",
-    ],
-    [
-      'an empty 200',
-      ok(''),
-      "the component's answer is not JSON; it is empty; check that the endpoint leads to the component, and what the component answers",
-    ],
+    ['a page', ok('<html>\r\n\u001b[31mred'), /answer is not JSON; it starts with `<html> \[31mred`; check/],
+    ['an empty 200', ok(''), /answer is not JSON; it is empty; check/],
     ['a duplicate key', ok('{"a":1,"a":2}'), /^the component's answer is invalid: /],
-    [
-      'a 401',
-      `HTTP/1.1 401 No\r\n${body('who?\n')}`,
-      'the component rejected the call (401): who?; check how it validates the token of the server, and that spec.endpoint leads to the component',
-    ],
-    [
-      'a 400',
-      `HTTP/1.1 400 No\r\n${body('')}`,
-      'the component rejected the call (400); check how it validates the request, such as entry.url, auth.ca, and callback; if it serves HTTPS, start endpoint.url with https',
-    ],
-    [
-      'a 500',
-      `HTTP/1.1 500 No\r\n${body('KeyError: zone')}`,
-      'the component answered 500: KeyError: zone; allowed are 200, 202, 400, 401, 403, 429, and 503; check the log of the component, and the endpoint of the registration, to which the server appends /v1/reconcile',
-    ],
+    ['a 401', `HTTP/1.1 401 No\r\n${body('who?\n')}`, /rejected the call \(401\): who\?; check .*token/],
+    ['a 400', `HTTP/1.1 400 No\r\n${body('')}`, /rejected the call \(400\); check .*start endpoint\.url with https$/],
+    ['a 500', `HTTP/1.1 500 No\r\n${body('KeyError: zone')}`, /answered 500: KeyError: zone; allowed are 200, 202, /],
     [
       'a 202 with an outcome',
       `HTTP/1.1 202 Accepted\r\n${body({ outcome: 'Done' })}`,
-      'outcome must not be in an answer 202, after which the component reports later; answer 200 with the outcome',
+      /^outcome must not be in an answer 202, .*; answer 200 with the outcome$/,
     ],
-    ['a 503', `HTTP/1.1 503 Busy\r\n${body('')}`, 'the component answered 503'],
-    [
-      'a 503 with a body',
-      `HTTP/1.1 503 Busy\r\n${body({ message: 'maintenance' })}`,
-      'the component answered 503: {"message":"maintenance"}',
-    ],
-    [
-      'an outcome with outputs of a wrong type',
-      ok({ outcome: 'Done', outputs: { dns: 'zone', network: null, other: {} } }),
-      'outputs.dns must be an object, or null to remove it; the first level of outputs names components, such as {"outputs": {"network": {"vnetName": "v"}}}',
-    ],
-    [
-      'outputs of a failure',
-      ok({ outcome: 'Failed', outputs: {} }),
-      'outputs must be absent, because the outcome is Failed; only Done and Progressing may have outputs',
-    ],
+    ['a 503', `HTTP/1.1 503 Busy\r\n${body('')}`, /^the component answered 503$/],
+    ['a 503 with a body', `HTTP/1.1 503 Busy\r\n${body('maintenance')}`, /^the component answered 503: maintenance$/],
+    ['outputs of a wrong type', ok({ outcome: 'Done', outputs: { dns: 'zone' } }), /^outputs\.dns must be an object, /],
+    ['outputs of a failure', ok({ outcome: 'Failed', outputs: {} }), /^outputs must be absent, .* outcome is Failed; /],
   ] as const) {
     it(`describes ${what}`, async () => {
-      const url = await serve((socket) => socket.write(answer));
-      const reply = await call(url);
+      const reply = await call(await serve((socket) => socket.write(answer)));
       const message = 'message' in reply ? reply.message : '';
-      if (typeof text === 'string') assert.equal(message, text);
-      else assert.match(message, text);
+      assert.match(message, text);
     });
   }
 
@@ -285,9 +255,7 @@ describe('the HTTP client of components', () => {
     async function serveTls({ cert, key } = trusted.pair): Promise<string> {
       const server = createHttps({ cert, key }, (_request, response) => response.end('{"outcome":"Done"}'));
       server.on('connection', (socket: Socket) => sockets.add(socket));
-      servers.push(server);
-      await listen(server, '127.0.0.1', 0);
-      return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      return listening(server, 'https');
     }
 
     it('calls a component whose certificate is signed by the registered CA', async () => {
@@ -303,9 +271,7 @@ describe('the HTTP client of components', () => {
         sockets.add(socket);
         if (isBack) component.emit('connection', socket);
       });
-      servers.push(server);
-      await listen(server, '127.0.0.1', 0);
-      const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const url = await listening(server, 'https');
       const registered = { caBundle: trusted.authority, maxConcurrent: 1 };
       const silent = await call(url, registered);
       assert.equal(silent.kind === 'notAccepted' && silent.code, 'Unreachable', JSON.stringify(silent));
@@ -350,9 +316,7 @@ describe('the HTTP client of components', () => {
         socket.on('error', () => undefined);
         socket.once('data', () => socket.end());
       });
-      servers.push(server);
-      await listen(server, '127.0.0.1', 0);
-      const reply = await call(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+      const reply = await call(await listening(server, 'https'));
       const message =
         'the endpoint closed the connection before the server sent the call; check that it serves HTTPS, and the log of the component';
       assert.deepEqual(reply, { kind: 'notAccepted', code: 'Unreachable', message });
@@ -364,9 +328,7 @@ describe('the HTTP client of components', () => {
         socket.on('error', () => undefined);
         socket.on('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
       });
-      servers.push(server);
-      await listen(server, '127.0.0.1', 0);
-      const reply = await call(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+      const reply = await call(await listening(server, 'https'));
       const message = 'the endpoint does not speak TLS; serve HTTPS there';
       assert.deepEqual(reply, { kind: 'notAccepted', code: 'Unreachable', message });
     });

@@ -9,7 +9,7 @@ const conditions = [{ type: 'Ready', status: 'True' }];
 const ref = (name: string, more: object = {}) => ({ outputs: { kubeconfig: { secretRef: { name, ...more } } } });
 
 describe('a component’s write of the status of an entry', () => {
-  const cases: [string, Writer, unknown, unknown, { code: string; field: string } | undefined][] = [
+  const cases: [string, Writer, before: unknown, after: unknown, field: string | undefined][] = [
     ['its first output', network, undefined, { outputs: { network: { vnetName: 'v' } } }, undefined],
     ['the removal of its output and the parent object', network, { outputs: { network: { v: 1 } } }, {}, undefined],
     [
@@ -17,73 +17,61 @@ describe('a component’s write of the status of an entry', () => {
       network,
       { outputs: { cluster: { endpoint: 'a' } } },
       { outputs: { cluster: { endpoint: 'b' }, network: { v: 1 } } },
-      { code: 'ForeignPath', field: '/status/outputs/cluster' },
+      '/status/outputs/cluster',
     ],
     [
       'a neighbour of its path',
       twice,
       { outputs: { shared: { cidr: 'x' } } },
       { outputs: { shared: { cidr: 'x', region: 'y' } } },
-      { code: 'ForeignPath', field: '/status/outputs/shared/region' },
+      '/status/outputs/shared/region',
     ],
-    [
-      'an empty object elsewhere',
-      network,
-      { outputs: {} },
-      { outputs: { cluster: {} } },
-      { code: 'ForeignPath', field: '/status/outputs/cluster' },
-    ],
+    ['an empty object elsewhere', network, { outputs: {} }, { outputs: { cluster: {} } }, '/status/outputs/cluster'],
     [
       'the removal of all outputs',
       network,
       { outputs: { network: { v: 1 }, cluster: { e: 1 } } },
       {},
-      { code: 'ForeignPath', field: '/status/outputs/cluster' },
+      '/status/outputs/cluster',
     ],
-    ['null as outputs', network, { outputs: {} }, { outputs: null }, { code: 'ForeignPath', field: '/status/outputs' }],
+    ['null as outputs', network, { outputs: {} }, { outputs: null }, '/status/outputs'],
     [
       'conditions',
       network,
       { conditions },
       { conditions: [{ ...conditions[0], status: 'False' }] },
-      { code: 'ForeignPath', field: '/status/conditions' },
+      '/status/conditions',
     ],
     [
       'the component statuses',
       network,
       { components: [{ name: 'network', state: 'Failed' }] },
       { components: [{ name: 'network', state: 'Done' }] },
-      { code: 'ForeignPath', field: '/status/components' },
+      '/status/components',
     ],
     ['the reference to its Secret', kubeconfig, {}, ref(`kc-${uid}`, { key: 'config' }), undefined],
-    [
-      'a reference to another Secret',
-      kubeconfig,
-      {},
-      ref('admin-token'),
-      { code: 'ForeignPath', field: '/status/outputs/kubeconfig/secretRef' },
-    ],
+    ['a reference to another Secret', kubeconfig, {}, ref('admin-token'), '/status/outputs/kubeconfig/secretRef'],
     [
       'a reference into another namespace',
       kubeconfig,
       {},
       ref(`kc-${uid}`, { namespace: 'kube-system' }),
-      { code: 'ForeignPath', field: '/status/outputs/kubeconfig/secretRef' },
+      '/status/outputs/kubeconfig/secretRef',
     ],
     [
       'a malformed reference',
       kubeconfig,
       {},
       { outputs: { kubeconfig: { secretRef: 'kc' } } },
-      { code: 'ForeignPath', field: '/status/outputs/kubeconfig/secretRef' },
+      '/status/outputs/kubeconfig/secretRef',
     ],
     ['a reference under its own path', network, {}, { outputs: { network: { secretRef: 'x' } } }, undefined],
   ];
-  for (const [what, writer, before, after, expected] of cases) {
-    it(`${expected ? `is rejected with ${expected.code}:` : 'is accepted:'} ${what}`, () => {
+  for (const [what, writer, before, after, field] of cases) {
+    it(`is ${field ? 'rejected' : 'accepted'}: ${what}`, () => {
       const violation = writeViolation(writer, before, after);
-      assert.deepEqual(violation && { code: violation.code, field: violation.field }, expected);
-      if (violation) assert.equal(violation.status, 403);
+      assert.equal(violation?.field, field);
+      if (violation) assert.deepEqual([violation.code, violation.status], ['ForeignPath', 403]);
     });
   }
 
