@@ -30,6 +30,11 @@ export interface Link {
   deliver(event: () => void): void;
 }
 
+interface Name {
+  readonly namespace?: string;
+  readonly name: string;
+}
+
 /**
  * An in-memory API server with entries and records: resource versions, preconditions, finalizers, and the CRD rules. Each manager opens its
  * own stores with a watch that a test can pause, drop, and relist.
@@ -66,22 +71,40 @@ export class MemoryInventory {
   }
 
   /** Changes an entry like a user; `change` mutates a copy. */
-  edit(ref: { readonly namespace?: string; readonly name: string }, change: (object: ClusterInventory) => void): Entry {
+  edit(ref: Name, change: (object: ClusterInventory) => void): Entry {
     const { object } = this.#there(ref);
     const next = plainCopy(object);
     change(next);
     return this.#store(next, object);
   }
 
+  setSpec(ref: Name, fields: Partial<ClusterInventory['spec']>): Entry {
+    return this.edit(ref, ({ spec }) => void Object.assign(spec, fields));
+  }
+
+  annotate(ref: Name, annotations: Readonly<Record<string, string>>): Entry {
+    return this.edit(ref, ({ metadata }) => void Object.assign(metadata, { annotations }));
+  }
+
+  setOutputs(ref: Name, outputs: Record<string, Record<string, unknown>>): Entry {
+    return this.edit(ref, (object) => void Object.assign(object, { status: { ...object.status, outputs } }));
+  }
+
+  /** Deletes an entry by force, although it has finalizers. */
+  deleteByForce(ref: Name): void {
+    const gone = { finalizers: [], deletionTimestamp: '2026-11-21T10:00:00Z' };
+    this.edit(ref, ({ metadata }) => void Object.assign(metadata, gone));
+  }
+
   /** Deletes an entry; with finalizers it stays until they are removed. */
-  delete(ref: { readonly namespace?: string; readonly name: string }): void {
+  delete(ref: Name): void {
     this.edit(ref, (object) => {
       object.metadata.deletionTimestamp ??= '2026-11-21T10:00:00Z';
     });
   }
 
   /** The stored entry, independent of any watch. */
-  entry(ref: { readonly namespace?: string; readonly name: string }): Entry | undefined {
+  entry(ref: Name): Entry | undefined {
     return this.#entries.get(pathOf(ref))?.view;
   }
 
@@ -261,7 +284,7 @@ export class MemoryInventory {
     return view;
   }
 
-  #there(ref: { readonly namespace?: string; readonly name: string }): { object: ClusterInventory; view: Entry } {
+  #there(ref: Name): { object: ClusterInventory; view: Entry } {
     const entry = this.#entries.get(pathOf(ref));
     if (!entry) throw new ApiError(404, 'NotFound', `${ref.name} does not exist`);
     return entry;

@@ -19,9 +19,7 @@ const withOneRun = async () => {
   const { ref } = stage.inventory.create({ name: 'one' });
   await stage.clock.advance(1000);
   const annotate = async (annotations: Readonly<Record<string, string>>): Promise<void> => {
-    stage.inventory.edit(ref, ({ metadata }) => {
-      metadata.annotations = { ...annotations };
-    });
+    stage.inventory.annotate(ref, annotations);
     await stage.clock.advance(3000);
   };
   return { ...stage, ref, annotate, row: () => stage.inventory.entry(ref)?.components[0] };

@@ -67,9 +67,7 @@ describe('an answer', () => {
 
     it(`${what} does not hide an earlier change`, async () => {
       const { clock, inventory, manager } = await stage(reply);
-      inventory.edit({ name: 'one' }, ({ spec }) => {
-        spec.components = { network: { enabled: true, config: { size: 1 } } };
-      });
+      inventory.setSpec({ name: 'one' }, { components: { network: { enabled: true, config: { size: 1 } } } });
       await clock.advance(callMs / 2 + 600);
       assert.deepEqual(
         manager.callsOf('network').map(({ run: { reasons, attempt } }) => [reasons, attempt]),
@@ -221,9 +219,7 @@ describe('the metrics of runs', () => {
     manager.stores.pause();
     const next = replica({}, 'n').start();
     await clock.advance(1000);
-    inventory.edit(ref, ({ spec }) => {
-      spec.components = { network: { enabled: true, config: { size: 1 } } };
-    });
+    inventory.setSpec(ref, { components: { network: { enabled: true, config: { size: 1 } } } });
     await clock.advance(1000);
     assert.deepEqual([manager.calls.length, next.calls.length], [1, 1]);
     manager.remote.event({ entryUid: ref.uid, component: 'network', detail: 'managed/things' });

@@ -33,9 +33,7 @@ const doneThen = async (...replies: readonly Reply[]) => {
     }
   };
   const force = (): void => {
-    stage.inventory.edit(ref, ({ metadata }) => {
-      metadata.annotations = { 'force.inventory.drawbridge.dev/network': `${stage.clock.now()}` };
-    });
+    stage.inventory.annotate(ref, { 'force.inventory.drawbridge.dev/network': `${stage.clock.now()}` });
   };
   return { ...stage, ref, observe, force, seen };
 };
@@ -151,9 +149,7 @@ describe('an outage of an endpoint', () => {
       writes.clear();
       isDown = true;
       for (const { ref } of entries) {
-        inventory.edit(ref, ({ spec }) => {
-          spec.components = { network: { enabled: true, config: { cidr: '10.0.0.0/16' } } };
-        });
+        inventory.setSpec(ref, { components: { network: { enabled: true, config: { cidr: '10.0.0.0/16' } } } });
       }
       await clock.advance(300_000);
       isDown = false;
@@ -189,9 +185,7 @@ describe('an outage of an endpoint', () => {
       await clock.advance(1000);
       if (what !== 'that is deleted meanwhile') {
         answer = { kind: 'failed', code: 'Timeout', message: 'no answer' };
-        inventory.edit(ref, ({ spec }) => {
-          spec.components = { network: { enabled: true, config: { cidr: '10.0.0.0/16' } } };
-        });
+        inventory.setSpec(ref, { components: { network: { enabled: true, config: { cidr: '10.0.0.0/16' } } } });
         await clock.advance(1000);
         assert.equal(inventory.entry(ref)?.components[0]?.reason, 'Timeout');
       }
@@ -207,10 +201,7 @@ describe('an outage of an endpoint', () => {
       lost({ inventory, ref });
       await clock.advance(300_000);
       // Without them, the probes are for this entry.
-      for (const other of others)
-        inventory.edit(other.ref, ({ spec }) => {
-          spec.suspend = true;
-        });
+      for (const other of others) inventory.setSpec(other.ref, { suspend: true });
       await clock.advance(600_000);
       assert.deepEqual(seen, [expected]);
       assert.equal(manager.calls.at(-1)?.entry.id, ref.uid);

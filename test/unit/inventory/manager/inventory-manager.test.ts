@@ -32,9 +32,7 @@ describe('the inventory manager', () => {
     });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(2_000);
-    inventory.edit(ref, ({ spec }) => {
-      spec.components = { network: { enabled: true, config: { a: 1 } } };
-    });
+    inventory.setSpec(ref, { components: { network: { enabled: true, config: { a: 1 } } } });
     await clock.advance(2_000);
     assert.equal(manager.callsOf('network').length, 2);
     const states = inventory.entry(ref)?.components.map(({ name, state }) => [name, state]);
@@ -54,9 +52,7 @@ describe('the inventory manager', () => {
       [undefined, ['ConfigChanged:/spec/components/a/config']],
       [{ enabled: true, config: { x: 1 } }, ['ConfigChanged:/spec/components/a/config']],
     ] as const) {
-      inventory.edit(ref, ({ spec }) => {
-        spec.components = a ? { a } : {};
-      });
+      inventory.setSpec(ref, { components: a ? { a } : {} });
       await clock.advance(5000);
       assert.deepEqual(manager.calls.at(-1)?.run.reasons, reasons);
     }
@@ -131,11 +127,9 @@ describe('the inventory manager', () => {
     replica().start();
     await clock.advance(3000);
     assert.equal(inventory.records().length, 1);
-    inventory.edit(ref, ({ metadata }) => {
-      metadata.annotations = {
-        'abandon.inventory.drawbridge.dev/network': 'lost',
-        'abandoned-by.inventory.drawbridge.dev/network': 'alice',
-      };
+    inventory.annotate(ref, {
+      'abandon.inventory.drawbridge.dev/network': 'lost',
+      'abandoned-by.inventory.drawbridge.dev/network': 'alice',
     });
     await clock.advance(3000);
     assert.deepEqual(inventory.records(), []);
@@ -164,9 +158,7 @@ describe('the inventory manager', () => {
     assert.deepEqual(seen.slice(-2), ['Running', 'Idle']);
     seen.length = 0;
     for (const suspend of [true, false]) {
-      inventory.edit(ref, ({ spec }) => {
-        spec.suspend = suspend;
-      });
+      inventory.setSpec(ref, { suspend });
       await clock.advance(5_000);
     }
     assert.deepEqual(seen, ['held: Suspended', 'Idle']);
@@ -177,9 +169,7 @@ describe('the inventory manager', () => {
     const { clock, inventory } = await memoryStage([{ name: 'a' }, { name: 'b' }], { b: () => failed });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(5000);
-    inventory.edit(ref, ({ spec }) => {
-      spec.suspend = true;
-    });
+    inventory.setSpec(ref, { suspend: true });
     await clock.advance(5000);
     inventory.delete(ref);
     await clock.advance(5000);

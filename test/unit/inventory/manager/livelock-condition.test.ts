@@ -10,9 +10,7 @@ describe('the condition Livelock', () => {
     await clock.advance(1_000);
     const livelock = () => inventory.entry(ref)?.conditions.find(({ type }) => type === 'Livelock');
     const set = async (value: string): Promise<void> => {
-      inventory.edit(ref, ({ spec }) => {
-        spec.cluster = { region: value };
-      });
+      inventory.setSpec(ref, { cluster: { region: value } });
       await clock.advance(1_000);
     };
     for (let n = 0; n < 10; n++) await set(n % 2 === 0 ? 'a' : 'b');

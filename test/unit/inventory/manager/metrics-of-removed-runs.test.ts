@@ -30,9 +30,7 @@ describe('metrics of runs whose records are removed', () => {
     await clock.advance(1000);
     inventory.delete(ref);
     await clock.advance(1000);
-    inventory.edit(ref, ({ metadata }) => {
-      metadata.annotations = { 'abandon.inventory.drawbridge.dev/network': 'lost' };
-    });
+    inventory.annotate(ref, { 'abandon.inventory.drawbridge.dev/network': 'lost' });
     await clock.advance(2000);
     assert.equal(inventory.entry(ref), undefined);
     const runs = await manager.metric('drawbridge_inventory_runs_total');

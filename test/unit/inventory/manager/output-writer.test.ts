@@ -55,9 +55,7 @@ describe('outputs while the watch is late', () => {
 
   it('are written at the live version, and not to another entry of the name', async () => {
     const { ref: first } = inventory.create({ name: 'three' });
-    inventory.edit(first, (object) => {
-      object.spec.suspend = true;
-    });
+    inventory.setSpec(first, { suspend: true });
     assert.equal(await outputWriter.apply(first, network, { network: { v: 'D' } }, signal), undefined);
     assert.deepEqual(inventory.entry(first)?.content.status.outputs, { network: { v: 'D' } });
     inventory.delete(first);
@@ -69,9 +67,7 @@ describe('outputs while the watch is late', () => {
   it('are removed with their component', async () => {
     const { ref: other } = inventory.create({ name: 'two' });
     // The component wrote them itself, and the watch has not reported them yet.
-    inventory.edit(other, (object) => {
-      object.status = { outputs: { network: { v: 'C' } } };
-    });
+    inventory.setOutputs(other, { network: { v: 'C' } });
     const base = { record: { entry: other, component: 'network' }, resourceVersion: '1' } as unknown as StoredRecord;
     assert.equal(await outputWriter.retire(other, network, base, { abandoned: false }, signal), undefined);
     assert.deepEqual(inventory.entry(other)?.content.status.outputs, {});

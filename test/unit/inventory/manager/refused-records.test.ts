@@ -105,10 +105,7 @@ describe('a record that the API server rejects', () => {
     for (let ms = 0; inventory.entry(ref)?.components[0]?.reason !== 'NotStored' && ms < 60_000; ms += 100) {
       await clock.advance(100);
     }
-    inventory.edit(ref, ({ metadata }) => {
-      metadata.finalizers = [];
-      metadata.deletionTimestamp = '2026-11-21T10:00:00Z';
-    });
+    inventory.deleteByForce(ref);
     const before = swaps.tried;
     await clock.advance(600_000);
     assert.equal(swaps.tried, before);
@@ -120,9 +117,7 @@ describe('a record that the API server rejects', () => {
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(60_000);
     inventory.delete(ref);
-    inventory.edit(ref, ({ metadata }) => {
-      metadata.annotations = { 'abandon.inventory.drawbridge.dev/network': 'broken' };
-    });
+    inventory.annotate(ref, { 'abandon.inventory.drawbridge.dev/network': 'broken' });
     await clock.advance(60_000);
     assert.equal(inventory.entry(ref), undefined);
   });

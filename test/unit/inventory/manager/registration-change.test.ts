@@ -40,9 +40,7 @@ describe('a changed registration', () => {
     const editedAt = clock.monotonic();
     const waiting = refs.find(({ uid }) => !calls.some(({ entry }) => entry === uid));
     assert.ok(waiting);
-    inventory.edit(waiting, ({ spec }) => {
-      spec.cluster = { region: 'westeurope' };
-    });
+    inventory.setSpec(waiting, { cluster: { region: 'westeurope' } });
     await clock.advance(300);
     const urgent = calls.find(({ entry }) => entry === waiting.uid);
     assert.ok(urgent && urgent.at - editedAt <= 250, `called after ${(urgent?.at ?? Number.NaN) - editedAt} ms`);

@@ -20,9 +20,7 @@ describe('a change without a watch event', () => {
   it('causes one run within 33 minutes', async () => {
     const { clock, inventory, manager, ref } = await stage();
     manager.stores.unheard(() => {
-      inventory.edit(ref, ({ spec }) => {
-        spec.cluster = { region: 'westeurope' };
-      });
+      inventory.setSpec(ref, { cluster: { region: 'westeurope' } });
     });
     await clock.advance(26 * minute);
     assert.equal(manager.calls.length, 2);

@@ -8,9 +8,7 @@ import type { SimulatedClock } from '../../../support/simulated-clock.ts';
 const readers = (count: number): string[] => Array.from({ length: count }, (_, n) => `reader${n}`);
 
 function publish(inventory: MemoryInventory, version: string): void {
-  inventory.edit({ name: 'one' }, (object) => {
-    object.status = { ...object.status, outputs: { kubeconfig: { version } } };
-  });
+  inventory.setOutputs({ name: 'one' }, { kubeconfig: { version } });
 }
 
 /** An entry whose readers have run. `starts` are the later starts by reader, in milliseconds from now. */
@@ -87,9 +85,10 @@ describe('a new kubeconfig', () => {
   it('does not delay a reader that has another trigger', async () => {
     const { clock, inventory, starts } = await runningStage(8);
     publish(inventory, 'v2');
-    inventory.edit({ name: 'one' }, ({ spec }) => {
-      spec.components = Object.fromEntries(readers(8).map((name) => [name, { enabled: true, config: { size: 1 } }]));
-    });
+    inventory.setSpec(
+      { name: 'one' },
+      { components: Object.fromEntries(readers(8).map((name) => [name, { enabled: true, config: { size: 1 } }])) },
+    );
     await clock.advance(2_000);
     assert.equal(starts.size, 8);
     await clock.advance(60_000);
@@ -107,9 +106,7 @@ describe('a new kubeconfig', () => {
       });
     });
     isSlow = true;
-    inventory.edit({ name: 'one' }, ({ spec }) => {
-      spec.components = { reader3: { enabled: true, config: { size: 1 } } };
-    });
+    inventory.setSpec({ name: 'one' }, { components: { reader3: { enabled: true, config: { size: 1 } } } });
     await clock.advance(500);
     fromNow();
     publish(inventory, 'v2');

@@ -45,9 +45,7 @@ describe('the Events and reasons of runs', () => {
     const { ref } = stage.inventory.create({ name: 'one' });
     for (let run = 0; run < 3; run += 1) {
       await stage.clock.advance(1000);
-      stage.inventory.edit(ref, ({ metadata }) => {
-        metadata.annotations = { [forceAnnotation('network')]: `${run}` };
-      });
+      stage.inventory.annotate(ref, { [forceAnnotation('network')]: `${run}` });
     }
     assert.deepEqual(
       manager.recorded.map(({ note }) => note.split('; ')[0]),
@@ -65,9 +63,7 @@ describe('the Events and reasons of runs', () => {
     const { manager } = stage;
     const { ref } = stage.inventory.create({ name: 'one' });
     await stage.clock.advance(500);
-    stage.inventory.edit(ref, ({ metadata }) => {
-      metadata.annotations = { [forceAnnotation('network')]: '1' };
-    });
+    stage.inventory.annotate(ref, { [forceAnnotation('network')]: '1' });
     await stage.clock.advance(5000);
     assert.deepEqual(
       manager.calls.map(({ run }) => run.reasons),

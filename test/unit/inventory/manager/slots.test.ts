@@ -55,9 +55,7 @@ describe('slots', () => {
     const { ref: first } = inventory.create({ name: 'first' });
     await clock.advance(1000);
     const { ref: second } = inventory.create({ name: 'second' });
-    inventory.edit(first, (object) => {
-      object.status = { outputs: { other: { value: 1 } } };
-    });
+    inventory.setOutputs(first, { other: { value: 1 } });
     await clock.advance(1000);
     assert.equal((await manager.report(manager.calls[0], { outcome: 'Done' })).status, 200);
     await clock.advance(1000);
@@ -76,10 +74,7 @@ describe('slots', () => {
     await clock.advance(1000);
     inventory.create({ name: 'second' });
     // Forced removal: nothing waits for the call.
-    inventory.edit(first, ({ metadata }) => {
-      metadata.finalizers = [];
-      metadata.deletionTimestamp = '2026-11-21T10:00:00Z';
-    });
+    inventory.deleteByForce(first);
     await clock.advance(1000);
     assert.equal(inventory.entry(first), undefined);
     assert.equal(manager.calls.length, 1);

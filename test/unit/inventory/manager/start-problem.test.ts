@@ -38,9 +38,7 @@ describe('a run that the server cannot start', () => {
     const { clock, inventory, ref, row } = await withProblem(() => new CodedError('NameTaken', 'taken'));
     await clock.advance(5_000);
     assert.equal(row()?.reason, 'NameTaken');
-    inventory.edit(ref, ({ spec }) => {
-      spec.suspend = true;
-    });
+    inventory.setSpec(ref, { suspend: true });
     await clock.advance(60_000);
     assert.equal(row()?.reason, 'Suspended');
   });

@@ -6,9 +6,7 @@ import type { MemoryInventory } from '../../../support/inventory/memory-stores.t
 /** Sets the size of entry `one`, bytes. */
 function fill(inventory: MemoryInventory, bytes: number): void {
   const pad = (length: number): number => {
-    inventory.edit({ name: 'one' }, ({ spec }) => {
-      spec.cluster = { note: 'x'.repeat(length) };
-    });
+    inventory.setSpec({ name: 'one' }, { cluster: { note: 'x'.repeat(length) } });
     return inventory.entry({ name: 'one' })?.bytes ?? 0;
   };
   pad(bytes - pad(0));
@@ -24,9 +22,7 @@ describe('an entry that is too large', () => {
     const { ref } = inventory.create({ name: 'one', spec: { suspend: true } });
     await clock.advance(1000);
     fill(inventory, maxEntryBytes + 1_001);
-    inventory.edit(ref, ({ spec }) => {
-      spec.suspend = false;
-    });
+    inventory.setSpec(ref, { suspend: false });
     await clock.advance(3_600_000);
     assert.equal(manager.calls.length, 0);
     const bytes = inventory.entry(ref)?.bytes ?? 0;
@@ -39,9 +35,7 @@ describe('an entry that is too large', () => {
     const [row] = inventory.entry(ref)?.components ?? [];
     assert.deepEqual([row?.state, row?.reason], ['Failed', 'TooLarge']);
     assert.ok(([...(await manager.metric('drawbridge_inventory_entry_bytes')).values()][0] ?? 0) > maxEntryBytes);
-    inventory.edit(ref, ({ spec }) => {
-      spec.cluster = { note: 'short' };
-    });
+    inventory.setSpec(ref, { cluster: { note: 'short' } });
     await clock.advance(1000);
     assert.equal(manager.calls.length, 1);
     assert.equal(ready(inventory)?.status, 'True');
@@ -58,9 +52,7 @@ describe('an entry that is too large', () => {
     fill(inventory, maxEntryBytes);
     await clock.advance(1000);
     assert.equal(manager.calls.length, 2);
-    inventory.edit(ref, ({ spec }) => {
-      spec.cluster = { note: 'short' };
-    });
+    inventory.setSpec(ref, { cluster: { note: 'short' } });
     await clock.advance(1000);
     assert.equal(manager.calls.length, 3);
   });

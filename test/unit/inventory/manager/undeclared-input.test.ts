@@ -15,9 +15,7 @@ describe('a missing input that the registration does not declare as read', () =>
       inventory.fault = (operation, when) => {
         if (operation !== 'run.swap' || when !== (nth === 1 ? 'before' : 'after') || ++swaps !== 2) return undefined;
         isThere = true;
-        inventory.edit(ref, ({ spec }) => {
-          spec.cluster = { region: 'westeurope' };
-        });
+        inventory.setSpec(ref, { cluster: { region: 'westeurope' } });
         return undefined;
       };
       await clock.advance(2_000);

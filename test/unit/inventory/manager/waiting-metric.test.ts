@@ -20,16 +20,12 @@ describe('the metric of entries that wait for an input', () => {
     await clock.advance(2 * minute);
     assert.deepEqual([...(await manager.metric(metric))], [[`{component="cluster",path="${vnet}"}`, 1]]);
     isThere = true;
-    inventory.edit(ref, (object) => {
-      object.status = { ...object.status, outputs: { network: { vnetName: 'v' } } };
-    });
+    inventory.setOutputs(ref, { network: { vnetName: 'v' } });
     await clock.advance(1000);
     assert.deepEqual([...(await manager.metric(metric))], []);
     // The component waits again.
     isThere = false;
-    inventory.edit(ref, (object) => {
-      object.status = { ...object.status, outputs: {} };
-    });
+    inventory.setOutputs(ref, {});
     await clock.advance(14 * minute);
     assert.deepEqual([...(await manager.metric(metric))], []);
   });
