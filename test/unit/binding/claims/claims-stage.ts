@@ -64,7 +64,7 @@ export const kettle = (refs: readonly unknown[], namespace = 'team-a') => ({
   spec: { refs },
 });
 
-/** Two clusters in memory, and the claims of one export between them. The test plays the provider's backend. */
+/** Two clusters in memory, and the claims of one export between them. Namespace team-a has a service namespace. */
 export class ClaimsStage {
   readonly clock = new SimulatedClock();
   readonly consumer = new MemoryCluster(this.clock);
@@ -84,6 +84,7 @@ export class ClaimsStage {
 
   constructor() {
     this.namespace('team-a');
+    this.serviceNamespace('team-a');
     this.provider.put(boundSchemas, boundSchemaManifest());
     const binding = bindingManifest();
     this.consumer.put(apiServiceBindings, binding);

@@ -13,8 +13,8 @@ describe('claims', () => {
   describe('of objects of the provider', () => {
     it('are copied only to namespaces with bound objects', async () => {
       stage.namespace('team-b');
+      stage.serviceNamespace('team-b');
       for (const name of ['team-a', 'team-b']) {
-        stage.serviceNamespace(name);
         stage.provider.put(secrets, secretIn(`kb-acme-${name}`, 'creds'));
       }
       stage.consumer.put(kettles, kettle([]));
@@ -28,7 +28,6 @@ describe('claims', () => {
     });
 
     it('are copied to a namespace whose bound objects were unknown while their CRD was not established', async () => {
-      stage.serviceNamespace('team-a');
       stage.consumer.put(kettles, kettle([]));
       await stage.open([secretsOf('kettle')]);
       const name = { name: 'kettles.kitchen.example' };
@@ -46,7 +45,6 @@ describe('claims', () => {
     });
 
     it('are not copied to namespaces that only have objects of a definition that the binding does not own', async () => {
-      stage.serviceNamespace('team-a');
       stage.consumer.put(kettles, kettle([]));
       stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds'));
       stage.define({ ownerReferences: [] });
@@ -56,7 +54,6 @@ describe('claims', () => {
     });
 
     it('are not copied because of references from objects that are not bound', async () => {
-      stage.serviceNamespace('team-a');
       const pots = { ...kettles, plural: 'pots', kind: 'Pot' };
       stage.consumer.put(pots, { ...kettle([{ name: 'creds' }, { name: 'mine' }]), kind: 'Pot' });
       stage.consumer.put(secrets, secretIn('team-a', 'mine', { labels: {} }));
@@ -90,7 +87,6 @@ describe('claims', () => {
     });
 
     it('are copied, updated, and deleted with their originals', async () => {
-      stage.serviceNamespace('team-a');
       stage.consumer.put(kettles, kettle([]));
       const { uid } = stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds')).metadata;
       await stage.open([secretsOf('kettle')]);
@@ -122,7 +118,6 @@ describe('claims', () => {
     });
 
     it('never overwrite an object without a label, and report it once', async () => {
-      stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds', { labels: {} }));
       const labels = { 'kube-bind.io/owner': 'provider' };
       stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds', { labels, data: { password: 'ZXZpbA==' } }));

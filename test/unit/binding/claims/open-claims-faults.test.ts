@@ -14,7 +14,6 @@ describe('claims', () => {
 
   describe('when something goes wrong', () => {
     it('decide from live reads, not from a stale store', async () => {
-      stage.serviceNamespace('team-a');
       await stage.open([secretsOf('kettle')]);
       stage.consumer.fault = ({ verb, name }) => {
         if (verb !== 'get' || name !== 'team-a/creds') return;
@@ -28,7 +27,6 @@ describe('claims', () => {
 
     it('hold back many deletes without an observed cause until the annotation allows them', async () => {
       const { uid } = stage.consumerCluster();
-      stage.serviceNamespace('team-a');
       for (let i = 0; i < 25; i++) {
         const copy = secretIn('kb-acme-team-a', `lost-${i}`, { labels: { 'kube-bind.io/owner': 'consumer' } });
         const annotations = {
@@ -50,7 +48,6 @@ describe('claims', () => {
     });
 
     it('are created again if the provider deletes a copy that its webhook changed', async () => {
-      stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
       const { replace } = stage.provider.client;
@@ -69,7 +66,6 @@ describe('claims', () => {
       stage.watched = {
         watch: (spec) => ({ store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }),
       };
-      stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
       await stage.settle(5000);
@@ -80,7 +76,6 @@ describe('claims', () => {
     });
 
     it('leave no watch open', async () => {
-      stage.serviceNamespace('team-a');
       const before = [stage.consumer.watches, stage.provider.watches];
       await stage.open([secretsOf('kettle'), byReference]);
       await stage.close();

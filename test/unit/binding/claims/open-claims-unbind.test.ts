@@ -24,7 +24,6 @@ describe('claims', () => {
     };
     /** One object of each side is shared. */
     const share = async (): Promise<void> => {
-      stage.serviceNamespace('team-a');
       stage.consumer.put(kettles, kettle([]));
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       stage.provider.put(secrets, secretIn('kb-acme-team-a', 'theirs'));

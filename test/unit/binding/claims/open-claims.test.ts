@@ -13,7 +13,6 @@ describe('claims', () => {
 
   describe('of objects of the consumer', () => {
     it('are copied with label, uid, and content, and not written again', async () => {
-      stage.serviceNamespace('team-a');
       const { uid } = stage.consumer.put(secrets, secretIn('team-a', 'creds')).metadata;
       await stage.open([secretsOf('kettle')]);
       assert.deepEqual(stage.up()?.['data'], { password: 'c2VjcmV0' });
@@ -35,7 +34,6 @@ describe('claims', () => {
     });
 
     it('follow changes, removed fields, and deletion', async () => {
-      stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds', { data: { a: 'MQ==', b: 'Mg==' } }));
       await stage.open([secretsOf('kettle')]);
       stage.change('consumer', 'team-a/creds', { data: { a: 'Mw==' } });
@@ -47,7 +45,6 @@ describe('claims', () => {
     });
 
     it('are not deleted after a change of all labels', async () => {
-      stage.serviceNamespace('team-a');
       const secret = stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
       stage.change('consumer', 'team-a/creds', { metadata: { ...secret.metadata, labels: {} } });
@@ -57,18 +54,19 @@ describe('claims', () => {
     });
 
     it('request a service namespace once, and are copied when it exists', async () => {
-      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      stage.namespace('team-b');
+      stage.consumer.put(secrets, secretIn('team-b', 'creds'));
       await stage.open([secretsOf('kettle')]);
-      assert.deepEqual(stage.requested, ['create apiservicenamespaces kb-acme/team-a']);
-      assert.equal(stage.up(), undefined);
-      stage.serviceNamespace('team-a');
+      assert.deepEqual(stage.requested, ['create apiservicenamespaces kb-acme/team-b']);
+      const copy = () => stage.up('creds', secrets, 'kb-acme-team-b');
+      assert.equal(copy(), undefined);
+      stage.serviceNamespace('team-b');
       await stage.settle();
-      assert.ok(stage.up());
+      assert.ok(copy());
       assert.equal(stage.requested.length, 1);
     });
 
     it('are copied when an object begins to refer to them', async () => {
-      stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds', { labels: {} }));
       stage.consumer.put(secrets, secretIn('team-a', 'other', { labels: {} }));
       await stage.open([byReference]);
@@ -81,7 +79,6 @@ describe('claims', () => {
 
     it('are adopted from another konnector, and stay if their original is gone', async () => {
       const { uid } = stage.consumerCluster();
-      stage.serviceNamespace('team-a');
       const { metadata } = stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       const copied = (name: string, consumerUid: string): void => {
         const copy = secretIn('kb-acme-team-a', name, { labels: { app: 'kettle', 'kube-bind.io/owner': 'consumer' } });
@@ -98,7 +95,6 @@ describe('claims', () => {
 
     it('carry a proof of name and cluster, which clones and copies of another cluster lack', async () => {
       const { uid } = stage.consumerCluster();
-      stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
       const copy = stage.up();
@@ -122,7 +118,6 @@ describe('claims', () => {
       [serviceAccounts, 'serviceaccounts'],
     ] as const) {
       it(`work for ${plural}`, async () => {
-        stage.serviceNamespace('team-a');
         stage.consumer.put(resource, {
           apiVersion: 'v1',
           kind: resource.kind,
@@ -135,7 +130,6 @@ describe('claims', () => {
   });
 
   it('log why an object is copied', async () => {
-    stage.serviceNamespace('team-a');
     stage.consumer.put(kettles, kettle([]));
     stage.consumer.put(secrets, secretIn('team-a', 'creds'));
     stage.provider.put(secrets, secretIn('kb-acme-team-a', 'theirs'));
@@ -149,7 +143,6 @@ describe('claims', () => {
   });
 
   it('count synced objects', async () => {
-    stage.serviceNamespace('team-a');
     stage.consumer.put(secrets, secretIn('team-a', 'creds'));
     stage.consumer.put(secrets, secretIn('team-a', 'other', { labels: {} }));
     await stage.open([claimOn('secrets', { namedResources: [{ name: 'creds' }] })]);
@@ -163,7 +156,6 @@ describe('claims', () => {
 
   describe('that are not valid', () => {
     it('are reported, and the others stay in effect', async () => {
-      stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([
         { group: 'apps', resource: 'deployments', selector: { labelSelector: {} } },

@@ -146,7 +146,8 @@ describe('the reconciler of bindings', () => {
     assert.equal(stage.consumer.writes.length, writes);
   });
 
-  const lasting: [what: string, arrange: () => void, ready: string, also?: Record<string, string>][] = [
+  const exportAt = { namespace: 'kb-acme', name: 'kettles' };
+  const lasting: [what: string, arrange: () => unknown, ready: string, also?: Record<string, string>][] = [
     [
       'a missing Secret',
       () => {
@@ -169,20 +170,20 @@ describe('the reconciler of bindings', () => {
     [
       'a rejected heartbeat',
       () => {
-        stage.offer();
         stage.sessions.beat = { ok: false, message: 'forbidden' };
       },
       'Warning ClusterBindingUpdateFailed: forbidden',
     ],
     [
       'no export',
-      () => {},
+      () => stage.provider.drop(apiServiceExports, exportAt),
       'Error APIServiceExportNotFound: the provider has no APIServiceExport kettles in namespace kb-acme',
       { SchemaInSync: 'Unknown' },
     ],
     [
       'a request that the provider rejected, with its reason as data',
       () => {
+        stage.provider.drop(apiServiceExports, exportAt);
         const status = { phase: 'Failed', terminalMessage: '100% %s $& {0}' };
         stage.provider.put(apiServiceExportRequests, exportRequestManifest({ status }));
       },
@@ -190,23 +191,19 @@ describe('the reconciler of bindings', () => {
     ],
     [
       'a missing BoundSchema',
-      () => stage.provider.put(apiServiceExports, exportManifest()),
+      () => stage.provider.drop(boundSchemas, { namespace: 'kb-acme', name: crdName }),
       `Error BoundSchemaFetchFailed: the provider exports ${crdName}`,
       { SchemaInSync: 'False' },
     ],
     [
       'an export that is too large',
-      () => {
-        stage.offer();
-        stage.provider.put(apiServiceExports, exportManifest({ spec: tooLarge() }));
-      },
+      () => stage.provider.put(apiServiceExports, exportManifest({ spec: tooLarge() })),
       'Error APIServiceExportInvalid: APIServiceExport kettles of the provider is not valid: spec.resources has 257 items; at most 256 are allowed; its objects',
       { SchemaInSync: 'Unknown' },
     ],
     [
       'a BoundSchema that is not valid',
       () => {
-        stage.offer();
         const { spec } = boundSchemaManifest();
         stage.provider.put(boundSchemas, boundSchemaManifest({ spec: { ...(spec as object), versions: [] } }));
       },
@@ -216,7 +213,6 @@ describe('the reconciler of bindings', () => {
     [
       'a binding that is not valid',
       () => {
-        stage.offer();
         stage.bind = () => stage.consumer.put(apiServiceBindings, bindingManifest({ spec: {} }));
       },
       'Error APIServiceBindingInvalid: APIServiceBinding kettles is not valid: spec.kubeconfigSecretRef is required; it binds nothing',
@@ -224,7 +220,6 @@ describe('the reconciler of bindings', () => {
     [
       'a BoundSchema for another resource',
       () => {
-        stage.offer();
         const { spec } = boundSchemaManifest();
         stage.provider.put(boundSchemas, boundSchemaManifest({ spec: { ...(spec as object), group: 'apps' } }));
       },
@@ -233,26 +228,19 @@ describe('the reconciler of bindings', () => {
     ],
     [
       'a CRD of another owner',
-      () => {
-        stage.offer();
-        stage.establish('uid-of-another');
-      },
+      () => stage.establish('uid-of-another'),
       `Error ForeignCustomResourceDefinition: CustomResourceDefinition ${crdName} exists`,
       { SchemaInSync: 'False' },
     ],
     [
       'a resource that is not allowed',
-      () => {
-        stage.offer();
-        stage.make(['pans.kitchen.example']);
-      },
+      () => stage.make(['pans.kitchen.example']),
       `Error ResourceNotAllowed: the provider exports ${crdName}`,
       { SchemaInSync: 'False' },
     ],
     [
       'a schema that the API server rejects',
       () => {
-        stage.offer();
         stage.consumer.fault = refusing('create', new ApiError(422, 'Invalid', 'spec.validation: not structural'));
       },
       `Error CustomResourceDefinitionCreateFailed: the API server of this cluster rejects CustomResourceDefinition ${crdName}: spec.validation: not structural`,
@@ -261,7 +249,6 @@ describe('the reconciler of bindings', () => {
     [
       'missing permissions for CRDs',
       () => {
-        stage.offer();
         stage.consumer.fault = refusing('create', new ApiError(403, 'Forbidden', 'may not create'));
       },
       `Warning CustomResourceDefinitionNotWritten: CustomResourceDefinition ${crdName} could not be written: may not create`,
@@ -269,17 +256,13 @@ describe('the reconciler of bindings', () => {
     ],
     [
       'a claim on a resource that cannot be claimed',
-      () => {
-        stage.offer();
-        stage.provider.put(apiServiceExports, claiming('secrets', 'pods'));
-      },
+      () => stage.provider.put(apiServiceExports, claiming('secrets', 'pods')),
       'Warning InvalidPermissionClaim: the provider claims pods.core, which is not shared',
       { SchemaInSync: 'True' },
     ],
     [
       'a claimable annotation with a typing error, which accepts nothing',
       () => {
-        stage.offer();
         const { bind } = stage;
         stage.bind = () => bind.call(stage, { annotations: { [claimableAnnotation]: 'secrets,configmap' } });
       },
@@ -289,7 +272,6 @@ describe('the reconciler of bindings', () => {
     [
       'objects that are not in sync',
       () => {
-        stage.offer();
         const problems = () => ['team-a/a: forbidden', ...Array.from({ length: 9 }, (_, i) => `o${i}: bad`)];
         stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer: working({ problems }) });
       },
@@ -299,7 +281,6 @@ describe('the reconciler of bindings', () => {
     [
       'kinds that a cluster no longer lets it watch, before the problems of objects',
       () => {
-        stage.offer();
         const refusedWatches = (): RefusedWatch[] => [
           { side: 'provider', code: 403, resource: 'secrets' },
           { side: 'consumer', code: 401, resource: crdName },
@@ -341,6 +322,7 @@ describe('the reconciler of bindings', () => {
 
   for (const [what, arrange, ready, also = {}] of lasting) {
     it(`reports ${what}, once`, async () => {
+      stage.offer();
       arrange();
       stage.bind();
       for (let i = 0; i < 10; i++) {

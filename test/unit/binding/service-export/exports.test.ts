@@ -130,10 +130,14 @@ describe('the reconciler of exports', () => {
     assert.match(Connected?.message ?? '', /consumer cannot use APIServiceExport kettles: spec\.resources has 0 items/);
   });
 
-  async function bound(): Promise<void> {
+  function arrange(): void {
     stage.offer();
     bind();
     stage.establish();
+  }
+
+  async function bound(): Promise<void> {
+    arrange();
     await look();
   }
 
@@ -427,9 +431,7 @@ describe('the reconciler of exports', () => {
   });
 
   it('writes nothing else to the provider if a write is forbidden', async () => {
-    stage.offer();
-    bind();
-    stage.establish();
+    arrange();
     stage.provider.fault = ({ plural }) => {
       if (plural === 'boundschemas') throw new ApiError(403, 'Forbidden', 'no rights');
     };
@@ -439,9 +441,7 @@ describe('the reconciler of exports', () => {
   });
 
   it('reports a BoundSchema whose status is rejected', async () => {
-    stage.offer();
-    bind();
-    stage.establish();
+    arrange();
     stage.provider.fault = ({ plural }) => {
       if (plural === 'boundschemas') throw new ApiError(422, 'Invalid', 'status.acceptedNames: bad');
     };
@@ -473,9 +473,7 @@ describe('the reconciler of exports', () => {
 
   it('closes its syncers when its controller stops, and opens them again when it starts', async () => {
     const { deps, session, sessions } = stage;
-    stage.offer();
-    bind();
-    stage.establish();
+    arrange();
     const controller = serviceExportController(session, sessions, deps, options());
     for (const turn of [1, 2]) {
       const stop = new AbortController();

@@ -31,6 +31,13 @@ describe('the reconciler of provider sessions', () => {
     return { reason: found.reason, message: found.message, lastGood: found.lastGood };
   }
 
+  /** Binds with a kubeconfig, and reconciles its Secret. */
+  async function connect(): Promise<void> {
+    stage.secret(kubeconfigText());
+    stage.bind();
+    await stage.reconcile();
+  }
+
   const loops = (): string[] => [...stage.running.values()];
 
   it('opens a session for the Secret of a binding and starts its controllers', async () => {
@@ -148,9 +155,7 @@ describe('the reconciler of provider sessions', () => {
     });
 
     it(`keeps the current session if the Secret ${what}`, async () => {
-      stage.secret(kubeconfigText());
-      stage.bind();
-      await stage.reconcile();
+      await connect();
       const good = session();
       stage.secret(text);
       await stage.reconcile();
@@ -294,9 +299,7 @@ describe('the reconciler of provider sessions', () => {
 
   it('reports an unreachable provider with the reason after two and a half minutes, and its return', async () => {
     stage.acme.down = true;
-    stage.secret(kubeconfigText());
-    stage.bind();
-    await stage.reconcile();
+    await connect();
     await stage.clock.advance(unreachableMs - 1);
     assert.equal(session().state.kind, 'connecting');
     stage.changed.length = 0;
@@ -315,9 +318,7 @@ describe('the reconciler of provider sessions', () => {
 
   it('reports a kubeconfig that fails twice within seconds, and clears the problem afterwards', async () => {
     stage.acme.down = true;
-    stage.secret(kubeconfigText());
-    stage.bind();
-    await stage.reconcile();
+    await connect();
     assert.deepEqual(session().state, { kind: 'connecting' });
     stage.changed.length = 0;
     await stage.clock.advance(3_000);
@@ -346,9 +347,7 @@ describe('the reconciler of provider sessions', () => {
   });
 
   it('notifies listeners when the result of a heartbeat changes', async () => {
-    stage.secret(kubeconfigText());
-    stage.bind();
-    await stage.reconcile();
+    await connect();
     stage.changed.length = 0;
     for (const heartbeat of [
       { ok: true },
