@@ -33,6 +33,7 @@ import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { sharedPlane, testNamespace } from '../plane.ts';
+import { runRecordOf } from './run-record.ts';
 
 const home = 'drawbridge-system';
 const serverUser = `system:serviceaccount:${home}:drawbridge-inventory`;
@@ -168,25 +169,8 @@ export class WriteAuthorizationStage {
     },
   ): Promise<void> {
     const { phase = 'Running', credentialId, previous, seq = 1 } = state;
-    const object = runObject({
-      entry: ref,
-      component,
-      seq,
-      phase,
-      operation: 'reconcile',
-      reasons: ['Created'],
-      inputsDigest: undefined,
-      credentialId,
-      previousCredential: previous,
-      startedAtMs: clock.now(),
-      asynchronous: false,
-      deadlineMs: undefined,
-      attempt: 0,
-      nextAtMs: undefined,
-      heldBy: undefined,
-      lastOutcome: undefined,
-      history: [],
-    });
+    const fields = { component, seq, phase, credentialId, previousCredential: previous, startedAtMs: clock.now() };
+    const object = runObject(runRecordOf(ref, fields));
     const name = { namespace: ref.namespace, name: runName(ref, component) };
     await this.server.delete(reconcileRuns, name);
     await this.server.create(reconcileRuns, object);

@@ -7,6 +7,7 @@ import { entryView, KubeInventoryStore } from '../../../../src/inventory/stores/
 import { KubeRunStore, runView } from '../../../../src/inventory/stores/kube-run-store.ts';
 import { runObject } from '../../../../src/inventory/stores/run-object.ts';
 import { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
+import { runRecordOf } from '../../../support/inventory/run-record.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const uid = 'victim';
@@ -35,25 +36,8 @@ describe('records of runs', () => {
       metadata: { namespace: 'fleet', name: 'rt-1', uid },
       spec: { mode: 'managed' },
     });
-  const recordOf = (namespace: string, seq: number): RunRecord => ({
-    entry: { namespace, name: 'rt-1', uid },
-    component: 'network',
-    seq,
-    phase: 'Running',
-    operation: 'reconcile',
-    reasons: [],
-    inputsDigest: undefined,
-    credentialId: `JTI=${namespace}`,
-    previousCredential: undefined,
-    startedAtMs: undefined,
-    asynchronous: true,
-    deadlineMs: undefined,
-    attempt: 0,
-    nextAtMs: undefined,
-    heldBy: undefined,
-    lastOutcome: undefined,
-    history: [],
-  });
+  const recordOf = (namespace: string, seq: number): RunRecord =>
+    runRecordOf({ namespace, name: 'rt-1', uid }, { seq, credentialId: `JTI=${namespace}` });
   const put = (namespace: string, seq = 1) => cluster.put(reconcileRuns, runObject(recordOf(namespace, seq)));
   const drop = (namespace: string) =>
     cluster.drop(reconcileRuns, { namespace, name: runName({ name: 'rt-1', uid }, 'network') });
