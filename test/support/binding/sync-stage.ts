@@ -253,3 +253,5 @@ export async function stageInSync(options: SyncStageOptions = {}): Promise<SyncS
   stage.provider.calls.length = 0;
   return stage;
 }
+
+export const litresOf = (object: KubeObject | undefined): unknown => (object?.spec as { litres?: unknown })?.litres;

@@ -75,10 +75,8 @@ describe('a dry run', () => {
     it(`sends ${call} as a dry run and prints what it would change`, async () => {
       await write(client);
       assert.deepEqual(sent, [{ verb: call, dryRun: true }]);
-      assert.equal(lines.length, 1);
-      assert.equal(lines[0]?.message, `would ${verb}`);
-      assert.equal(lines[0]?.resource, 'configmaps');
-      assert.equal(lines[0]?.name, 'team-a/settings');
+      const told = lines.map(({ message, resource, name }) => [message, resource, name]);
+      assert.deepEqual(told, [[`would ${verb}`, 'configmaps', 'team-a/settings']]);
       const changes = lines[0]?.changes ?? [];
       assert.ok(changes.includes(change), changes.join());
     });

@@ -113,17 +113,14 @@ describe('claims', () => {
       assert.deepEqual([stage.up('proved'), !!stage.up('clone'), !!stage.up('theirs')], [undefined, true, true]);
     });
 
-    for (const [resource, plural] of [
-      [configMaps, 'configmaps'],
-      [serviceAccounts, 'serviceaccounts'],
-    ] as const) {
-      it(`work for ${plural}`, async () => {
+    for (const resource of [configMaps, serviceAccounts]) {
+      it(`work for ${resource.plural}`, async () => {
         stage.consumer.put(resource, {
           apiVersion: 'v1',
           kind: resource.kind,
           metadata: { namespace: 'team-a', name: 'one' },
         });
-        await stage.open([claimOn(plural, { namedResources: [{ name: 'one' }] })]);
+        await stage.open([claimOn(resource.plural, { namedResources: [{ name: 'one' }] })]);
         assert.ok(stage.up('one', resource));
       });
     }

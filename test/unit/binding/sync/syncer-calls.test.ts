@@ -6,6 +6,7 @@ import { silentLog } from '../../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
 import type { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
 import {
+  litresOf,
   openStage,
   type SyncStage,
   type SyncStageOptions,
@@ -26,7 +27,6 @@ describe('a syncer whose calls or lists fail', () => {
   const inStep = async (options?: SyncStageOptions): Promise<void> => {
     stage = await stageInSync(options);
   };
-  const litres = (object: { spec?: unknown } | undefined): unknown => (object?.spec as { litres?: unknown })?.litres;
 
   describe('when calls fail', () => {
     it('continues with possible writes, and keeps the problem of the failing one', async () => {
@@ -102,14 +102,14 @@ describe('a syncer whose calls or lists fail', () => {
       assert.equal(await repairs(), 0);
       stage.putCopy(teaCopy, { ...stage.copy(teaCopy), spec: { litres: 9 } });
       await stage.settle();
-      assert.deepEqual([litres(stage.copy(teaCopy)), await repairs()], [3, 1]);
+      assert.deepEqual([litresOf(stage.copy(teaCopy)), await repairs()], [3, 1]);
       stage.provider.drop(stage.kettles.provider, teaCopy);
       await stage.settle();
-      assert.deepEqual([litres(stage.copy(teaCopy)), await repairs()], [3, 2]);
+      assert.deepEqual([litresOf(stage.copy(teaCopy)), await repairs()], [3, 2]);
       stage.consumer.drop(stage.kettles.consumer, tea);
       stage.put(tea);
       await stage.settle();
-      assert.deepEqual([litres(stage.copy(teaCopy)), await repairs()], [2, 2]);
+      assert.deepEqual([litresOf(stage.copy(teaCopy)), await repairs()], [2, 2]);
     });
 
     it('writes a status that is kept in the end, as when an API server serves the new schema late', async () => {

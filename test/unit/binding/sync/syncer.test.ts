@@ -8,6 +8,7 @@ import {
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
 import {
   clusterNamespace,
+  litresOf,
   openStage,
   otherKonnectorAnnotations,
   ownAnnotations,
@@ -30,7 +31,6 @@ describe('syncer', () => {
   const inStep = async (options?: SyncStageOptions): Promise<void> => {
     stage = await stageInSync(options);
   };
-  const litres = (object: { spec?: unknown } | undefined): unknown => (object?.spec as { litres?: unknown })?.litres;
   const heldKeys = (count: number): { namespace: string; name: string }[] =>
     Array.from({ length: count }, (_, i) => ({ namespace: 'team-a', name: `tea-${i}` }));
 
@@ -185,7 +185,7 @@ describe('syncer', () => {
       assert.match(syncer.problems().join(), /already has an object "[^"]*tea" that is not the copy of this object/);
       stage.provider.drop(stage.kettles.provider, { name: 'tea' });
       await stage.settle();
-      assert.equal(litres(stage.copy({ name: 'tea' })), 2);
+      assert.equal(litresOf(stage.copy({ name: 'tea' })), 2);
       assert.deepEqual(syncer.problems(), []);
     });
   });
