@@ -28,6 +28,14 @@ export async function memoryStage(
   return { clock, inventory, registrations, manager, replica };
 }
 
+/** The same with entry `one`, which has been there for a second. */
+export async function stageWithEntry(...options: Parameters<typeof memoryStage>) {
+  const stage = await memoryStage(...options);
+  const { ref } = stage.inventory.create({ name: 'one' });
+  await stage.clock.advance(1000);
+  return { ...stage, ref };
+}
+
 /** Uniform in [0, 1), always the same sequence. */
 export function evenRandom(): () => number {
   let n = 0;

@@ -4,7 +4,7 @@ import type { CallFailureCode, Reply } from '../../../../src/inventory/ports.ts'
 import { sleep } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { answer, credentialOf, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
-import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { memoryStage, stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 
 /** Duration of the failing call, milliseconds. */
@@ -212,9 +212,7 @@ describe('the metrics of runs', () => {
   });
 
   it('count a lost compare-and-swap, and only one of two servers calls', async () => {
-    const { clock, inventory, manager, replica } = await memoryStage([{ name: 'network' }]);
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
+    const { clock, inventory, manager, replica, ref } = await stageWithEntry([{ name: 'network' }]);
     // The first server is paused during the takeover, so it does not notice the loss of its leadership.
     manager.stores.pause();
     const next = replica({}, 'n').start();

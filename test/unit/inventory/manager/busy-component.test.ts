@@ -5,7 +5,7 @@ import type { Entry } from '../../../../src/inventory/entry.ts';
 import type { Reply } from '../../../../src/inventory/ports.ts';
 import { shorten } from '../../../../src/kit/shorten.ts';
 import { done } from '../../../support/inventory/in-memory-manager.ts';
-import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { memoryStage, stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 
 const busy = (retryAfterMs?: number, message = 'the component answered 429'): Reply => ({
   kind: 'notAccepted',
@@ -177,12 +177,10 @@ describe('an outage of an endpoint', () => {
   ] as const satisfies readonly (readonly [string, (stage: OutageStage) => void, string])[]) {
     it(`is shown, with one write, by an entry ${what}`, async () => {
       let answer: Reply = done();
-      const { clock, inventory, manager } = await memoryStage(
+      const { clock, inventory, manager, ref } = await stageWithEntry(
         [{ name: 'network', retry: { baseSeconds: 60, capSeconds: 60 } }],
         { network: () => answer },
       );
-      const { ref } = inventory.create({ name: 'one' });
-      await clock.advance(1000);
       if (what !== 'that is deleted meanwhile') {
         answer = { kind: 'failed', code: 'Timeout', message: 'no answer' };
         inventory.setSpec(ref, { components: { network: { enabled: true, config: { cidr: '10.0.0.0/16' } } } });

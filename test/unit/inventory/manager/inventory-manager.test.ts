@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
 import { answer, type Behavior, done } from '../../../support/inventory/in-memory-manager.ts';
 import type { RegistrationSeed } from '../../../support/inventory/memory-registrations.ts';
-import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { memoryStage, stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 import { pluck } from '../../../support/pluck.ts';
 
 const network: RegistrationSeed = { name: 'network' };
 
 describe('the inventory manager', () => {
   it('runs the components of a new entry and reports Ready', async () => {
-    const { clock, inventory, manager } = await memoryStage([network], {
+    const { inventory, manager, ref } = await stageWithEntry([network], {
       network: () => done({ network: { vnetName: 'v' } }),
     });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
     assert.equal(manager.calls.length, 1);
     assert.deepEqual(manager.calls[0]?.run.reasons, ['Created']);
     const entry = inventory.entry(ref);
@@ -43,9 +41,7 @@ describe('the inventory manager', () => {
   });
 
   it('names the field of spec.components that changed, and not one that has its default before and after', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'a' }]);
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
+    const { clock, inventory, manager, ref } = await stageWithEntry([{ name: 'a' }]);
     for (const [a, reasons] of [
       [{ enabled: true }, ['ConfigChanged:/spec/components/a']],
       [{ enabled: true, config: { x: 1 } }, ['ConfigChanged:/spec/components/a/config']],
@@ -89,11 +85,9 @@ describe('the inventory manager', () => {
 
   it('tears down an entry whose record was watched first', async () => {
     const teardown: Behavior = ({ operation }) => (operation === 'delete' ? answer({ outcome: 'Deleted' }) : done());
-    const { clock, inventory, manager, replica } = await memoryStage([network], { network: teardown });
+    const { clock, inventory, manager, replica, ref } = await stageWithEntry([network], { network: teardown });
     const next = replica();
     next.stores.pause();
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1_000);
     await manager.stop();
     inventory.delete(ref);
     next.start();
@@ -108,20 +102,16 @@ describe('the inventory manager', () => {
 
   it('has no remote watches while it is not the leader', async () => {
     const watch = { cluster: 'managed', group: 'services.test', version: 'v1', resource: 'instances', fields: 'spec' };
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network', remoteWatches: [watch] }], {
+    const { manager, ref } = await stageWithEntry([{ name: 'network', remoteWatches: [watch] }], {
       network: () => done(),
     });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1_000);
     assert.deepEqual([...manager.remote.wanted.keys()], [ref.uid]);
     await manager.stop();
     assert.deepEqual([...manager.remote.wanted.keys()], []);
   });
 
   it('abandons a component that is no longer registered, also one that it never knew', async () => {
-    const { clock, inventory, registrations, manager, replica } = await memoryStage([network]);
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
+    const { clock, inventory, registrations, manager, replica, ref } = await stageWithEntry([network]);
     registrations.remove('network');
     await manager.stop();
     replica().start();
@@ -185,11 +175,9 @@ describe('the inventory manager', () => {
   });
 
   it('accepts reports of an asynchronous run', async () => {
-    const { clock, inventory, manager } = await memoryStage([network], {
+    const { clock, inventory, manager } = await stageWithEntry([network], {
       network: () => ({ kind: 'accepted', heartbeatTimeoutMs: 30_000 }),
     });
-    inventory.create({ name: 'one' });
-    await clock.advance(1000);
     const [call] = manager.calls;
     assert.equal((await manager.report(call, { heartbeat: {} })).status, 200);
     await clock.advance(40_000);

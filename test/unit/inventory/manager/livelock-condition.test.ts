@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
-import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 
 const region = '/spec/cluster/region';
 
 describe('the condition Livelock', () => {
   it('names the path while inputs keep returning, and clears once they settle', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network', reads: [region] }, { name: 'other' }]);
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1_000);
+    const { clock, inventory, manager, ref } = await stageWithEntry([
+      { name: 'network', reads: [region] },
+      { name: 'other' },
+    ]);
     const livelock = () => inventory.entry(ref)?.conditions.find(({ type }) => type === 'Livelock');
     const set = async (value: string): Promise<void> => {
       inventory.setSpec(ref, { cluster: { region: value } });

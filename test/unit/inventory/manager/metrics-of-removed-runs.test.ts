@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { answer, done } from '../../../support/inventory/in-memory-manager.ts';
-import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 
 describe('metrics of runs whose records are removed', () => {
   it('count runs that end with Deleted', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, manager, ref } = await stageWithEntry([{ name: 'network' }], {
       network: ({ operation }) => (operation === 'delete' ? answer({ outcome: 'Deleted' }) : done()),
     });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
     inventory.delete(ref);
     await clock.advance(2000);
     assert.equal(inventory.entry(ref), undefined);
@@ -23,11 +21,9 @@ describe('metrics of runs whose records are removed', () => {
   });
 
   it('count runs of abandoned components', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, manager, ref } = await stageWithEntry([{ name: 'network' }], {
       network: ({ operation }) => (operation === 'delete' ? { kind: 'accepted', heartbeatTimeoutMs: 60_000 } : done()),
     });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
     inventory.delete(ref);
     await clock.advance(1000);
     inventory.annotate(ref, { 'abandon.inventory.drawbridge.dev/network': 'lost' });

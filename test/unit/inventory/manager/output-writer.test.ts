@@ -7,7 +7,7 @@ import { WriteThroughCache } from '../../../../src/kube/write-through-cache.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { answer, done } from '../../../support/inventory/in-memory-manager.ts';
 import { MemoryRegistrations } from '../../../support/inventory/memory-registrations.ts';
-import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { memoryStage, stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
@@ -101,12 +101,10 @@ describe('a component that is Deleted', () => {
     ['record', 'run.remove'],
   ] as const) {
     it(`keeps its entry until its ${what} can be removed`, async () => {
-      const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+      const { clock, inventory, manager, ref } = await stageWithEntry([{ name: 'network' }], {
         network: (request) =>
           request.operation === 'delete' ? answer({ outcome: 'Deleted' }) : done({ network: { v: 'A' } }),
       });
-      const { ref } = inventory.create({ name: 'one' });
-      await clock.advance(1000);
       let refused = true;
       inventory.fault = (asked, when) =>
         refused && asked === operation && when === 'before'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { newSignedPair } from '../../../../src/certificates/material.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { type Behavior, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
-import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { memoryStage, stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 
 interface Condition {
   readonly type: string;
@@ -91,12 +91,10 @@ describe('the conditions of registrations', () => {
   });
 
   it('allow the second of two owners to run once the first is deleted', async () => {
-    const { clock, inventory, registrations, manager } = await memoryStage([
+    const { clock, registrations, manager } = await stageWithEntry([
       { name: 'network' },
       { name: 'pirate', writes: ['/status/outputs/network'] },
     ]);
-    inventory.create({ name: 'one' });
-    await clock.advance(1000);
     registrations.remove('network');
     await clock.advance(1000);
     assert.equal(manager.callsOf('pirate').length, 1);
@@ -118,13 +116,11 @@ describe('the conditions of registrations', () => {
   });
 
   it('report a cycle, and its components still run', async () => {
-    const { clock, inventory, manager } = await memoryStage([
+    const { manager } = await stageWithEntry([
       { name: 'a', reads: ['/status/outputs/b'] },
       { name: 'b', reads: ['/status/outputs/a'] },
       { name: 'c', reads: ['/status/outputs/a'] },
     ]);
-    inventory.create({ name: 'one' });
-    await clock.advance(1000);
     assert.deepEqual(
       ['a', 'b', 'c'].map((name) => manager && abnormalConditions(manager, name)),
       [['Cyclic=True ReadsItself'], ['Cyclic=True ReadsItself'], []],

@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict';
 import { answer } from '../../../support/inventory/in-memory-manager.ts';
-import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 import { pluck } from '../../../support/pluck.ts';
 
 describe('the final report of a run whose entry is being deleted', () => {
   it('is accepted, and the component is called with delete immediately', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, manager, ref } = await stageWithEntry([{ name: 'network' }], {
       network: ({ operation }) =>
         operation === 'delete' ? answer({ outcome: 'Deleted' }) : { kind: 'accepted', heartbeatTimeoutMs: 3_600_000 },
     });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
     const key = { entryUid: ref.uid, component: 'network' };
     const [call] = manager.calls;
     inventory.delete(ref);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { answer } from '../../../support/inventory/in-memory-manager.ts';
-import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { memoryStage, stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 
 const minute = 60_000;
 const refusal = new ApiError(403, 'Forbidden', 'a right is missing');
@@ -81,12 +81,10 @@ describe('a report whose record the API server rejects', () => {
   });
 
   it('is answered 503 while the record of a Deleted component cannot be removed', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, manager, ref } = await stageWithEntry([{ name: 'network' }], {
       network: ({ operation }) =>
         operation === 'delete' ? { kind: 'accepted', heartbeatTimeoutMs: 3_600_000 } : answer({ outcome: 'Done' }),
     });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
     inventory.delete(ref);
     await clock.advance(1000);
     const report = async (): Promise<number> => {

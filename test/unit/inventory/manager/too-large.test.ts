@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { maxEntryBytes } from '../../../../src/api/inventory/names.ts';
-import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { memoryStage, stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 
 /** Sets the size of entry `one`, bytes. */
@@ -42,9 +42,9 @@ describe('an entry that is too large', () => {
   });
 
   it('begins one byte above the limit', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network', reads: ['/spec/cluster/note'] }]);
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
+    const { clock, inventory, manager, ref } = await stageWithEntry([
+      { name: 'network', reads: ['/spec/cluster/note'] },
+    ]);
     // Later runs do not change the status, so the size stays the same.
     fill(inventory, maxEntryBytes + 1);
     await clock.advance(1);
@@ -58,14 +58,12 @@ describe('an entry that is too large', () => {
   });
 
   it('is still torn down', async () => {
-    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, manager, ref } = await stageWithEntry([{ name: 'network' }], {
       network: ({ operation }) => ({
         kind: 'outcome',
         outcome: { outcome: operation === 'delete' ? 'Deleted' : 'Done' },
       }),
     });
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(1000);
     fill(inventory, maxEntryBytes + 1);
     inventory.delete(ref);
     await clock.advance(2000);
