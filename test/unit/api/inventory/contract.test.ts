@@ -9,6 +9,7 @@ const missing = [{ path: '/status/outputs/network/vnetName', want: 'present' }];
 describe('the contract with components', () => {
   for (const [why, body, ok] of [
     ['takes Done', { outcome: 'Done', outputs: { network: { a: 1 } } }, true],
+    ['takes the removal of outputs', { outcome: 'Done', outputs: { network: null } }, true],
     ['accepts missing inputs', { outcome: 'NotReady', missing }, true],
     ['accepts equals null', { outcome: 'NotReady', missing: [{ path: '/spec/a', want: 'equals', value: null }] }, true],
     ['rejects NotReady without missing inputs', { outcome: 'NotReady' }, false],

@@ -60,6 +60,16 @@ describe('the controller of bundles', () => {
   const message = (type: string): string => conditionsByType()[type]?.message ?? '';
   const fine = ['Ready True', 'SecretValid True', 'Synced True'];
 
+  it('deletes a binding although the provider denies the read of its namespace', async () => {
+    await start('kettles', 'pots');
+    stage.acme.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'get' && plural === 'namespaces') throw new ApiError(403, 'Forbidden', 'no rights');
+    };
+    withdraw('pots');
+    await settle();
+    assert.deepEqual(bindings(), ['kettles']);
+  });
+
   it('creates a binding for each export, with itself as owner and its kubeconfig', async () => {
     await start('kettles', 'pots');
     assert.deepEqual(bindings(), ['kettles', 'pots']);

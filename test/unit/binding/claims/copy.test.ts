@@ -52,6 +52,11 @@ function viewed(object: KubeObject): ClaimedView {
 }
 
 describe('the copy of a claimed object', () => {
+  it('is immutable only if the field is true', () => {
+    for (const immutable of [true, false, 'true', undefined])
+      assert.equal(viewed({ ...original, immutable }).immutable, immutable === true);
+  });
+
   it('has the whole content, and no metadata that belongs to the original only', () => {
     assert.deepEqual(copyOf(original, identity), {
       apiVersion: 'v1',

@@ -162,6 +162,7 @@ describe('the reconciler of bindings', () => {
     [
       'an unreachable provider',
       () => {
+        stage.provider.drop(apiServiceExports, exportAt);
         stage.session.state = { kind: 'unreachable', message: 'Informers did not sync within 2m30s: no route' };
         stage.sessions.beat = undefined;
       },

@@ -22,9 +22,14 @@ import { SimulatedClock } from '../../../support/simulated-clock.ts';
 const now = '2026-11-21T09:30:00Z';
 const ready = { type: 'Ready', status: 'True', lastTransitionTime: now } as const;
 
-function collecting(): { readonly log: Log; readonly logged: (LogFields | undefined)[] } {
+function collecting(): { readonly log: Log; readonly logged: (LogFields | undefined)[]; readonly said: string[] } {
   const logged: (LogFields | undefined)[] = [];
-  return { log: { ...noLog, warn: (_, fields) => void logged.push(fields) }, logged };
+  const said: string[] = [];
+  const warn = (message: string, fields?: LogFields): void => {
+    said.push(message);
+    logged.push(fields);
+  };
+  return { log: { ...noLog, warn }, logged, said };
 }
 
 const withMetadata = (object: KubeObject, metadata: object): KubeObject => ({
@@ -109,7 +114,7 @@ describe('the stores of the consumer', () => {
   });
 
   it('leave out an object whose spec is not valid, and log it', () => {
-    const { log, logged } = collecting();
+    const { log, logged, said } = collecting();
     const { cluster, opened } = open(log);
     cluster.put(apiServiceBindingBundles, objects.bundleManifest({ spec: { kubeconfigSecretRef: { name: '' } } }));
     assert.equal(opened.stores.bundles.get('acme'), undefined);
@@ -119,6 +124,7 @@ describe('the stores of the consumer', () => {
       'spec.kubeconfigSecretRef.namespace is required',
     ];
     assert.deepEqual(logged, [{ kind: 'APIServiceBindingBundle', object: 'acme', problems }]);
+    assert.match(said.join(), /; the server treats it as absent; /);
   });
 
   it('show namespaces, and CRDs without their schemas', () => {

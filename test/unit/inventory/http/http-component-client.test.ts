@@ -154,9 +154,21 @@ describe('the HTTP client of components', () => {
     ['a page', ok('<html>\r\n\u001b[31mred'), /answer is not JSON; it starts with `<html> \[31mred`; check/],
     ['an empty 200', ok(''), /answer is not JSON; it is empty; check/],
     ['a duplicate key', ok('{"a":1,"a":2}'), /^the component's answer is invalid: /],
-    ['a 401', `HTTP/1.1 401 No\r\n${body('who?\n')}`, /rejected the call \(401\): who\?; check .*token/],
-    ['a 400', `HTTP/1.1 400 No\r\n${body('')}`, /rejected the call \(400\); check .*start endpoint\.url with https$/],
-    ['a 500', `HTTP/1.1 500 No\r\n${body('KeyError: zone')}`, /answered 500: KeyError: zone; allowed are 200, 202, /],
+    [
+      'a 401',
+      `HTTP/1.1 401 No\r\n${body('who?\n')}`,
+      /\(401\): who\?; check how it validates the token of the server, and that spec\.endpoint leads to the component$/,
+    ],
+    [
+      'a 400',
+      `HTTP/1.1 400 No\r\n${body('')}`,
+      /\(400\); check how it validates the request, .*; if it serves HTTPS, start endpoint\.url with https$/,
+    ],
+    [
+      'a 500',
+      `HTTP/1.1 500 No\r\n${body('KeyError: zone')}`,
+      /answered 500: KeyError: zone; allowed are .*; check the log of the component, and the endpoint .* appends \/v1\/reconcile$/,
+    ],
     [
       'a 202 with an outcome',
       `HTTP/1.1 202 Accepted\r\n${body({ outcome: 'Done' })}`,

@@ -31,9 +31,9 @@ describe('the conditions of registrations', () => {
       message: /^reads \/status\/outputs\/network\/vnet, which the component writes itself/,
     },
     'the second of two owners of a path': {
-      registered: [{ name: 'network' }, { name: 'pirate', writes: ['/status/outputs/network'] }],
+      registered: [{ name: 'network' }, { name: 'pirate', writes: ['/status/outputs/network/vnet'] }],
       refused: 'pirate',
-      message: /^\/status\/outputs\/network overlaps \/status\/outputs\/network, which component network owns/,
+      message: /^\/status\/outputs\/network\/vnet overlaps \/status\/outputs\/network, which component network owns/,
     },
     'one with an invalid selector': {
       registered: [
