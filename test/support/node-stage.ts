@@ -12,6 +12,7 @@ import { accessUrl, type Manifest, type StoredRequest } from './access-requests.
 import { Client, program as client } from './client.ts';
 import { sharedNode } from './node.ts';
 import { Person } from './person.ts';
+import { shown } from './shown-output.ts';
 
 /** Reads the first shell block of a page that contains `text`: its commands, each in one line. */
 export function commandsOf(page: string, text = ''): string[] {
@@ -93,7 +94,9 @@ export class NodeStage {
     const image = await drawbridgeImage();
     const [build, push, ...others] = commandsOf('docs/tasks/install.md');
     assert.deepEqual([build, push], [`docker build -t ${image} .`, `docker push ${image}`]);
-    for (const command of others) await this.sh(command);
+    let output = '';
+    for (const command of others) output = (await this.sh(command)).stdout;
+    assert.match(output, shown('install.md', 'rolled out'));
   }
 
   /**
@@ -112,7 +115,8 @@ export class NodeStage {
       `--set-json grantable=${JSON.stringify(grantable)}`,
     ];
     await this.sh([upgrade, ...values].join(' '));
-    await this.sh(`${wait} --timeout=60s`);
+    const { stdout } = await this.sh(`${wait} --timeout=60s`);
+    assert.match(stdout, shown('open-sessions-through-the-gateway.md', 'condition met'));
     await this.rolledOut();
   }
 

@@ -6,6 +6,7 @@ import { isGenerated } from '../../docs/generate/markdown.ts';
 import { generatedPages } from '../../docs/generate/pages.ts';
 import pkg from '../../package.json' with { type: 'json' };
 import { codeSections } from '../../src/client/code-entries.ts';
+import { outputsIn } from '../support/shown-output.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -95,6 +96,17 @@ describe('documents', () => {
       quoted.filter((message) => !sources.includes(message) && !ofOthers.includes(message)),
       [],
     );
+  });
+
+  it('show in tasks only the outputs that a test compares', () => {
+    const tests = filesIn('test', '.ts').map(read).join('\n');
+    const compared = [...tests.matchAll(/\bshown\(\s*'([^']+)',\s*'([^']+)'/g)];
+    const others = filesIn('docs/tasks', '.md').flatMap((page) =>
+      outputsIn(read(page)).filter(
+        (output) => !compared.some(([, name, words = '']) => page.endsWith(`/${name}`) && output.includes(words)),
+      ),
+    );
+    assert.deepEqual(others, []);
   });
 
   it('list every page under docs, with its question', () => {

@@ -26,6 +26,7 @@ import { inventoryExample } from '../../support/inventory/examples.ts';
 import { adminKubeconfig, ReferenceFleet } from '../../support/inventory/reference-fleet.ts';
 import { percentile } from '../../support/percentile.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
+import { shown } from '../../support/shown-output.ts';
 
 const clock = systemClock;
 const waiting = { timeoutMs: 60_000, everyMs: 50 };
@@ -133,6 +134,8 @@ describe('the reference components, with a second plane as the managed cluster',
   it('create a network, a cluster in it, and a working kubeconfig, without a declared order', async () => {
     await create('managed.yaml', 'orders');
     await ready('orders');
+    const { stdout } = await management.kubectl(['get', 'clusterinventories', '-n', namespace]);
+    assert.match(stdout, shown('run-the-inventory.md', 'WAITING FOR'));
     const uid = String(await at('orders', '/metadata/uid'));
     assert.equal(await at('orders', '/status/outputs/network/vnetName'), `vnet-${uid}`);
     const shoot = String(await at('orders', '/status/outputs/cluster/shootName'));
@@ -157,11 +160,11 @@ describe('the reference components, with a second plane as the managed cluster',
       metadata: { name: 'hasty', namespace },
       spec,
     });
-    const shown = async (): Promise<boolean> => {
+    const isShown = async (): Promise<boolean> => {
       const { stdout } = await management.kubectl(['get', 'clusterinventory', 'hasty', '-n', namespace]);
       return stdout.includes('/spec/cluster/region');
     };
-    await until('the missing path', shown, waiting);
+    await until('the missing path', isShown, waiting);
     await here.client.delete(clusterInventories, { namespace, name: 'hasty' });
   });
 

@@ -10,6 +10,7 @@ import type { ChainReport, VerifyReport } from '../../../src/audit/verify/report
 import { podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
+import { shown } from '../../support/shown-output.ts';
 
 const program = fileURLToPath(new URL('../../../dist/drawbridge.js', import.meta.url));
 const configMapUrl = `/api/v1/namespaces/drawbridge-system/configmaps/${headNames.access.heads}`;
@@ -75,6 +76,7 @@ describe('the audit journal', () => {
     const ours = ofServer(chains);
     assert.deepEqual([verdict, ours?.first, ours?.last], ['intact', 1, linesOf(stage.server.auditFile).length]);
     assert.ok(keys.length > 0);
+    assert.match((await verify(...live())).out, shown('verify-the-audit-journal.md', 'INTACT'));
     console.log(`      ${ours?.last} lines, signed to ${ours?.signedTo}, by one of ${keys.join(' ')}`);
   });
 

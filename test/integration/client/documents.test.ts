@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { userRoles } from '../../../sandbox/installation.ts';
+import { until } from '../../../sandbox/wait.ts';
 import { podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Client } from '../../support/client.ts';
 import { commandLinesIn } from '../../support/command-lines.ts';
+import { shown } from '../../support/shown-output.ts';
 
 type Answer = readonly [person: 'alice' | 'bob' | 'carol' | 'admin', code: number, text: RegExp];
 /** The first line of a page that a row answers, without the program and the namespace, and what the command then says. */
@@ -14,30 +18,32 @@ const hour = 3_600_000;
 describe('the commands of the page', () => {
   let stage: AccessStage;
   let client: Client;
+  /** The chart's ClusterRoles for people. */
+  let roles = '';
 
   before(async function () {
     this.timeout(180_000);
     stage = await AccessStage.open();
     client = new Client(stage);
-    const apiVersion = 'rbac.authorization.k8s.io/v1';
-    const rules = [
-      { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['approve'] },
-      { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
-    ];
-    await stage.apply({ apiVersion, kind: 'Role', metadata: { name: 'approve' }, rules });
-    await stage.kubectl('create', 'rolebinding', 'approve', '--role=approve', '--user=carol');
+    roles = (await userRoles(stage.plane)).map((role) => JSON.stringify(role)).join('\n---\n');
+    await stage.plane.kubectl(['apply', '-f', '-'], { input: roles });
+    const groups = ['--group=secops', '--group=devs'];
+    await stage.kubectl('create', 'rolebinding', 'approvers', '--clusterrole=drawbridge-approver', ...groups);
   });
-  after(() => stage?.close());
+  after(async () => {
+    await stage?.plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: roles });
+    await stage?.close();
+  });
 
   const setTemplate = async (accessConfig: object): Promise<void> => {
     const patch = JSON.stringify({ spec: { accessConfig } });
     await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
     await stage.templateReady('PodAccessTemplate', 'payments-shell');
   };
+  const pageOf = (page: string): string =>
+    readFileSync(new URL(`../../../docs/tasks/${page}`, import.meta.url), 'utf8');
   const linesOf = (page: string): string[][] =>
-    commandLinesIn(readFileSync(new URL(`../../../docs/tasks/${page}`, import.meta.url), 'utf8')).filter(
-      ([first]) => first !== 'completion',
-    );
+    commandLinesIn(pageOf(page)).filter(([first]) => first !== 'completion');
   /** Runs the lines in their order, in the namespace of the stage. `prepare` resolves to the name of the request that a line is about. */
   const runAll = async (
     lines: readonly (readonly string[])[],
@@ -93,7 +99,7 @@ describe('the commands of the page', () => {
         ['revoke payments-shell-x7k2p', 'alice', 0, /revocation requested; the server closes the access$/m],
         ['list', 'alice', 0, /^payments-shell-\w+ +pod +payments-shell +(Ending|Revoked) /m],
         ['get payments-shell-x7k2p', 'alice', 0, /^State: +(Ending|Revoked)$/m],
-        ['explain payments-shell', 'bob', 3, /^fail +eligible +join one of \[devs, sre\]$/m],
+        ['explain payments-shell', 'bob', 3, shown('troubleshoot-access.md', 'VERDICT')],
         ['approvers payments-shell', 'alice', 0, /^the template requires no approvals$/m],
         ['who', 'alice', 0, /^alice +Open +pod\/other +other-\S+ +\S+Z /m],
         ['request pod payments-shell --at 2026-11-22T20:00:00Z', 'alice', 0, /^created \S+\/payments-shell-\w+$/m],
@@ -120,7 +126,7 @@ describe('the commands of the page', () => {
     await runAll(
       linesOf('approve-access.md'),
       [
-        ['pending', 'carol', 0, /^first +pod +payments-shell +alice +Access +1h +\S+Z +approve, deny +INC-42$/m],
+        ['pending', 'carol', 0, shown('approve-access.md', 'DECIDE BY')],
         ['show debug-x7k2p', 'carol', 0, /^Permissions: /m],
         ['approve debug-x7k2p --max 20m --reason ticket checked', 'carol', 0, /\/first approved$/m],
         ['deny debug-x7k2p --reason use staging', 'carol', 0, /\/second denied$/m],
@@ -131,5 +137,49 @@ describe('the commands of the page', () => {
         return request;
       },
     );
+  });
+
+  it('extend-access', async () => {
+    await setTemplate({ approvals: null, extension: { times: 1, total: '8h' } });
+    await stage.createReady(stage.alice, podRequest('debug', { duration: '25m' }));
+    const extended = shown('extend-access.md', 'extended until');
+    await runAll(linesOf('extend-access.md'), [['extend debug --by 30m --reason INC-42', 'alice', 0, extended]], () =>
+      Promise.resolve('debug'),
+    );
+  });
+
+  it('require-approvals', async () => {
+    const all = [
+      { name: 'peer', groups: ['devs'] },
+      { name: 'security', groups: ['secops'] },
+    ];
+    await setTemplate({ approvals: { all }, extension: null });
+    const row: Row = ['approvers payments-shell', 'admin', 0, shown('require-approvals.md', 'needed')];
+    await runAll(linesOf('require-approvals.md'), [row], () => Promise.resolve(''));
+    const asked = client.start(stage.alice, 'request', 'pod', 'payments-shell');
+    const waits = shown('require-approvals.md', 'waiting for approvals');
+    await until('the client to say for whom it waits', () => Promise.resolve(waits.test(asked.soFar().stderr)), {
+      timeoutMs: 30_000,
+    });
+    asked.kill('SIGTERM');
+    await asked.ended;
+  });
+
+  it('write-a-template', async () => {
+    const [, manifest = ''] = /```yaml\n([\s\S]*?)```/.exec(pageOf('write-a-template.md')) ?? [];
+    const file = join(stage.plane.directory, 'template.yaml');
+    writeFileSync(
+      file,
+      manifest.replace(/^ {3}/gm, '').replace('namespace: payments', `namespace: ${stage.namespace}`),
+    );
+    await stage.kubectl('delete', 'pat/payments-shell', 'deployment/payments');
+    const checked = await client.run(client.admin, 'check', '-f', file);
+    assert.equal(checked.code, 3, checked.stderr);
+    assert.match(checked.stdout, shown('write-a-template.md', 'VERDICT'));
+    await stage.applyFiles('examples/workload.yaml');
+    assert.match(await stage.kubectl('apply', '-f', file), shown('write-a-template.md', 'created'));
+    const ready = shown('write-a-template.md', 'READY');
+    const isReady = async () => ready.test(await stage.kubectl('get', 'podaccesstemplate'));
+    await until('the template to be ready', isReady, { timeoutMs: 30_000 });
   });
 });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { portOf } from '../../../sandbox/ports.ts';
 import { GatewayStage } from '../../support/gateway-stage.ts';
+import { shown } from '../../support/shown-output.ts';
 import { sideBySide } from '../../support/side-by-side.ts';
 
 /** How long a grant lasts that must not end before a stream of it is open, even on a busy machine. */
@@ -25,7 +26,7 @@ describe('the end of a stream through the gateway', () => {
         const terminal = stage.terminal(stage.alice, [...grant.via, 'exec', '-ti', 'payments', '--', 'sh']);
         await terminal.shows(/\$|#/);
         assert.equal(await terminal.exit(), 1);
-        assert.match(terminal.text, /\[drawbridge\] access ended at \d\d:\d\d UTC: Expired; create a new request/);
+        assert.match(terminal.text, shown('open-sessions-through-the-gateway.md', 'access ended at'));
         assert.match(terminal.text, /error: access ended at \d\d:\d\d UTC: Expired; create a new request/);
         assert.equal((await stage.ended(grant))['code'], 'Expired');
       },

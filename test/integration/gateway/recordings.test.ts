@@ -9,6 +9,7 @@ import type { Grant } from '../../../src/api/access/grant.ts';
 import { RecordingsVerifier } from '../../../src/audit/verify/recordings.ts';
 import { Client } from '../../support/client.ts';
 import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
+import { shown } from '../../support/shown-output.ts';
 
 describe('a recorded session through the gateway', () => {
   let stage: GatewayStage;
@@ -153,6 +154,7 @@ describe('a recorded session through the gateway', () => {
       await until('the signed head of the last line', isIntact, { timeoutMs: 40_000, everyMs: 500 }).catch(() =>
         assert.equal(found.code, 0, found.stdout),
       );
+      assert.match(found.stdout, shown('record-sessions.md', 'INTACT'));
     });
 
     const flipped = ([header, first = Buffer.alloc(0), ...rest]: Buffer[]) => {
