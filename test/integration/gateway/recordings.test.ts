@@ -142,7 +142,9 @@ describe('a recorded session through the gateway', () => {
 
     const run = async (): Promise<{ readonly code: number | null; readonly stdout: string }> => {
       const client = new Client(stage);
-      return client.run(client.admin, 'audit', 'verify', stage.gateway.auditFile, '--recordings', folder);
+      // The plane also has heads of earlier gateways, whose journals are not here.
+      const flags = ['--partial', '--recordings', folder];
+      return client.run(client.admin, 'audit', 'verify', stage.gateway.auditFile, ...flags);
     };
 
     it('is unchanged', async () => {
