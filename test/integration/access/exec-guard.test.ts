@@ -37,7 +37,10 @@ describe('only the subjects of its grant enter an access pod', () => {
       assert.equal(await eve.mayExec(stage.namespace, pod), true, 'RBAC would let her');
       const { status, body } = await enter[way](eve, stage.namespace, pod);
       assert.equal(status, 403, JSON.stringify(body));
-      assert.match((body as { message: string }).message, /NoGrant: .* create a request of your own/);
+      assert.match(
+        (body as { message: string }).message,
+        /NoGrant: .* create a request of your own: a PodAccessRequest with spec\.templateName payments-shell/,
+      );
     });
   }
 

@@ -95,17 +95,6 @@ describe('kubectl prints for a request', () => {
     );
   });
 
-  it('how to ask for access of one’s own, to a user who may not enter its pod', async () => {
-    const { status } = await stage.createReady(stage.alice, podRequest('hers', { duration: '10m' }));
-    await stage.allowPodEntry('carol');
-    const exec = ['exec', '-n', stage.namespace, status?.podName ?? '', '--', 'true'];
-    const { stderr } = await stage.carol.kubectl(exec, { reject: false });
-    assert.match(
-      stderr,
-      /NoGrant: .* create a request of your own: a PodAccessRequest with spec\.templateName payments-shell/,
-    );
-  });
-
   /** `TIME REASON: MESSAGE` of the condition Ready. */
   const whyNotReady = async (person: Person, resource: string, name: string): Promise<string> => {
     const path = '{range .status.conditions[?(@.type=="Ready")]}{.lastTransitionTime} {.reason}: {.message}{end}';
