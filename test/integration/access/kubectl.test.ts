@@ -141,19 +141,6 @@ describe('kubectl prints for a request', () => {
     assert.equal(stdout.trim().split('\n').at(-1), 'Expired', stdout);
   });
 
-  it('why a request was denied', async () => {
-    await stage.createOk(stage.alice, execRequest('refused', { targetPod: 'nobody' }));
-    const isDenied = async (): Promise<boolean> =>
-      (await whyNotReady(stage.alice, 'ear', 'refused')).includes(' Denied: InvalidTargetPod: ');
-    await until('Denied', isDenied, { timeoutMs: 20_000 });
-    const [, row] = await get(stage.alice, 'ear', 'refused', '-o', 'wide');
-    assert.deepEqual(row?.slice(2, 5), ['false', 'Denied', 'alice']);
-    assert.match(
-      row?.at(-1) ?? '',
-      /^InvalidTargetPod: spec\.targetPod "nobody" is not a pod of the template's workload/,
-    );
-  });
-
   it('what a request waits for', async () => {
     const accessConfig = { approvals: { all: [{ name: 'peer', groups: ['devs'] }] } };
     await stage.kubectl(
