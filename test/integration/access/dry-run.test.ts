@@ -50,14 +50,6 @@ describe('a dry run', () => {
     }
   });
 
-  it('is denied like a real create, and the audit line is marked as a dry run', async () => {
-    const { status, body } = await stage.create(stage.bob, podRequest('dry-bob'), '?dryRun=All');
-    assert.equal(status, 403);
-    assert.match((body as { message: string }).message, /template payments-shell allows \[devs, sre\]/);
-    const line = await stage.auditLine('the refusal', ({ what }) => what.name === 'dry-bob');
-    assert.deepEqual([line.verdict, line['code'], line['dryRun']], ['denied', 'NotEligible', true]);
-  });
-
   it('of a delete changes nothing', async () => {
     const request = await stage.createReady(stage.alice, podRequest('stays', { duration: '10m' }));
     await stage.alice.kubectl(['delete', 'podaccessrequest', 'stays', '-n', stage.namespace, '--dry-run=server']);

@@ -26,15 +26,6 @@ describe('kubectl create --dry-run=server', () => {
     assert.deepEqual(warnings, ['17 rules passed']);
   });
 
-  it('says that it has not checked the pod that a request names', async () => {
-    const named = await create(stage.alice, execRequest('named', { targetPod: 'nosuchpod' }), '--dry-run=server');
-    assert.equal(named.code, 0);
-    assert.deepEqual(named.warnings, [
-      'not checked target-pod: whether spec.targetPod, if set, is a running pod of the workload when access opens',
-      '16 rules passed',
-    ]);
-  });
-
   it('shows a denied caller every reason first, with remedies', async () => {
     const { code, warnings, error } = await create(
       stage.bob,
@@ -48,35 +39,6 @@ describe('kubectl create --dry-run=server', () => {
       'FAIL duration: the duration can be granted; to pass: write a Go duration from 1s up, such as 30m, or leave spec.duration out',
       '15 rules passed',
     ]);
-  });
-
-  it('says which kind of request a template of the other kind needs, and nothing about rules that it has not checked', async () => {
-    await stage.apply({
-      apiVersion: 'crds.wizardofoz.co/v1alpha1',
-      kind: 'ExecAccessTemplate',
-      metadata: { name: 'exec-only' },
-      spec: {
-        accessConfig: { allowedGroups: ['devs'] },
-        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-      },
-    });
-    await stage.templateReady('ExecAccessTemplate', 'exec-only');
-    const { code, warnings, error } = await create(
-      stage.alice,
-      podRequest('why', { templateName: 'exec-only' }),
-      '--dry-run=server',
-    );
-    assert.notEqual(code, 0);
-    assert.match(error ?? '', /TemplateNotFound: .*create a request of kind ExecAccessRequest/);
-    assert.equal(
-      warnings[0],
-      'FAIL template: a template of this name, for requests of this kind, exists in the namespace; to pass: create a request of kind ExecAccessRequest, because template exec-only is of kind ExecAccessTemplate',
-    );
-    assert.equal(warnings[1], 'not checked template-ready: whether the template is ready');
-    assert.deepEqual(
-      warnings.slice(1).filter((line) => line.includes('to pass')),
-      [],
-    );
   });
 
   it('shows no rules without --dry-run', async () => {
