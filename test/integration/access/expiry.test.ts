@@ -115,13 +115,6 @@ describe('a grant', () => {
       ['with a new pod, and records its end', ofNewPod],
       ['with a running pod, which stays', ofRunningPod],
       [
-        'with a template that no longer allows any group',
-        async () =>
-          runGrant(await requestThrough('closing', 'closing', short), () =>
-            patchTemplate('closing', { accessConfig: { allowedGroups: ['nobody'] } }),
-          ),
-      ],
-      [
         'with a template whose target is gone',
         async () =>
           runGrant(await requestThrough('aimless', 'aimless', short), async () => {

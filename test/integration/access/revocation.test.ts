@@ -78,13 +78,6 @@ describe('a revoked request', () => {
     });
   }
 
-  it('by kubectl, as examples/rbac.yaml shows: access is closed', async () => {
-    const request = await stage.createReady(stage.alice, podRequest('by-kubectl', { duration: '10m' }));
-    const args = ['patch', 'podaccessrequest', 'by-kubectl', '-n', stage.namespace, '--type=merge'];
-    await stage.alice.kubectl([...args, '-p', '{"spec":{"revoked":true}}']);
-    await stage.closed(request);
-  });
-
   it('that was denied before stays denied: there is nothing to revoke', async () => {
     const manifest = execRequest('denied', { targetPod: 'nobody', duration: '10m' });
     const request = await stage.requestUntil(

@@ -178,10 +178,4 @@ describe('a later edit of a template', () => {
       await ended(request, 'NoLongerAllowed', Date.now());
     });
   });
-
-  it('that deletes the template ends all its grants', async () => {
-    const request = await grantThrough(template('deleted'));
-    await stage.plane.call('DELETE', stage.urlOf('PodAccessTemplate', 'deleted'));
-    await ended(request, 'TemplateDeleted', Date.now());
-  });
 });
