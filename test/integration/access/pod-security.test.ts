@@ -26,7 +26,6 @@ const patched = (name: string, operations: readonly Operation[], more: object = 
 
 /** The address at which clouds serve credentials to a node. */
 const elsewhere = { host: '169.254.169.254', port: 80, path: '/latest/meta-data/' };
-const hostPath = { name: 'host', hostPath: { path: '/' } };
 
 /** A Deployment without replicas: only its pod template matters. */
 const agent: Manifest = {
@@ -84,23 +83,6 @@ describe('the pod of an access template', () => {
       /privileged of the access pod is set/,
     ],
     [
-      'given more capabilities',
-      patched('capable', [['add', '/spec/containers/0/securityContext', { capabilities: { add: ['SYS_PTRACE'] } }]]),
-      /adds "SYS_PTRACE"/,
-    ],
-    ['in the network of the node', patched('host-network', [['add', '/spec/hostNetwork', true]]), /spec\.hostNetwork/],
-    ['among the processes of the node', patched('host-pid', [['add', '/spec/hostPID', true]]), /spec\.hostPID/],
-    [
-      'on the node’s disk',
-      patched('host-path', [['add', '/spec/volumes', [hostPath]]]),
-      /spec\.volumes\[0\]\.hostPath/,
-    ],
-    [
-      'on a port of the node',
-      patched('host-port', [['add', '/spec/containers/0/ports', [{ containerPort: 80, hostPort: 80 }]]]),
-      /takes port 80 of the node/,
-    ],
-    [
       'able to send requests from the node by a probe',
       patched('probe', [['add', '/spec/containers/0/livenessProbe', { httpGet: elsewhere }]]),
       /livenessProbe\.httpGet\.host of the access pod is "169\.254\.169\.254"/,
@@ -109,16 +91,6 @@ describe('the pod of an access template', () => {
       'able to send requests from the node by a hook',
       patched('hook', [['add', '/spec/containers/0/lifecycle', { postStart: { httpGet: elsewhere } }]]),
       /lifecycle\.postStart\.httpGet\.host/,
-    ],
-    [
-      'free to set the node’s sysctls',
-      patched('sysctl', [['add', '/spec/securityContext', { sysctls: [{ name: 'kernel.msgmax', value: '65536' }] }]]),
-      /sets "kernel\.msgmax"/,
-    ],
-    [
-      'with a bare /proc',
-      patched('proc', [['add', '/spec/containers/0/securityContext', { procMount: 'Unmasked' }]]),
-      /procMount/,
     ],
     [
       'under another ServiceAccount',
