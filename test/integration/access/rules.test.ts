@@ -137,24 +137,6 @@ describe('rules that a template adds', () => {
     });
   }
 
-  it('are needed without exec, which kubectl explains', async () => {
-    const apply = async (accessConfig: object): Promise<string> => {
-      const manifest = { ...template('bare', []), spec: { ...(template('bare', [])['spec'] as object), accessConfig } };
-      const input = JSON.stringify(manifest);
-      const { code, stderr } = await stage.plane.kubectl(['apply', '-f', '-'], { input, reject: false });
-      assert.notEqual(code, 0);
-      return stderr;
-    };
-    const base = { allowedGroups: ['devs'], exec: false };
-    assert.match(
-      await apply({ ...base, rules: [logs] }),
-      /InvalidAccessCommand: .*accessCommand is kubectl exec, the default, and exec is false; write what the rules allow/,
-    );
-    const both = { ...base, rules: [logs, { ...forward, resources: ['pods/exec'] }] };
-    const accessCommand = 'kubectl logs {{ .Metadata.Name }}';
-    assert.match(await apply({ ...both, accessCommand }), /InvalidTemplate: .*rules\[1\]\.resources has "pods\/exec"/);
-  });
-
   it('apply to the pod of a PodAccessRequest too', async () => {
     const patch = JSON.stringify({ spec: { accessConfig: { rules: [forward] } } });
     await stage.kubectl('patch', 'podaccesstemplate', 'payments-shell', '--type=merge', '-p', patch);

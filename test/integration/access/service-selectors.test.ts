@@ -84,11 +84,6 @@ describe('an access pod', () => {
   const refused: [string, Manifest, RegExp][] = [
     ['a Service would send traffic to it', template('served', labels), /^Service payments selects the access pod/],
     [
-      'a PodDisruptionBudget would count it',
-      template('counted', { tier: 'backend' }),
-      /^PodDisruptionBudget backends selects/,
-    ],
-    [
       'it gets selected labels by a patch',
       template(
         'patched',

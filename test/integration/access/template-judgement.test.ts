@@ -92,22 +92,6 @@ describe('a stored template is judged by the objects around it', () => {
     conditionOf(found, 'Ready')?.reason,
   ];
 
-  it('is told the kind of the workload that has the name, if it names another kind', async () => {
-    const ref = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'payments' } };
-    const stderr = await apply(
-      template('wrong-kind', { ...ref, allowedSelectors: [{ kind: 'Service', name: 'nope' }] }),
-    );
-    assert.match(
-      stderr,
-      /^Warning: TargetNotFound: StatefulSet "payments" does not exist .*; a Deployment of that name exists: write Deployment in /m,
-    );
-    assert.match(
-      stderr,
-      /^Warning: spec\.allowedSelectors\[0\] names Service "nope", which does not exist in namespace /m,
-    );
-    await judged('wrong-kind', 'TargetNotFound');
-  });
-
   it('is not ready without its workload, and kubectl prints the code of the warning', async () => {
     const stderr = await apply(template('ledger', { ...ledgerRef, ...labelled }));
     assert.match(stderr, /^Warning: TargetNotFound: Deployment "ledger" does not exist in namespace access-/m);
@@ -121,24 +105,6 @@ describe('a stored template is judged by the objects around it', () => {
     const [, condition = ''] =
       /^ +Message: +Deployment "ledger" .*; create it, or write (?:.*\n)((?:.*\n){4})/m.exec(described) ?? [];
     assert.match(condition, /Reason: +TargetNotFound\n +Status: +False\n +Type: +AccessPlanValid/);
-  });
-
-  it('is not ready if its plan is larger than the limit of a request, and kubectl prints so', async () => {
-    const copy = (_: unknown, index: number) => ({
-      op: 'copy',
-      from: '/spec',
-      path: `/spec/containers/0/c${index % 2}`,
-    });
-    const patchSpecOperations = Array.from({ length: 60 }, copy);
-    await apply(
-      template('bomb', {
-        podSpec: { containers: [container] },
-        controllerTargetMutationConfig: { patchSpecOperations },
-      }),
-    );
-    await judged('bomb', 'PlanTooLarge');
-    const wide = await stage.kubectl('get', 'podaccesstemplate', 'bomb', '-o', 'wide');
-    assert.match(wide, /^bomb +false +PlanTooLarge .* planning the access pod takes more than /m);
   });
 
   it('becomes ready in one write when its workload is created', async () => {
