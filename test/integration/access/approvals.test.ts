@@ -169,33 +169,6 @@ describe('access that others approve', () => {
     await stage.requestUntil('to be denied', request, (now) => approvalOf(now)?.state === 'Denied');
   });
 
-  it('tells voters what is wrong with the request that they name, also in a dry run', async () => {
-    await pending(await ask('existing', 'peer'));
-    const create = async (kind: string, name: string, ...flags: string[]): Promise<string> => {
-      const spec = { request: { kind, name }, decision: 'Approve' };
-      const manifest = {
-        apiVersion: `${votes}/v1alpha1`,
-        kind: 'AccessVote',
-        metadata: { generateName: 'vote-' },
-        spec,
-      };
-      const args = ['create', '-n', stage.namespace, ...flags, '-f', '-'];
-      const { code, stderr } = await stage.carol.kubectl(args, { input: JSON.stringify(manifest), reject: false });
-      assert.equal(code, 1);
-      return stderr;
-    };
-    for (const flags of [[], ['--dry-run=server']]) {
-      assert.match(
-        await create('PodAccessRequest', 'nosuch', ...flags),
-        /RequestNotFound: PodAccessRequest "nosuch" does not exist in namespace "[\w-]+"; to list those that do: kubectl get podaccessrequests -n /,
-      );
-      assert.match(
-        await create('PodAccessRequest', 'existing', ...flags),
-        /RequestNotFound: .*; the request of this name is of kind ExecAccessRequest; set spec\.request\.kind to ExecAccessRequest/,
-      );
-    }
-  });
-
   it('leaves an Event with the reason if it is revoked while it waits, also for a name that was used before', async () => {
     const endedBy = async (revokedReason: string): Promise<void> => {
       const request = await pending(await ask('withdrawn', 'peer'));
@@ -353,25 +326,6 @@ describe('access that others approve', () => {
     assert.ok(message.endsWith(end), message);
     await stage.kubectl('delete', 'execaccessrequest', 'unpinned', '--wait=false');
     await stage.closed(unpinned);
-  });
-
-  it('says when access can be claimed, and until when, if it is to begin later', async () => {
-    const approvals = { all: [{ name: 'peer' }], claimWithin: '1h' };
-    await stage.apply(template('claimable', approvals, { start: { maxAhead: '24h' } }));
-    await stage.templateReady('ExecAccessTemplate', 'claimable');
-    const startMs = Math.floor(Date.now() / 1000) * 1000 + 3_600_000;
-    const timeAt = (ms: number): string => new Date(ms).toISOString().replace('.000Z', 'Z');
-    const request = await ask('later', 'claimable', { startAt: timeAt(startMs) });
-    assertCreated(await vote(stage.carol, request));
-    const scheduled = await stage.requestUntil(
-      'to be scheduled',
-      request,
-      (now) => approvalOf(now)?.state === 'Scheduled',
-    );
-    assert.equal(
-      conditionOf(scheduled, 'Ready')?.message,
-      `the requester can claim the access (spec.claimed: true, or drawbridge claim) from ${timeAt(startMs)} until ${timeAt(startMs + 3_600_000)}; it does not start before that claim`,
-    );
   });
 
   it('refuses votes of the requester, of users without the verb, and a second equal vote', async () => {
