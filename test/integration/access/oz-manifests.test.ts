@@ -9,7 +9,7 @@ import {
   type StoredRequest,
 } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
-import { isolatedWorkload } from '../../support/isolated-workload.ts';
+import { accessTo, isolatedWorkload } from '../../support/isolated-workload.ts';
 
 interface Container {
   name: string;
@@ -145,41 +145,21 @@ describe('manifests of Oz users', () => {
     });
   });
 
-  describe('a pod that starts slowly', () => {
-    const slow = (name: string, podAnnotations: object) => ({
-      apiVersion: 'crds.wizardofoz.co/v1alpha1',
-      kind: 'PodAccessTemplate',
-      metadata: { name },
-      spec: {
-        accessConfig: { allowedGroups: ['devs'] },
-        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-        controllerTargetMutationConfig: { podAnnotations },
-      },
-    });
+  it('show why a pod does not start, and that it is ready once it does', async () => {
+    const podAnnotations = { 'sandbox/waiting-reason': 'ImagePullBackOff' };
+    await stage.apply(accessTo('stuck', 'payments', { controllerTargetMutationConfig: { podAnnotations } }));
+    await stage.templateReady('PodAccessTemplate', 'stuck');
+    const asked = await stage.createOk(stage.alice, podRequest('stays', { templateName: 'stuck' }));
     const readiness = (request: StoredRequest) => conditionOf(request, 'AccessResourcesReady');
-
-    it('is reported as NotYetReady first, then as Ready', async () => {
-      await stage.apply(slow('slow', { 'sandbox/waiting-reason': 'ContainerCreating' }));
-      await stage.templateReady('PodAccessTemplate', 'slow');
-      const asked = await stage.createOk(stage.alice, podRequest('waits', { templateName: 'slow' }));
-      const waiting = await stage.requestUntil('to say that it waits', asked, (now) => readiness(now) !== undefined);
-      assert.deepEqual([readiness(waiting)?.status, readiness(waiting)?.reason], ['False', 'NotYetReady']);
-      assert.equal(conditionOf(waiting, 'AccessResourcesCreated')?.status, 'True');
-      assert.equal(waiting.status?.ready, false);
-      await stage.kubectl('annotate', 'pod', waiting.status?.podName ?? '', 'sandbox/waiting-reason-');
-      await stage.ready(asked);
-    });
-
-    it('shows why its container does not start', async () => {
-      await stage.apply(slow('stuck', { 'sandbox/waiting-reason': 'ImagePullBackOff' }));
-      await stage.templateReady('PodAccessTemplate', 'stuck');
-      const asked = await stage.createOk(stage.alice, podRequest('stays', { templateName: 'stuck' }));
-      // If the pod was not on its node yet, the first message says that.
-      const waiting = await stage.requestUntil('to report why it waits', asked, (now) =>
-        /^container app: ImagePullBackOff: .*; see the Events of the Pod/.test(readiness(now)?.message ?? ''),
-      );
-      assert.equal(readiness(waiting)?.status, 'False');
-    });
+    // If the pod was not on its node yet, the first message says that.
+    const waiting = await stage.requestUntil('to report why it waits', asked, (now) =>
+      /^container app: ImagePullBackOff: .*; see the Events of the Pod/.test(readiness(now)?.message ?? ''),
+    );
+    assert.deepEqual([readiness(waiting)?.status, readiness(waiting)?.reason], ['False', 'NotYetReady']);
+    assert.equal(conditionOf(waiting, 'AccessResourcesCreated')?.status, 'True');
+    assert.equal(waiting.status?.ready, false);
+    await stage.kubectl('annotate', 'pod', waiting.status?.podName ?? '', 'sandbox/waiting-reason-');
+    await stage.ready(asked);
   });
 });
 
