@@ -355,6 +355,32 @@ export class AccessStage {
     return (last?.body as { message?: string } | undefined)?.message ?? '';
   }
 
+  votesUrl(name = ''): string {
+    return `/apis/access.drawbridge.dev/v1alpha1/namespaces/${this.namespace}/accessvotes${name && `/${name}`}`;
+  }
+
+  /** Creates a vote about a request as `person`. By default, it approves the access. */
+  vote(
+    person: Pick<Person, 'call'>,
+    { kind, metadata: { name } }: Pick<Manifest, 'kind' | 'metadata'>,
+    spec: object = {},
+    query = '',
+  ): Promise<ApiAnswer> {
+    return person.call('POST', `${this.votesUrl()}${query}`, {
+      apiVersion: 'access.drawbridge.dev/v1alpha1',
+      kind: 'AccessVote',
+      metadata: { generateName: 'vote-' },
+      spec: { request: { kind, name }, decision: 'Approve', ...spec },
+    });
+  }
+
+  /** Adds to `accessConfig` of a template. Resolves once the template is ready. */
+  async configure(kind: string, name: string, accessConfig: object): Promise<void> {
+    const { status, body } = await this.plane.call('PATCH', this.urlOf(kind, name), { spec: { accessConfig } });
+    assert.equal(status, 200, JSON.stringify(body));
+    await this.templateReady(kind, name);
+  }
+
   async createOk(person: Pick<Person, 'call'>, manifest: Manifest): Promise<StoredRequest> {
     const { status, body } = await this.create(person, manifest);
     assert.equal(status, 201, JSON.stringify(body));

@@ -1,3 +1,4 @@
+import { accessTemplate, targetOf } from './access-manifests.ts';
 import type { Manifest } from './access-requests.ts';
 
 /**
@@ -46,13 +47,5 @@ export function isolatedWorkload(name: string, { byApp = false } = {}): Manifest
 }
 
 /** A PodAccessTemplate with that name for a Deployment. */
-export const accessTo = (name: string, deployment: string, more: object = {}): Manifest => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessTemplate',
-  metadata: { name },
-  spec: {
-    accessConfig: { allowedGroups: ['devs'] },
-    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: deployment },
-    ...more,
-  },
-});
+export const accessTo = (name: string, deployment: string, more: object = {}): Manifest =>
+  accessTemplate('PodAccessTemplate', name, { ...targetOf(deployment), ...more });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { AuditCall } from '../../../sandbox/audit-log.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { RequestStatus } from '../../../src/api/access/status.ts';
+import { accessTemplate, approverRights, targetOf } from '../../support/access-manifests.ts';
 import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage, isMarker, withoutMarker } from '../../support/access-stage.ts';
 import type { Person } from '../../support/person.ts';
@@ -188,16 +189,7 @@ describe('the API calls of access', () => {
         .filter(({ resource, uri }) => resource === 'subjectaccessreviews' || uri.includes(`/${stage.namespace}/`))
         .map(({ verb, resource }) => `${verb} ${resource}`);
     const vote = async (person: Person): Promise<void> => {
-      const answer = await person.call(
-        'POST',
-        `/apis/${voteGroup}/v1alpha1/namespaces/${stage.namespace}/accessvotes`,
-        {
-          apiVersion: `${voteGroup}/v1alpha1`,
-          kind: 'AccessVote',
-          metadata: { generateName: 'vote-' },
-          spec: { request: { kind: manifest.kind, name: manifest.metadata.name }, decision: 'Approve' },
-        },
-      );
+      const answer = await stage.vote(person, manifest);
       assert.equal(answer.status, 201, JSON.stringify(answer.body));
     };
     const approvalsUntil = (count: number): Promise<StoredRequest> =>
@@ -208,7 +200,7 @@ describe('the API calls of access', () => {
     let request: StoredRequest;
 
     before(async () => {
-      await stage.apply(approvedTemplate, ...approverRights);
+      await stage.apply(approvedTemplate, ...approverRights('podaccesstemplates', 'bob', 'carol'));
       await stage.templateReady('PodAccessTemplate', 'approved-shell');
     });
 
@@ -256,46 +248,11 @@ describe('the API calls of access', () => {
   });
 });
 
-const voteGroup = 'access.drawbridge.dev';
-const rbac = 'rbac.authorization.k8s.io';
+const approvedTemplate = accessTemplate('PodAccessTemplate', 'approved-shell', undefined, {
+  approvals: { all: [{ name: 'peer', count: 2 }] },
+});
 
-const approvedTemplate: Manifest = {
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessTemplate',
-  metadata: { name: 'approved-shell' },
-  spec: {
-    accessConfig: { allowedGroups: ['devs'], approvals: { all: [{ name: 'peer', count: 2 }] } },
-    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-    controllerTargetMutationConfig: {},
-  },
-};
-
-const approverRights: readonly Manifest[] = [
-  {
-    apiVersion: `${rbac}/v1`,
-    kind: 'Role',
-    metadata: { name: 'approve' },
-    rules: [
-      { apiGroups: [voteGroup], resources: ['accessvotes'], verbs: ['create'] },
-      { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['approve'] },
-    ],
-  },
-  {
-    apiVersion: `${rbac}/v1`,
-    kind: 'RoleBinding',
-    metadata: { name: 'approve' },
-    roleRef: { apiGroup: rbac, kind: 'Role', name: 'approve' },
-    subjects: ['bob', 'carol'].map((name) => ({ apiGroup: rbac, kind: 'User', name })),
-  },
-];
-
-const slowTemplate: Manifest = {
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessTemplate',
-  metadata: { name: 'slow-shell' },
-  spec: {
-    accessConfig: { allowedGroups: ['devs'] },
-    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-    controllerTargetMutationConfig: { podAnnotations: { 'sandbox/ready-after': '5s' } },
-  },
-};
+const slowTemplate = accessTemplate('PodAccessTemplate', 'slow-shell', {
+  ...targetOf('payments'),
+  controllerTargetMutationConfig: { podAnnotations: { 'sandbox/ready-after': '5s' } },
+});

@@ -3,6 +3,7 @@ import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { requestLabel } from '../../../src/api/access/names.ts';
 import type { RequestStatus } from '../../../src/api/access/status.ts';
+import { accessTemplate, role, roleBinding, targetOf, workload } from '../../support/access-manifests.ts';
 import {
   conditionOf,
   deadlineOf,
@@ -14,42 +15,17 @@ import {
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 
-const rbac = 'rbac.authorization.k8s.io';
 const votes = 'access.drawbridge.dev';
 
-const template = (name: string, approvals: object, accessConfig: object = {}): Manifest => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'ExecAccessTemplate',
-  metadata: { name },
-  spec: {
-    accessConfig: { allowedGroups: ['devs'], approvals, ...accessConfig },
-    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-  },
-});
+const template = (name: string, approvals: object, accessConfig: object = {}): Manifest =>
+  accessTemplate('ExecAccessTemplate', name, undefined, { approvals, ...accessConfig });
 
-const binding = (role: string, user: string): Manifest => ({
-  apiVersion: `${rbac}/v1`,
-  kind: 'RoleBinding',
-  metadata: { name: `${role}-${user}` },
-  roleRef: { apiGroup: rbac, kind: 'Role', name: role },
-  subjects: [{ apiGroup: rbac, kind: 'User', name: user }],
-});
 /** Alice, carol, and erin may approve; bob may only create votes. */
 const approvers: readonly Manifest[] = [
-  {
-    apiVersion: `${rbac}/v1`,
-    kind: 'Role',
-    metadata: { name: 'vote' },
-    rules: [{ apiGroups: [votes], resources: ['accessvotes'], verbs: ['create', 'delete'] }],
-  },
-  {
-    apiVersion: `${rbac}/v1`,
-    kind: 'Role',
-    metadata: { name: 'approve' },
-    rules: [{ apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'] }],
-  },
-  ...['alice', 'carol', 'erin', 'bob'].map((user) => binding('vote', user)),
-  ...['alice', 'carol', 'erin'].map((user) => binding('approve', user)),
+  role('vote', { apiGroups: [votes], resources: ['accessvotes'], verbs: ['create', 'delete'] }),
+  role('approve', { apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'] }),
+  roleBinding('vote', ['alice', 'carol', 'erin', 'bob']),
+  ...['alice', 'carol', 'erin'].map((user) => roleBinding('approve', [user], `approve-${user}`)),
 ];
 
 describe('access that others approve', () => {
@@ -74,15 +50,8 @@ describe('access that others approve', () => {
   });
   after(() => stage?.close());
 
-  const votesUrl = (name = ''): string =>
-    `/apis/${votes}/v1alpha1/namespaces/${stage.namespace}/accessvotes${name && `/${name}`}`;
-  const vote = (person: Person, { metadata: { name } }: StoredRequest, spec: object = {}): Promise<ApiAnswer> =>
-    person.call('POST', votesUrl(), {
-      apiVersion: `${votes}/v1alpha1`,
-      kind: 'AccessVote',
-      metadata: { generateName: 'vote-' },
-      spec: { request: { kind: 'ExecAccessRequest', name }, decision: 'Approve', ...spec },
-    });
+  const vote = (person: Person, request: StoredRequest, spec: object = {}): Promise<ApiAnswer> =>
+    stage.vote(person, request, spec);
   const messageOf = ({ body }: ApiAnswer): string => (body as { message?: string }).message ?? '';
   const assertCreated = (answer: ApiAnswer): StoredRequest => {
     assert.equal(answer.status, 201, messageOf(answer));
@@ -94,21 +63,14 @@ describe('access that others approve', () => {
   };
   const approvalOf = ({ status }: StoredRequest): RequestStatus['approval'] =>
     (status as RequestStatus | undefined)?.approval;
-  const mayApprove = async (person: Person): Promise<boolean> => {
-    const resourceAttributes = {
+  const mayApprove = (person: Person): Promise<boolean> =>
+    person.may({
       namespace: stage.namespace,
       verb: 'approve',
       group: 'crds.wizardofoz.co',
       resource: 'execaccesstemplates',
       name: 'two-teams',
-    };
-    const { body } = await person.call('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
-      apiVersion: 'authorization.k8s.io/v1',
-      kind: 'SelfSubjectAccessReview',
-      spec: { resourceAttributes },
     });
-    return (body as { status?: { allowed?: boolean } }).status?.allowed === true;
-  };
   const ask = (name: string, templateName: string, spec: object = {}): Promise<StoredRequest> =>
     stage.createOk(stage.alice, execRequest(name, { templateName, ...spec }));
   const pending = (request: StoredRequest, votesSeen = 0): Promise<StoredRequest> =>
@@ -221,23 +183,9 @@ describe('access that others approve', () => {
 
   /** Creates a workload, and a template of the same name for it, which needs one approval. */
   const applyWorkload = async (kind: string, name: string, replicas: number): Promise<void> => {
-    const target = { apiVersion: 'apps/v1', kind, name };
-    const labels = { app: name };
-    const containers = [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }];
-    const approved = template(name, { all: [{ name: 'peer' }] });
     await stage.apply(
-      {
-        apiVersion: target.apiVersion,
-        kind,
-        metadata: { name },
-        spec: {
-          replicas,
-          ...(kind === 'StatefulSet' ? { serviceName: name } : {}),
-          selector: { matchLabels: labels },
-          template: { metadata: { labels }, spec: { containers } },
-        },
-      },
-      { ...approved, spec: { ...(approved['spec'] as object), controllerTargetRef: target } },
+      workload(name, { replicas, ...(kind === 'StatefulSet' ? { serviceName: name } : {}) }, kind),
+      accessTemplate('ExecAccessTemplate', name, targetOf(name, kind), { approvals: { all: [{ name: 'peer' }] } }),
     );
     await stage.templateReady('ExecAccessTemplate', name);
   };
@@ -397,10 +345,10 @@ describe('access that others approve', () => {
     const { metadata } = assertCreated(await vote(erin, request, { decision: 'Deny' }));
     const other = await ask('forged', 'peer');
     await pending(other);
-    assertDenied(await erin.call('DELETE', votesUrl(metadata.name)), /VoteKept: /);
+    assertDenied(await erin.call('DELETE', stage.votesUrl(metadata.name)), /VoteKept: /);
     await stage.removeWebhooksOnly();
     try {
-      assertDenied(await erin.call('DELETE', votesUrl(metadata.name)), /VoteKept: /);
+      assertDenied(await erin.call('DELETE', stage.votesUrl(metadata.name)), /VoteKept: /);
       assertDenied(await vote(stage.carol, other), /StampMissing: /);
       const asOther = {
         voter: { username: 'erin', uid: '', groups: [], time: new Date().toISOString(), signature: 'x' },
@@ -423,7 +371,7 @@ describe('access that others approve', () => {
       const { uid } = request.metadata;
       const voter = { username: 'carol', uid: '', groups: ['devs'], time: new Date().toISOString(), signature: 'x' };
       const named = { kind: 'ExecAccessTemplate', name: 'peer', uid: 'u', generation: 1 };
-      const forged = await stage.carol.call('POST', votesUrl(), {
+      const forged = await stage.carol.call('POST', stage.votesUrl(), {
         apiVersion: `${votes}/v1alpha1`,
         kind: 'AccessVote',
         metadata: { name: 'forged', labels: { [requestLabel]: uid } },

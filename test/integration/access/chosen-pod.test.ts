@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
 import { requestLabel } from '../../../src/api/access/names.ts';
+import { accessTemplate, sleepingPod, targetOf, workload } from '../../support/access-manifests.ts';
 import { conditionOf, execRequest, type Manifest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
@@ -37,12 +38,11 @@ describe('the pod chosen for an ExecAccessRequest', () => {
   });
 
   describe('is a pod that the workload controls, whatever labels other pods have:', () => {
-    const container = { name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] };
     const bare: Manifest = {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name: 'dressed-up', labels: { app: 'payments' } },
-      spec: { containers: [container] },
+      spec: sleepingPod({}).spec,
     };
     /** A workload whose pods have the labels of the target's pods, and one more that it selects by. */
     const foreignReplicaSet = (name: string, more: object): Manifest => ({
@@ -52,18 +52,9 @@ describe('the pod chosen for an ExecAccessRequest', () => {
       spec: {
         replicas: 1,
         selector: { matchLabels: { stranger: name } },
-        template: { metadata: { labels: { stranger: name, ...more } }, spec: { containers: [container] } },
+        template: sleepingPod({ stranger: name, ...more }),
       },
     });
-    const vault: Manifest = {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'vault' },
-      spec: {
-        selector: { matchLabels: { app: 'vault' } },
-        template: { metadata: { labels: { app: 'vault' } }, spec: { containers: [container] } },
-      },
-    };
     /** Resolves to the name of a running pod. */
     const running = (selector: string): Promise<string> =>
       until(
@@ -104,7 +95,7 @@ describe('the pod chosen for an ExecAccessRequest', () => {
     });
 
     it('not a relabelled pod of another workload', async () => {
-      await stage.apply(vault);
+      await stage.apply(workload('vault'));
       const pod = await running('app=vault');
       await stage.kubectl('label', '--overwrite', 'pod', pod, 'app=payments');
       const owners = (): Promise<string> =>
@@ -117,23 +108,10 @@ describe('the pod chosen for an ExecAccessRequest', () => {
     });
 
     it('and none if the workload has no running pod', async () => {
-      const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'idle' };
-      const labels = { app: 'idle' };
-      const podTemplate = { metadata: { labels }, spec: { containers: [container] } };
       await stage.apply(
-        {
-          apiVersion: target.apiVersion,
-          kind: target.kind,
-          metadata: { name: target.name },
-          spec: { replicas: 0, selector: { matchLabels: labels }, template: podTemplate },
-        },
-        foreignReplicaSet('instead', labels),
-        {
-          apiVersion: 'crds.wizardofoz.co/v1alpha1',
-          kind: 'ExecAccessTemplate',
-          metadata: { name: 'idle' },
-          spec: { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef: target },
-        },
+        workload('idle', { replicas: 0 }),
+        foreignReplicaSet('instead', { app: 'idle' }),
+        accessTemplate('ExecAccessTemplate', 'idle', targetOf('idle')),
       );
       await running('stranger=instead');
       await stage.templateReady('ExecAccessTemplate', 'idle');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { revokeFinalizer } from '../../../src/api/access/names.ts';
+import { accessTemplate, targetOf, workload } from '../../support/access-manifests.ts';
 import {
   conditionOf,
   execRequest,
@@ -27,31 +28,6 @@ const withFinalizer = ({ metadata, ...manifest }: Manifest): Manifest => ({
   metadata: { ...metadata, finalizers: [revokeFinalizer] },
 });
 
-const template = (name: string, target: string, spec: object = {}): Manifest => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessTemplate',
-  metadata: { name },
-  spec: {
-    accessConfig: { allowedGroups: ['devs'] },
-    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: target },
-    ...spec,
-  },
-});
-
-const labels = { app: 'vanishing' };
-const vanishing: Manifest = {
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
-  metadata: { name: 'vanishing' },
-  spec: {
-    selector: { matchLabels: labels },
-    template: {
-      metadata: { labels },
-      spec: { containers: [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }] },
-    },
-  },
-};
-
 describe('a request that can never be granted', () => {
   let stage: AccessStage;
 
@@ -59,12 +35,13 @@ describe('a request that can never be granted', () => {
     this.timeout(180_000);
     stage = await AccessStage.open();
     const templates = [
-      template('patch-misses', 'payments', {
+      accessTemplate('PodAccessTemplate', 'patch-misses', {
+        ...targetOf('payments'),
         controllerTargetMutationConfig: { patchSpecOperations: [{ op: 'remove', path: '/spec/containers/7' }] },
       }),
-      template('vanishing', 'vanishing'),
+      accessTemplate('PodAccessTemplate', 'vanishing', targetOf('vanishing')),
     ];
-    await stage.apply(vanishing, ...templates);
+    await stage.apply(workload('vanishing'), ...templates);
     await stage.plane.call('POST', `/api/v1/namespaces/${stage.namespace}/pods`, {
       apiVersion: 'v1',
       kind: 'Pod',

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { until } from '../../../sandbox/wait.ts';
+import { approverRights } from '../../support/access-manifests.ts';
 import { execRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 
 const reason = 'the database does not answer';
-const rbac = 'rbac.authorization.k8s.io';
 
 describe('emergency access', () => {
   let stage: AccessStage;
@@ -17,37 +17,10 @@ describe('emergency access', () => {
     this.timeout(180_000);
     stage = await AccessStage.open();
     dave = await Person.of(stage.plane, 'dave', ['oncall']);
-    await stage.apply(
-      {
-        apiVersion: `${rbac}/v1`,
-        kind: 'RoleBinding',
-        metadata: { name: 'oncall' },
-        roleRef: { apiGroup: rbac, kind: 'Role', name: 'request-access' },
-        subjects: [{ apiGroup: rbac, kind: 'Group', name: 'oncall' }],
-      },
-      {
-        apiVersion: `${rbac}/v1`,
-        kind: 'Role',
-        metadata: { name: 'approve' },
-        rules: [
-          { apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'] },
-          { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
-        ],
-      },
-      {
-        apiVersion: `${rbac}/v1`,
-        kind: 'RoleBinding',
-        metadata: { name: 'approve' },
-        roleRef: { apiGroup: rbac, kind: 'Role', name: 'approve' },
-        subjects: ['carol', 'dave'].map((name) => ({ apiGroup: rbac, kind: 'User', name })),
-      },
-    );
+    await stage.kubectl('create', 'rolebinding', 'oncall', '--role=request-access', '--group=oncall');
+    await stage.apply(...approverRights('execaccesstemplates', 'carol', 'dave'));
     const emergency = { groups: ['oncall'], maxDuration: '1m', reviewWithin: '1h' };
-    const patched = await stage.plane.call('PATCH', stage.urlOf('ExecAccessTemplate', 'payments-exec'), {
-      spec: { accessConfig: { emergency } },
-    });
-    assert.equal(patched.status, 200, JSON.stringify(patched.body));
-    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
+    await stage.configure('ExecAccessTemplate', 'payments-exec', { emergency });
   });
 
   after(() => stage?.close());
@@ -56,22 +29,14 @@ describe('emergency access', () => {
     (status as { approval?: { state: string } } | undefined)?.approval?.state;
   const review = (
     who: Person,
-    { metadata }: StoredRequest,
+    { kind, metadata }: StoredRequest,
     decision: 'Approve' | 'Deny' = 'Approve',
     about = 'Review',
     query = '',
-  ): Promise<ApiAnswer> =>
-    who.call('POST', `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.namespace}/accessvotes${query}`, {
-      apiVersion: 'access.drawbridge.dev/v1alpha1',
-      kind: 'AccessVote',
-      metadata: { generateName: 'vote-' },
-      spec: {
-        request: { kind: 'ExecAccessRequest', name: metadata.name, uid: metadata.uid },
-        about,
-        decision,
-        reason: 'read the journal',
-      },
-    });
+  ): Promise<ApiAnswer> => {
+    const request = { kind, name: metadata.name, uid: metadata.uid };
+    return stage.vote(who, { kind, metadata }, { request, about, decision, reason: 'read the journal' }, query);
+  };
   const assertDenied = ({ status, body }: ApiAnswer, code: string): void => {
     assert.ok(status >= 400, JSON.stringify(body));
     assert.match((body as { message: string }).message, new RegExp(code));

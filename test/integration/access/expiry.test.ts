@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../../sandbox/wait.ts';
 import { revokeFinalizer } from '../../../src/api/access/names.ts';
+import { accessTemplate, targetOf, workload } from '../../support/access-manifests.ts';
 import {
   conditionOf,
   deadlineOf,
@@ -65,18 +66,8 @@ describe('a grant', () => {
     await stage.gone(request);
   };
 
-  const template = (name: string): Manifest => ({
-    apiVersion: 'crds.wizardofoz.co/v1alpha1',
-    kind: 'PodAccessTemplate',
-    metadata: { name },
-    spec: {
-      accessConfig: { allowedGroups: ['devs'] },
-      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-    },
-  });
-
   const requestThrough = async (name: string, request: string, duration: string): Promise<Manifest> => {
-    await stage.apply(template(name));
+    await stage.apply(accessTemplate('PodAccessTemplate', name));
     await stage.templateReady('PodAccessTemplate', name);
     return podRequest(request, { templateName: name, duration });
   };
@@ -85,27 +76,6 @@ describe('a grant', () => {
 
   const eventsOf = ({ kind, metadata: { name } }: StoredRequest): Promise<string> =>
     stage.kubectl('events', '--for', `${kind.toLowerCase()}/${name}`);
-
-  const target = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'ledger' };
-  const statefulSet: Manifest = {
-    apiVersion: target.apiVersion,
-    kind: target.kind,
-    metadata: { name: target.name },
-    spec: {
-      serviceName: 'ledger',
-      selector: { matchLabels: { app: 'ledger' } },
-      template: {
-        metadata: { labels: { app: 'ledger' } },
-        spec: { containers: [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }] },
-      },
-    },
-  };
-  const execTemplate: Manifest = {
-    apiVersion: 'crds.wizardofoz.co/v1alpha1',
-    kind: 'ExecAccessTemplate',
-    metadata: { name: 'ledger' },
-    spec: { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef: target },
-  };
 
   describe('is open to the requester from Ready until at most one second after its deadline, and never to another user', () => {
     const patchTemplate = (name: string, spec: object): Promise<string> =>
@@ -228,7 +198,7 @@ describe('a grant', () => {
         async ({ spec }) => {
           const name = String(spec?.['templateName']);
           await stage.kubectl('delete', 'podaccesstemplate', name);
-          await stage.apply(template(name));
+          await stage.apply(accessTemplate('PodAccessTemplate', name));
         },
       ],
       [
@@ -278,7 +248,10 @@ describe('a grant', () => {
 
     it('when a StatefulSet replaces its running pod, without access to the new pod of that name', async function () {
       this.timeout(90_000);
-      await stage.apply(statefulSet, execTemplate);
+      await stage.apply(
+        workload('ledger', { serviceName: 'ledger' }, 'StatefulSet'),
+        accessTemplate('ExecAccessTemplate', 'ledger', targetOf('ledger', 'StatefulSet')),
+      );
       await stage.kubectl('rollout', 'status', 'statefulset/ledger', '--timeout=30s');
       await stage.templateReady('ExecAccessTemplate', 'ledger');
       const asked = execRequest('namesake', { templateName: 'ledger', targetPod: 'ledger-0', duration: '10m' });
@@ -356,10 +329,10 @@ describe('a grant', () => {
     });
 
     async function whileItsNodeIsAway(): Promise<void> {
-      const { spec } = template('away') as unknown as { spec: object };
       // Binds the pod to a node without a kubelet.
       const controllerTargetMutationConfig = { podAnnotations: { 'sandbox/host': 'true' } };
-      await stage.apply({ ...template('away'), spec: { ...spec, controllerTargetMutationConfig } });
+      const spec = { ...targetOf('payments'), controllerTargetMutationConfig };
+      await stage.apply(accessTemplate('PodAccessTemplate', 'away', spec));
       await stage.templateReady('PodAccessTemplate', 'away');
       const asked = await stage.createOk(stage.alice, podRequest('away', { templateName: 'away', duration: '10m' }));
       const { status } = await stage.requestUntil(

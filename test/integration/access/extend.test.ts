@@ -2,40 +2,14 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import type { RequestApproval, RequestStatus } from '../../../src/api/access/status.ts';
+import { accessTemplate, approverRights } from '../../support/access-manifests.ts';
 import { deadlineOf, execRequest, type Manifest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import type { Person } from '../../support/person.ts';
 
-const template = (name: string, config: object): Manifest => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'ExecAccessTemplate',
-  metadata: { name },
-  spec: {
-    accessConfig: { allowedGroups: ['devs'], ...config },
-    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-  },
-});
+const template = (name: string, config: object): Manifest =>
+  accessTemplate('ExecAccessTemplate', name, undefined, config);
 const extension = { times: 2, total: '20m', approvals: 'None' };
-
-/** Carol may vote about requests through the template `claimed`. */
-const approver: readonly Manifest[] = [
-  {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'Role',
-    metadata: { name: 'approve' },
-    rules: [
-      { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
-      { apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'] },
-    ],
-  },
-  {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'RoleBinding',
-    metadata: { name: 'carol-approves' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'approve' },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'carol' }],
-  },
-];
 
 describe('open access', () => {
   let stage: AccessStage;
@@ -44,7 +18,11 @@ describe('open access', () => {
     this.timeout(180_000);
     stage = await AccessStage.open();
     const approvals = { all: [{ name: 'peer', count: 1 }], claimWithin: '10m' };
-    await stage.apply(template('extendable', { extension }), template('claimed', { approvals }), ...approver);
+    await stage.apply(
+      template('extendable', { extension }),
+      template('claimed', { approvals }),
+      ...approverRights('execaccesstemplates', 'carol'),
+    );
     await stage.templateReady('ExecAccessTemplate', 'extendable');
     await stage.templateReady('ExecAccessTemplate', 'claimed');
   });
@@ -112,16 +90,7 @@ describe('open access', () => {
   it('begins with the claim of its requester only', async () => {
     const request = await stage.createOk(stage.alice, execRequest('claimed', { templateName: 'claimed' }));
     assert.match(messageOf(await change(stage.alice, request, { claimed: true })), /WrongState: /);
-    const vote = await stage.carol.call(
-      'POST',
-      `/apis/access.drawbridge.dev/v1alpha1/namespaces/${stage.namespace}/accessvotes`,
-      {
-        apiVersion: 'access.drawbridge.dev/v1alpha1',
-        kind: 'AccessVote',
-        metadata: { generateName: 'vote-' },
-        spec: { request: { kind: 'ExecAccessRequest', name: 'claimed' }, decision: 'Approve' },
-      },
-    );
+    const vote = await stage.vote(stage.carol, request);
     assert.equal(vote.status, 201, messageOf(vote));
     const isIn = (state: RequestApproval['state']) => (now: StoredRequest) => statusOf(now).approval?.state === state;
     await stage.requestUntil('to be claimable', request, isIn('Claimable'));

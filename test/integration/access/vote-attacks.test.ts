@@ -2,23 +2,16 @@ import assert from 'node:assert/strict';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { requestLabel } from '../../../src/api/access/names.ts';
 import type { RequestStatus } from '../../../src/api/access/status.ts';
+import { accessTemplate, approverRights } from '../../support/access-manifests.ts';
 import { execRequest, type Manifest, reviewed, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 import { accountUser } from '../../support/server-token.ts';
 
-const rbac = 'rbac.authorization.k8s.io';
 const votes = 'access.drawbridge.dev';
 
-const template = (name: string, approvals: object): Manifest => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'ExecAccessTemplate',
-  metadata: { name },
-  spec: {
-    accessConfig: { allowedGroups: ['devs'], approvals },
-    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-  },
-});
+const template = (name: string, approvals: object): Manifest =>
+  accessTemplate('ExecAccessTemplate', name, undefined, { approvals });
 
 describe('votes on real requests, under attack', () => {
   let stage: AccessStage;
@@ -34,25 +27,6 @@ describe('votes on real requests, under attack', () => {
     const account = `system:serviceaccount:${stage.namespace}:on-call`;
     server = await accountUser(stage.plane, 'drawbridge');
     robot = await Person.of(stage.plane, account, ['system:serviceaccounts']);
-    const role: Manifest = {
-      apiVersion: `${rbac}/v1`,
-      kind: 'Role',
-      metadata: { name: 'approve' },
-      rules: [
-        { apiGroups: [votes], resources: ['accessvotes'], verbs: ['create'] },
-        { apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'] },
-      ],
-    };
-    const binding: Manifest = {
-      apiVersion: `${rbac}/v1`,
-      kind: 'RoleBinding',
-      metadata: { name: 'approve' },
-      roleRef: { apiGroup: rbac, kind: 'Role', name: 'approve' },
-      subjects: [
-        ...['alice', 'carol', 'erin'].map((name) => ({ apiGroup: rbac, kind: 'User', name })),
-        { kind: 'ServiceAccount', namespace: stage.namespace, name: 'on-call' },
-      ],
-    };
     const templates = [
       template('one', { all: [{ name: 'peer' }] }),
       template('two', { all: [{ name: 'peer', count: 2 }] }),
@@ -60,20 +34,13 @@ describe('votes on real requests, under attack', () => {
     ];
     await stage.kubectl('create', 'role', 'edit-votes', '--verb=patch', `--resource=accessvotes.${votes}`);
     await stage.kubectl('create', 'rolebinding', 'edit-votes', '--role=edit-votes', `--user=${server.name}`);
-    await stage.apply(role, binding, ...templates);
+    await stage.apply(...approverRights('execaccesstemplates', 'alice', 'carol', 'erin', account), ...templates);
     await Promise.all(templates.map(({ metadata }) => stage.templateReady('ExecAccessTemplate', metadata.name ?? '')));
   });
   after(() => stage?.close());
 
-  const votesUrl = (name = ''): string =>
-    `/apis/${votes}/v1alpha1/namespaces/${stage.namespace}/accessvotes${name && `/${name}`}`;
   const vote = (person: Person, name: string, spec: object = {}): Promise<ApiAnswer> =>
-    person.call('POST', votesUrl(), {
-      apiVersion: `${votes}/v1alpha1`,
-      kind: 'AccessVote',
-      metadata: { generateName: 'vote-' },
-      spec: { request: { kind: 'ExecAccessRequest', name }, decision: 'Approve', ...spec },
-    });
+    stage.vote(person, execRequest(name), spec);
   const messageOf = ({ body }: ApiAnswer): string => (body as { message?: string }).message ?? '';
   const created = (answer: ApiAnswer): StoredRequest => {
     assert.equal(answer.status, 201, messageOf(answer));
@@ -118,18 +85,18 @@ describe('votes on real requests, under attack', () => {
     const { metadata } = created(await vote(stage.carol, 'kept'));
     // Without this label, the server would not find the vote.
     const relabeled = { metadata: { labels: { [requestLabel]: null } } };
-    assert.match(messageOf(await stage.plane.call('PATCH', votesUrl(metadata.name), relabeled)), /VoteKept: /);
-    assert.match(messageOf(await stage.plane.call('DELETE', votesUrl(metadata.name))), /VoteKept: /);
-    assert.match(messageOf(await stage.plane.call('DELETE', votesUrl())), /VoteKept: /);
-    assert.equal((await stage.plane.call('GET', votesUrl(metadata.name))).status, 200);
+    assert.match(messageOf(await stage.plane.call('PATCH', stage.votesUrl(metadata.name), relabeled)), /VoteKept: /);
+    assert.match(messageOf(await stage.plane.call('DELETE', stage.votesUrl(metadata.name))), /VoteKept: /);
+    assert.match(messageOf(await stage.plane.call('DELETE', stage.votesUrl())), /VoteKept: /);
+    assert.equal((await stage.plane.call('GET', stage.votesUrl(metadata.name))).status, 200);
   });
 
   it('are deleted by the server, and never changed, even with every right in RBAC', async () => {
     await ask('kept-by-the-server', 'two');
     const { metadata } = created(await vote(stage.carol, 'kept-by-the-server'));
     const relabeled = { metadata: { labels: { [requestLabel]: null } } };
-    assert.match(messageOf(await server.call('PATCH', votesUrl(metadata.name), relabeled)), /VoteKept: /);
-    assert.equal((await server.call('DELETE', votesUrl(metadata.name))).status, 200);
+    assert.match(messageOf(await server.call('PATCH', stage.votesUrl(metadata.name), relabeled)), /VoteKept: /);
+    assert.equal((await server.call('DELETE', stage.votesUrl(metadata.name))).status, 200);
     stage.ignoreEarlierCalls();
   });
 
@@ -153,7 +120,7 @@ describe('votes on real requests, under attack', () => {
       assert.equal((await writeApproval()).status, 200);
       assert.deepEqual(approvalOf(await pending(other, 0))?.all, [{ name: 'peer', have: 0, need: 1 }]);
       const copy = (name: string, uid: string, changes: object = {}): Promise<ApiAnswer> =>
-        erin.call('POST', votesUrl(), {
+        erin.call('POST', stage.votesUrl(), {
           apiVersion: `${votes}/v1alpha1`,
           kind: 'AccessVote',
           metadata: { name, labels: { [requestLabel]: uid } },
