@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { AuditLine } from '../../../sandbox/server-process.ts';
 import { until } from '../../../sandbox/wait.ts';
+import { accessTemplate, targetOf } from '../../support/access-manifests.ts';
 import { conditionOf, deadlineOf, type Manifest, podRequest, reviewed } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
@@ -13,16 +14,8 @@ describe('a grant ends on time while the queue is full', function () {
   });
   after(() => stage?.close());
 
-  const template = (name: string, spec: object): Manifest => ({
-    apiVersion: 'crds.wizardofoz.co/v1alpha1',
-    kind: 'PodAccessTemplate',
-    metadata: { name },
-    spec: {
-      accessConfig: { allowedGroups: ['devs'] },
-      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-      ...spec,
-    },
-  });
+  const template = (name: string, spec: object): Manifest =>
+    accessTemplate('PodAccessTemplate', name, { ...targetOf('payments'), ...spec });
 
   // More than the controller has workers.
   it('of forty requests whose pods are never Ready', async () => {

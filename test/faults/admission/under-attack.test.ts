@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { accessTemplate, targetOf } from '../../support/access-manifests.ts';
 import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import type { Attack, AttackRole } from '../../support/attacker.ts';
@@ -80,16 +81,13 @@ describe('under attack', function () {
     });
     assert.equal(status, 201);
     const copy = { op: 'copy', from: '/spec/containers/0/args', path: '/metadata/copy' };
-    await stage.apply({
-      apiVersion: 'crds.wizardofoz.co/v1alpha1',
-      kind: 'PodAccessTemplate',
-      metadata: { name: 'bomb' },
-      spec: {
-        accessConfig: { allowedGroups: ['devs'] },
-        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'bomb' },
-        controllerTargetMutationConfig: { patchSpecOperations: Array.from({ length: 128 }, () => copy) },
-      },
-    });
+    const patchSpecOperations = Array.from({ length: 128 }, () => copy);
+    await stage.apply(
+      accessTemplate('PodAccessTemplate', 'bomb', {
+        ...targetOf('bomb'),
+        controllerTargetMutationConfig: { patchSpecOperations },
+      }),
+    );
     await stage.templateReady('PodAccessTemplate', 'bomb', false);
   };
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { requestLabel } from '../../../src/api/access/names.ts';
+import { role, roleBinding } from '../../support/access-manifests.ts';
 import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
@@ -35,8 +36,7 @@ describe('a user without an allowed group', () => {
   });
 
   it('with groups of an identity provider sees them as groups-from-oidc.md shows', async () => {
-    const patch = JSON.stringify({ spec: { accessConfig: { allowedGroups: ['oidc:devs'] } } });
-    await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
+    await stage.configure('PodAccessTemplate', 'payments-shell', { allowedGroups: ['oidc:devs'] });
     await stage.kubectl('create', 'rolebinding', 'oidc', '--role=request-access', '--user=oidc:bob');
     const alice = await Person.of(stage.plane, 'oidc:alice', ['oidc:devs', 'oidc:on-call']);
     assert.match((await alice.kubectl(['auth', 'whoami'])).stdout, shown('groups-from-oidc.md', 'ATTRIBUTE'));
@@ -56,14 +56,9 @@ describe('a user without an allowed group', () => {
       it(`to ${title}: gets ${gets.join(' and ') || 'nothing'}`, async () => {
         const user = `dora-${index}`;
         const dora = await Person.of(stage.plane, user, []);
-        await stage.apply({
-          apiVersion: 'rbac.authorization.k8s.io/v1',
-          kind: 'Role',
-          metadata: { name: user },
-          rules: [{ apiGroups: [''], resources, verbs: ['create'] }],
-        });
-        for (const role of [user, 'request-access']) {
-          await stage.kubectl('create', 'rolebinding', `${user}-${role}`, `--role=${role}`, `--user=${user}`);
+        await stage.apply(role(user, { apiGroups: [''], resources, verbs: ['create'] }));
+        for (const held of [user, 'request-access']) {
+          await stage.apply(roleBinding(held, [user], `${user}-${held}`));
         }
         for (const resource of resources) {
           const [plural = '', subresource = ''] = resource.split('/');

@@ -4,6 +4,7 @@ import type { Grant } from '../../../src/api/access/grant.ts';
 import { childNameOf } from '../../../src/api/access/names.ts';
 import type { ExtensionStatus } from '../../../src/api/access/status.ts';
 import { connectSubresources } from '../../../src/audit/record.ts';
+import { accessTemplate } from '../../support/access-manifests.ts';
 import {
   conditionOf,
   execRequest,
@@ -40,16 +41,8 @@ describe('access through the gateway', () => {
   let ofWorkload: StoredRequest;
   let direct: StoredRequest;
 
-  const template = (kind: string, of: string, accessConfig: object): Manifest => ({
-    apiVersion: 'crds.wizardofoz.co/v1alpha1',
-    kind,
-    metadata: { name: of },
-    spec: {
-      accessConfig: { allowedGroups: ['devs'], ...accessConfig },
-      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-      ...(kind === 'PodAccessTemplate' ? { controllerTargetMutationConfig: { command: ['sleep', '86400'] } } : {}),
-    },
-  });
+  const template = (kind: string, of: string, accessConfig: object): Manifest =>
+    accessTemplate(kind, of, undefined, accessConfig);
   const session = { via: 'Gateway', idleAfter: '15m' };
   const podOf = ({ status }: StoredRequest): string => status?.podName ?? '';
   const grantOf = ({ status }: StoredRequest): Grant => status?.grant as unknown as Grant;

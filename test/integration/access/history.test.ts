@@ -32,11 +32,6 @@ describe('a request that ended', () => {
     const [at = '', untilText = ''] = stdout.split(' ');
     return Date.parse(untilText) - Date.parse(at);
   };
-  const configure = async (kind: string, name: string, accessConfig: object): Promise<void> => {
-    await stage.kubectl('patch', kind, name, '--type=merge', '-p', JSON.stringify({ spec: { accessConfig } }));
-    await stage.templateReady(kind === 'pat' ? 'PodAccessTemplate' : 'ExecAccessTemplate', name);
-  };
-
   describe('and whose name was generated', () => {
     let request: StoredRequest;
 
@@ -149,7 +144,7 @@ describe('a request that ended', () => {
 
   describe('through a template with historyTTL', () => {
     it('stays that long, and then goes, also if its user named it', async () => {
-      await configure('eat', 'payments-exec', { historyTTL: '8s' });
+      await stage.configure('ExecAccessTemplate', 'payments-exec', { historyTTL: '8s' });
       const asked = await stage.createReady(stage.alice, execRequest('named', { duration: '5s' }));
       const request = await ended(asked);
       assert.equal(await keptMs('ear', 'named'), 8000);

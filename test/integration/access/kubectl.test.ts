@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
+import { accessTemplate } from '../../support/access-manifests.ts';
 import { deadlineOf, execRequest, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import type { Person } from '../../support/person.ts';
@@ -38,16 +39,7 @@ describe('kubectl prints for a request', () => {
   });
 
   it('the end after an extension', async () => {
-    const accessConfig = { extension: { times: 1, total: '8h' } };
-    await stage.kubectl(
-      'patch',
-      'pat',
-      'payments-shell',
-      '--type=merge',
-      '-p',
-      JSON.stringify({ spec: { accessConfig } }),
-    );
-    await stage.templateReady('PodAccessTemplate', 'payments-shell');
+    await stage.configure('PodAccessTemplate', 'payments-shell', { extension: { times: 1, total: '8h' } });
     const request = await stage.createReady(stage.alice, podRequest('longer', { duration: '10m' }));
     const patch = JSON.stringify({ spec: { extensions: [{ by: '5m' }] } });
     await stage.alice.kubectl(['patch', 'par', 'longer', '-n', stage.namespace, '--type=merge', '-p', patch]);
@@ -66,16 +58,8 @@ describe('kubectl prints for a request', () => {
   });
 
   it('which limits of the Pod the template lowered', async () => {
-    await stage.apply({
-      apiVersion: 'crds.wizardofoz.co/v1alpha1',
-      kind: 'PodAccessTemplate',
-      metadata: { name: 'capped' },
-      spec: {
-        accessConfig: { allowedGroups: ['devs'] },
-        podSpec: { containers: [{ name: 'app', image: 'busybox:1.37', resources: { limits: { cpu: '8' } } }] },
-        maxCpu: '500m',
-      },
-    });
+    const containers = [{ name: 'app', image: 'busybox:1.37', resources: { limits: { cpu: '8' } } }];
+    await stage.apply(accessTemplate('PodAccessTemplate', 'capped', { podSpec: { containers }, maxCpu: '500m' }));
     await stage.templateReady('PodAccessTemplate', 'capped');
     await stage.createReady(stage.alice, podRequest('capped', { templateName: 'capped', duration: '10m' }));
     const { stdout } = await stage.alice.kubectl(['describe', '-n', stage.namespace, 'par', 'capped']);
@@ -142,16 +126,8 @@ describe('kubectl prints for a request', () => {
   });
 
   it('what a request waits for', async () => {
-    const accessConfig = { approvals: { all: [{ name: 'peer', groups: ['devs'] }] } };
-    await stage.kubectl(
-      'patch',
-      'eat',
-      'payments-exec',
-      '--type=merge',
-      '-p',
-      JSON.stringify({ spec: { accessConfig } }),
-    );
-    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
+    const approvals = { all: [{ name: 'peer', groups: ['devs'] }] };
+    await stage.configure('ExecAccessTemplate', 'payments-exec', { approvals });
     await stage.createOk(stage.alice, execRequest('waits'));
     const waits = async (): Promise<string[] | false> => {
       const [, row] = await get(stage.alice, 'ear', 'waits', '-o', 'wide');

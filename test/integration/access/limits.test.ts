@@ -76,23 +76,13 @@ describe('limits on open grants', function () {
   });
 
   it('are exact for a template with its own limit', async () => {
-    const patch = JSON.stringify({ spec: { accessConfig: { maxGrants: perTemplate } } });
-    await stage.kubectl('patch', 'execaccesstemplate', 'payments-exec', '--type=merge', '-p', patch);
-    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
+    await stage.configure('ExecAccessTemplate', 'payments-exec', { maxGrants: perTemplate });
     const manifests = Array.from({ length: attempts }, (_, index) => execRequest(`template-${index}`));
     assert.equal(await burst(stage.alice, manifests), perTemplate);
   });
 
   it('are enforced by the webhook, with the count and the time, and allow a new grant after a revocation', async () => {
-    await stage.kubectl(
-      'patch',
-      'execaccesstemplate',
-      'payments-exec',
-      '--type=merge',
-      '-p',
-      '{"spec":{"accessConfig":{"maxGrants":1}}}',
-    );
-    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
+    await stage.configure('ExecAccessTemplate', 'payments-exec', { maxGrants: 1 });
     const first = await stage.createReady(stage.alice, execRequest('first', { duration: '30m' }));
     const input = JSON.stringify(execRequest('second'));
     const args = ['create', '-n', stage.namespace, '-f', '-'];
@@ -102,14 +92,8 @@ describe('limits on open grants', function () {
       stderr,
       /LimitReached: template "payments-exec" has 1 open grant, and the limit is 1; wait until \d{4}-\S+Z, or revoke an open request/,
     );
-    await stage.kubectl(
-      'patch',
-      'execaccessrequest',
-      first.metadata.name,
-      '--type=merge',
-      '-p',
-      '{"spec":{"revoked":true}}',
-    );
+    const revoked = JSON.stringify({ spec: { revoked: true } });
+    await stage.kubectl('patch', 'execaccessrequest', first.metadata.name, '--type=merge', '-p', revoked);
     await until('the place to be free', async () => (await bindings()) === 0, { timeoutMs: 30_000 });
     await until(
       'carol to be allowed',

@@ -1,23 +1,17 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
+import { accessTemplate, role, targetOf, workload } from '../../support/access-manifests.ts';
 import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 
 type Operation = readonly [op: 'add' | 'replace', path: string, value: unknown];
 
-const accessConfig = { allowedGroups: ['devs'] };
-
-const template = (name: string, spec: object): Manifest => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessTemplate',
-  metadata: { name },
-  spec: { accessConfig, ...spec },
-});
+const template = (name: string, spec: object): Manifest => accessTemplate('PodAccessTemplate', name, spec);
 
 const patched = (name: string, operations: readonly Operation[], more: object = {}): Manifest =>
   template(name, {
-    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+    ...targetOf('payments'),
     controllerTargetMutationConfig: {
       patchSpecOperations: operations.map(([op, path, value]) => ({ op, path, value })),
     },
@@ -28,20 +22,14 @@ const patched = (name: string, operations: readonly Operation[], more: object = 
 const elsewhere = { host: '169.254.169.254', port: 80, path: '/latest/meta-data/' };
 
 /** A Deployment without replicas: only its pod template matters. */
-const agent: Manifest = {
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
-  metadata: { name: 'agent' },
-  spec: {
-    replicas: 0,
-    selector: { matchLabels: { app: 'agent' } },
-    template: {
-      metadata: { labels: { app: 'agent' } },
-      spec: { hostPID: true, containers: [{ name: 'app', image: 'a:1' }] },
-    },
+const agent = workload('agent', {
+  replicas: 0,
+  template: {
+    metadata: { labels: { app: 'agent' } },
+    spec: { hostPID: true, containers: [{ name: 'app', image: 'a:1' }] },
   },
-};
-const agentRef = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'agent' } };
+});
+const agentRef = targetOf('agent');
 
 describe('the pod of an access template', () => {
   let stage: AccessStage;
@@ -52,11 +40,10 @@ describe('the pod of an access template', () => {
     this.timeout(180_000);
     stage = await AccessStage.open();
     erin = await Person.of(stage.plane, 'erin', ['owners']);
-    await stage.apply(agent, {
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'Role',
-      metadata: { name: 'owners' },
-      rules: [
+    await stage.apply(
+      agent,
+      role(
+        'owners',
         {
           apiGroups: ['crds.wizardofoz.co'],
           resources: ['podaccesstemplates'],
@@ -64,8 +51,8 @@ describe('the pod of an access template', () => {
         },
         { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'create'] },
         { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
-      ],
-    });
+      ),
+    );
     await stage.kubectl('create', 'rolebinding', 'owners', '--role=owners', '--group=owners');
   });
 

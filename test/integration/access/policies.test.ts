@@ -3,6 +3,7 @@ import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from '../../../src/api/access/names.ts';
 import type { RequestStatus } from '../../../src/api/access/status.ts';
+import { role } from '../../support/access-manifests.ts';
 import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
@@ -486,21 +487,17 @@ describe('without the server and the webhooks, the API server', () => {
   });
 });
 
-const everythingButFinalizers: Manifest = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'Role',
-  metadata: { name: 'everything' },
-  rules: [
-    {
-      apiGroups: ['crds.wizardofoz.co'],
-      resources: ['podaccessrequests', 'podaccessrequests/status', 'podaccesstemplates', 'podaccesstemplates/status'],
-      verbs: ['*'],
-    },
-    { apiGroups: [''], resources: ['pods', 'pods/resize', 'pods/ephemeralcontainers'], verbs: ['*'] },
-    {
-      apiGroups: ['rbac.authorization.k8s.io'],
-      resources: ['roles', 'rolebindings'],
-      verbs: ['*', 'escalate', 'bind'],
-    },
-  ],
-};
+const everythingButFinalizers = role(
+  'everything',
+  {
+    apiGroups: ['crds.wizardofoz.co'],
+    resources: ['podaccessrequests', 'podaccessrequests/status', 'podaccesstemplates', 'podaccesstemplates/status'],
+    verbs: ['*'],
+  },
+  { apiGroups: [''], resources: ['pods', 'pods/resize', 'pods/ephemeralcontainers'], verbs: ['*'] },
+  {
+    apiGroups: ['rbac.authorization.k8s.io'],
+    resources: ['roles', 'rolebindings'],
+    verbs: ['*', 'escalate', 'bind'],
+  },
+);

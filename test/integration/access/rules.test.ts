@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '../../../sandbox/wait.ts';
 import { covers, type RbacRule } from '../../../src/rbac/rule-cover.ts';
+import { accessTemplate, role } from '../../support/access-manifests.ts';
 import {
   conditionOf,
   execRequest,
@@ -38,13 +39,7 @@ describe('rules that a template adds', () => {
     flags = [`--grantable=${grantable}`];
     stage = await AccessStage.open({ flags });
     // The permissions that the chart grants the server for the same rules.
-    const role = {
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'Role',
-      metadata: { name: 'grantable' },
-      rules: [logs, forward],
-    };
-    await stage.apply(role);
+    await stage.apply(role('grantable', logs, forward));
     const { serverUser } = stage.server.installation;
     await stage.kubectl('create', 'rolebinding', 'grantable', '--role=grantable', `--user=${serverUser}`);
     erin = await Person.of(plane, 'erin', ['authors']);
@@ -62,15 +57,8 @@ describe('rules that a template adds', () => {
   });
   after(() => stage?.close());
 
-  const template = (name: string, rules: readonly object[]): Manifest => ({
-    apiVersion: 'crds.wizardofoz.co/v1alpha1',
-    kind: 'ExecAccessTemplate',
-    metadata: { name, namespace: stage.namespace },
-    spec: {
-      accessConfig: { allowedGroups: ['devs'], rules },
-      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-    },
-  });
+  const template = (name: string, rules: readonly object[]): Manifest =>
+    accessTemplate('ExecAccessTemplate', name, undefined, { rules });
   const may = (person: Person, verb: string, subresource: string, name: string): Promise<boolean> =>
     person.may({ namespace: stage.namespace, verb, resource: 'pods', subresource, name });
   /** Resolves once RBAC allows the call, or no longer allows it: the API server observes changes a moment later. */
@@ -138,9 +126,7 @@ describe('rules that a template adds', () => {
   }
 
   it('apply to the pod of a PodAccessRequest too', async () => {
-    const patch = JSON.stringify({ spec: { accessConfig: { rules: [forward] } } });
-    await stage.kubectl('patch', 'podaccesstemplate', 'payments-shell', '--type=merge', '-p', patch);
-    await stage.templateReady('PodAccessTemplate', 'payments-shell');
+    await stage.configure('PodAccessTemplate', 'payments-shell', { rules: [forward] });
     const request = await stage.createReady(stage.alice, podRequest('forward'));
     await observed(true, stage.alice, 'create', 'portforward', request.status?.podName ?? '');
   });

@@ -28,17 +28,8 @@ const denyAll: Manifest = {
   spec: { podSelector: {}, policyTypes: ['Ingress'] },
 };
 
-const template = (name: string, podLabels: object, more: object = {}): Manifest => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: 'PodAccessTemplate',
-  metadata: { name },
-  spec: {
-    accessConfig: { allowedGroups: ['devs'] },
-    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-    controllerTargetMutationConfig: { podLabels },
-    ...more,
-  },
-});
+const template = (name: string, podLabels: object, more: object = {}): Manifest =>
+  accessTo(name, 'payments', { controllerTargetMutationConfig: { podLabels }, ...more });
 
 describe('an access pod', () => {
   let stage: AccessStage;

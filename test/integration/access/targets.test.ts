@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { applyCrds } from '../../../sandbox/readiness.ts';
 import { until } from '../../../sandbox/wait.ts';
+import { accessTemplate, sleepingPod, workload } from '../../support/access-manifests.ts';
 import {
   conditionOf,
   execRequest,
@@ -11,34 +12,20 @@ import {
 import { AccessStage } from '../../support/access-stage.ts';
 import { rolloutCrd } from '../../support/argo-rollouts.ts';
 
-const podTemplate = (app: string) => ({
-  metadata: { labels: { app } },
-  spec: { containers: [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }] },
-});
-
-const workload = (kind: string, name: string, spec: object = {}): Manifest => ({
-  apiVersion: kind === 'Rollout' ? 'argoproj.io/v1alpha1' : 'apps/v1',
-  kind,
-  metadata: { name },
-  spec: { selector: { matchLabels: { app: name } }, template: podTemplate(name), ...spec },
-});
-
 const workloads = {
-  Deployment: workload('Deployment', 'target-deployment'),
-  StatefulSet: workload('StatefulSet', 'target-statefulset', { serviceName: 'x' }),
-  DaemonSet: workload('DaemonSet', 'target-daemonset'),
-  Rollout: workload('Rollout', 'target-rollout', { replicas: 1, strategy: { canary: {} } }),
+  Deployment: workload('target-deployment'),
+  StatefulSet: workload('target-statefulset', { serviceName: 'x' }, 'StatefulSet'),
+  DaemonSet: workload('target-daemonset', {}, 'DaemonSet'),
+  Rollout: {
+    ...workload('target-rollout', { replicas: 1, strategy: { canary: {} } }, 'Rollout'),
+    apiVersion: 'argoproj.io/v1alpha1',
+  },
 };
 
-const template = (kind: 'PodAccessTemplate' | 'ExecAccessTemplate', { apiVersion, kind: of, metadata }: Manifest) => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind,
-  metadata: { name: `for-${metadata.name}` },
-  spec: {
-    accessConfig: { allowedGroups: ['devs'] },
+const template = (kind: 'PodAccessTemplate' | 'ExecAccessTemplate', { apiVersion, kind: of, metadata }: Manifest) =>
+  accessTemplate(kind, `for-${metadata.name}`, {
     controllerTargetRef: { apiVersion, kind: of, name: metadata.name },
-  },
-});
+  });
 
 describe('the target of a template', () => {
   let stage: AccessStage;
@@ -108,7 +95,7 @@ describe('the target of a template', () => {
         spec: {
           replicas: 1,
           selector: { matchLabels: labels },
-          template: { ...podTemplate(name), metadata: { labels } },
+          template: sleepingPod(labels),
         },
       },
       template('ExecAccessTemplate', target),

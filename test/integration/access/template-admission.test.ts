@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { accessTemplate, targetOf } from '../../support/access-manifests.ts';
 import { conditionOf, type Manifest, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
@@ -15,15 +16,8 @@ describe('kubectl apply of a template', () => {
   });
   after(() => stage?.close());
 
-  const template = (name: string, spec: object, accessConfig: object = {}): Manifest => ({
-    apiVersion: 'crds.wizardofoz.co/v1alpha1',
-    kind: 'PodAccessTemplate',
-    metadata: { name },
-    spec: { accessConfig: { allowedGroups: ['devs'], ...accessConfig }, ...spec },
-  });
-  const workload = (name: string): object => ({
-    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name },
-  });
+  const template = (name: string, spec: object, accessConfig: object = {}): Manifest =>
+    accessTemplate('PodAccessTemplate', name, spec, accessConfig);
   const patch = (...patchSpecOperations: object[]) => ({ controllerTargetMutationConfig: { patchSpecOperations } });
   /** What kubectl prints, and its exit code. */
   const printed = async (verb: string, manifest: Manifest, ...flags: string[]) => {
@@ -77,7 +71,7 @@ describe('kubectl apply of a template', () => {
     };
     const manifest = template(
       'mistakes',
-      { ...workload('payments'), ...patch({ op: 'replace', path: '/spec/x' }) },
+      { ...targetOf('payments'), ...patch({ op: 'replace', path: '/spec/x' }) },
       mistakes,
     );
     const args = ['create', '-n', stage.namespace, '--dry-run=server', '-f', '-'];
@@ -104,7 +98,7 @@ describe('kubectl apply of a template', () => {
   });
 
   it('prints the same warning about a stored template that it does not change, also in a dry run', async () => {
-    const missing = template('missing', workload('later'));
+    const missing = template('missing', targetOf('later'));
     assert.equal((await apply(missing)).code, 0);
     await stage.templateReady('PodAccessTemplate', 'missing', false);
     const stored = await replace(missing);
@@ -117,7 +111,7 @@ describe('kubectl apply of a template', () => {
   });
 
   it('is unchanged the second time, also with approvals', async () => {
-    const approved = template('approved', workload('payments'), { approvals: { all: [{ name: 'peer' }] } });
+    const approved = template('approved', targetOf('payments'), { approvals: { all: [{ name: 'peer' }] } });
     const outputs = [(await apply(approved)).stdout.trim(), (await apply(approved)).stdout.trim()];
     const name = 'podaccesstemplate.crds.wizardofoz.co/approved';
     assert.deepEqual(outputs, [`${name} created`, `${name} unchanged`]);
@@ -127,7 +121,7 @@ describe('kubectl apply of a template', () => {
   it('warns about an ExecAccessTemplate whose command names a label that the Pods lack, and is not ready', async () => {
     const accessCommand = 'kubectl exec {{ .Metadata.Name }} -- echo {{ index .Metadata.Labels "app2" }}';
     const unlabelled = {
-      ...template('unlabelled', workload('payments'), { accessCommand }),
+      ...template('unlabelled', targetOf('payments'), { accessCommand }),
       kind: 'ExecAccessTemplate',
     };
     const { code, stderr } = await apply(unlabelled);

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { keySecretName } from '../../../src/access/signing/key-secret.ts';
+import { accessTemplate, role, targetOf } from '../../support/access-manifests.ts';
 import {
   conditionOf,
   execRequest,
@@ -13,14 +14,8 @@ import {
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 
-const controllerTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
-
-const template = (kind: string, name: string, spec: object = {}): Manifest => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind,
-  metadata: { name },
-  spec: { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef, ...spec },
-});
+const template = (kind: string, name: string, spec: object = {}): Manifest =>
+  accessTemplate(kind, name, { ...targetOf('payments'), ...spec });
 const podTemplate = (name: string, spec: object = {}): Manifest => template('PodAccessTemplate', name, spec);
 const execTemplate = (name: string, spec: object = {}): Manifest => template('ExecAccessTemplate', name, spec);
 
@@ -59,22 +54,22 @@ describe('a template grants', () => {
   after(() => stage?.close());
 
   /** Resolves once the API server, which lags, observes exactly these permissions. */
-  const holds = async (role: 'owners' | 'editors', ...rules: Rule[]): Promise<void> => {
-    await stage.apply({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: role }, rules });
-    const person = role === 'owners' ? erin : mallory;
+  const holds = async (name: 'owners' | 'editors', ...rules: Rule[]): Promise<void> => {
+    await stage.apply(role(name, ...rules));
+    const person = name === 'owners' ? erin : mallory;
     const calls = [writesTemplates, sees, execs, creates].flatMap(({ apiGroups, resources, verbs }) =>
       resources.flatMap((resource) => verbs.map((verb) => ({ group: apiGroups[0] ?? '', resource, verb }))),
     );
     const observed = async (): Promise<boolean> => {
       const answers = calls.map(async ({ group, resource, verb }) => {
         const held = rules.some((rule) => rule.resources.includes(resource) && rule.verbs.includes(verb));
-        const [name = '', subresource = ''] = resource.split('/');
+        const [plural = '', subresource = ''] = resource.split('/');
         const { namespace } = stage;
-        return (await person.may({ namespace, group, resource: name, subresource, verb })) === held;
+        return (await person.may({ namespace, group, resource: plural, subresource, verb })) === held;
       });
       return (await Promise.all(answers)).every(Boolean);
     };
-    await until(`${role} to hold their permissions`, observed, { timeoutMs: 30_000 });
+    await until(`${name} to hold their permissions`, observed, { timeoutMs: 30_000 });
   };
 
   const create = (person: Pick<Person, 'call'>, manifest: Manifest): Promise<ApiAnswer> =>

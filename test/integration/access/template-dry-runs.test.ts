@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type AddressInfo, createServer } from 'node:net';
 import { until } from '../../../sandbox/wait.ts';
+import { accessTemplate } from '../../support/access-manifests.ts';
 import {
   accessUrl,
   conditionOf,
@@ -9,20 +10,15 @@ import {
   type StoredRequest,
 } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { accessTo } from '../../support/isolated-workload.ts';
 
 const container = { name: 'app', image: 'busybox:1.37', command: ['sleep', 'infinity'] };
 const kind = 'PodAccessTemplate';
-const template = (name: string, spec: object): Manifest => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind,
-  metadata: { name },
-  spec: { accessConfig: { allowedGroups: ['devs'] }, ...spec },
-});
+const template = (name: string, spec: object): Manifest => accessTemplate(kind, name, spec);
 const withPod = (name: string, ofContainer: object, ofPod: object = {}): Manifest =>
   template(name, { podSpec: { containers: [{ ...container, ...ofContainer }], ...ofPod } });
-const paymentsRef = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' } };
 const mutated = (name: string, controllerTargetMutationConfig: object): Manifest =>
-  template(name, { ...paymentsRef, controllerTargetMutationConfig });
+  accessTo(name, 'payments', { controllerTargetMutationConfig });
 const again = '; the server checks again, usually every 40 s';
 const correct = '; correct the template or its workload';
 /** What the API server rejects by the template and its workload alone. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
+import { accessTemplate, targetOf } from '../../support/access-manifests.ts';
 import {
   conditionOf,
   deadlineOf,
@@ -11,8 +12,6 @@ import {
 } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
-
-const controllerTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
 
 describe('a later edit of a template', () => {
   let stage: AccessStage;
@@ -26,12 +25,8 @@ describe('a later edit of a template', () => {
 
   after(() => stage?.close());
 
-  const template = (name: string, config: object = {}, kind = 'PodAccessTemplate', more: object = {}): Manifest => ({
-    apiVersion: 'crds.wizardofoz.co/v1alpha1',
-    kind,
-    metadata: { name },
-    spec: { accessConfig: { allowedGroups: ['devs'], maxDuration: '1h', ...config }, controllerTargetRef, ...more },
-  });
+  const template = (name: string, config: object = {}, kind = 'PodAccessTemplate'): Manifest =>
+    accessTemplate(kind, name, undefined, { maxDuration: '1h', ...config });
   const edit = async (name: string, spec: object, kind = 'PodAccessTemplate'): Promise<void> => {
     const { status, body } = await stage.plane.call('PATCH', stage.urlOf(kind, name), { spec });
     assert.equal(status, 200, JSON.stringify(body));
@@ -80,7 +75,7 @@ describe('a later edit of a template', () => {
               maxDuration: '10h',
               grantTo: 'AllowedGroups',
             },
-            controllerTargetRef: { ...controllerTargetRef, name: 'other' },
+            ...targetOf('other'),
           },
           kind,
         );

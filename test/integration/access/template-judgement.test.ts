@@ -1,25 +1,14 @@
 import assert from 'node:assert/strict';
 import type { AuditCall } from '../../../sandbox/audit-log.ts';
+import { accessTemplate, targetOf, workload } from '../../support/access-manifests.ts';
 import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
 const kind = 'PodAccessTemplate';
 const labels = { app: 'ledger' };
-const container = { name: 'app', image: 'busybox:1.37', command: ['sleep', 'infinity'] };
-const workload: Manifest = {
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
-  metadata: { name: 'ledger' },
-  spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [container] } } },
-};
-const ledgerRef = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'ledger' } };
-const paymentsRef = { controllerTargetRef: { ...ledgerRef.controllerTargetRef, name: 'payments' } };
-const template = (name: string, spec: object, accessConfig: object = {}, of = kind): Manifest => ({
-  apiVersion: 'crds.wizardofoz.co/v1alpha1',
-  kind: of,
-  metadata: { name },
-  spec: { accessConfig: { allowedGroups: ['devs'], ...accessConfig }, ...spec },
-});
+const ledgerRef = targetOf('ledger');
+const paymentsRef = targetOf('payments');
+const template = (name: string, spec: object): Manifest => accessTemplate(kind, name, spec);
 const labelled = { controllerTargetMutationConfig: { podLabels: { purpose: 'shell' } } };
 const purpose = { purpose: 'shell' };
 const selectors: [object: Manifest, code: string, message: RegExp][] = [
@@ -109,7 +98,7 @@ describe('a stored template is judged by the objects around it', () => {
 
   it('becomes ready in one write when its workload is created', async () => {
     const since = stage.plane.auditLog.mark();
-    await apply(workload);
+    await apply(workload('ledger'));
     assert.deepEqual(codesOf(await judged('ledger', 'Success')), [true, 'True', 'Success']);
     const table = await stage.kubectl('get', 'podaccesstemplate', 'ledger');
     assert.match(table, /^NAME +READY +STATE .*\nledger +true +Success /m);

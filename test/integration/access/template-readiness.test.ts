@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { accessTemplate, targetOf, workload } from '../../support/access-manifests.ts';
 import { type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
@@ -11,28 +12,8 @@ describe('a template', () => {
   });
   after(() => stage?.close());
 
-  const labels = { app: 'late' };
-  const target: Manifest = {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name: 'late' },
-    spec: {
-      selector: { matchLabels: labels },
-      template: {
-        metadata: { labels },
-        spec: { containers: [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }] },
-      },
-    },
-  };
-  const template = (name: string): Manifest => ({
-    apiVersion: 'crds.wizardofoz.co/v1alpha1',
-    kind: 'PodAccessTemplate',
-    metadata: { name },
-    spec: {
-      accessConfig: { allowedGroups: ['devs'] },
-      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'late' },
-    },
-  });
+  const target = workload('late');
+  const template = (name: string): Manifest => accessTemplate('PodAccessTemplate', name, targetOf('late'));
 
   it('becomes ready when its target appears, not ready when the target is deleted, and ready again', async () => {
     await stage.apply(template('late'));

