@@ -486,6 +486,20 @@ export class AccessStage {
     return lines.flat().slice(this.#earlierLines).filter(matches);
   }
 
+  /** Resolves with the first audit line about the end of access by a request of that name. */
+  endOf(request: string): Promise<AuditLine> {
+    return this.auditLine(
+      `the end of ${request}`,
+      ({ event, what }) => event === 'revocation' && what.name === request,
+    );
+  }
+
+  /** Resolves once the user may not exec into the pod, by default within a second. */
+  async shutTo(person: Person, pod: string, timeoutMs = 1000): Promise<void> {
+    const isShut = async (): Promise<boolean> => !(await person.mayExec(this.namespace, pod));
+    await until(`${pod} to be shut to ${person.name}`, isShut, { timeoutMs, everyMs: 10 });
+  }
+
   /** Resolves with the first audit line that matches. */
   auditLine(what: string, matches: (line: AuditLine) => boolean): Promise<AuditLine> {
     return until(`an audit line: ${what}`, async () => (await this.audit(matches))[0], {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { AuditLine } from '../../../sandbox/server-process.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { accessTemplate, targetOf } from '../../support/access-manifests.ts';
 import { conditionOf, deadlineOf, type Manifest, podRequest, reviewed } from '../../support/access-requests.ts';
@@ -69,9 +68,7 @@ describe('a grant ends on time while the queue is full', function () {
       assert.equal(conditionOf(denied, created)?.reason, 'PlanTooLarge');
     }
     await stage.closed(request);
-    const isItsEnd = ({ event, what }: AuditLine): boolean =>
-      event === 'revocation' && what.name === request.metadata.name;
-    const line = await stage.auditLine('the revocation', isItsEnd);
+    const line = await stage.endOf(request.metadata.name);
     const lateMs = Date.parse(String(line['time'])) - deadlineOf(request);
     assert.ok(lateMs < 2000, `${lateMs} ms late`);
     await stage.plane.call('DELETE', `${deployments}/${bomb.name}`);

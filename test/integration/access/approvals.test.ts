@@ -303,7 +303,7 @@ describe('access that others approve', () => {
     assertCreated(await vote(erin, ended, { decision: 'Deny', reason: 'wrong pod' }));
     await stage.gone(ended);
     assert.equal(await stage.alice.mayExec(stage.namespace, open.status?.podName ?? ''), false);
-    const line = await stage.auditLine('the end', ({ event, what }) => event === 'revocation' && what.name === 'ended');
+    const line = await stage.endOf('ended');
     assert.equal(line['code'], 'VoteDenied');
     assertDenied(await vote(stage.carol, denied), /NothingToDecide: /);
   });

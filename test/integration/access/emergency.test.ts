@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import type { AuditLine } from '../../../sandbox/server-process.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { approverRights } from '../../support/access-manifests.ts';
 import { execRequest, type StoredRequest } from '../../support/access-requests.ts';
@@ -75,16 +76,12 @@ describe('emergency access', () => {
     const request = await stage.createReady(dave, execRequest('not-justified', { emergency: true, reason }));
     const denied = await review(stage.carol, request, 'Deny');
     assert.equal(denied.status, 201, JSON.stringify(denied.body));
-    await until(
-      'dave to lose access',
-      async () => !(await dave.mayExec(stage.namespace, request.status?.podName ?? '')),
-      { timeoutMs: 10_000 },
-    );
+    await stage.shutTo(dave, request.status?.podName ?? '', 10_000);
     await isGone(request);
-    const isOfRequest = ({ what }: { what: { name?: string } }): boolean => what.name === 'not-justified';
-    const end = await stage.auditLine('the end', (line) => line.event === 'revocation' && isOfRequest(line));
+    const end = await stage.endOf('not-justified');
     assert.equal(end.code, 'VoteDenied');
-    const line = await stage.auditLine('the review', (each) => each.event === 'review' && isOfRequest(each));
+    const isOfRequest = ({ event, what }: AuditLine): boolean => event === 'review' && what.name === 'not-justified';
+    const line = await stage.auditLine('the review', isOfRequest);
     assert.equal(line.verdict, 'reviewed');
   });
 

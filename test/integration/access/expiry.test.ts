@@ -117,10 +117,7 @@ describe('a grant', () => {
       await runGrant(podRequest('plain', { duration: short }), async (ready) => {
         request = ready;
       });
-      const line = await stage.auditLine(
-        'the revocation',
-        ({ event, what }) => event === 'revocation' && what.name === 'plain',
-      );
+      const line = await stage.endOf('plain');
       assert.deepEqual([line.verdict, line['code'], line.who.user], ['revoked', 'Expired', 'alice']);
       const isRecorded = async (): Promise<boolean> =>
         request !== undefined && (await eventsOf(request)).includes('AccessExpired');
@@ -168,9 +165,7 @@ describe('a grant', () => {
     await stage.stop();
     await reaches(deadlineOf(request) + 200);
     await stage.start({ installation });
-    const shut = async (): Promise<boolean> =>
-      !(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''));
-    await until('the access to end', shut, { timeoutMs: 2000 });
+    await stage.shutTo(stage.alice, request.status?.podName ?? '', 2000);
     await stage.closed(request);
   });
 
@@ -223,15 +218,9 @@ describe('a grant', () => {
         const pod = request.status?.podName ?? '';
         assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
         await end(request);
-        await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
-          timeoutMs: 1000,
-          everyMs: 10,
-        });
+        await stage.shutTo(stage.alice, pod);
         await stage.closed(request);
-        const line = await stage.auditLine(
-          'the revocation',
-          ({ event, what }) => event === 'revocation' && what.name === name,
-        );
+        const line = await stage.endOf(name);
         assert.equal(line['code'], code);
         await until('the Event AccessRevoked', async () => (await eventsOf(request)).includes('AccessRevoked'), {
           timeoutMs: 30_000,
@@ -262,19 +251,13 @@ describe('a grant', () => {
       const uid = (): Promise<string> => stage.kubectl('get', 'pod', 'ledger-0', '-o', 'jsonpath={.metadata.uid}');
       const replaced = async (): Promise<boolean> => ![before, ''].includes(await uid().catch(() => ''));
       await until('the replaced pod', replaced, { timeoutMs: 30_000, everyMs: 50 });
-      await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, 'ledger-0')), {
-        timeoutMs: 1000,
-        everyMs: 10,
-      });
+      await stage.shutTo(stage.alice, 'ledger-0');
       await stage.closed(request);
       const { code } = await stage.alice.kubectl(['exec', '-n', stage.namespace, 'ledger-0', '--', 'true'], {
         reject: false,
       });
       assert.notEqual(code, 0);
-      const line = await stage.auditLine(
-        'the revocation',
-        ({ event, what }) => event === 'revocation' && what.name === 'namesake',
-      );
+      const line = await stage.endOf('namesake');
       assert.equal(line['code'], 'TargetPodGone');
     });
   });
@@ -364,14 +347,8 @@ describe('a grant', () => {
       await hold(pod, ['example.com/hold']);
       assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
       await end(request);
-      await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
-        timeoutMs: 1000,
-        everyMs: 10,
-      });
-      const line = await stage.auditLine(
-        'the revocation',
-        ({ event, what }) => event === 'revocation' && what.name === name,
-      );
+      await stage.shutTo(stage.alice, pod);
+      const line = await stage.endOf(name);
       assert.equal(line['code'], code);
       const released = async (): Promise<boolean> => (await stage.read(request.kind, name)) === undefined;
       await until('the request to go', released, { timeoutMs: 30_000, everyMs: 50 });

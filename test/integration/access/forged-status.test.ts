@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, verify } from 'node:crypto';
-import { until } from '../../../sandbox/wait.ts';
 import { keySecretName } from '../../../src/access/signing/key-secret.ts';
 import type { Grant } from '../../../src/api/access/grant.ts';
 import { canonicalJson } from '../../../src/kit/canonical-json.ts';
@@ -54,9 +53,7 @@ describe('a status that the server did not write', () => {
     assert.equal(await stage.alice.mayExec(stage.namespace, pod), false);
     assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
     await stage.alice.call('DELETE', stage.urlOf(request.kind, 'renamed'));
-    await until('the children to be gone', async () => (await stage.children(request.metadata.uid)).length === 0, {
-      timeoutMs: 30_000,
-    });
+    await stage.closed(request);
   });
 
   it('with a grant that the server did not sign is revoked', async () => {
@@ -116,9 +113,7 @@ describe('a status that the server did not write', () => {
     const children = ['Pod', 'Role', 'RoleBinding'].map((kind) => ({ kind, name: pod, uid }));
     await writeStatus(request, { children });
     await stage.alice.call('DELETE', stage.urlOf(request.kind, 'misled'));
-    await until('ours to be gone', async () => (await stage.children(request.metadata.uid)).length === 0, {
-      timeoutMs: 30_000,
-    });
+    await stage.closed(request);
     assert.equal(await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.metadata.uid}'), uid);
     assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), false);
   });

@@ -46,10 +46,7 @@ describe('a revoked request', () => {
 
       await revoke(revoker(), request);
       const revokedAt = Date.now();
-      await until('no right to exec', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
-        timeoutMs: 30_000,
-        everyMs: 10,
-      });
+      await stage.shutTo(stage.alice, pod, 30_000);
       const closedMs = Date.now() - revokedAt;
       await until('the children to be gone', async () => (await stage.children(request.metadata.uid)).length === 0, {
         timeoutMs: 30_000,

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { until } from '../../../sandbox/wait.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { accessTemplate, targetOf } from '../../support/access-manifests.ts';
 import {
@@ -51,10 +50,7 @@ describe('a later edit of a template', () => {
   /** Resolves to the milliseconds until all access was closed. Checks the code in the audit journal. */
   const ended = async (request: StoredRequest, code: string, sinceMs: number): Promise<number> => {
     const goneMs = (await stage.closed(request)) - sinceMs;
-    const line = await stage.auditLine(
-      'the revocation',
-      ({ event, what }) => event === 'revocation' && what.name === request.metadata.name,
-    );
+    const line = await stage.endOf(request.metadata.name);
     assert.equal(line['code'], code);
     return goneMs;
   };
@@ -106,11 +102,7 @@ describe('a later edit of a template', () => {
       assert.equal(reported.status?.expiresAt, formatTime(createdMs + leftS * 1000));
       assert.match(conditionOf(reported, 'AccessShortened')?.message ?? '', /^until \S+Z instead of \S+Z, because/);
       assert.deepEqual(reported.status?.grant, request.status?.grant);
-      const pod = request.status?.podName ?? '';
-      await until('no right to exec', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
-        timeoutMs: 30_000,
-        everyMs: 20,
-      });
+      await stage.shutTo(stage.alice, request.status?.podName ?? '', 30_000);
       const lateMs = Date.now() - (createdMs + leftS * 1000);
       assert.ok(lateMs >= -50 && lateMs <= 1000, `${lateMs} ms late`);
       await ended(request, 'Shortened', Date.now());

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
-import { until } from '../../../sandbox/wait.ts';
 import { revokeFinalizer } from '../../../src/api/access/names.ts';
 import { accessTemplate, role, targetOf } from '../../support/access-manifests.ts';
 import {
@@ -248,11 +247,7 @@ describe('without the webhooks', () => {
 
     it('an ended request stays, without access, until its attestation is too old for a copy', async () => {
       const [first, copy] = await twice('lingers');
-      const pod = first.status?.podName ?? '';
-      await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
-        timeoutMs: 30_000,
-        everyMs: 10,
-      });
+      await stage.shutTo(stage.alice, first.status?.podName ?? '', 30_000);
       assert.equal((await stage.create(stage.alice, copy)).status, 409);
       const goneMs = await stage.gone(first);
       const createdMs = Date.parse(String((first.metadata as { creationTimestamp?: string }).creationTimestamp));
