@@ -32,6 +32,7 @@ describe('a request that ended', () => {
     const [at = '', untilText = ''] = stdout.split(' ');
     return Date.parse(untilText) - Date.parse(at);
   };
+
   describe('and whose name was generated', () => {
     let request: StoredRequest;
 
