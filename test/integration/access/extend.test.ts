@@ -20,7 +20,7 @@ describe('open access', () => {
     const approvals = { all: [{ name: 'peer', count: 1 }], claimWithin: '10m' };
     await stage.apply(
       template('extendable', { extension }),
-      template('claimed', { approvals }),
+      template('claimed', { approvals, start: { maxAhead: '24h' } }),
       ...approverRights('execaccesstemplates', 'carol'),
     );
     await stage.templateReady('ExecAccessTemplate', 'extendable');
@@ -37,6 +37,7 @@ describe('open access', () => {
       const { extensions = [] } = statusOf(now);
       return extensions.filter(({ state }) => state !== 'Pending').length === count;
     });
+  const isIn = (state: RequestApproval['state']) => (now: StoredRequest) => statusOf(now).approval?.state === state;
   const passes = (instantMs: number): Promise<void> => sleep(Math.max(0, instantMs - Date.now()));
 
   it('is extended in place by its requester only', async function () {
@@ -92,12 +93,19 @@ describe('open access', () => {
     assert.match(messageOf(await change(stage.alice, request, { claimed: true })), /WrongState: /);
     const vote = await stage.vote(stage.carol, request);
     assert.equal(vote.status, 201, messageOf(vote));
-    const isIn = (state: RequestApproval['state']) => (now: StoredRequest) => statusOf(now).approval?.state === state;
     await stage.requestUntil('to be claimable', request, isIn('Claimable'));
     const refused = await change(stage.carol, request, { claimed: true });
     assert.match(messageOf(refused), /NotRequester: /);
     assert.equal((await change(stage.alice, request, { claimed: true })).status, 200);
     await stage.ready(request);
+  });
+
+  it('is scheduled if it is approved before its time', async () => {
+    const startAt = new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+/, '');
+    const asked = execRequest('later', { templateName: 'claimed', duration: '5m', startAt });
+    const request = await stage.createOk(stage.alice, asked);
+    assert.equal((await stage.vote(stage.carol, request)).status, 201);
+    await stage.requestUntil('to be scheduled', request, isIn('Scheduled'));
   });
 
   it('is not extended without the signature of the webhook', async () => {

@@ -85,6 +85,7 @@ describe('a revoked request', () => {
     assertRefused(await patch(stage.alice, request, { revoked: true }), 403, /WrongState: .*nothing to revoke/);
     const revocations = await stage.audit(({ event, what }) => event === 'revocation' && what.name === 'denied');
     assert.deepEqual(revocations, [], 'there was no access that could have ended');
+    await stage.kubectl('wait', 'execaccessrequest/denied', '--for=condition=Stalled', '--timeout=20s');
   });
 
   describe('allows no other change:', () => {
