@@ -110,19 +110,4 @@ describe('a person who uses drawbridge to decide', () => {
     await ended(running, 0, /access is open until/);
     await client.ok(stage.alice, 'revoke', 'edited');
   });
-
-  it('ends access of a user in every namespace', async () => {
-    const denied = await client.run(stage.carol, 'revoke', '--user', 'alice', '-A');
-    assert.equal(denied.code, 3, denied.stderr);
-    const admin = { kubeconfig: stage.plane.adminKubeconfig };
-    const revoked = await client.ok(admin, 'revoke', '--user', 'alice', '-A', '--reason', 'incident closed');
-    assert.equal(
-      revoked,
-      `podaccessrequest.crds.wizardofoz.co/less of alice: revocation requested in ${stage.namespace}; the server closes the access\n`,
-    );
-    await stage.auditLine(
-      'the revocation by the administrator',
-      ({ who, reason }) => who.user === 'sandbox-admin' && reason === 'incident closed',
-    );
-  });
 });

@@ -156,7 +156,7 @@ const steps: readonly Step[] = [
     line: 'JOURNAL',
     ...everyone([0, /^\S+Z +\S+ +\S+ +alice +\S+ +payments-shell +pod-alice-\S+ +carol +INC-42 +alice +-$/m]),
   },
-  // health.test.ts and insight.test.ts test the success of these as an administrator.
+  // gateway/recordings.test.ts and health.test.ts test the success of these as an administrator.
   { command: 'audit verify', line: 'JOURNAL -n drawbridge-system', ...everyone([2, /cannot/]) },
   // gateway/live.test.ts and gateway/access-sessions.test.ts test the success of these.
   { command: 'sessions list', ...everyone(needsAuditor) },

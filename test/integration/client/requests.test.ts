@@ -5,7 +5,6 @@ import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { until } from '../../../sandbox/wait.ts';
-import { podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Client, type RunningClient } from '../../support/client.ts';
 
@@ -28,30 +27,15 @@ describe('a person who uses drawbridge to get access', () => {
   };
   const says = (running: RunningClient, text: RegExp): Promise<boolean> =>
     until(`the client to say ${text}`, () => text.test(running.soFar().stderr), { timeoutMs: 30_000 });
+  /** A kubeconfig of alice with other fields of its cluster. */
+  const changed = async (name: string, fields: object): Promise<{ kubeconfig: string }> => {
+    const config = parse(await readFile(stage.alice.kubeconfig, 'utf8'));
+    Object.assign(config.clusters[0].cluster, fields);
+    const kubeconfig = join(stage.plane.directory, 'kubeconfigs', `${name}.yaml`);
+    await writeFile(kubeconfig, stringify(config));
+    return { kubeconfig };
+  };
   const fields = (line: string | undefined): string[] => (line ?? '').trim().split(/ {2,}/);
-
-  it('waits for a pod, runs a command in it, sees it in the list, and revokes it', async () => {
-    const { code, stdout, stderr } = await client.run(
-      stage.alice,
-      ...['request', 'pod', 'payments-shell', '--name', 'mine', '--for', '10m', '--exec', '--', 'echo', 'hello'],
-    );
-    assert.deepEqual([code, stdout], [0, 'hello\n'], stderr);
-    assert.match(stderr, /^created podaccessrequest\.crds\.wizardofoz\.co\/mine\n/);
-    assert.match(stderr, /access is open until \S+Z \(in (10m|[89]m(\d+s)?)\)\n/);
-    const [, row] = (await client.ok(stage.alice, 'list')).split('\n');
-    assert.deepEqual(fields(row).slice(0, 4), ['mine', 'pod', 'payments-shell', 'Open']);
-    assert.equal(await client.ok(stage.alice, 'exec', 'mine', '--', 'echo', 'again'), 'again\n');
-    assert.equal(
-      await client.ok(stage.alice, 'revoke', 'mine'),
-      'podaccessrequest.crds.wizardofoz.co/mine revocation requested; the server closes the access\n',
-    );
-    const after = await client.run(stage.alice, 'exec', 'mine');
-    // A request that its user named goes at its end.
-    assert.match(
-      `${after.code} ${after.stderr}`,
-      /^(5 drawbridge: mine (has ended|ends): |1 drawbridge: no request mine in namespace )/,
-    );
-  });
 
   it('gets a command that works, and why that of the template is missing, once access is open', async () => {
     const patch = (accessCommand: string | null): Promise<void> =>
@@ -139,27 +123,6 @@ describe('a person who uses drawbridge to get access', () => {
     }
   });
 
-  it('extends open access, and claims only what waits for a claim', async () => {
-    await patchTemplate({ extension: { times: 1, total: '8h', approvals: 'None' } });
-    await stage.createReady(stage.alice, podRequest('longer', { duration: '10m' }));
-    const { code, stdout, stderr } = await client.run(stage.alice, 'extend', 'longer', '--by', '5m');
-    assert.equal(code, 0, stderr);
-    assert.match(stdout, /^podaccessrequest\.crds\.wizardofoz\.co\/longer extended until \S+Z\n$/);
-    assert.match(await client.ok(stage.alice, 'get', 'longer'), /^Extensions: +by 5m: Granted, until \S+Z$/m);
-    const again = await client.run(stage.alice, 'extend', 'longer', '--by', '5m');
-    assert.equal(again.code, 3, again.stderr);
-    assert.match(again.stderr, /NotExtendable/);
-    const { code: notClaimable, stderr: why } = await client.run(stage.alice, 'claim', 'longer');
-    assert.equal(notClaimable, 3, why);
-    assert.match(
-      why,
-      /^drawbridge: denied: WrongState: template .* has no approvals\.claimWithin, so access opens without a claim; wait until it opens$/m,
-    );
-    const short = await client.run(stage.alice, 'extend', 'longer', '--by', '1ms');
-    assert.equal(short.code, 3, short.stderr);
-    assert.match(short.stderr, /^drawbridge: denied: NotExtendable: /);
-  });
-
   it('makes every call with the credentials of the person, also by impersonation', async () => {
     const since = stage.plane.auditLog.mark();
     await client.ok(stage.alice, 'list');
@@ -199,13 +162,7 @@ describe('a person who uses drawbridge to get access', () => {
     });
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
     const { port } = proxy.address() as AddressInfo;
-    const through = async (name: string, url: string): Promise<{ kubeconfig: string }> => {
-      const config = parse(await readFile(stage.alice.kubeconfig, 'utf8'));
-      config.clusters[0].cluster['proxy-url'] = url;
-      const kubeconfig = join(stage.plane.directory, 'kubeconfigs', `${name}.yaml`);
-      await writeFile(kubeconfig, stringify(config));
-      return { kubeconfig };
-    };
+    const through = (name: string, url: string): Promise<{ kubeconfig: string }> => changed(name, { 'proxy-url': url });
     try {
       assert.match(
         await client.ok(await through('proxy', `http://a:b@127.0.0.1:${port}`), 'templates'),
@@ -218,11 +175,30 @@ describe('a person who uses drawbridge to get access', () => {
       const { code, stderr } = await client.run(await through('no-login', `http://127.0.0.1:${port}`), 'templates');
       assert.equal(code, 1);
       assert.match(stderr, /cannot reach the cluster: .*proxy 127\.0\.0\.1:\d+: answered 407 to CONNECT/);
-      const socks = await client.run(await through('socks', 'socks5://127.0.0.1:1'), 'templates');
-      assert.equal(socks.code, 2);
-      assert.match(socks.stderr, /proxy-url of cluster .* is not supported; it must begin with http:/);
     } finally {
       proxy.close();
     }
+  });
+
+  it('is told in one line that no cluster is at the address', async () => {
+    const person = await changed('nowhere', { server: 'https://127.0.0.1:9' });
+    const { code, stdout, stderr } = await client.run(person, 'list');
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /^drawbridge: cannot reach the cluster: .*ECONNREFUSED.*; check the network[^\n]*\n*$/);
+  });
+
+  it('is told that a watch has lost its connection, and that this affects no request', async function () {
+    this.timeout(90_000);
+    const proxy = await stage.plane.proxy();
+    const kubeconfig = await stage.plane.kubeconfigFor('alice', ['devs'], { server: proxy.server });
+    const running = client.start({ kubeconfig }, 'list', '-w', '--everyone', '-o', 'json');
+    await client.ok(stage.alice, 'request', 'exec', 'payments-exec');
+    await until('a first line', () => running.soFar().stdout !== '', { timeoutMs: 30_000 });
+    proxy.refuse();
+    proxy.resetAll();
+    const { code, stderr } = await running.ended;
+    await proxy.close();
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, /lost the watch: .*; this does not affect the requests; check the network/);
   });
 });
