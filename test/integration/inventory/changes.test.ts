@@ -4,7 +4,7 @@ import { registerChain, untilReady } from '../../support/inventory/chain.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 import { percentile } from '../../support/percentile.ts';
 
-describe('a change of an entry', function () {
+describe('an entry', function () {
   this.timeout(120_000);
   let stage: InventoryStage;
 
@@ -14,7 +14,7 @@ describe('a change of an entry', function () {
   afterEach(async () => stage?.clear());
   after(async () => stage?.close());
 
-  it('triggers only the components that read it, within milliseconds', async () => {
+  it('triggers by a change only the components that read it, within milliseconds', async () => {
     const network = await stage.component('network', () => ({ outcome: 'Done' }));
     const other = await stage.component('other', () => ({ outcome: 'Done' }));
     await stage.entry('one', { components: { network: { config: {} } } });
@@ -39,7 +39,7 @@ describe('a change of an entry', function () {
     assert.equal(other.calls.length, before);
   });
 
-  it('propagates along a chain of components, each as soon as its input arrives', async () => {
+  it('is Ready soon after its creation, by a chain of components, each of which runs as soon as its input arrives', async () => {
     await registerChain(stage, ['a', 'b', 'c', 'd', 'e'], 100);
     // The first entry waits for the proof of write authorization.
     await untilReady(stage, 'warm');
@@ -49,5 +49,18 @@ describe('a change of an entry', function () {
     const { ref } = await stage.get('one');
     const record = (await stage.records()).find(({ entry, component }) => entry.uid === ref.uid && component === 'e');
     assert.ok((record?.seq ?? 99) <= 10);
+  });
+
+  it('keeps unknown fields', async () => {
+    const config = { deep: { er: [1, { y: 'ä' }] }, 'with/slash': true };
+    await stage.component('novel', () => ({ outcome: 'Done', outputs: { novel: { made: config } } }));
+    await stage.entry('one', { cluster: { any: { thing: 1 } }, components: { novel: { config, more: 'field' } } });
+    await stage.ready('one');
+    const { content } = await stage.get('one');
+    assert.deepEqual((content.spec as { cluster: unknown }).cluster, { any: { thing: 1 } });
+    assert.deepEqual((content.spec as { components: unknown }).components, {
+      novel: { enabled: true, config, more: 'field' },
+    });
+    assert.deepEqual(content.status.outputs['novel'], { made: config });
   });
 });
