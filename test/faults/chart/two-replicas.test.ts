@@ -251,30 +251,6 @@ describe('two replicas', function () {
       }),
     );
 
-  it('both answer webhooks, and only one grants', async () => {
-    const auditedBy = (event: string): Promise<number[]> =>
-      Promise.all(replicas().map(async (pod) => (await pod.log()).split(`"event":"${event}"`).length - 1));
-    // Concurrent, so that the API server opens enough connections for both.
-    const names = Array.from({ length: 8 }, (_, n) => `one-${n}`);
-    const granted = await auditedBy('grant');
-    await Promise.all(names.map((name) => stage.createReady(stage.alice, podRequest(name))));
-    const bothAdmit = async (): Promise<boolean> => {
-      const admitted = await auditedBy('admission');
-      if (admitted.length === 2 && admitted.every((count) => count > 0)) return true;
-      // The API server may have kept connections to one replica only, so that it needs more of them.
-      const url = `${accessUrl('PodAccessRequest', stage.payments)}?dryRun=All`;
-      await Promise.all(Array.from({ length: 50 }, () => stage.alice.call('POST', url, podRequest('dry'))));
-      return false;
-    };
-    await until('both replicas to admit requests', bothAdmit, { timeoutMs: 30_000 });
-    const grants = (await auditedBy('grant')).map((count, n) => count - (granted[n] ?? 0));
-    assert.deepEqual(grants.toSorted(), [0, 8]);
-    for (const pod of replicas()) {
-      const answer = await fetch(`http://127.0.0.1:${pod.port('health')}/readyz`);
-      assert.equal(answer.status, 200, await answer.text());
-    }
-  });
-
   it('the second closes access on time when the leader stops', async () => {
     const leader = await stage.kubelet.leader(lease);
     const request = await stage.createReady(stage.alice, podRequest('graceful', { duration: '8s' }));

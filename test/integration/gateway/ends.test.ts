@@ -32,25 +32,6 @@ describe('the end of a stream through the gateway', () => {
       },
     ],
     [
-      'comes at once when the request is revoked, on stderr without a terminal',
-      async () => {
-        const grant = await stage.grant();
-        const terminal = stage.terminal(stage.alice, [
-          ...grant.via,
-          'exec',
-          'payments',
-          '--',
-          'sh',
-          '-c',
-          'echo on; sleep 60',
-        ]);
-        await terminal.shows(/on/);
-        await stage.revoke(grant);
-        assert.equal(await terminal.exit(), 1);
-        assert.match(terminal.text, /\[drawbridge\] access ended at \d\d:\d\d UTC: Revoked/);
-      },
-    ],
-    [
       'is told in a log that is followed, which then does not end as if it were complete',
       async () => {
         const grant = await stage.grant({ lastsMs: opensWithinMs });
