@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
 import type { AuditCall } from '../../sandbox/audit-log.ts';
-import type { Manifest } from '../../sandbox/chart/helm.ts';
+import { chart, Helm, type Manifest } from '../../sandbox/chart/helm.ts';
+import { sharedPlane } from './plane.ts';
 
 /** A rule of a Role. */
 export interface Rule {
@@ -41,4 +45,38 @@ export function tooMuchIn(manifests: readonly Manifest[]): string[] {
     rulesOf(role).flatMap(({ apiGroups, resources, verbs }) => [...apiGroups, ...resources, ...verbs]),
   );
   return words.filter((word) => /\*|^(escalate|bind|impersonate)$/.test(word));
+}
+
+export const namesOf = (manifests: readonly Manifest[]): string[] =>
+  manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort();
+
+/** The manifests in a folder of the repository. */
+export const shippedIn = (folder: string): Manifest[] =>
+  readdirSync(join(chart, '../..', folder))
+    .filter((file) => file.endsWith('.yaml'))
+    .flatMap((file) => parseAllDocuments(readFileSync(join(chart, '../..', folder, file), 'utf8')))
+    .map((document) => document.toJS() as Manifest);
+
+/** Helm with the shared plane. */
+export async function sharedHelm(): Promise<Helm> {
+  const { adminKubeconfig: kubeconfig, binaries, directory } = await sharedPlane();
+  return new Helm({ program: binaries.helm, home: directory, kubeconfig });
+}
+
+/** Values that the chart rejects, and the message. */
+export type Refused = readonly [what: string, values: object, message: RegExp];
+
+/** A test for each row. */
+export function itRejects(rows: readonly Refused[], ...flags: readonly string[]): void {
+  for (const [what, values, message] of rows) {
+    it(`rejects ${what}`, async () => {
+      const command = ['template', 'drawbridge', chart, ...flags, '--values', '-'];
+      const { code, stderr } = await (await sharedHelm()).run(command, {
+        input: JSON.stringify(values),
+        reject: false,
+      });
+      assert.notEqual(code, 0);
+      assert.match(stderr, message);
+    });
+  }
 }

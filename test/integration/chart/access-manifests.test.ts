@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
-import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
-import type { Plane } from '../../../sandbox/plane.ts';
+import { chart, type Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
 import { parseGrantable } from '../../../src/access/policy/granted-rules.ts';
 import { covers } from '../../../src/rbac/rule-cover.ts';
-import { named, rolesIn, rulesOf } from '../../support/chart-manifests.ts';
-import { sharedPlane } from '../../support/plane.ts';
+import { itRejects, named, type Refused, rolesIn, rulesOf, sharedHelm } from '../../support/chart-manifests.ts';
 
 const certificate = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
 const modes: Readonly<Record<string, object>> = {
@@ -28,17 +26,15 @@ const everything = {
 };
 
 describe('the chart', () => {
-  let plane: Plane;
   let helm: Helm;
   const namespace = 'gatehouse';
 
   before(async function () {
     this.timeout(120_000);
-    plane = await sharedPlane();
-    helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
+    helm = await sharedHelm();
   });
 
-  const refused: [string, object, RegExp][] = [
+  itRejects([
     ['a value that it does not know', { replica: 3 }, /additional properties 'replica' not allowed/],
     ['an unknown way to certificates', { certificates: { mode: 'acme' } }, /mode.*must be one of/],
     ['a Secret of no name', { certificates: { secretName: 'Not A Name' } }, /secretName.*does not match/],
@@ -65,21 +61,15 @@ describe('the chart', () => {
         ['Roles', { resources: ['roles'] }, /resources has "roles"; .*only pods and their subresources/],
         ['Secrets', { resources: ['pods/log', 'secrets'] }, /resources has "secrets"; .*write, for example, pods\/log/],
       ] as const
-    ).map(([what, part, why]): [string, object, RegExp] => [
-      `to hand out ${what}`,
-      { grantable: [log, { ...log, ...part }] },
-      new RegExp(`grantable\\[1\\]\\.${why.source}`),
-    ]),
+    ).map(
+      ([what, part, why]): Refused => [
+        `to hand out ${what}`,
+        { grantable: [log, { ...log, ...part }] },
+        new RegExp(`grantable\\[1\\]\\.${why.source}`),
+      ],
+    ),
     ['a rule without verbs', { grantable: [{ ...log, verbs: [] }] }, /grantable\/0\/verbs/],
-  ];
-  for (const [what, values, message] of refused) {
-    it(`rejects ${what}`, async () => {
-      const command = ['template', 'drawbridge', chart, '--values', '-'];
-      const { code, stderr } = await helm.run(command, { input: JSON.stringify(values), reject: false });
-      assert.notEqual(code, 0);
-      assert.match(stderr, message);
-    });
-  }
+  ]);
 
   it('passes the grantable permissions from the values to the server', async () => {
     const manifests = await helm.template(namespace, everything);
@@ -117,21 +107,14 @@ describe('the chart', () => {
   });
 
   for (const [mode, values] of Object.entries(modes)) {
-    describe(`with certificates ${mode}`, () => {
-      let all: Manifest[];
-      before(async () => {
-        all = await helm.template(namespace, { ...everything, ...values });
-      });
-
-      it('reads only its own Secrets, by name', () => {
-        for (const role of rolesIn(all)) {
-          for (const { resources, verbs, resourceNames } of rulesOf(role)) {
-            if (!resources.includes('secrets')) continue;
-            assert.equal(role.kind, 'Role');
-            assert.ok(resourceNames?.length || verbs.join() === 'create', JSON.stringify({ verbs, resourceNames }));
-          }
+    it(`reads only its own Secrets, by name, with certificates ${mode}`, async () => {
+      for (const role of rolesIn(await helm.template(namespace, { ...everything, ...values }))) {
+        for (const { resources, verbs, resourceNames } of rulesOf(role)) {
+          if (!resources.includes('secrets')) continue;
+          assert.equal(role.kind, 'Role');
+          assert.ok(resourceNames?.length || verbs.join() === 'create', JSON.stringify({ verbs, resourceNames }));
         }
-      });
+      }
     });
   }
 

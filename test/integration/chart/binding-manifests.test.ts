@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
-import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
-import type { Plane } from '../../../sandbox/plane.ts';
-import { named, rightsIn, rolesIn, rulesOf } from '../../support/chart-manifests.ts';
-import { sharedPlane } from '../../support/plane.ts';
+import type { Helm, Manifest } from '../../../sandbox/chart/helm.ts';
+import {
+  itRejects,
+  named,
+  namesOf,
+  type Refused,
+  rightsIn,
+  rolesIn,
+  rulesOf,
+  sharedHelm,
+} from '../../support/chart-manifests.ts';
 
 const namespace = 'gatehouse';
 const binding = { bindable: ['widgets.acme.example', 'big-gears.mills.acme.example'] };
@@ -20,20 +27,16 @@ const everything = {
 
 const argsOf = (manifests: readonly Manifest[]): string[] =>
   named(manifests, 'Deployment', 'drawbridge-binding')['spec'].template.spec.containers[0].args;
-const namesOf = (manifests: readonly Manifest[]): string[] =>
-  manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort();
 
 describe('the chart with binding', () => {
-  let plane: Plane;
   let helm: Helm;
 
   before(async function () {
     this.timeout(120_000);
-    plane = await sharedPlane();
-    helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
+    helm = await sharedHelm();
   });
 
-  const refused: [string, object, RegExp][] = [
+  const refused: Refused[] = [
     ['an empty list', { bindable: [] }, /binding\.bindable: .*needs the kinds of providers that this cluster may bind/],
     ['every kind', { bindable: ['*'] }, /bindable\/0.*does not match/],
     ['every kind of a group', { bindable: ['*.acme.example'] }, /bindable\/0.*does not match/],
@@ -47,17 +50,7 @@ describe('the chart with binding', () => {
     ['Secrets of every namespace', { ...binding, secretNamespaces: ['*'] }, /secretNamespaces\/0.*does not match/],
     ['an unknown value', { ...binding, bind: [] }, /additional properties 'bind' not allowed/],
   ];
-  for (const [what, values, message] of refused) {
-    it(`rejects ${what} as bindable`, async () => {
-      const input = JSON.stringify({ ...alone, binding: values });
-      const { code, stderr } = await helm.run(['template', 'drawbridge', chart, '--values', '-'], {
-        input,
-        reject: false,
-      });
-      assert.notEqual(code, 0);
-      assert.match(stderr, message);
-    });
-  }
+  itRejects(refused.map(([what, values, message]) => [`${what} as bindable`, { ...alone, binding: values }, message]));
 
   it('works alone: without webhooks, certificates, access kinds, their policies, and hooks', async () => {
     const all = await helm.template(namespace, alone, '--include-crds');

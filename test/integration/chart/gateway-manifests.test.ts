@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { stringify } from 'yaml';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
-import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
+import { chart, type Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { gatewayApiService, gatewayUserOf } from '../../../src/api/gateway/names.ts';
 import { headNames } from '../../../src/audit/head.ts';
-import { named, rightsIn, rolesIn, rulesOf } from '../../support/chart-manifests.ts';
+import { itRejects, named, rightsIn, rolesIn, rulesOf, sharedHelm } from '../../support/chart-manifests.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
 import { accountUser } from '../../support/server-token.ts';
 
@@ -45,7 +45,7 @@ describe('the chart with the gateway', () => {
   before(async function () {
     this.timeout(120_000);
     plane = await sharedPlane();
-    helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
+    helm = await sharedHelm();
     all = await helm.template(namespace, on);
   });
 
@@ -82,21 +82,6 @@ describe('the chart with the gateway', () => {
     assert.deepEqual(containers[0].ports[0], { name: 'gateway', containerPort: 9445 });
     assert.ok(!JSON.stringify(spec).includes('webhooks'));
     named(all, 'PodDisruptionBudget', 'drawbridge-gateway');
-  });
-
-  it('registers it as the aggregated API, through its Service', () => {
-    assert.deepEqual(named(all, 'APIService', gatewayApiService)['spec'], {
-      group: 'gateway.drawbridge.dev',
-      version: 'v1alpha1',
-      groupPriorityMinimum: 100,
-      versionPriority: 10,
-      service: { namespace, name: 'drawbridge-gateway', port: 443 },
-    });
-    const { spec } = named(all, 'Service', 'drawbridge-gateway');
-    assert.deepEqual(spec.ports, [{ name: 'gateway', port: 443, targetPort: 'gateway' }]);
-    const { selector, template } = named(all, 'Deployment', 'drawbridge-gateway')['spec'];
-    assert.deepEqual(spec.selector, selector.matchLabels);
-    assert.equal(template.metadata.labels['app.kubernetes.io/component'], 'gateway');
   });
 
   it('gives it these permissions, and no others', () => {
@@ -140,17 +125,6 @@ describe('the chart with the gateway', () => {
       'ClusterRoleBinding : ClusterRole drawbridge-gateway-streams',
       `RoleBinding ${namespace}: Role drawbridge-gateway`,
       'RoleBinding kube-system: Role extension-apiserver-authentication-reader',
-    ]);
-  });
-
-  it('finds the Role for the certificate of API servers, which Kubernetes creates, with all that it needs', async () => {
-    const url =
-      '/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/extension-apiserver-authentication-reader';
-    const { body } = await plane.probe(url);
-    assert.deepEqual(rightsIn((body as { rules: Parameters<typeof rightsIn>[0] }).rules).sort(), [
-      'get /configmaps',
-      'list /configmaps',
-      'watch /configmaps',
     ]);
   });
 
@@ -456,7 +430,7 @@ describe('the chart with the gateway', () => {
     });
   });
 
-  const refused: [string, object, RegExp][] = [
+  itRejects([
     [
       'the gateway without access',
       { features: { access: false, gateway: true } },
@@ -507,13 +481,5 @@ describe('the chart with the gateway', () => {
       { ...on, certificates: { secretName: 'shared' }, gateway: { certificates: { secretName: 'shared' } } },
       /gateway\.certificates\.secretName: shared is the Secret of access/,
     ],
-  ];
-  for (const [what, values, message] of refused) {
-    it(`rejects ${what}`, async () => {
-      const command = ['template', 'drawbridge', chart, '--values', '-'];
-      const { code, stderr } = await helm.run(command, { input: JSON.stringify(values), reject: false });
-      assert.notEqual(code, 0);
-      assert.match(stderr, message);
-    });
-  }
+  ]);
 });

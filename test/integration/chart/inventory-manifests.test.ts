@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
-import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
-import type { Plane } from '../../../sandbox/plane.ts';
+import type { Helm, Manifest } from '../../../sandbox/chart/helm.ts';
 import { entryRoles, rulesOf as granted } from '../../../src/inventory/accounts/entry-objects.ts';
 import { covers } from '../../../src/rbac/rule-cover.ts';
-import { named, rightsIn, rolesIn, rulesOf } from '../../support/chart-manifests.ts';
-import { sharedPlane } from '../../support/plane.ts';
+import {
+  itRejects,
+  named,
+  namesOf,
+  type Refused,
+  rightsIn,
+  rolesIn,
+  rulesOf,
+  sharedHelm,
+  shippedIn,
+} from '../../support/chart-manifests.ts';
 
 const namespace = 'gatehouse';
 const inventory = { namespaces: ['fleet', 'labs'] };
@@ -45,23 +50,17 @@ interface LabelSelector {
   readonly matchExpressions?: readonly { readonly key: string; readonly operator: string; readonly values: string[] }[];
 }
 
-const namesOf = (manifests: readonly Manifest[]): string[] =>
-  manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort();
 const argsOf = (manifests: readonly Manifest[]): string[] =>
   named(manifests, 'Deployment', 'drawbridge-inventory')['spec'].template.spec.containers[0].args;
-const shippedIn = (folder: string): Manifest[] =>
-  readdirSync(join(chart, '../..', folder))
-    .filter((file) => file.endsWith('.yaml'))
-    .flatMap((file) => parseAllDocuments(readFileSync(join(chart, '../..', folder, file), 'utf8')))
-    .map((document) => document.toJS() as Manifest);
 
 describe('the chart with all features', () => {
+  let helm: Helm;
   let all: Manifest[];
 
   before(async function () {
     this.timeout(120_000);
-    const { binaries, directory } = await sharedPlane();
-    all = await new Helm({ program: binaries.helm, home: directory }).template(namespace, everything);
+    helm = await sharedHelm();
+    all = await helm.template(namespace, everything);
   });
 
   it('runs each in its own Deployment, with its own ServiceAccount and features', () => {
@@ -147,7 +146,6 @@ describe('the chart with all features', () => {
   });
 
   it('allows each to reach only its own peers, at the configured addresses', async () => {
-    const { binaries, directory } = await sharedPlane();
     const networkPolicy = {
       apiServerCIDRs: ['10.0.0.1/32', 'fd00::1/128'],
       providerCIDRs: ['192.0.2.0/24'],
@@ -155,7 +153,6 @@ describe('the chart with all features', () => {
       dnsCIDRs: ['10.0.0.10/32'],
       componentPorts: [8443],
     };
-    const helm = new Helm({ program: binaries.helm, home: directory });
     const given = await helm.template(namespace, { ...everything, networkPolicy });
     const words = (rules: PolicyRule[], side: 'to' | 'from'): string[] =>
       rules.map(({ ports, [side]: peers = [] }) => {
@@ -183,8 +180,6 @@ describe('the chart with all features', () => {
   });
 
   it('sets the resources of each feature, or the common ones', async () => {
-    const { binaries, directory } = await sharedPlane();
-    const helm = new Helm({ program: binaries.helm, home: directory });
     const large = { limits: { memory: '2Gi' } };
     const given = await helm.template(namespace, {
       ...everything,
@@ -206,23 +201,20 @@ interface PolicyRule {
 }
 
 describe('the chart with inventory', () => {
-  let plane: Plane;
   let helm: Helm;
 
   before(async function () {
     this.timeout(120_000);
-    plane = await sharedPlane();
-    helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
+    helm = await sharedHelm();
   });
 
-  const refused: [string, object, RegExp][] = [
+  const refused: Refused[] = [
     ['entries nowhere', { inventory: { namespaces: [] } }, /inventory\.namespaces: .*needs the namespaces of entries/],
     ['entries everywhere', { inventory: { namespaces: ['*'] } }, /namespaces\/0.*does not match/],
     ['entries beside its keys', { inventory: { namespaces: [namespace] } }, /is the namespace of the server itself/],
     ['callbacks without TLS', { inventory: { ...inventory, callbackUrl: 'http://x' } }, /callbackUrl.*does not match/],
     ['an API without TLS', { inventory: { ...inventory, apiUrl: 'http://x' } }, /apiUrl.*does not match/],
     ['an unknown value', { inventory: { ...inventory, shards: 3 } }, /additional properties 'shards' not allowed/],
-    ['a Secret without its authority', { certificates: { mode: 'secret' } }, /certificates\.caBundle: .*PEM/],
     [
       'the certificate Secret of access as its own',
       { ...withAccess, certificates: byHand },
@@ -238,15 +230,8 @@ describe('the chart with inventory', () => {
       /inventory\.certificates\.secretName: tls is the Secret of access/,
     ],
   ];
-  for (const [what, values, message] of refused) {
-    it(`rejects ${what}`, async () => {
-      const command = ['template', 'drawbridge', chart, '--namespace', namespace, '--values', '-'];
-      const input = JSON.stringify({ ...alone, ...values });
-      const { code, stderr } = await helm.run(command, { input, reject: false });
-      assert.notEqual(code, 0);
-      assert.match(stderr, message);
-    });
-  }
+  const rows = refused.map(([what, values, message]): Refused => [what, { ...alone, ...values }, message]);
+  itRejects(rows, '--namespace', namespace);
 
   it('works alone: its own kinds, webhooks, and permissions, and nothing of access', async () => {
     const all = await helm.template(namespace, alone);

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { parseAllDocuments, stringify } from 'yaml';
-import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
+import { stringify } from 'yaml';
+import { chart, type Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
-import { named, serverRightsIn, tooMuchIn } from '../../support/chart-manifests.ts';
+import { named, serverRightsIn, sharedHelm, shippedIn, tooMuchIn } from '../../support/chart-manifests.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
 
 const namespace = 'gatehouse';
@@ -81,7 +79,7 @@ describe('the manifests of the chart', () => {
   before(async function () {
     this.timeout(120_000);
     plane = await sharedPlane();
-    helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
+    helm = await sharedHelm();
   });
 
   for (const [what, values] of Object.entries(installations)) {
@@ -143,12 +141,6 @@ describe('the manifests of the chart', () => {
       });
     });
   }
-
-  const shippedIn = (folder: string): Manifest[] =>
-    readdirSync(join(chart, '../..', folder))
-      .filter((file) => file.endsWith('.yaml'))
-      .flatMap((file) => parseAllDocuments(readFileSync(join(chart, '../..', folder, file), 'utf8')))
-      .map((document) => document.toJS() as Manifest);
 
   const features = [
     { name: 'access', alone: {}, webhooks: 'webhooks', crds: 'charts/drawbridge/files/crds' },
