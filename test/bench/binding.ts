@@ -1,4 +1,4 @@
-import { bindingPlane, stopBindingPlanes } from '../support/binding/planes.ts';
+import { stopBindingPlanes } from '../support/binding/planes.ts';
 import { BindingBenchStage } from './support/binding-stage.ts';
 import { benchmarkOn } from './support/command.ts';
 import { numberFrom } from './support/figures.ts';
@@ -19,10 +19,7 @@ await benchmarkOn(
   },
   {
     rounds: 3,
-    async open() {
-      await Promise.all([bindingPlane('provider'), bindingPlane('consumer')]);
-      return BindingBenchStage.open();
-    },
+    open: BindingBenchStage.open,
     end: stopBindingPlanes,
   },
 );

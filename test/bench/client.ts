@@ -4,13 +4,13 @@ import { run } from '../../sandbox/build/run.ts';
 import { apiVersionOf, type Resource } from '../../src/api/object.ts';
 import { requestResource, templateResource } from '../../src/client/access-requests.ts';
 import { program } from '../support/client.ts';
+import { inParallel } from './support/api.ts';
 import { benchmarkOn, benchPlane } from './support/command.ts';
 import { type Figures, numberFrom } from './support/figures.ts';
 
 /** `drawbridge list` and `kubectl get` in turn: in a namespace without requests, and of the same N requests; and `drawbridge templates` of T templates. No server runs, so the objects stay as they are. */
 const count = numberFrom('N', 500);
 const templateCount = numberFrom('T', 500);
-const CREATORS = 16;
 
 interface Cost {
   readonly wallMs: number;
@@ -46,20 +46,16 @@ const plane = await benchPlane();
 /** Creates `many` objects in the namespace default. */
 async function createMany(resource: Resource, name: string, many: number, spec: object): Promise<void> {
   const url = `/apis/${apiVersionOf(resource)}/namespaces/default/${resource.plural}`;
-  let next = 0;
-  const creator = async (): Promise<void> => {
-    while (next < many) {
-      const metadata = { name: `${name}-${next++}` };
-      const { status, body } = await plane.call('POST', url, {
-        apiVersion: apiVersionOf(resource),
-        kind: resource.kind,
-        metadata,
-        spec,
-      });
-      if (status !== 201) throw new Error(`creating ${metadata.name}: ${status} ${JSON.stringify(body)}`);
-    }
-  };
-  await Promise.all(Array.from({ length: CREATORS }, creator));
+  await inParallel(many, async (index) => {
+    const object = {
+      apiVersion: apiVersionOf(resource),
+      kind: resource.kind,
+      metadata: { name: `${name}-${index}` },
+      spec,
+    };
+    const { status, body } = await plane.call('POST', url, object);
+    if (status !== 201) throw new Error(`creating ${name}-${index}: ${status} ${JSON.stringify(body)}`);
+  });
 }
 
 await benchmarkOn(

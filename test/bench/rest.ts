@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bindingPlane, stopBindingPlanes } from '../support/binding/planes.ts';
+import { stopBindingPlanes } from '../support/binding/planes.ts';
 import { BindingBenchStage } from './support/binding-stage.ts';
 import { benchmarkOn } from './support/command.ts';
 import { numberFrom } from './support/figures.ts';
@@ -33,10 +33,7 @@ await benchmarkOn(
   },
   {
     rounds: 1,
-    async open() {
-      await Promise.all([bindingPlane('provider'), bindingPlane('consumer')]);
-      return BindingBenchStage.open();
-    },
+    open: BindingBenchStage.open,
     end: stopBindingPlanes,
   },
 );

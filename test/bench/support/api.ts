@@ -1,6 +1,7 @@
 import { Client, Pool } from 'undici';
 import { type Identity, issue } from '../../../sandbox/pki.ts';
 import type { PlaneClient } from '../../../sandbox/plane-client.ts';
+import { deferred } from '../../../src/kit/promises.ts';
 
 export const connections = 32;
 
@@ -115,13 +116,34 @@ export class Api {
 /** Epoch ms of the wall clock with the resolution of the monotonic one. */
 export const now = (): number => performance.timeOrigin + performance.now();
 
-/** Runs `work` for 0 to `count` - 1, as many at a time as there are connections. Resolves to the milliseconds it took. */
-export async function inParallel(count: number, work: (index: number) => Promise<unknown>): Promise<number> {
+/** Runs `work` for 0 to `count` - 1, `width` at a time; default as many as there are connections. Resolves to the milliseconds it took. */
+export async function inParallel(
+  count: number,
+  work: (index: number) => Promise<unknown>,
+  width = connections,
+): Promise<number> {
   const start = performance.now();
   let next = 0;
   const lane = async (): Promise<void> => {
     for (let index = next++; index < count; index = next++) await work(index);
   };
-  await Promise.all(Array.from({ length: Math.min(connections, count) }, lane));
+  await Promise.all(Array.from({ length: Math.min(width, count) }, lane));
   return performance.now() - start;
+}
+
+/** Resolves to the instant at which a watch showed the last of `count` names. */
+export function gathering(count: number, what: string, limitMs: number) {
+  const names = new Set<string>();
+  const { promise, resolve, reject } = deferred<number>();
+  const timer = setTimeout(() => reject(new Error(`${names.size} of ${count} ${what} in time`)), limitMs).unref();
+  promise.catch(() => undefined);
+  return {
+    seen(name: string, atMs: number): void {
+      names.add(name);
+      if (names.size < count) return;
+      clearTimeout(timer);
+      resolve(atMs);
+    },
+    all: promise,
+  };
 }

@@ -1,6 +1,7 @@
 import { type FixtureKind, fixtureKinds } from '../../../sandbox/binding/fixture-kinds.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { providerNamespaceAnnotation, providerUidAnnotation } from '../../../src/api/binding/names.ts';
+import { bindingPlane } from '../../support/binding/planes.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 import { Api, type ApiObject, inParallel } from './api.ts';
 import { cpuMs } from './stage.ts';
@@ -34,6 +35,7 @@ export class BindingBenchStage {
   }
 
   static async open(): Promise<BindingBenchStage> {
+    await Promise.all([bindingPlane('provider'), bindingPlane('consumer')]);
     const bindings = await BindingStage.open();
     const { consumer, backend, namespace } = bindings.side;
     await consumer.start();

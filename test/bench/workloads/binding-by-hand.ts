@@ -17,45 +17,27 @@ export async function watched<T>(stage: BindingBenchStage, watchesASide: number,
  * Makes all writes that syncing objects costs, in a konnector's order, with as many open watches as with a konnector. This measures the
  * cost of the two API servers for any client.
  */
-export class ByHand {
-  readonly #stage: BindingBenchStage;
-  readonly #count: number;
-  readonly #prefix: string;
-
-  constructor(stage: BindingBenchStage, count: number, prefix: string) {
-    this.#stage = stage;
-    this.#count = count;
-    this.#prefix = `by-hand-${prefix}`;
-  }
-
-  up(): Promise<number> {
-    const { unbound } = this.#stage;
-    return this.#each(async (name) => {
-      await this.#stage.create('consumer', unbound, name);
-      await this.#stage.create('provider', unbound, name);
-      await this.#stage.addFinalizer(unbound, name);
-    });
-  }
-
-  down(): Promise<number> {
-    const { unbound } = this.#stage;
-    return this.#each(async (name) => {
-      await this.#stage.report('provider', unbound, name, 'done');
-      await this.#stage.report('consumer', unbound, name, 'done');
-    });
-  }
-
-  deletes(): Promise<number> {
-    const { unbound } = this.#stage;
-    return this.#each(async (name) => {
-      await this.#stage.remove('consumer', unbound, name);
-      await this.#stage.remove('provider', unbound, name);
-      await this.#stage.removeFinalizer(unbound, name);
-    });
-  }
-
-  #each(work: (name: string) => Promise<unknown>): Promise<number> {
-    const all = (): Promise<number> => inParallel(this.#count, (index) => work(`${this.#prefix}${index}`));
-    return watched(this.#stage, 2, all);
-  }
+export function byHandOf(stage: BindingBenchStage, count: number, prefix: string) {
+  const { unbound } = stage;
+  const each = (work: (name: string) => Promise<unknown>): Promise<number> =>
+    watched(stage, 2, () => inParallel(count, (index) => work(`by-hand-${prefix}${index}`)));
+  return {
+    up: () =>
+      each(async (name) => {
+        await stage.create('consumer', unbound, name);
+        await stage.create('provider', unbound, name);
+        await stage.addFinalizer(unbound, name);
+      }),
+    down: () =>
+      each(async (name) => {
+        await stage.report('provider', unbound, name, 'done');
+        await stage.report('consumer', unbound, name, 'done');
+      }),
+    deletes: () =>
+      each(async (name) => {
+        await stage.remove('consumer', unbound, name);
+        await stage.remove('provider', unbound, name);
+        await stage.removeFinalizer(unbound, name);
+      }),
+  };
 }

@@ -1,8 +1,7 @@
-import { deferred } from '../../../src/kit/promises.ts';
-import { inParallel, now } from '../support/api.ts';
-import { type BindingBenchStage, isSynced } from '../support/binding-stage.ts';
+import { gathering, inParallel, now, type Watched } from '../support/api.ts';
+import { type BindingBenchStage, isSynced, type SideName } from '../support/binding-stage.ts';
 import type { Figures } from '../support/figures.ts';
-import { ByHand, watched } from './binding-by-hand.ts';
+import { byHandOf, watched } from './binding-by-hand.ts';
 
 const limitMs = 300_000;
 let run = 0;
@@ -15,18 +14,18 @@ let run = 0;
 export async function syncRound(stage: BindingBenchStage, count: number): Promise<Figures> {
   const prefix = `round-${++run}-`;
   const name = (index: number): string => `${prefix}${index}`;
-  const { unbound } = stage;
+  const { bound, unbound } = stage;
   const cpu: number[] = [];
-  const measured = async <T>(work: () => Promise<T>): Promise<T> => {
+  const measured = async (work: (index: number) => Promise<unknown>, shows: readonly Shows[]): Promise<number[]> => {
     await stage.idle();
     const before = await stage.cpuMs();
-    const result = await work();
+    const result = await untilShown(stage, count, work, ...shows);
     await stage.idle();
     cpu.push((await stage.cpuMs()) - before);
     return result;
   };
 
-  const byHand = new ByHand(stage, count, prefix);
+  const byHand = byHandOf(stage, count, prefix);
   const floor = (work: (index: number) => Promise<unknown>): Promise<number> =>
     watched(stage, 1, () => inParallel(count, work));
 
@@ -34,13 +33,22 @@ export async function syncRound(stage: BindingBenchStage, count: number): Promis
   const floorCreatesMs = await floor((index) => stage.create('consumer', unbound, name(index)));
   const upByHandMs = await byHand.up();
   const start = stage.mark();
-  const up = await measured(() => creates(stage, count, prefix));
+  const [copiedMs = Number.NaN, heldMs = Number.NaN] = await measured(
+    (index) => stage.create('consumer', bound, name(index)),
+    [
+      ['provider', isAdded],
+      ['consumer', ({ object }) => isSynced(object)],
+    ],
+  );
 
   await inParallel(count, (index) => stage.create('provider', unbound, name(index)));
   await stage.idle();
   const floorStatusesMs = await floor((index) => stage.report('provider', unbound, name(index), 'done'));
   const downByHandMs = await byHand.down();
-  const downMs = await measured(() => statuses(stage, count, prefix));
+  const [downMs = Number.NaN] = await measured(
+    (index) => stage.report('provider', bound, name(index), 'done'),
+    [['consumer', isDone]],
+  );
   const written = stage.mark();
   const consumerWrites = stage.writes('consumer', start);
   const providerWrites = stage.writes('provider', start);
@@ -48,18 +56,25 @@ export async function syncRound(stage: BindingBenchStage, count: number): Promis
   await inParallel(count, (index) => stage.report('consumer', unbound, name(index), 'done'));
   const floorDeletesMs = await floor((index) => stage.remove('consumer', unbound, name(index)));
   const deletesByHandMs = await byHand.deletes();
-  const deletesMs = await measured(() => deletes(stage, count, prefix));
+  const deletions = await measured(
+    (index) => stage.remove('consumer', bound, name(index)),
+    [
+      ['consumer', isDeleted],
+      ['provider', isDeleted],
+    ],
+  );
+  const deletesMs = Math.max(...deletions);
   const deleteWrites = stage.writes('consumer', written) + stage.writes('provider', written);
   await stage.clear('provider');
 
   return {
     floorCreatesMs,
-    upMs: up.copiedMs,
-    upRatio: up.copiedMs / floorCreatesMs,
+    upMs: copiedMs,
+    upRatio: copiedMs / floorCreatesMs,
     upByHandRatio: upByHandMs / floorCreatesMs,
-    upOverByHand: up.copiedMs / upByHandMs,
-    heldMs: up.heldMs,
-    heldRatio: up.heldMs / floorCreatesMs,
+    upOverByHand: copiedMs / upByHandMs,
+    heldMs,
+    heldRatio: heldMs / floorCreatesMs,
     floorStatusesMs,
     downMs,
     downRatio: downMs / floorStatusesMs,
@@ -77,81 +92,33 @@ export async function syncRound(stage: BindingBenchStage, count: number): Promis
   };
 }
 
-/** Milliseconds from the first create until the provider's watch shows the last copy and each object records its copy. */
-async function creates(
+/** Events of the bound kind in one cluster. */
+type Shows = readonly [side: SideName, matches: (event: Watched) => boolean];
+
+const isAdded = ({ type }: Watched): boolean => type === 'ADDED';
+const isDeleted = ({ type }: Watched): boolean => type === 'DELETED';
+const isDone = ({ object }: Watched): boolean => object.status?.result === 'done';
+
+/** For each of `shows`, the milliseconds from the first `work` until the watch of its cluster has shown all `count` objects. */
+async function untilShown(
   stage: BindingBenchStage,
   count: number,
-  prefix: string,
-): Promise<{ readonly copiedMs: number; readonly heldMs: number }> {
-  const { bound, consumer, provider } = stage;
-  const copied = gathering(count, 'copies in the provider');
-  const held = gathering(count, 'objects with the name of their copy');
-  const stops = await Promise.all([
-    provider.api.watch(stage.everywhere(bound), ({ type, object, atMs }) => {
-      if (type === 'ADDED') copied.seen(object.metadata.name, atMs);
-    }),
-    consumer.api.watch(stage.everywhere(bound), ({ object, atMs }) => {
-      if (isSynced(object)) held.seen(object.metadata.name, atMs);
-    }),
-  ]);
-  try {
-    const start = now();
-    await inParallel(count, (index) => stage.create('consumer', bound, `${prefix}${index}`));
-    return { copiedMs: (await copied.all) - start, heldMs: (await held.all) - start };
-  } finally {
-    for (const stop of stops) stop();
-  }
-}
-
-/** Milliseconds from the first status write in the provider until the consumer's watch shows the last one. */
-async function statuses(stage: BindingBenchStage, count: number, prefix: string): Promise<number> {
-  const { bound, consumer } = stage;
-  const down = gathering(count, 'statuses in the consumer');
-  const stop = await consumer.api.watch(stage.everywhere(bound), ({ object, atMs }) => {
-    if (object.status?.result === 'done') down.seen(object.metadata.name, atMs);
+  work: (index: number) => Promise<unknown>,
+  ...shows: readonly Shows[]
+): Promise<number[]> {
+  const watches = shows.map(async ([side, matches]) => {
+    const { seen, all } = gathering(count, `objects seen in the ${side}`, limitMs);
+    const stop = await stage.side(side).api.watch(stage.everywhere(stage.bound), (event) => {
+      if (matches(event)) seen(event.object.metadata.name, event.atMs);
+    });
+    return { all, stop };
   });
+  const opened = await Promise.all(watches);
   try {
     const start = now();
-    await inParallel(count, (index) => stage.report('provider', bound, `${prefix}${index}`, 'done'));
-    return (await down.all) - start;
+    await inParallel(count, work);
+    return (await Promise.all(opened.map(({ all }) => all))).map((atMs) => atMs - start);
   } finally {
-    stop();
+    for (const { stop } of opened) stop();
   }
-}
-
-/** Milliseconds from the first delete in the consumer until both watches show the last deletion. */
-async function deletes(stage: BindingBenchStage, count: number, prefix: string): Promise<number> {
-  const { bound, consumer, provider } = stage;
-  const gone = { consumer: gathering(count, 'objects gone'), provider: gathering(count, 'copies gone') };
-  const stops = await Promise.all(
-    (['consumer', 'provider'] as const).map((side) =>
-      ({ consumer, provider })[side].api.watch(stage.everywhere(bound), ({ type, object, atMs }) => {
-        if (type === 'DELETED') gone[side].seen(object.metadata.name, atMs);
-      }),
-    ),
-  );
-  try {
-    const start = now();
-    await inParallel(count, (index) => stage.remove('consumer', bound, `${prefix}${index}`));
-    return Math.max(await gone.consumer.all, await gone.provider.all) - start;
-  } finally {
-    for (const stop of stops) stop();
-  }
-}
-
-/** Resolves to the instant at which the watch showed the last of `count` names. */
-function gathering(count: number, what: string): { seen(name: string, atMs: number): void; all: Promise<number> } {
-  const names = new Set<string>();
-  const { promise, resolve, reject } = deferred<number>();
-  const timer = setTimeout(() => reject(new Error(`${names.size} of ${count} ${what} in time`)), limitMs);
-  promise.catch(() => undefined);
-  return {
-    seen(name, atMs) {
-      names.add(name);
-      if (names.size < count) return;
-      clearTimeout(timer);
-      resolve(atMs);
-    },
-    all: promise,
-  };
 }

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deferred } from '../../../src/kit/promises.ts';
-import { type Api, type ApiObject, inParallel, now } from '../support/api.ts';
+import { type Api, type ApiObject, gathering, inParallel, now } from '../support/api.ts';
 import type { Figures } from '../support/figures.ts';
 import type { BenchStage, Template } from '../support/stage.ts';
 
@@ -68,23 +67,15 @@ async function untilAll(
   { prefix, count, reached }: { readonly prefix: string; readonly count: number; reached(request: ApiObject): boolean },
   create: (name: string) => Promise<unknown>,
 ): Promise<Burst> {
-  const done = new Set<string>();
-  const allDone = deferred<number>();
+  const all = gathering(count, 'requests reached the state', limitMs);
   const stop = await stage.alice.watch(stage.path('podaccessrequests'), ({ object, atMs }) => {
-    if (!object.metadata.name.startsWith(prefix) || !reached(object)) return;
-    done.add(object.metadata.name);
-    if (done.size === count) allDone.resolve(atMs);
+    if (object.metadata.name.startsWith(prefix) && reached(object)) all.seen(object.metadata.name, atMs);
   });
-  const timer = setTimeout(
-    () => allDone.reject(new Error(`${done.size} of ${count} requests reached the state in time`)),
-    limitMs,
-  );
   try {
     const start = now();
     const createsMs = await inParallel(count, (index) => create(`${prefix}${index}`));
-    return { createsMs, burstMs: (await allDone.promise) - start };
+    return { createsMs, burstMs: (await all.all) - start };
   } finally {
-    clearTimeout(timer);
     stop();
   }
 }

@@ -27,38 +27,27 @@ export function spreadExpiries(
   spreadMs: number,
   durationS: number,
 ): Promise<Expired> {
-  return expiries(stage, count, async (name, index, start) => {
+  const request = async (name: string, index: number, start: number): Promise<ApiObject> => {
     await sleep(Math.max(0, start + (index * spreadMs) / count - now()));
     return stage.request(name, 'instant', `${durationS}s`);
-  });
+  };
+  // Each waits for its own start time, so none delays another.
+  return expiries(stage, count, request, count);
 }
 
 /** Grants that all end in one second, `durationS` from now, except those whose creation crosses the start of a second. */
 export function burstOfExpiries(stage: BenchStage, count: number, durationS: number): Promise<Expired> {
-  const limited = lanes();
-  return expiries(stage, count, (name, _index, start) =>
-    limited(() =>
-      stage.request(name, 'instant', `${Math.floor(start / 1000) + durationS - Math.floor(Date.now() / 1000)}s`),
-    ),
-  );
-}
-
-/** Runs at most one piece of work per connection at a time, so that a duration is still right when its request is sent. */
-function lanes(): <T>(work: () => Promise<T>) => Promise<T> {
-  const free: Promise<unknown>[] = Array.from({ length: connections }, () => Promise.resolve());
-  let next = 0;
-  return (work) => {
-    const index = next++ % connections;
-    const result = (free[index] ?? Promise.resolve()).then(work);
-    free[index] = result;
-    return result;
-  };
+  const request = (name: string, _index: number, start: number): Promise<ApiObject> =>
+    stage.request(name, 'instant', `${Math.floor(start / 1000) + durationS - Math.floor(Date.now() / 1000)}s`);
+  // One per connection at a time, so that a duration is still right when its request is sent.
+  return expiries(stage, count, request, connections);
 }
 
 async function expiries(
   stage: BenchStage,
   count: number,
   request: (name: string, index: number, startMs: number) => Promise<ApiObject>,
+  width: number,
 ): Promise<Expired> {
   const prefix = `expiry-${++run}-`;
   const deadlines = new Map<string, number>();
@@ -86,12 +75,11 @@ async function expiries(
   ]);
   try {
     const start = now();
-    const creates: Promise<ApiObject>[] = [];
-    const indexes = Array.from({ length: count }, (_, index) => index);
-    // Each waits for its own start time, so none delays another.
-    for (const index of indexes) creates.push(request(`${prefix}${index}`, index, start));
-    const requests = await Promise.all(creates);
-    const uids = requests.map(({ metadata }) => metadata.uid);
+    const uids: string[] = [];
+    const create = async (index: number): Promise<void> => {
+      uids[index] = (await request(`${prefix}${index}`, index, start)).metadata.uid;
+    };
+    await inParallel(count, create, width);
     await until(
       'every RoleBinding to be gone',
       () => {

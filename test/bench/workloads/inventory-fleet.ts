@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { InventoryStage } from '../../support/inventory/stage.ts';
 import { percentile } from '../../support/percentile.ts';
+import { inParallel } from '../support/api.ts';
 import type { Figures } from '../support/figures.ts';
 
 export interface FleetWorkload {
@@ -9,8 +11,6 @@ export interface FleetWorkload {
   readonly size: number;
 }
 
-/** Number of concurrent creates. */
-const width = 16;
 /** Number of entries that the benchmark changes; the others are suspended. All stay until the plane ends. */
 const active = 20;
 
@@ -27,14 +27,11 @@ export async function fleetRound(stage: InventoryStage, { count, changes, size }
   await stage.ready(...names);
   const emptyMb = await residentMb(stage);
   const cluster = content(size);
-  const began = performance.now();
-  await inFlight(count, async (i) => {
+  await inParallel(count, async (i) => {
     if (i > 0 && i % 1000 === 0) console.error(`${i} of ${count} entries`);
     await stage.entry(`entry-${i}`, { cluster, suspend: true });
   });
-  const createdMs = performance.now() - began;
   await stage.until('all entries to have a status', () => isSettled(stage), 15 * 60_000);
-  const settledMs = performance.now() - began;
   const fullMb = await residentMb(stage);
   const latencies: number[] = [];
   for (let i = 0; i < changes; i++) {
@@ -43,18 +40,12 @@ export async function fleetRound(stage: InventoryStage, { count, changes, size }
     await stage.patch(name, { spec: { components: { network: { config: { n: i + 1 } } } } });
     const acknowledged = performance.now();
     latencies.push((await called).at - acknowledged);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await sleep(20);
   }
   return {
-    entries: count,
-    createsPerSecond: count / (createdMs / 1000),
-    settledPerSecond: count / (settledMs / 1000),
-    rssEmptyMb: emptyMb,
-    rssFullMb: fullMb,
     rssEntriesMb: fullMb - emptyMb,
     calledP50Ms: percentile(latencies, 0.5),
     calledP99Ms: percentile(latencies, 0.99),
-    calledMaxMs: Math.max(...latencies),
   };
 }
 
@@ -71,17 +62,9 @@ async function residentMb(stage: InventoryStage): Promise<number> {
   for (let i = 0; i < 10; i++) {
     const [, bytes = '0'] = /^process_resident_memory_bytes (\S+)$/m.exec(await stage.server.metrics()) ?? [];
     least = Math.min(least, Number(bytes) / 1024 / 1024);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await sleep(300);
   }
   return least;
-}
-
-async function inFlight(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    while (next < count) await work(next++);
-  };
-  await Promise.all(Array.from({ length: width }, worker));
 }
 
 /** Many small fields, like real content. */

@@ -8,6 +8,7 @@ import { percentile } from '../../support/percentile.ts';
 import type { Person } from '../../support/person.ts';
 import type { RawStream } from '../../support/raw-stream.ts';
 import { type Figures, median } from '../support/figures.ts';
+import { cpuMs } from '../support/stage.ts';
 
 const MiB = 1024 * 1024;
 /** A grant has at most 64 sessions. */
@@ -93,7 +94,7 @@ export async function echo({ stage, admin }: SessionsBench, strokes: number): Pr
 export async function throughput({ stage }: SessionsBench, bytes: number): Promise<Figures> {
   const command = ['sh', '-c', `yes 'a line of the log of a server, about as long as they are' | head -c ${bytes}`];
   const rate = async (kubeconfig: string, via: readonly string[]) => {
-    const cpuBefore = await cpuMs(stage);
+    const cpuBefore = await cpuMs(stage.gateway.pid);
     const startMs = performance.now();
     const { binaries, directory } = stage.plane;
     const args = [binaries.kubectl, ...via, 'exec', 'payments', '--', ...command];
@@ -104,7 +105,7 @@ export async function throughput({ stage }: SessionsBench, bytes: number): Promi
     return {
       mbPerSecond: bytes / MiB / seconds,
       lost: bytes - Number(stdout),
-      cpuMsAMb: ((await cpuMs(stage)) - cpuBefore) / (bytes / MiB),
+      cpuMsAMb: ((await cpuMs(stage.gateway.pid)) - cpuBefore) / (bytes / MiB),
     };
   };
   const direct = await rate(stage.plane.adminKubeconfig, ['-n', stage.namespace]);
@@ -129,10 +130,4 @@ async function lowestRss({ gateway }: GatewayStage): Promise<number> {
     await sleep(200);
   }
   return Math.min(...samples);
-}
-
-/** Processor time of the gateway, milliseconds, in steps of 10 ms. */
-async function cpuMs({ gateway }: GatewayStage): Promise<number> {
-  const fields = (await readFile(`/proc/${gateway.pid}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
