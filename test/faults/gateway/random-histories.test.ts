@@ -8,6 +8,7 @@ import { grantProxyPath } from '../../../src/api/gateway/names.ts';
 import { AccessGateway } from '../../support/access-gateway.ts';
 import { execRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { letApprove } from '../../support/approvers.ts';
 import { type Outage, openUntil } from '../../support/grant-model.ts';
 import { Person } from '../../support/person.ts';
 import { chooseSeed, seededRandom } from '../../support/random.ts';
@@ -48,39 +49,21 @@ describe('sessions, while random events happen in random order', () => {
     stage = await AccessStage.open();
     gateway = await AccessGateway.open(stage);
     dora = await Person.of(stage.plane, 'dora', ['devs']);
-    const apiGroup = 'rbac.authorization.k8s.io';
-    await stage.apply(
-      {
-        apiVersion: 'crds.wizardofoz.co/v1alpha1',
-        kind: 'ExecAccessTemplate',
-        metadata: { name: 'watched' },
-        spec: {
-          accessConfig: {
-            allowedGroups: ['devs'],
-            session: { via: 'Gateway' },
-            approvals: { all: [{ name: 'peer', groups: ['devs'] }] },
-            extension: { times: 10, total: '1h', approvals: 'None' },
-          },
-          controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+    await stage.apply({
+      apiVersion: 'crds.wizardofoz.co/v1alpha1',
+      kind: 'ExecAccessTemplate',
+      metadata: { name: 'watched' },
+      spec: {
+        accessConfig: {
+          allowedGroups: ['devs'],
+          session: { via: 'Gateway' },
+          approvals: { all: [{ name: 'peer', groups: ['devs'] }] },
+          extension: { times: 10, total: '1h', approvals: 'None' },
         },
+        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
       },
-      {
-        apiVersion: `${apiGroup}/v1`,
-        kind: 'Role',
-        metadata: { name: 'approve' },
-        rules: [
-          { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
-          { apiGroups: ['crds.wizardofoz.co'], resources: ['execaccesstemplates'], verbs: ['approve'] },
-        ],
-      },
-      {
-        apiVersion: `${apiGroup}/v1`,
-        kind: 'RoleBinding',
-        metadata: { name: 'devs-approve' },
-        roleRef: { apiGroup, kind: 'Role', name: 'approve' },
-        subjects: [{ apiGroup, kind: 'Group', name: 'devs' }],
-      },
-    );
+    });
+    await letApprove(stage, 'carol', 'dora');
     await stage.templateReady('ExecAccessTemplate', 'watched');
     witness = RequestWitness.of(stage.plane, stage.namespace);
   });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { letApprove } from '../../support/approvers.ts';
 import { Client, type ClientResult, type RunningClient } from '../../support/client.ts';
 
 describe('a person who uses drawbridge to decide', () => {
@@ -16,13 +17,7 @@ describe('a person who uses drawbridge to decide', () => {
     const patch = JSON.stringify({ spec: { accessConfig } });
     await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
     await stage.templateReady('PodAccessTemplate', 'payments-shell');
-    const rules = [
-      { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['approve'] },
-      { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
-    ];
-    const metadata = { name: 'approve' };
-    await stage.apply({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules });
-    await stage.kubectl('create', 'rolebinding', 'approve', '--role=approve', '--user=alice', '--user=carol');
+    await letApprove(stage, 'alice', 'carol');
   });
   after(() => stage?.close());
 

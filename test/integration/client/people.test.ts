@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { commands } from '../../../src/client/commands.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { letApprove } from '../../support/approvers.ts';
 import { Client } from '../../support/client.ts';
 
 const names = ['alice', 'bob', 'carol'] as const;
@@ -188,13 +189,7 @@ describe('alice, bob, and carol use drawbridge', () => {
     const patch = JSON.stringify({ spec: { accessConfig } });
     await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
     await stage.templateReady('PodAccessTemplate', 'payments-shell');
-    const rules = [
-      { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['approve'] },
-      { apiGroups: ['access.drawbridge.dev'], resources: ['accessvotes'], verbs: ['create'] },
-    ];
-    const metadata = { name: 'approve' };
-    await stage.apply({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules });
-    await stage.kubectl('create', 'rolebinding', 'approve', '--role=approve', '--user=alice', '--user=carol');
+    await letApprove(stage, 'alice', 'carol');
     const kind = { apiVersion: 'crds.wizardofoz.co/v1alpha1', kind: 'PodAccessRequest' };
     const spec = { templateName: 'payments-shell', duration: '30m' };
     manifest = join(stage.plane.directory, 'check.yaml');
