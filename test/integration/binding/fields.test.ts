@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
 import { clusterNamespaceAnnotation, consumerUidAnnotation } from '../../../src/api/binding/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { own } from '../../../src/kit/json-value.ts';
@@ -91,6 +92,39 @@ describe('the synced fields', () => {
     const writes = auditLog.calls({ user, since, resources }).length;
     assert.ok(writes <= 2 + seconds / 0.3, `${writes} writes in ${seconds} s`);
   });
+
+  /** The sum of the series of a metric with these labels; undefined without any. */
+  const value = async (name: string, labels: Record<string, string>): Promise<number | undefined> => {
+    const answer = await fetch(`http://127.0.0.1:${stage.side.consumer.konnector.metricsPort}/metrics`);
+    const wanted = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
+    const found = (await answer.text())
+      .split('\n')
+      .filter((line) => line.startsWith(`${name}{`) && wanted.every((one) => line.includes(one)));
+    return found.length === 0
+      ? undefined
+      : found.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+  };
+
+  const binding = 'kitchen';
+  const resource = (): string => kind().crd.metadata.name;
+  const metrics: [name: string, labels: () => Record<string, string>, min: number, max: number][] = [
+    ['drawbridge_binding_sync_up_seconds_count', () => ({ resource: resource() }), 1, 100],
+    ['drawbridge_binding_watch_age_seconds', () => ({ resource: resource(), side: 'provider' }), 0, 60],
+    ['drawbridge_binding_heartbeat_age_seconds', () => ({}), 0, 300],
+    ['drawbridge_binding_objects', () => ({ binding, resource: resource(), side: 'provider' }), 1, 1],
+    ['workqueue_adds_total', () => ({ controller: `sync/${binding}/${resource()}` }), 1, 1000],
+  ];
+  for (const [metric, labels, min, max] of metrics) {
+    it(`are counted in the metric ${metric}`, async () => {
+      const isSane = async (): Promise<boolean> => {
+        const found = await value(metric, labels());
+        return found !== undefined && found >= min && found <= max;
+      };
+      await until(`${metric} between ${min} and ${max}`, isSane, { timeoutMs: 30_000 }).catch(async (error: Error) => {
+        assert.fail(`${error.message}; found ${await value(metric, labels())}`);
+      });
+    });
+  }
 
   it('caused no denied call', () => {
     assert.deepEqual(stage.side.consumer.refusals(), []);
