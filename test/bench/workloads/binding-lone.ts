@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deferred } from '../../../src/kit/promises.ts';
 import { percentile } from '../../support/percentile.ts';
-import { now, type Watched } from '../support/api.ts';
+import { gathering, now, type Watched } from '../support/api.ts';
 import { type BindingBenchStage, isSynced } from '../support/binding-stage.ts';
 import type { Figures } from '../support/figures.ts';
 
@@ -118,16 +117,13 @@ class Watches {
 
   /** When the next such event arrives. */
   next(side: 'consumer' | 'provider', matches: (event: Watched) => boolean): Promise<number> {
-    const { promise, resolve, reject } = deferred<number>();
-    const timer = setTimeout(() => reject(new Error(`not seen in the ${side} in time`)), limitMs);
+    const { seen, all } = gathering(1, `events seen in the ${side}`, limitMs);
     const stop = this.every(side, (event) => {
       if (!matches(event)) return;
-      clearTimeout(timer);
       stop();
-      resolve(event.atMs);
+      seen(event.object.metadata.name, event.atMs);
     });
-    promise.catch(() => undefined);
-    return promise;
+    return all;
   }
 
   close(): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { HostPod } from '../../../sandbox/chart/host-pod.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { gatewayApiService } from '../../../src/api/gateway/names.ts';
+import { inParallel } from '../../bench/support/api.ts';
 import { ChartStage } from '../../support/chart-stage.ts';
 
 const apiServiceUrl = `/apis/apiregistration.k8s.io/v1/apiservices/${gatewayApiService}`;
@@ -38,16 +39,10 @@ describe(`${count} namespaces that are deleted while every gateway hangs`, funct
     const { body } = await stage.plane.probe('/api/v1/namespaces?labelSelector=stuck');
     return (body as { items: { metadata: { name: string }; status: object }[] }).items;
   };
-  const inTurn = async (work: (name: string) => Promise<unknown>): Promise<void> => {
-    const names = Array.from({ length: count }, (_, i) => `stuck-${i}`);
-    const worker = async (): Promise<void> => {
-      for (let name = names.pop(); name !== undefined; name = names.pop()) await work(name);
-    };
-    await Promise.all(Array.from({ length: 8 }, worker));
-  };
+  const forEach = (work: (name: string) => Promise<unknown>) => inParallel(count, (i) => work(`stuck-${i}`), 8);
 
   it('wait for the leader of access to withdraw the APIService, and then all go, and the gateway comes back', async () => {
-    await inTurn(async (name) => {
+    await forEach(async (name) => {
       const metadata = { name, labels: { stuck: '' } };
       assert.equal((await stage.plane.call('POST', '/api/v1/namespaces', { metadata })).status, 201);
       const object = { metadata: { name: 'content' } };
@@ -59,7 +54,7 @@ describe(`${count} namespaces that are deleted while every gateway hangs`, funct
     await until('the API server to miss the gateway', async () => (await condition()) === 'False', {
       timeoutMs: 60_000,
     });
-    await inTurn((name) => stage.plane.call('DELETE', `/api/v1/namespaces/${name}`));
+    await forEach((name) => stage.plane.call('DELETE', `/api/v1/namespaces/${name}`));
     const areStuck = async (): Promise<boolean> => {
       const found = await namespaces();
       const stuck = found.filter(({ status }) => JSON.stringify(status).includes('DiscoveryFailed'));

@@ -152,22 +152,6 @@ describe('the reference components, with a second plane as the managed cluster',
     );
   });
 
-  it('show what is missing', async () => {
-    const [object] = inventoryExample('managed.yaml');
-    const spec = { ...(object?.spec as object), cluster: {} };
-    await here.client.create(clusterInventories, {
-      ...(object as KubeObject),
-      metadata: { name: 'hasty', namespace },
-      spec,
-    });
-    const isShown = async (): Promise<boolean> => {
-      const { stdout } = await management.kubectl(['get', 'clusterinventory', 'hasty', '-n', namespace]);
-      return stdout.includes('/spec/cluster/region');
-    };
-    await until('the missing path', isShown, waiting);
-    await here.client.delete(clusterInventories, { namespace, name: 'hasty' });
-  });
-
   it('correct external changes in the next run', async () => {
     const name = { namespace, name: `vnet-${await at('orders', '/metadata/uid')}` };
     await here.client.mergePatch(virtualNetworks, name, { spec: { location: 'elsewhere' } });

@@ -42,14 +42,6 @@ describe('a bundle', () => {
     await stage.side.consumer.whenCondition('ovens', 'Ready');
   });
 
-  it('unbinds a deleted export', async () => {
-    await stage.side.backend.withdraw('ovens');
-    await whenBound(['kettles']);
-    const { name } = stage.kinds.ovens.crd.metadata;
-    const gone = async () => (await stage.side.consumer.get(customResourceDefinitions, { name })) === undefined;
-    await until('the CRD to be gone', gone, patience);
-  });
-
   it('deletes its bindings, their objects, and the copies when it is deleted', async function () {
     this.timeout(180_000);
     const { consumer } = stage.side;

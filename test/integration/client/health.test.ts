@@ -177,15 +177,7 @@ describe('drawbridge tells administrators', () => {
         },
       ];
       const patch = JSON.stringify({ status: { conditions } });
-      await stage.plane.kubectl([
-        'patch',
-        'apiservicebinding',
-        'mangodb',
-        '--subresource=status',
-        '--type=merge',
-        '-p',
-        patch,
-      ]);
+      await stage.kubectl('patch', 'apiservicebinding', 'mangodb', '--subresource=status', '--type=merge', '-p', patch);
       const { code, stdout, stderr } = await client.run(client.admin, 'binding', 'status');
       assert.equal(code, 1, stderr);
       assert.match(stdout, /^mangodb +- +False +SecretValid: Secret provider not found$/m);
