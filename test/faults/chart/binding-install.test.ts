@@ -15,6 +15,7 @@ import { customResourceDefinitions, namespaces, secrets } from '../../../src/api
 import { own } from '../../../src/kit/json-value.ts';
 import { BindingChartStage } from '../../support/binding/chart-stage.ts';
 import { getIfThere } from '../../support/binding/consumer.ts';
+import { kitchenClaim, kitchenSecret } from '../../support/binding/kitchen-secrets.ts';
 import { rightFor, serverRightsIn } from '../../support/chart-manifests.ts';
 
 const secret = 'kubeconfig-acme';
@@ -42,8 +43,7 @@ describe('the chart with binding, installed by Helm', function () {
     const { backend, kinds, kitchen } = stage;
     kettle = { namespace: kitchen, name: 'evening' };
     copy = { namespace: backend.serviceNamespaceOf(kitchen), name: kettle.name };
-    const claim = { group: '', resource: 'secrets', selector: { labelSelector: { matchLabels: { app: 'kitchen' } } } };
-    await backend.export({ name: 'kettles', kinds: [kinds.kettles], claims: [claim] });
+    await backend.export({ name: 'kettles', kinds: [kinds.kettles], claims: [kitchenClaim] });
     await backend.export({ name: 'ovens', kinds: [kinds.ovens] });
   });
   after(() => stage?.close());
@@ -130,10 +130,10 @@ describe('the chart with binding, installed by Helm', function () {
     await until('the refusal in the log', logged, { timeoutMs: 30_000 });
     assert.equal(await getIfThere(client, namespaces, { name: 'not-for-acme' }), undefined);
     const mine = { namespace: kitchen, name: 'mine' };
-    await client.create(secrets, secretOf(mine));
+    await client.create(secrets, kitchenSecret(mine, 'mine'));
     const up = await stage.when(secrets, { ...copy, name: 'mine' }, undefined, provider.client);
     assert.equal(up.metadata.labels?.[ownerLabel], 'consumer');
-    await provider.client.create(secrets, secretOf({ ...copy, name: 'theirs' }));
+    await provider.client.create(secrets, kitchenSecret({ ...copy, name: 'theirs' }, 'theirs'));
     await stage.when(secrets, { namespace: kitchen, name: 'theirs' });
     await provider.client.mergePatch(secrets, { ...copy, name: 'theirs' }, { data: { key: 'bmV3' } });
     await stage.when(secrets, { namespace: kitchen, name: 'theirs' }, (found) => own(found['data'], 'key') === 'bmV3');
@@ -248,11 +248,4 @@ describe('the chart with binding, installed by Helm', function () {
     (result: string) =>
     ({ status }: KubeObject): boolean =>
       own(status, 'result') === result;
-
-  const secretOf = ({ namespace, name }: ObjectName): KubeObject => ({
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name, labels: { app: 'kitchen' }, ...(namespace ? { namespace } : {}) },
-    data: { key: Buffer.from(name).toString('base64') },
-  });
 });

@@ -6,14 +6,10 @@ import { namespaces, secrets } from '../../../src/api/resources.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { getIfThere } from '../../support/binding/consumer.ts';
+import { kitchenClaim, kitchenSecret as secret } from '../../support/binding/kitchen-secrets.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 
 const patience = { timeoutMs: 30_000 };
-const claimed = {
-  group: '',
-  resource: 'secrets',
-  selector: { labelSelector: { matchLabels: { app: 'kitchen' } } },
-};
 
 describe('namespaces of a consumer and its provider', () => {
   let stage: BindingStage;
@@ -22,16 +18,6 @@ describe('namespaces of a consumer and its provider', () => {
   /** The provider's namespace for `menu`. */
   let menuThere: string;
 
-  const secret = (
-    where: ObjectName,
-    text: string,
-    labels: Record<string, string> = { app: 'kitchen' },
-  ): KubeObject => ({
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { ...where, labels },
-    data: { key: Buffer.from(text).toString('base64') },
-  });
   const whenSecret = (client: Client, where: ObjectName, text: string): Promise<KubeObject> => {
     const encoded = Buffer.from(text).toString('base64');
     const check = async (): Promise<KubeObject | undefined> => {
@@ -51,7 +37,7 @@ describe('namespaces of a consumer and its provider', () => {
     menuThere = stage.side.backend.serviceNamespaceOf(menu);
     stage.alsoRemove(menu);
     await stage.side.consumer.start();
-    await stage.bind('kitchen', [stage.kinds.kettles], { claims: [claimed], namespaces: [menu] });
+    await stage.bind('kitchen', [stage.kinds.kettles], { claims: [kitchenClaim], namespaces: [menu] });
   });
   after(async () => stage.close());
 

@@ -15,6 +15,7 @@ import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
 import { customResourceDefinitions, secrets } from '../../../src/api/resources.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import { getIfThere } from '../../support/binding/consumer.ts';
+import { kitchenClaim, kitchenSecret } from '../../support/binding/kitchen-secrets.ts';
 import { BindingStage, type Side, type StageOptions } from '../../support/binding/stage.ts';
 
 interface Scenario extends StageOptions {
@@ -126,21 +127,17 @@ for (const { title, exported, ...options } of scenarios) {
 
         it('copies claimed Secrets: those with the label and those that objects reference', async () => {
           const { consumer, backend, namespace } = side();
-          const secret = (secretName: string, labels: Record<string, string>): KubeObject => ({
-            apiVersion: 'v1',
-            kind: 'Secret',
-            metadata: { namespace, name: secretName, labels },
-            data: { key: Buffer.from(secretName).toString('base64') },
-          });
+          const secret = (name: string, labels?: Record<string, string>): KubeObject =>
+            kitchenSecret({ namespace, name }, name, labels);
           await consumer.client.create(secrets, secret('nobodys', {}));
-          await consumer.client.create(secrets, secret('labelled', { app: 'kitchen' }));
+          await consumer.client.create(secrets, secret('labelled'));
           await consumer.client.create(secrets, secret('referred', {}));
           const serviceNamespace = await backend.whenNamespace(namespace);
           const { client } = stage.provider;
           for (const secretName of ['labelled', 'referred']) {
             const where = { namespace: serviceNamespace, name: secretName };
             const found = await until(`Secret ${secretName}`, () => getIfThere(client, secrets, where), patience);
-            assert.deepEqual(found['data'], secret(secretName, {})['data']);
+            assert.deepEqual(found['data'], secret(secretName)['data']);
             assert.equal(found.metadata.labels?.[ownerLabel], 'consumer');
           }
           assert.equal(await getIfThere(client, secrets, { namespace: serviceNamespace, name: 'nobodys' }), undefined);
@@ -164,10 +161,9 @@ for (const { title, exported, ...options } of scenarios) {
 /** A Secret with the label `app: kitchen`, and every one that an object names in `spec.secretRefs`. */
 function claimOf({ inProvider: { group, plural } }: FixtureKind): PermissionClaim {
   return {
-    group: '',
-    resource: 'secrets',
+    ...kitchenClaim,
     selector: {
-      labelSelector: { matchLabels: { app: 'kitchen' } },
+      ...kitchenClaim.selector,
       references: [
         {
           group,

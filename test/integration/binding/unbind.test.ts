@@ -5,14 +5,10 @@ import type { ObjectName } from '../../../src/api/object.ts';
 import { customResourceDefinitions, secrets } from '../../../src/api/resources.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { getIfThere } from '../../support/binding/consumer.ts';
+import { kitchenClaim, kitchenSecret } from '../../support/binding/kitchen-secrets.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 
 const patience = { timeoutMs: 30_000 };
-const claimed = {
-  group: '',
-  resource: 'secrets',
-  selector: { labelSelector: { matchLabels: { app: 'kitchen' } } },
-};
 const orphan = { [unbindPolicyAnnotation]: 'Orphan' };
 
 describe('a binding that is deleted', () => {
@@ -60,7 +56,7 @@ describe('a binding that is deleted', () => {
     this.timeout(180_000);
     stage = await BindingStage.open({ proxy: true, claims: ['secrets'] });
     await stage.side.consumer.start();
-    await stage.bind('kitchen', [stage.kinds.kettles, stage.kinds.ovens], { claims: [claimed] });
+    await stage.bind('kitchen', [stage.kinds.kettles, stage.kinds.ovens], { claims: [kitchenClaim] });
   });
   after(async () => stage.close());
 
@@ -70,14 +66,9 @@ describe('a binding that is deleted', () => {
     await fill('first');
     assert.equal(await copies('first'), 2);
     const service = backend.serviceNamespaceOf(namespace);
-    const secret = (where: ObjectName) => ({
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { ...where, labels: { app: 'kitchen' } },
-    });
     const at = (client: Client, place: string, name: string) => getIfThere(client, secrets, { namespace: place, name });
-    await here.create(secrets, secret({ namespace, name: 'mine' }));
-    await there.create(secrets, secret({ namespace: service, name: 'theirs' }));
+    await here.create(secrets, kitchenSecret({ namespace, name: 'mine' }, 'ours'));
+    await there.create(secrets, kitchenSecret({ namespace: service, name: 'theirs' }, 'theirs'));
     await until('the copy there', () => at(there, service, 'mine'), patience);
     await until('the copy here', () => at(here, namespace, 'theirs'), patience);
     const found = await stage.side.consumer.get(apiServiceBindings, { name: 'kitchen' });
