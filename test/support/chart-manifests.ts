@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import type { AuditCall } from '../../sandbox/audit-log.ts';
 import { chart, Helm, type Manifest } from '../../sandbox/chart/helm.ts';
+import type { PlaneClient } from '../../sandbox/plane-client.ts';
 import { sharedPlane } from './plane.ts';
 
 /** A rule of a Role. */
@@ -38,6 +39,13 @@ export const serverRightsIn = (manifests: readonly Manifest[]): string[] => {
 
 /** The permission that a call needs. */
 export const rightFor = ({ verb, apiGroup, resource }: AuditCall): string => `${verb} ${apiGroup}/${resource}`;
+
+/** The calls of a user that the API server denied, without the dry run that a policy must refuse. */
+export const deniedCalls = ({ auditLog }: PlaneClient, user: string, since = 0): string[] =>
+  auditLog
+    .calls({ user, since })
+    .filter(({ code, uri }) => code === 403 && !uri.includes('/configmaps/drawbridge-probe?'))
+    .map(({ verb, uri }) => `${verb} ${uri}`);
 
 /** Wildcards, and permissions to escalate. */
 export function tooMuchIn(manifests: readonly Manifest[]): string[] {

@@ -12,6 +12,7 @@ import { clock } from '../../../src/features/feature.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { openCluster } from '../../../src/kube/open-cluster.ts';
 import { accessUrl, execRequest } from '../../support/access-requests.ts';
+import { deniedCalls } from '../../support/chart-manifests.ts';
 import { ChartStage } from '../../support/chart-stage.ts';
 import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
 
@@ -283,9 +284,5 @@ describe('the chart with inventory, installed by Helm', function () {
   const named = async (kinds: string): Promise<string> =>
     (await stage.plane.kubectl(['get', kinds, '-n', fleet, '-o', 'name'])).stdout;
 
-  const forbidden = (): string[] =>
-    stage.plane.auditLog
-      .calls({ user: stage.inventoryUser })
-      .filter(({ code }) => code === 403)
-      .map(({ verb, uri }) => `${verb} ${uri}`);
+  const forbidden = (): string[] => deniedCalls(stage.plane, stage.inventoryUser);
 });
