@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { planPodAccess } from '../../src/access/builders/pod-access.ts';
-import type { ControllerTargetMutationConfig } from '../../src/api/access/mutation-config.ts';
-import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access.ts';
 import { deepFreeze } from '../support/deep-freeze.ts';
 import { runs } from '../support/runs.ts';
+import { planInput } from './plan.ts';
 
 /** Keys that builders read, and keys that break careless code. */
 const keys = [
@@ -123,43 +122,8 @@ describe('builders against hostile input', () => {
     const counts = { planned: 0, refused: 0 };
     fc.assert(
       fc.property(podTemplate, config, mostly(fc.constantFrom('2', '100m')), (template, mutation, cap) => {
-        const templateSpec = {
-          accessConfig: {
-            allowedGroups: ['devs'],
-            defaultDuration: '1h',
-            maxDuration: '24h',
-            accessCommand: 'kubectl exec {{ .Metadata.Name }} -- sh',
-            grantTo: 'Requester',
-          },
-          controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
-          // Skips the schema, as if it accepted any value.
-          controllerTargetMutationConfig: mutation as ControllerTargetMutationConfig,
-          ...(typeof cap === 'string' ? { maxCpu: cap } : {}),
-        } satisfies PodAccessTemplateSpec;
-        const workload = {
-          key: 'ns/web',
-          uid: 'w',
-          resourceVersion: '1',
-          apiVersion: 'apps/v1',
-          kind: 'Deployment',
-          namespace: 'ns',
-          name: 'web',
-          selector: undefined,
-          podTemplate: template as Record<string, unknown>,
-        };
-        const planned = planPodAccess(
-          deepFreeze({
-            request: { namespace: 'ns', name: 'req', uid: '1a2b3c4d' },
-            templateSpec,
-            workload,
-            pullSecrets: ['registry'],
-            accessPods: 'confined',
-            workloads: [workload],
-            selectors: [],
-            subjects: [{ kind: 'User' as const, name: 'alice' }],
-            durationMs: 60_000,
-          }),
-        );
+        const fields = typeof cap === 'string' ? { maxCpu: cap } : {};
+        const planned = planPodAccess(deepFreeze(planInput(template, mutation, fields)));
         if ('violation' in planned) {
           counts.refused += 1;
           assert.match(planned.violation.code, /^[A-Z][A-Za-z]+$/);

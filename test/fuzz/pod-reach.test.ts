@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { AccessPodMode } from '../../src/access/builders/plan.ts';
 import { planPodAccess } from '../../src/access/builders/pod-access.ts';
-import type { ControllerTargetMutationConfig } from '../../src/api/access/mutation-config.ts';
-import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access.ts';
 import { runs } from '../support/runs.ts';
+import { planInput } from './plan.ts';
 
 /** Mostly harmless, because otherwise the builder would reject almost every pod. */
 const rarely = (dangerous: readonly unknown[], harmless: readonly unknown[]): fc.Arbitrary<unknown> =>
@@ -135,41 +134,13 @@ function escapes(spec: Json, account: string): string[] {
 }
 
 describe('the reach of access pods, with any workload and any patch', () => {
-  const plan = (workloadSpec: Json, operations: readonly unknown[], fields: object, accessPods: AccessPodMode) => {
-    const templateSpec = {
-      accessConfig: {
-        allowedGroups: ['devs'],
-        defaultDuration: '1h',
-        maxDuration: '24h',
-        accessCommand: 'kubectl exec {{ .Metadata.Name }} -- sh',
-        grantTo: 'Requester',
-      },
-      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
-      controllerTargetMutationConfig: { patchSpecOperations: operations } as ControllerTargetMutationConfig,
-      ...fields,
-    } satisfies PodAccessTemplateSpec;
-    return planPodAccess({
-      request: { namespace: 'ns', name: 'req', uid: '1a2b3c4d' },
-      templateSpec,
-      workload: {
-        key: 'ns/web',
-        uid: 'w',
-        resourceVersion: '1',
-        apiVersion: 'apps/v1',
-        kind: 'Deployment',
-        namespace: 'ns',
-        name: 'web',
-        selector: undefined,
-        podTemplate: { spec: workloadSpec },
-      },
+  const plan = (spec: Json, patchSpecOperations: readonly unknown[], fields: object, accessPods: AccessPodMode) =>
+    planPodAccess({
+      ...planInput({ spec }, { patchSpecOperations }, fields),
       pullSecrets: [],
-      accessPods,
       workloads: [],
-      selectors: [],
-      subjects: [{ kind: 'User', name: 'alice' }],
-      durationMs: 60_000,
+      accessPods,
     });
-  };
   const accountOf = (spec: Json): string => String(spec['serviceAccountName'] || spec['serviceAccount'] || 'default');
 
   it('never exceeds the list without the flag', () => {
