@@ -8,6 +8,7 @@ import type { Person } from '../../support/person.ts';
 
 /** How often each stream is refused. */
 const times = 100;
+const limitPerReplica = 64;
 /** What kubectl shows of a port-forward if the second answer is of a replica that would pass it as a WebSocket. */
 const honestRepeat = /calls so if its WebSocket was refused: run the command again with -v=4/;
 
@@ -100,6 +101,21 @@ describe('two replicas of the gateway that refuse streams', () => {
     await until('both replicas to see the revocation', isRefused, { timeoutMs: 30_000 });
     return grant;
   };
+  /** A grant with as many open sessions in each replica as it may have. They end with the test. */
+  const full = async (): Promise<StagedGrant> => {
+    const grant = await stage.grant();
+    const cat = urlOf(grant, 'payments/exec?command=cat&stdin=true&stdout=true');
+    const fill = async (): Promise<boolean> => {
+      const missing = 2 * limitPerReplica - (await linesOf(grant, 'opened')).length;
+      for (let i = 0; i < missing; i++) {
+        const { socket } = (await stage.alice.stream(cat)).read();
+        ends.push(() => socket.destroy());
+      }
+      return missing === 0;
+    };
+    await until('both replicas to be full', fill, { timeoutMs: 60_000 });
+    return grant;
+  };
   const unstorable = async (): Promise<StagedGrant> => {
     const { body } = await stage.plane.probe('/apis/rbac.authorization.k8s.io/v1/clusterroles/gateway');
     const { rules } = body as { rules: { resources: string[] }[] };
@@ -166,6 +182,13 @@ describe('two replicas of the gateway that refuse streams', () => {
       path: exec,
       shown: /access has ended: Revoked/,
       lines: 0,
+    },
+    {
+      what: 'exec beyond the limit of sessions',
+      code: 'TooManySessions',
+      grant: full,
+      path: exec,
+      shown: /the grant has 64 open sessions/,
     },
     {
       what: 'exec that must be recorded, where nothing can be',
