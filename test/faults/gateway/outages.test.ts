@@ -34,6 +34,16 @@ describe('while a part of the way through the gateway is away', () => {
       { timeoutMs: 30_000 },
     );
 
+  it('a replica that is killed ends its sessions with exit code 1, and a new one works after it is back', async () => {
+    const grant = await stage.grant();
+    const shell = await shellOf(grant);
+    await stage.gateway.kill();
+    assert.equal(await shell.exit(), 1);
+    assert.match(shell.text, /error: .*close 1006/);
+    await startAgain();
+    await works(grant);
+  });
+
   it('a replica that stops says so in its sessions and logs, with exit code 1', async () => {
     const grant = await stage.grant();
     const shell = await shellOf(grant);

@@ -192,8 +192,8 @@ describe('a person who uses drawbridge to get access', () => {
     const proxy = await stage.plane.proxy();
     const kubeconfig = await stage.plane.kubeconfigFor('alice', ['devs'], { server: proxy.server });
     const running = client.start({ kubeconfig }, 'list', '-w', '--everyone', '-o', 'json');
-    await client.ok(stage.alice, 'request', 'exec', 'payments-exec');
-    await until('a first line', () => running.soFar().stdout !== '', { timeoutMs: 30_000 });
+    await client.ok(stage.alice, 'request', 'exec', 'payments-exec', '--name', 'lost-watch');
+    await until('an event', () => running.soFar().stdout.includes('lost-watch'), { timeoutMs: 30_000 });
     proxy.refuse();
     proxy.resetAll();
     const { code, stderr } = await running.ended;

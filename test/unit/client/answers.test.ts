@@ -370,6 +370,13 @@ describe('the client says what happened:', () => {
     return answering('podaccessrequests', 403, { kind: 'Status', code: 403, message });
   };
 
+  it('to name a namespace to those who may not list all', async () => {
+    await open({}, forbidding('list', 'podaccessrequests', ''));
+    const { code, stderr } = await cluster.run(['list', '-A']);
+    assert.equal(code, 3);
+    assert.match(stderr, /; use -n NAMESPACE instead of -A, or ask an administrator for this permission$/m);
+  });
+
   it('that the namespace of a command may be the wrong one', async () => {
     await open({}, forbidding('list', 'podaccessrequests', 'default'));
     const { code, stderr } = await cluster.run(['list', '-n', 'default']);
