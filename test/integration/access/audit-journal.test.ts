@@ -76,7 +76,10 @@ describe('the audit journal', () => {
     const ours = ofServer(chains);
     assert.deepEqual([verdict, ours?.first, ours?.last], ['intact', 1, linesOf(stage.server.auditFile).length]);
     assert.ok(keys.length > 0);
-    assert.match((await verify(...live())).out, shown('verify-the-audit-journal.md', 'INTACT'));
+    // The plane may have heads of earlier servers.
+    const { out } = await verify(...live());
+    const given = out.replace(/^.*: the given files contain no line of it\n/gm, '');
+    assert.match(given, shown('verify-the-audit-journal.md', 'INTACT'));
     console.log(`      ${ours?.last} lines, signed to ${ours?.signedTo}, by one of ${keys.join(' ')}`);
   });
 
