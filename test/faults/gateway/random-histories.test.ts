@@ -6,6 +6,7 @@ import { childNameOf } from '../../../src/api/access/names.ts';
 import type { RequestStatus } from '../../../src/api/access/status.ts';
 import { grantProxyPath } from '../../../src/api/gateway/names.ts';
 import { AccessGateway } from '../../support/access-gateway.ts';
+import { accessTemplate } from '../../support/access-manifests.ts';
 import { execRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { letApprove } from '../../support/approvers.ts';
@@ -49,20 +50,12 @@ describe('sessions, while random events happen in random order', () => {
     stage = await AccessStage.open();
     gateway = await AccessGateway.open(stage);
     dora = await Person.of(stage.plane, 'dora', ['devs']);
-    await stage.apply({
-      apiVersion: 'crds.wizardofoz.co/v1alpha1',
-      kind: 'ExecAccessTemplate',
-      metadata: { name: 'watched' },
-      spec: {
-        accessConfig: {
-          allowedGroups: ['devs'],
-          session: { via: 'Gateway' },
-          approvals: { all: [{ name: 'peer', groups: ['devs'] }] },
-          extension: { times: 10, total: '1h', approvals: 'None' },
-        },
-        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-      },
-    });
+    const config = {
+      session: { via: 'Gateway' },
+      approvals: { all: [{ name: 'peer', groups: ['devs'] }] },
+      extension: { times: 10, total: '1h', approvals: 'None' },
+    };
+    await stage.apply(accessTemplate('ExecAccessTemplate', 'watched', undefined, config));
     await letApprove(stage, 'carol', 'dora');
     await stage.templateReady('ExecAccessTemplate', 'watched');
     witness = RequestWitness.of(stage.plane, stage.namespace);

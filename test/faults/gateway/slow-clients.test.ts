@@ -2,33 +2,19 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { connect } from 'node:tls';
 import { newSignedPair } from '../../../src/certificates/material.ts';
-import type { FrontProxy } from '../../../src/gateway/front-proxy.ts';
-import { PeerIdentity } from '../../../src/gateway/peers.ts';
-import { startGatewayServer } from '../../../src/gateway/server.ts';
-import { systemClock } from '../../../src/kit/clock.ts';
-import type { Store } from '../../../src/kube/store.ts';
+import { connectTo, type GatewayServer, openGatewayServer } from '../../support/gateway-server.ts';
 
 describe('slow clients of the gateway', () => {
-  const { pair, authority = '' } = newSignedPair(['gateway.ns.svc'], Date.now());
-  let server: Awaited<ReturnType<typeof startGatewayServer>>;
+  const { pair, authority } = newSignedPair(['gateway.ns.svc'], Date.now());
+  let server: GatewayServer;
 
   before(async () => {
-    server = await startGatewayServer({
-      gateway: { onRequest: async (_request, response) => void response.end('answered'), onUpgrade: async () => {} },
-      frontProxy: { get: () => undefined, subscribe: () => () => {} } as unknown as Store<FrontProxy>,
-      identity: new PeerIdentity(pair),
-      certificate: { current: pair, start: (listener) => listener(pair), close() {} },
-      host: '127.0.0.1',
-      port: 0,
-      clock: systemClock,
-      limit: () => {},
-    });
+    server = await openGatewayServer(pair, { onRequest: async (_request, response) => void response.end('answered') });
   });
   after(() => server.close());
 
-  const tls = () => connect({ port: server.port, host: '127.0.0.1', servername: 'gateway.ns.svc', ca: authority });
+  const tls = () => connectTo(server, authority);
   const head = 'GET / HTTP/1.1\r\nHost: x\r\n';
   /** Milliseconds until the server ends the connection. */
   const lifeOf = async (socket: Socket): Promise<number> => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from '../../../sandbox/wait.ts';
 import { AccessGateway } from '../../support/access-gateway.ts';
+import { accessTemplate } from '../../support/access-manifests.ts';
 import { execRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Client } from '../../support/client.ts';
@@ -19,19 +20,11 @@ describe('a shell through the gateway, from the request to its end', () => {
     stage = await AccessStage.open();
     gateway = await AccessGateway.open(stage);
     client = new Client(stage);
-    await stage.apply({
-      apiVersion: 'crds.wizardofoz.co/v1alpha1',
-      kind: 'ExecAccessTemplate',
-      metadata: { name: 'watched' },
-      spec: {
-        accessConfig: {
-          allowedGroups: ['devs'],
-          session: { via: 'Gateway' },
-          extension: { times: 2, total: '4h', approvals: 'None' },
-        },
-        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
-      },
-    });
+    const config = {
+      session: { via: 'Gateway' },
+      extension: { times: 2, total: '4h', approvals: 'None' },
+    };
+    await stage.apply(accessTemplate('ExecAccessTemplate', 'watched', undefined, config));
     await stage.templateReady('ExecAccessTemplate', 'watched');
     request = await stage.createReady(stage.alice, execRequest('look', { templateName: 'watched', duration: '10m' }));
   });
