@@ -1,7 +1,7 @@
 # The bundled program on an image with Node, and without a shell, a package manager, or root. Only the last stage is kept.
 # Tags can move. To pin both images, set --build-arg BUILD_IMAGE=NAME@sha256:… and RUNTIME_IMAGE.
-ARG BUILD_IMAGE=node:22-bookworm-slim
-ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs22-debian12:nonroot
+ARG BUILD_IMAGE=node:24-bookworm-slim
+ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs24-debian13:nonroot
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /drawbridge
@@ -17,6 +17,8 @@ FROM ${RUNTIME_IMAGE}
 COPY --from=build /drawbridge/dist/drawbridge.js /drawbridge.mjs
 # The thread that answers probes; the program looks for it beside itself.
 COPY --from=build /drawbridge/dist/health-thread.mjs /health-thread.mjs
+# The client, for helm test.
+COPY --from=build /drawbridge/dist/client.cjs /client.cjs
 # What the gateway loads to store recordings in a bucket.
 COPY --from=build /drawbridge/dist/s3-sink.mjs /s3-sink.mjs
 USER 65532:65532

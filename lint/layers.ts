@@ -16,17 +16,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   // Pure: what decides has no effects.
   'inventory/core': ['kit', 'api', 'inventory/entry.ts', 'inventory/registration.ts', 'inventory/policy'],
   'inventory/policy': ['kit', 'api'],
-  gateway: [
-    'kit',
-    'api',
-    'kube',
-    'engine',
-    'audit',
-    'observe',
-    'rbac',
-    'access/signing',
-    'access/stores/access-views.ts',
-  ],
+  gateway: ['kit', 'api', 'kube', 'engine', 'audit', 'observe', 'rbac', 'access/stores/access-views.ts'],
   certificates: ['kit', 'api', 'kube', 'engine', 'observe'],
   admission: ['kit', 'api', 'audit', 'observe', 'access/policy', 'inventory/policy'],
   cli: ['kit', 'api', 'kube', 'audit', 'access/policy'],

@@ -20,7 +20,7 @@ export async function bundle({ entry, outfile, format, banner }: Bundle): Promis
     bundle: true,
     platform: 'node',
     format,
-    target: 'node20.19',
+    target: 'node22.19',
     minify: true,
     logLevel: 'warning',
     plugins: [kubernetesLibrary, undici, filesOfTheirOwn],

@@ -2,15 +2,18 @@ export interface Release {
   readonly version: string;
   /** Where the release keeps its archives. */
   readonly baseUrl: string;
-  /** The name of the archive. */
-  readonly archive: string;
+  readonly archives: readonly Archive[];
+}
+
+export interface Archive {
+  readonly name: string;
   readonly platform: { readonly os: string; readonly arch: string };
-  /** Of the archive, in hexadecimal. */
+  /** In hexadecimal. */
   readonly sha256: string;
 }
 
 /** The manifest of the plugin of kubectl, as Krew reads it. */
-export const krewManifest = ({ version, baseUrl, archive, platform, sha256 }: Release) => ({
+export const krewManifest = ({ version, baseUrl, archives }: Release) => ({
   apiVersion: 'krew.googlecontainertools.github.com/v1alpha2',
   kind: 'Plugin',
   metadata: { name: 'drawbridge' },
@@ -25,17 +28,15 @@ export const krewManifest = ({ version, baseUrl, archive, platform, sha256 }: Re
       'For completion, write this script to a folder in your PATH, and make it executable:',
       '  kubectl drawbridge completion kubectl > kubectl_complete-drawbridge',
     ].join('\n'),
-    platforms: [
-      {
-        selector: { matchLabels: platform },
-        uri: `${baseUrl}/${archive}`,
-        sha256,
-        bin: 'drawbridge',
-        files: [
-          { from: 'drawbridge', to: '.' },
-          { from: 'LICENSE', to: '.' },
-        ],
-      },
-    ],
+    platforms: archives.map(({ name, platform, sha256 }) => ({
+      selector: { matchLabels: platform },
+      uri: `${baseUrl}/${name}`,
+      sha256,
+      bin: 'drawbridge',
+      files: [
+        { from: 'drawbridge', to: '.' },
+        { from: 'LICENSE', to: '.' },
+      ],
+    })),
   },
 });

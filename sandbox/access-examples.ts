@@ -96,7 +96,7 @@ export function commandsToTry(
   return [
     `cd ${root}`,
     `export PATH=${dirname(plane.binaries.kubectl)}:$PATH KUBECONFIG=${alice}   # alice is in group devs`,
-    'drawbridge() { node dist/client.cjs "$@"; }',
+    `drawbridge() { ${process.execPath} dist/client.cjs "$@"; }`,
     `drawbridge templates -n ${namespace}`,
     `drawbridge request pod payments-shell -n ${namespace} --for 30m --exec`,
     `export KUBECONFIG=${carol}   # carol of group devs may approve requests through each template that counts her approval, such as payments-debug, and deny others`,

@@ -149,10 +149,13 @@ const eventually = (what: string, condition: () => Promise<boolean>): Promise<bo
 
 async function stayUp(narrator: Narrator, consumer: Plane, acme: Plane, konnector: KonnectorProcess): Promise<void> {
   narrator.title('Both keep running. Try it in another terminal (Ctrl-C here stops everything):');
-  narrator.command(`cd ${process.cwd()}`);
-  narrator.command(`export PATH=${consumer.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
-  narrator.command(`export KUBECONFIG=${consumer.adminKubeconfig}   # ours`);
-  narrator.command(`# or, for Acme's cluster: export KUBECONFIG=${acme.adminKubeconfig}`);
+  const lines = [
+    `cd ${process.cwd()}`,
+    `export PATH=${consumer.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`,
+    `export KUBECONFIG=${consumer.adminKubeconfig}   # ours`,
+    `# or, for Acme's cluster: export KUBECONFIG=${acme.adminKubeconfig}`,
+  ];
+  narrator.evidence(lines.join('\n'));
   narrator.evidence(addressesOf(consumer, konnector));
   await until('the konnector to end', () => !konnector.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });
   throw new Error('the konnector ended');

@@ -65,7 +65,7 @@ async function story(narrator: Narrator, management: Plane, managed: Plane, flee
   );
   for (const [name, value] of Object.entries(fleet.settings)) narrator.command(`export ${name}=${value}`);
   for (const { metadata } of fleet.registrations)
-    narrator.command(`COMPONENT=${metadata.name} PORT=0 node --import tsx examples/inventory/components/main.ts &`);
+    narrator.command(`COMPONENT=${metadata.name} PORT=0 node examples/inventory/components/main.ts &`);
   await fleet.register();
   narrator.command('kubectl get componentreconcilers');
   narrator.evidence(await here('get componentreconcilers'));
@@ -173,13 +173,17 @@ const eventually = (what: string, condition: () => Promise<boolean>): Promise<bo
 
 async function stayUp(narrator: Narrator, management: Plane, managed: Plane, server: InventoryServer): Promise<void> {
   narrator.title('Everything keeps running. Try it in another terminal (Ctrl-C here stops it):');
-  narrator.command(`cd ${process.cwd()}`);
-  narrator.command(`export PATH=${management.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
-  narrator.command(`export KUBECONFIG=${management.adminKubeconfig}   # ours`);
-  narrator.command(`# or, for the other cluster: export KUBECONFIG=${managed.adminKubeconfig}`);
-  narrator.command(`kubectl get clusterinventories,reconcileruns -n ${namespace}`);
-  narrator.command(`node dist/client.cjs inventory status -n ${namespace}   # the client`);
-  narrator.command(`node dist/client.cjs inventory why legacy -n ${namespace}`);
+  const lines = [
+    `cd ${process.cwd()}`,
+    `export PATH=${management.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`,
+    `export KUBECONFIG=${management.adminKubeconfig}   # ours`,
+    `# or, for the other cluster: export KUBECONFIG=${managed.adminKubeconfig}`,
+    `export CALLBACK_URL=${server.callbackUrl}   # for a component of your own`,
+    `kubectl get clusterinventories,reconcileruns -n ${namespace}`,
+    `node dist/client.cjs inventory status -n ${namespace}   # the client`,
+    `node dist/client.cjs inventory why legacy -n ${namespace}`,
+  ];
+  narrator.evidence(lines.join('\n'));
   narrator.evidence(addressesOf(management, server));
   await until('the server to end', () => !server.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });
   throw new Error('the server ended');

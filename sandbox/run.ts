@@ -149,7 +149,7 @@ async function expectAnswer(wanted: string, answer: Promise<string>): Promise<st
 
 async function stayUp(narrator: Narrator, plane: Plane, server: ServerProcess, people: People): Promise<void> {
   narrator.title('The server keeps running. Try it in another terminal (Ctrl-C here stops everything):');
-  for (const command of commandsToTry(plane, people)) narrator.command(command);
+  narrator.evidence(commandsToTry(plane, people).join('\n'));
   narrator.evidence(addressesOf(plane, server));
   narrator.evidence(execNote(plane));
   await until('the server to end', () => !server.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });

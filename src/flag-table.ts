@@ -73,7 +73,7 @@ const general = {
   'audit-log': {
     type: text('FILE|-'),
     fallback: '-',
-    help: 'File to which the server appends the audit journal, one JSON line for each decision. - is standard output.',
+    help: 'File to which drawbridge appends the audit journal, one JSON line for each decision. - is standard output.',
   },
   identity: {
     type: optional(text('NAME')),
@@ -109,7 +109,7 @@ const leaderElection = {
   'lease-namespace': {
     type: optional(text('NAME')),
     defaultInWords: 'drawbridge-system; $POD_NAMESPACE, then kube-system, if only binding runs',
-    help: 'Namespace of the Secrets, ConfigMaps, and Leases of the server itself. --binding-lease-namespace may name another one for the Lease of binding.',
+    help: 'Namespace of the Secrets, ConfigMaps, and Leases of drawbridge itself. --binding-lease-namespace may name another one for the Lease of binding.',
   },
   'binding-lease-namespace': {
     type: optional(text('NAME')),
@@ -128,7 +128,7 @@ const webhooks = {
   certificates: {
     type: oneOf('files', 'own'),
     fallback: 'files',
-    help: 'files: serve the certificate in --cert-file and --key-file. own: the server creates, renews, and registers its certificate.',
+    help: 'files: serve the certificate in --cert-file and --key-file. own: drawbridge creates, renews, and registers its certificate.',
   },
   'cert-file': {
     type: text('FILE'),
@@ -159,7 +159,7 @@ const webhooks = {
   'webhook-configurations': {
     type: names,
     defaultInWords: 'the webhook configurations of the features that run',
-    help: 'With --certificates=own: mutating and validating webhook configurations whose caBundle and path the server writes, separated by commas.',
+    help: 'With --certificates=own: mutating and validating webhook configurations whose caBundle and path drawbridge writes, separated by commas.',
   },
 } as const satisfies FlagTable;
 
@@ -177,7 +177,7 @@ const access = {
   grantable: {
     type: optional(text('FILE')),
     defaultInWords: 'nothing',
-    help: 'File that lists what templates may grant in addition to get and exec of the pod: a JSON list of PolicyRules, read at start. The server must hold these permissions, too. The chart value grantable writes the file and grants the permissions.',
+    help: 'File that lists what templates may grant in addition to get and exec of the pod: a JSON list of PolicyRules, read at start. drawbridge must hold these permissions, too. The chart value grantable writes the file and grants the permissions.',
   },
   'access-pods': {
     type: oneOf('confined', 'oz'),
@@ -197,7 +197,7 @@ const access = {
   'break-glass-group': {
     type: optional(text('GROUP')),
     defaultInWords: 'no group',
-    help: 'Group whose members may connect to access pods without a grant, if RBAC allows it. The server records each such connection with a Warning Event.',
+    help: 'Group whose members may connect to access pods without a grant, if RBAC allows it. drawbridge records each such connection with a Warning Event.',
   },
 } as const satisfies FlagTable;
 
@@ -205,7 +205,7 @@ const binding = {
   'provider-polling-interval': {
     type: duration(1000),
     fallback: '15s',
-    help: 'How often the server lists the exports of a bundle while it cannot watch them.',
+    help: 'How often drawbridge lists the exports of a bundle while it cannot watch them.',
   },
   bindable: {
     type: optional(names),
@@ -215,7 +215,7 @@ const binding = {
   'bindable-namespaces': {
     type: optional(names),
     defaultInWords: 'any namespace',
-    help: 'Namespaces that the server may create in this cluster for providers, separated by commas.',
+    help: 'Namespaces that drawbridge may create in this cluster for providers, separated by commas.',
   },
   'dry-run': {
     type: trueOrFalse,
@@ -263,7 +263,7 @@ const inventory = {
   'callback-url': {
     type: optional(url('http or https')),
     defaultInWords: 'https://drawbridge-callbacks.NAMESPACE.svc, in --lease-namespace',
-    help: 'URL that components report to. Configure each component with the same URL; otherwise, it rejects the calls of the server.',
+    help: 'URL that components report to. Configure each component with the same URL; otherwise, it rejects the calls of drawbridge.',
   },
   'callback-port': {
     type: port,

@@ -55,15 +55,25 @@ const access: readonly Attack[] = [
   {
     attack: 'request access in another name or none, or change the requester later',
     by: ['colleague'],
-    stopped: 'The webhook signs the caller into the request, and denies calls without a name.',
-    tests: ['access/requester', 'unit/access/policy/request-policy'],
+    stopped:
+      'The webhook writes the caller into the request, and denies calls without a name. An admission policy allows no other requester.',
+    tests: ['access/requester', 'unit/access/policy/request-policy', 'access/policies'],
   },
   {
-    attack: 'request access without the webhooks, with a missing, copied, or old attestation',
+    attack: 'request access without the webhooks',
     by: [],
-    stopped: 'The leader verifies the signature of requester, name, namespace, and spec, valid for 10 s.',
-    remains: 'Without the request’s finalizer, it may [count twice](limits.md#forgery).',
-    tests: ['access/without-webhooks'],
+    stopped:
+      'The admission policy denies a request without a requester, or with another one. The leader checks the template’s rules again.',
+    remains: 'The journal has only the line of the grant.',
+    tests: ['access/without-webhooks', 'access/policies'],
+  },
+  {
+    attack: 'remove or narrow the admission policies, forge requests, votes, templates, or statuses, and restore them',
+    by: [],
+    stopped:
+      'The leader notices it within seconds. It opens nothing until the policies have been in force for 40 s, and then nothing of before.',
+    remains: 'Meanwhile, for example, [a status writer](limits.md#forgery) can lengthen open grants.',
+    tests: ['faults/access/policy-gap', 'unit/access/policies/policy-guard', 'unit/access/lifecycle/policy-gaps'],
   },
   {
     attack: 'change the template, duration, or Pod of a granted request',
@@ -74,7 +84,7 @@ const access: readonly Attack[] = [
   {
     attack: 'widen a grant by changing its template',
     by: ['editor'],
-    stopped: 'The grant is signed and stored first. Later edits can only end it sooner.',
+    stopped: 'The grant is stored first. Later edits can only end it sooner.',
     remains: 'An edit of `extension` applies to open grants.',
     tests: ['access/template-edits', 'access/rules'],
   },
@@ -82,16 +92,16 @@ const access: readonly Attack[] = [
     attack: 'hand out permissions that the author lacks, or to `system:authenticated`',
     by: ['editor'],
     stopped:
-      'The webhook signs the author into the template. The leader grants only what the author holds, and nothing to `system:…` groups.',
+      'The webhook writes the author into the template, and an admission policy allows only the caller. The leader grants only what the author holds, and nothing to `system:…` groups.',
     remains: 'Weaker for [some authors](limits.md#templates-and-requests)',
     tests: ['access/template-authors'],
   },
   {
-    attack: 'use the server’s permissions',
+    attack: 'use drawbridge’s permissions',
     by: ['thief'],
     stopped: 'RBAC and admission policies limit the token to [these](../reference/token-permissions.md).',
     remains:
-      'A thief can let users enter Pods, create Pods, end any access, read the signing keys, and in certificate mode `own` break the webhooks.',
+      'A thief can let users enter Pods, create Pods, end any access, read the audit keys, and in certificate mode `own` break the webhooks.',
     tests: ['chart/tokens', 'access/policies'],
   },
   {
@@ -128,7 +138,7 @@ const access: readonly Attack[] = [
   },
   {
     attack:
-      'crash, block, or delay the server with a template: invalid, slow to plan, or with a pattern for reasons such as `(a+)+$`',
+      'crash, block, or delay drawbridge with a template: invalid, slow to plan, or with a pattern for reasons such as `(a+)+$`',
     by: ['editor'],
     stopped:
       'Planning returns a result or an error for every input, within a budget of work (`PlanTooLarge`), one plan at a time; grants can end between them. Patterns match in linear time, and their size is limited.',
@@ -152,7 +162,7 @@ const access: readonly Attack[] = [
     attack: 'change the objects of a grant, or put a finalizer on them',
     by: ['editor'],
     stopped:
-      'Admission policies protect finalizers, marks, rules, subjects, images, and resources. Ephemeral containers must satisfy baseline, unless the Namespace allows more. The server removes the subjects of a RoleBinding that a finalizer keeps.',
+      'Admission policies protect finalizers, marks, rules, subjects, images, and resources. Ephemeral containers must satisfy baseline, unless the Namespace allows more. drawbridge removes the subjects of a RoleBinding that a finalizer keeps.',
     remains:
       'A user with permission can delete these objects. Without the policies, access can [stay open](limits.md#forgery).',
     tests: ['access/policies', 'unit/access/lifecycle/request-lifecycle'],
@@ -181,24 +191,23 @@ const access: readonly Attack[] = [
     attack: 'reach several Pods of a workload in turn, or others with the same labels',
     by: ['colleague', 'editor'],
     stopped:
-      'The server chooses one Pod that the workload controls. The grant ends when the Pod with that uid is deleted.',
-    remains: 'Until the server sees that, it covers a new Pod of the same name.',
+      'drawbridge chooses one Pod that the workload controls. The grant ends when the Pod with that uid is deleted.',
+    remains: 'Until drawbridge sees that, it covers a new Pod of the same name.',
     tests: ['access/chosen-pod', 'access/targets', 'access/expiry'],
   },
   {
     attack:
       'forge a status: get a grant, enter another Pod, make a Gateway grant direct, change its idle limit or recording',
     by: ['status writer'],
-    stopped:
-      'An admission policy lets only the server write it. A grant needs a valid MAC, which covers its session settings.',
-    tests: ['access/forged-status', 'access/policies', 'unit/access/lifecycle/gateway-grants'],
+    stopped: 'An admission policy lets only drawbridge write it. The CRD keeps a grant unchanged.',
+    remains: 'While the policy is not in force, [more is possible](limits.md#forgery).',
+    tests: ['access/forged-status', 'access/policies'],
   },
   {
-    attack: 'create the Pod, Role, or RoleBinding before the server does',
+    attack: 'create the Pod, Role, or RoleBinding before drawbridge does',
     by: ['editor'],
     stopped:
-      'An admission policy reserves the label `access.drawbridge.dev/request`. The server overwrites nothing, and uses an object only with the right marks and owner.',
-    remains: 'Without the policy, it may adopt a [forged Pod](limits.md#forgery).',
+      'An admission policy reserves the label `access.drawbridge.dev/request`. drawbridge overwrites nothing, and uses an object only with the right marks and owner, while the policy is in force.',
     tests: ['access/premade-objects', 'access/policies', 'unit/rbac/applier'],
   },
   {
@@ -235,7 +244,7 @@ const access: readonly Attack[] = [
   {
     attack: 'write a rule for more than the granted Pod',
     by: ['editor'],
-    stopped: 'The server sets the name of that Pod in each rule.',
+    stopped: 'drawbridge sets the name of that Pod in each rule.',
     tests: ['access/rules', 'unit/access/lifecycle/granted-rules'],
   },
   {
@@ -252,14 +261,6 @@ const access: readonly Attack[] = [
       'Only members of `--break-glass-group` enter without a grant. Each entry needs a line in the journal, and causes a Warning Event.',
     tests: ['access/exec-guard', 'unit/admission/pod-guard'],
   },
-  {
-    attack: 'show a forged grant to a system that trusts grants',
-    by: [],
-    stopped:
-      'That system can [verify](../tasks/signing-keys.md#verify-a-grant-elsewhere) its Ed25519 signature with the public keys that the server lists.',
-    remains: 'Readers of the keys and writers of that list [can forge](limits.md#forgery).',
-    tests: ['access/forged-status'],
-  },
 ];
 
 const approvals: readonly Attack[] = [
@@ -268,15 +269,14 @@ const approvals: readonly Attack[] = [
       'forge a vote, a claim, or an extension, or claim or extend the access of others, also while no webhook is registered',
     by: ['voter', 'requester', 'colleague'],
     stopped:
-      'None counts without the webhook’s signature, which covers the voter, and is only for the requester. Admission policies reject unsigned ones, and those in another name.',
+      'An admission policy allows only the caller as the voter, and only the requester to claim and extend. A vote counts only under the name that the webhook gives it.',
     tests: ['access/vote-attacks', 'access/approvals', 'access/extend', 'unit/admission/changes'],
   },
   {
-    attack:
-      'copy a vote, replay it for another request also of the same name, vote many times, or store a signed vote later',
+    attack: 'copy a vote, use it for another request also of the same name, or vote many times',
     by: ['voter', 'requester'],
     stopped:
-      'The signature covers name and spec. The name, which exists once, depends on the request’s uid, voter, `spec.about`, `spec.decision`, and for an approval the template’s version. A vote counts only for that uid, within 10 s of its signature and, for an approval of access, `approvals.pendingFor`.',
+      'Its name, which exists once, depends on the request’s uid, voter, `spec.about`, `spec.decision`, and for an approval the template’s version. A vote counts only for that uid and, for an approval of access, within `approvals.pendingFor`.',
     remains: 'If the voter omits the uid, the webhook takes that of the present request.',
     tests: [
       'unit/access/lifecycle/approvals',
@@ -303,14 +303,14 @@ const approvals: readonly Attack[] = [
   {
     attack: 'vote, and then lose the verb `approve`',
     by: ['voter'],
-    stopped: 'At the count, the server checks the verb again, with the groups at the time of the vote.',
+    stopped: 'At the count, drawbridge checks the verb again, with the groups at the time of the vote.',
     tests: ['access/approvals'],
   },
   {
     attack: 'change, delete, or relabel a denial, or hide it among forged votes',
     by: ['requester'],
     stopped:
-      'By an admission policy, only the server, the garbage collector, and the namespace controller delete votes; only the collector updates their owners. The server verifies all votes.',
+      'By an admission policy, only drawbridge, the garbage collector, and the namespace controller delete votes; only the collector updates their owners. drawbridge verifies all votes.',
     tests: ['access/approvals', 'access/vote-attacks', 'unit/access/lifecycle/vote-attacks'],
   },
   {
@@ -322,17 +322,17 @@ const approvals: readonly Attack[] = [
   {
     attack: 'write `status.approval` or `status.extensions`',
     by: ['status writer'],
-    stopped: 'No grant depends on the first. The second needs a valid MAC.',
+    stopped: 'An admission policy lets only drawbridge write them. No grant depends on the first.',
     remains:
-      'A false first allows an early claim, although the grant still waits, or makes the webhook deny reviews. A false second keeps access open until a new leader has its keys.',
-    tests: ['unit/access/lifecycle/vote-attacks', 'unit/access/lifecycle/extensions', 'access/vote-attacks'],
+      'While the policy is not in force, a false first allows an early claim, although the grant still waits, or makes the webhook deny reviews. A false second keeps access open.',
+    tests: ['unit/access/lifecycle/vote-attacks', 'access/vote-attacks', 'access/policies'],
   },
   {
     attack:
       'reopen, extend, or revoke ended access, also by a change of the leader or a clock that was set back, or extend it beyond `extension.total`',
     by: ['requester'],
     stopped:
-      '`status.ended` is signed and final; the webhook denies such changes. The total counts from the start, also on a monotonic clock.',
+      '`status.ended` is final; the webhook denies such changes. The total counts from the start, also on a monotonic clock.',
     remains: 'A denial [can be lost](limits.md#votes-and-emergencies) if its voter loses `approve`.',
     tests: [
       'unit/access/lifecycle/extensions',
@@ -346,7 +346,7 @@ const approvals: readonly Attack[] = [
     attack: 'escape the review of an emergency by deleting the request or the template',
     by: ['requester'],
     stopped:
-      'First, the server stores a signed record in its namespace. An overdue review blocks the user’s next emergency through that template.',
+      'First, drawbridge stores a record in its namespace, which no other client may change. An overdue review blocks the user’s next emergency through that template.',
     remains: 'Other templates and users are not blocked.',
     tests: ['unit/access/lifecycle/emergencies', 'access/emergency'],
   },
@@ -371,14 +371,14 @@ const gateway: readonly Attack[] = [
     attack: 'connect without an open Gateway grant, or to a later Pod of the same name',
     by: ['thief'],
     stopped:
-      'A webhook admits the gateway only to Pods of open, signed Gateway grants, by its own clock and the Pod’s uid. If it does not answer, the API server denies.',
+      'A webhook admits the gateway only to Pods of open Gateway grants, by its own clock and the Pod’s uid. If it does not answer, the API server denies.',
     remains:
-      'While no webhook is registered, the token opens every Pod within its permissions, except in `kube-system` and the server’s namespace.',
+      'While no webhook is registered, the token opens every Pod within its permissions, except in `kube-system` and the namespace of drawbridge.',
     tests: ['access/gateway-sessions', 'unit/access/gateway-target'],
   },
   {
     attack:
-      'connect in `kube-system` or the server’s namespace, to nodes, Services, or the proxy of a Pod, or by an ephemeral container',
+      'connect in `kube-system` or the namespace of drawbridge, to nodes, Services, or the proxy of a Pod, or by an ephemeral container',
     by: ['thief'],
     stopped: 'An admission policy; for the last two, also the webhook',
     tests: ['access/gateway-sessions', 'unit/admission/pod-guard'],
@@ -552,10 +552,10 @@ const recordings: readonly Attack[] = [
 
 const server: readonly Attack[] = [
   {
-    attack: 'take the server down, so that administrators cannot repair the cluster',
+    attack: 'take drawbridge down, so that administrators cannot repair the cluster',
     by: [],
     stopped:
-      'Then the API server denies users only entries into Pods named `…-access`, but not in `kube-system` or the server’s namespace.',
+      'Then the API server denies users only entries into Pods named `…-access`, but not in `kube-system` or the namespace of drawbridge.',
     tests: ['access/server-down'],
   },
   {
@@ -597,7 +597,7 @@ const server: readonly Attack[] = [
     ],
   },
   {
-    attack: 'reopen closed access with a late event, or make the server act on stale copies',
+    attack: 'reopen closed access with a late event, or make drawbridge act on stale copies',
     by: [],
     stopped:
       'The end of a grant is final, and status writes carry the resourceVersion of their decision. Before the janitor deletes or votes open access, the leader reads from the API server.',
@@ -615,19 +615,18 @@ const server: readonly Attack[] = [
     tests: ['faults/access/leader-election', 'unit/kube/lease-gate'],
   },
   {
-    attack:
-      'call the webhooks: to get another user signed as requester or author and store that, write audit lines, or check permissions',
+    attack: 'call the webhooks: to write audit lines in the name of others, or to check permissions',
     by: ['editor'],
-    stopped:
-      'By a policy, an attestation must name the user who stores it. In certificate mode `own`, paths have a [random segment](../tasks/certificates.md#the-path-segment). With `--client-ca-file`, callers need a certificate.',
-    remains: 'Otherwise, [a client that reaches the port](limits.md#forgery) can, in mode `own` only with the segment.',
-    tests: ['access/without-webhooks', 'faults/access/own-certificates', 'unit/certificates/webhook-paths'],
+    stopped: 'With `--client-ca-file`, callers need a certificate. The network policy limits who reaches the port.',
+    remains:
+      'Otherwise, [a client that reaches the port](limits.md#forgery) can. It gets nothing that helps elsewhere.',
+    tests: ['faults/access/own-certificates', 'access/without-webhooks'],
   },
   {
     attack: 'create a key Secret with known keys before the first start',
     by: [],
     stopped:
-      'The server uses an existing Secret only with proof that it did so before, such as its list of public keys.',
+      'drawbridge uses an existing Secret only with proof that it did so before, such as its list of public keys.',
     remains: 'With `signingKeys.adopt`, it uses any.',
     tests: ['chart/access-install', 'unit/access/signing/key-secret'],
   },
@@ -641,15 +640,15 @@ const server: readonly Attack[] = [
     attack: 'intercept calls between the API server and the webhooks',
     by: [],
     stopped:
-      'In certificate mode `own`, the server signs one certificate by a CA whose key it discards, and restores a changed `caBundle`.',
+      'In certificate mode `own`, drawbridge signs one certificate by a CA whose key it discards, and restores a changed `caBundle`.',
     remains: 'In other modes, an attacker with your CA’s key can.',
     tests: ['faults/access/own-certificates'],
   },
   {
-    attack: 'change something, or get a signature, with dry runs',
+    attack: 'change something with dry runs',
     by: ['colleague'],
-    stopped: 'Then the webhooks sign nothing, and mark the audit line with `dryRun: true`.',
-    tests: ['access/dry-run', 'unit/admission/requester-attestation'],
+    stopped: 'Nothing is stored, and webhooks mark the audit line with `dryRun: true`.',
+    tests: ['access/dry-run'],
   },
   {
     attack: 'find secrets in the journal, or names of users in metrics',
@@ -679,7 +678,7 @@ const inventory: readonly Attack[] = [
   {
     attack: 'read or write another entry, list entries, read other Secrets, change the spec, delete the entry',
     by: ['component', 'token thief'],
-    stopped: '[Roles](permissions-of-a-run.md) name their objects, and allow neither `list` nor `watch`.',
+    stopped: '[Roles](../inventory/permissions-of-a-run.md) name their objects, and allow neither `list` nor `watch`.',
     tests: ['inventory/run-token'],
   },
   {
@@ -694,7 +693,7 @@ const inventory: readonly Attack[] = [
     attack: 'use a Secret that the attacker may not read as the kubeconfig of an entry',
     by: ['entry writer'],
     stopped:
-      'A webhook records who named it (`spec.kubeconfigSetBy`). Before each run that needs it, the server checks that this user may read it.',
+      'A webhook records who named it (`spec.kubeconfigSetBy`). Before each run that needs it, drawbridge checks that this user may read it.',
     tests: ['inventory/kubeconfig-secret'],
   },
   {
@@ -707,7 +706,7 @@ const inventory: readonly Attack[] = [
   },
   {
     attack:
-      '[abandon a component](../tasks/run-the-inventory.md#abandon-a-component) in another name, or hide who did it',
+      '[abandon a component](../inventory/run-the-inventory.md#abandon-a-component) in another name, or hide who did it',
     by: ['entry writer'],
     stopped: 'A webhook records the user who set the annotation.',
     tests: ['inventory/kubectl', 'unit/admission/entry-webhooks'],
@@ -749,7 +748,7 @@ const inventory: readonly Attack[] = [
     tests: ['unit/inventory/remote/hub'],
   },
   {
-    attack: 'fill the memory of the server from a managed cluster',
+    attack: 'fill the memory of drawbridge from a managed cluster',
     by: ['entry writer'],
     stopped: 'Each watch keeps at most 5,000 objects.',
     remains: 'A page of a list, up to 256 MiB, is read before.',
@@ -757,13 +756,13 @@ const inventory: readonly Attack[] = [
   },
   {
     attack:
-      'block all components with an entry on which the server cannot [prove its webhook](permissions-of-a-run.md#how-the-server-limits-a-run)',
+      'block all components with an entry on which drawbridge cannot [prove its webhook](../inventory/permissions-of-a-run.md#how-drawbridge-limits-a-run)',
     by: ['entry writer'],
     stopped: 'It tries the next entry.',
     tests: ['unit/inventory/accounts/tokens'],
   },
   {
-    attack: 'create a Role, RoleBinding, or Secret before the server does',
+    attack: 'create a Role, RoleBinding, or Secret before drawbridge does',
     by: ['entry writer'],
     stopped:
       'If it does not belong to the entry, or a wrong field cannot be changed (`roleRef`, `immutable`), no run starts.',
@@ -773,7 +772,7 @@ const inventory: readonly Attack[] = [
     attack: 'add a subject to a RoleBinding, or read the kubeconfig after its removal from the registration',
     by: ['entry writer', 'component'],
     stopped:
-      'The first needs the Role’s permissions, or `bind`. Before the component’s next run, the server removes both.',
+      'The first needs the Role’s permissions, or `bind`. Before the component’s next run, drawbridge removes both.',
     remains: 'Until then, the subject or token keeps access.',
     tests: ['unit/inventory/accounts/entry-accounts'],
   },
@@ -786,7 +785,7 @@ const inventory: readonly Attack[] = [
     tests: ['inventory/webhooks-away'],
   },
   {
-    attack: 'use the permissions of the server after a break-in',
+    attack: 'use the permissions of drawbridge after a break-in',
     by: [],
     stopped:
       'No wildcard, `escalate`, or `bind`. It writes entries and records only in `inventory.namespaces`, and uses in its own namespace only some Secrets and ServiceAccounts.',
@@ -815,15 +814,15 @@ const binding: readonly Attack[] = [
     attack: 'receive your objects at another cluster under the same name and address',
     by: ['provider'],
     stopped:
-      'The server verifies the TLS certificate and, with a new kubeconfig, the uid of your namespace at the provider.',
-    remains: 'Not the uid after a restart, or if the server may not read that Namespace.',
+      'drawbridge verifies the TLS certificate and, with a new kubeconfig, the uid of your namespace at the provider.',
+    remains: 'Not the uid after a restart, or if drawbridge may not read that Namespace.',
     tests: ['unit/binding/sessions/session-reconciler', 'binding/bad-input'],
   },
   {
     attack: 'replace one of your CustomResourceDefinitions, or take its name first',
     by: ['provider'],
     stopped:
-      'The server changes only a definition that the binding owns, and creates only kinds in `binding.bindable` (`--bindable`).',
+      'drawbridge changes only a definition that the binding owns, and creates only kinds in `binding.bindable` (`--bindable`).',
     tests: [
       'unit/binding/service-binding/bindings',
       'unit/binding/service-binding/unbinding',
@@ -847,15 +846,15 @@ const binding: readonly Attack[] = [
     attack: 'overwrite or delete a Secret, ConfigMap, or ServiceAccount of yours by one of the same name',
     by: ['provider'],
     stopped:
-      'The server overwrites only objects with the label `kube-bind.io/owner: provider`, deletes only copies of this provider’s objects, and creates objects only in [some namespaces](../concepts/claims.md#what-a-provider-can-write).',
+      'drawbridge overwrites only objects with the label `kube-bind.io/owner: provider`, deletes only copies of this provider’s objects, and creates objects only in [some namespaces](../binding/claims.md#what-a-provider-can-write).',
     tests: ['unit/binding/claims/plan-properties', 'unit/binding/claims/open-claims-down'],
   },
   {
     attack:
-      'claim other kinds, such as Pods, or credentials: kubeconfigs of other providers, tokens of ServiceAccounts, the server’s keys',
+      'claim other kinds, such as Pods, or credentials: kubeconfigs of other providers, tokens of ServiceAccounts, drawbridge’s keys',
     by: ['provider'],
     stopped:
-      'Only ConfigMaps, Secrets, and ServiceAccounts can be claimed; with the chart, only those in `binding.claimable`, by default none. [Some objects are never shared](../concepts/claims.md#what-is-never-shared).',
+      'Only ConfigMaps, Secrets, and ServiceAccounts can be claimed; with the chart, only those in `binding.claimable`, by default none. [Some objects are never shared](../binding/claims.md#what-is-never-shared).',
     remains: 'Other credentials in claimed Secrets are shared.',
     tests: [
       'unit/binding/claims/open-claims',
@@ -883,7 +882,7 @@ const binding: readonly Attack[] = [
     attack: 'delete newer copies at the provider, by restoring your cluster from an old backup',
     by: [],
     stopped:
-      'If 20 or more objects of a kind are missing within a minute, without an observed deletion, [their copies stay](../concepts/binding.md#what-is-never-deleted-by-mistake).',
+      'If 20 or more objects of a kind are missing within a minute, without an observed deletion, [their copies stay](../binding/concept.md#what-is-never-deleted-by-mistake).',
     remains: 'Copies of fewer may be deleted.',
     tests: ['unit/binding/claims/open-claims-faults', 'binding/lost-objects'],
   },
@@ -902,7 +901,7 @@ const binding: readonly Attack[] = [
     tests: ['unit/kube/event-recorder'],
   },
   {
-    attack: 'use the server’s permissions in your cluster after a break-in',
+    attack: 'use drawbridge’s permissions in your cluster after a break-in',
     by: ['provider'],
     stopped:
       'No wildcard, `escalate`, or `bind`. It changes and deletes only definitions that RBAC lists by name, and only reads and patches bound objects.',
@@ -926,7 +925,7 @@ export const attackSections: Readonly<Record<string, { readonly intro?: string; 
       '`BestEffort` is a value of [`session.record`](../tasks/record-sessions.md) in the template; for emergency access, `Required` works like it. A view shows a session while it is open, or its recording.',
     rows: recordings,
   },
-  'The server, its keys, and its journal': { rows: server },
+  'drawbridge, its keys, and its journal': { rows: server },
   Inventory: {
     intro:
       'A namespace of entries is a trust boundary: a user who may create Pods in it can run them under any ServiceAccount there.',

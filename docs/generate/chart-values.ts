@@ -7,13 +7,16 @@ const chart = new URL('../../charts/drawbridge/', import.meta.url);
 const read = (name: string): string => readFileSync(new URL(name, chart), 'utf8');
 
 /** Every value that can be set, with the comment above it in values.yaml and the limits of values.schema.json. */
-export function chartValuesPage(): string {
+export function chartPage(): string {
   const schema = JSON.parse(read('values.schema.json')) as JsonSchema;
   const values = parseDocument(read('values.yaml')).contents;
   if (!isMap<Node, Node>(values)) throw new Error('values.yaml is no map');
   return page(
-    'Values of the chart',
-    'charts/drawbridge/values.yaml and values.schema.json',
+    'drawbridge',
+    'docs/generate/chart-values.ts, and values.yaml and values.schema.json beside this file',
+    'Opens access to Pods for a while and closes it on time. [Install](../../docs/tasks/install.md) says how to build the image and check the installation; [upgrade](../../docs/tasks/upgrade.md) and [uninstall](../../docs/tasks/uninstall.md), what else to do then.',
+    '```sh\nhelm install drawbridge charts/drawbridge --namespace drawbridge-system --create-namespace --wait\n```',
+    '## Values',
     `Helm rejects unknown values and values outside of limits. ${limitUnits}`,
     table(['Value', 'Type', 'Default', 'Meaning'], rowsOf(values, schema, schema, '')),
   );

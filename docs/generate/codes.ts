@@ -8,7 +8,7 @@ export const codesPage = (): string =>
   page(
     'Codes',
     'the codes in src/api and src/access',
-    'The message of a denial begins with a code. Programs find it in `status.details.causes` of the answer, as `reason`, with the field. Audit lines have it as `code`, conditions and Warning Events as reason. Codes are stable between releases. See also [conditions and Events](conditions.md) and [run reasons](run-reasons.md). `drawbridge explain-code CODE` prints one, `drawbridge help codes` the list.',
+    'The message of a denial begins with a code. Programs find it in `status.details.causes` of the answer, as `reason`, with the field. Audit lines have it as `code`, conditions and Warning Events as reason. Codes are stable between releases. See also [conditions and Events](conditions.md) and [run reasons](../inventory/run-reasons.md). `drawbridge explain-code CODE` prints one, `drawbridge help codes` the list.',
     ...Object.entries(codeSections).flatMap(([title, section]) => [`## ${title}`, sectionTable(section)]),
     '## Ends of grants',
     'The audit journal has these as `code` of a revocation, and metrics as label `ending`. The janitor also records `Orphaned` for each object that it deletes.',

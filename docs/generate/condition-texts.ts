@@ -10,11 +10,11 @@ export const templateConditionTexts: Readonly<Record<TemplateCondition, string>>
   TargetRefExists: '`NotFound`: create the workload, or correct `controllerTargetRef`.',
   AccessCommandValid: '`InvalidAccessCommand`: correct `accessCommand`.',
   AuthorHoldsRights:
-    '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md). `InvalidTemplate`: see [codes](codes.md).',
+    '`AuthorUnknown`, `AuthorLacksRights`: see [template authors](../concepts/template-authors.md). `InvalidTemplate`, `PoliciesMissing`: see [codes](codes.md).',
   GatewayAvailable:
     'Only with `session.via: Gateway`. `GatewayUnavailable`: the APIService of the gateway is missing or not Available; the message says what to do.',
   AccessPlanValid:
-    'The [code](codes.md) with which the server would deny every request now. It denies no request itself and ends no grant. `InvalidAccessCommand` of an `ExecAccessTemplate`: access opens, but the server cannot write its command. `ResourceRefused`: the API server rejects the Pod or Role in a dry run. `FieldsIgnored`: it is True, and the message names fields that the API server ignores. `NotPlanned`: this template waits to be checked.',
+    'The [code](codes.md) with which drawbridge would deny every request now. It denies no request itself and ends no grant. `InvalidAccessCommand` of an `ExecAccessTemplate`: access opens, but drawbridge cannot write its command. `ResourceRefused`: the API server rejects the Pod or Role in a dry run. `FieldsIgnored`: it is True, and the message names fields that the API server ignores. `NotPlanned`: this template waits to be checked.',
 };
 
 export const requestConditionTexts: Readonly<Record<RequestCondition, string>> = {
@@ -22,11 +22,11 @@ export const requestConditionTexts: Readonly<Record<RequestCondition, string>> =
     '`NotFound`: no such template. `TemplateNotReady`: a condition of the template other than `AccessPlanValid` is False. Final.',
   AccessDurationsValid: '`NotAcceptable`: the duration is malformed or too short. Final.',
   AccessStillValid:
-    'What ended the request, such as `Expired`, `Revoked`, or `TargetPodGone`; the message has the time. `Timeout`: the granted time passed before access could open. `Denied`: access was denied while it opened; another condition has the code. Final.',
+    'What ended the request, such as `Expired`, `Revoked`, or `TargetPodGone`; the message has the time. `Timeout`: the granted time passed before access could open. `Denied`: access was denied while it opened; another condition has the code. Final. Unknown with `ResourceRefused`: the access is to end, but drawbridge may not delete its objects, which the message names.',
   AccessResourcesCreated:
     'Any [code](codes.md): access could not open. Final. True with `AccessEnded`: access has ended, and the objects are deleted.',
   AccessResourcesReady:
-    '`NotYetReady`: the Pod is not Ready; the message says what it waits for. `AccessEnded`: access has ended.',
+    '`NotYetReady`: the Pod is not Ready; the message says what it waits for. `PoliciesMissing`: access waits until the [admission policies](admission-policies.md#while-they-are-not-in-force) are in force. `AccessEnded`: access has ended.',
   AccessApproved:
     'Only for requests that wait for people, their time, or a claim. `Unknown` while the request waits; the message says for what and until when. Another code, such as `TemplateNotReady` or `NoRunningPod`: the approved request waits for its template or workload. False once it is denied or withdrawn: by a vote (`Denied`), or a [code](codes.md), `NotApproved` or `NotClaimed`.',
   AccessShortened:
@@ -49,7 +49,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   KubeconfigSecretNotFound: ['SecretValid', 'The Secret does not exist: create it, or run `kubectl bind` again.'],
   KubeconfigSecretInvalid: [
     'SecretValid',
-    'The Secret lacks the key or a kubeconfig, or the server does not accept it or may not read the Secret. If a new kubeconfig does not work, the old one stays in use.',
+    'The Secret lacks the key or a kubeconfig, or drawbridge does not accept it or may not read the Secret. If a new kubeconfig does not work, the old one stays in use.',
   ],
   APIServiceBindingInvalid: [
     'SecretValid',
@@ -57,15 +57,15 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   InformersSyncing: [
     'InformersSynced',
-    'The server has just connected, or the API server does not serve a new kind yet: wait. With severity Warning, two attempts have failed; the message has the cause.',
+    'drawbridge has just started or connected, or the API server does not serve a new kind yet: wait. With severity Warning, two attempts have failed; the message has the cause.',
   ],
   InformerSyncTimeout: [
     'InformersSynced',
-    'The provider did not answer all lists within 2.5 minutes; the message names the kinds. Check the network, the kubeconfig, and its permissions. The server retries.',
+    'The provider did not answer all lists within 2.5 minutes; the message names the kinds. Check the network, the kubeconfig, and its permissions. drawbridge retries.',
   ],
   ClusterBindingUpdateFailed: [
     'Heartbeating',
-    'The server cannot write its heartbeat: the provider is unreachable, or has revoked the credentials. Once it answers again, the server syncs everything.',
+    'drawbridge cannot write its heartbeat: the provider is unreachable, or has revoked the credentials. Once it answers again, drawbridge syncs everything.',
   ],
   APIServiceExportNotFound: [
     'Connected',
@@ -73,7 +73,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   APIServiceExportInvalid: [
     'Connected',
-    'The export is malformed, or has more than 256 resources or 256 claims. The server deletes nothing. The provider must correct it.',
+    'The export is malformed, or has more than 256 resources or 256 claims. drawbridge deletes nothing. The provider must correct it.',
   ],
   APIServiceExportFailed: ['Connected', 'The provider rejected the request; the message has its reason.'],
   InvalidPermissionClaim: [
@@ -82,15 +82,15 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   InvalidClaimableAnnotation: [
     'Connected',
-    'The annotation `binding.drawbridge.dev/claimable` is invalid. The server shares nothing until you correct it.',
+    'The annotation `binding.drawbridge.dev/claimable` is invalid. drawbridge shares nothing until you correct it.',
   ],
   ObjectsNotInSync: [
     'Connected',
-    'The server cannot sync some objects. The message names the five worst problems; Events on the objects name each.',
+    'drawbridge cannot sync some objects. The message names the five worst problems; Events on the objects name each. After a restart, the condition can be True for some seconds, until drawbridge has found them again.',
   ],
   WatchRefused: [
     'Connected',
-    'A cluster no longer lets the server list and watch kinds; the message names them, and what to do.',
+    'A cluster no longer lets drawbridge list and watch kinds; the message names them, and what to do.',
   ],
   Unbinding: ['Connected', 'The binding is being deleted; the message says what it waits for.'],
   ResourceNotAllowed: ['Connected, SchemaInSync', 'The kind is not in `--bindable`: add it, or delete the binding.'],
@@ -112,7 +112,7 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
   ],
   CustomResourceDefinitionNotWritten: [
     'SchemaInSync',
-    'The server could not write the CustomResourceDefinition, usually for lack of permission. It retries.',
+    'drawbridge could not write the CustomResourceDefinition, usually for lack of permission. It retries.',
   ],
   CustomResourceDefinitionTerminating: [
     'SchemaInSync',
@@ -122,11 +122,11 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
     'SchemaInSync',
     'Another CustomResourceDefinition uses one of the names: delete it, which deletes all its objects, or the binding.',
   ],
-  ListExportsFailed: ['Synced', 'The provider does not list its exports. The server retries.'],
-  SyncErrors: ['Synced', 'The server could not create or delete some bindings. It retries.'],
+  ListExportsFailed: ['Synced', 'The provider does not list its exports. drawbridge retries.'],
+  SyncErrors: ['Synced', 'drawbridge could not create or delete some bindings. It retries.'],
   ExportsVanished: [
     'Synced',
-    'The provider no longer lists some exports. The server keeps their bindings, because it observed no deletion, or one that may be unintended; the message has the cause. To unbind, delete the bundle with `--cascade=orphan`, and then these bindings.',
+    'The provider no longer lists some exports. drawbridge keeps their bindings, because it observed no deletion, or one that may be unintended; the message has the cause. To unbind, delete the bundle with `--cascade=orphan`, and then these bindings.',
   ],
   ProviderSecretNotFound: ['SecretValid', 'On the ClusterBinding: the provider has no Secret for this consumer.'],
   ProviderSecretInvalid: [
@@ -142,17 +142,17 @@ export const bindReasonTexts: Readonly<Record<BindReason, readonly [condition: s
 
 export const entryConditionTexts: Readonly<Record<ValueOf<typeof entryConditions>, string>> = {
   Ready:
-    'True once every component that applies is Done with the current inputs. If False, the reason is the worst state of a component, `Suspended` (also if a suspended entry is being deleted), `NoComponents`, `TooLarge` (the server starts no run), or `Deleting`. The message always says if the entry is suspended, and which components it names that are not registered.',
+    'True once every component that applies is Done with the current inputs. If False, the reason is the worst state of a component, `Suspended` (also if a suspended entry is being deleted), `NoComponents`, `TooLarge` (drawbridge starts no run), or `Deleting`. The message always says if the entry is suspended, and which components it names that are not registered.',
   RemoteWatchHealthy:
     '`NotWatching`: a watch in the managed cluster does not work; its components run every five minutes.',
   Livelock:
-    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values, so it runs less often. The message names the component, and the paths if the server knows them. It stays True until a later run whose inputs no longer return. The server does not notice values that never return, such as a counter, or that return only after more than ten others.',
+    'True, `InputsReturn`: the inputs of a component repeatedly return to earlier values, so it runs less often. The message names the component, and the paths if drawbridge knows them. It stays True until a later run whose inputs no longer return. drawbridge does not notice values that never return, such as a counter, or that return only after more than ten others.',
 };
 
 export const registrationConditionTexts: Readonly<Record<ValueOf<typeof registrationConditions>, string>> = {
   Accepted: '`Refused`: the component does not run; the message names the rule that its registration breaks.',
   Reachable:
-    '`NotAnswering`: the circuit breaker of the endpoint is open; the message has the call that opened it. The server probes the endpoint. True, `Answering`, also before the first call.',
+    '`NotAnswering`: the circuit breaker of the endpoint is open; the message has the call that opened it. drawbridge probes the endpoint. True, `Answering`, also before the first call.',
   Cyclic:
     'True, `ReadsItself`: the component reads fields that depend on its own output, through other components. That is harmless if the values become stable. Otherwise, each component runs up to five times a second, unless the condition `Livelock` of the entry slows it down: suspend the entry, and correct a component.',
 };

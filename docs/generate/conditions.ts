@@ -22,7 +22,7 @@ export const conditionsPage = (): string =>
     '## Conditions of templates',
     conditions(templateConditionTexts),
     '## Conditions of requests',
-    'True conditions have the reason `Success`, and `Ready` of open access `Open`. If one is False and final, create a new request; the old one [stays for a while](../concepts/access.md#what-stays-of-a-request).',
+    'True conditions have the reason `Success`, and `Ready` of open access `Open`, of templates `Ready`. If one is False and final, create a new request; the old one [stays for a while](../concepts/access.md#what-stays-of-a-request).',
     conditions(requestConditionTexts),
     '## Summary conditions',
     'Templates and requests also have the conditions that [kstatus](https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md) reads, for `kubectl wait`, Argo CD, and Flux.',
@@ -71,9 +71,9 @@ export const conditionsPage = (): string =>
         [
           'binding',
           code('WatchRefused'),
-          'Warning: a cluster no longer lets the server list and watch the kinds that the note names.',
+          'Warning: a cluster no longer lets drawbridge list and watch the kinds that the note names.',
         ],
-        ['bound object', code('NotSynced'), 'Warning: the server cannot sync the object; the note has the cause.'],
+        ['bound object', code('NotSynced'), 'Warning: drawbridge cannot sync the object; the note has the cause.'],
         ['kubeconfig Secret', code('KubeconfigUpdated'), 'The provider replaced the kubeconfig.'],
         [
           'entry',
@@ -87,8 +87,8 @@ export const conditionsPage = (): string =>
         ],
       ],
     ),
-    'Events are best effort. For each object and kind of work, such as runs, the server records 25 at once, then one every five minutes. For all objects together, a replica writes 300 of a kind of work at once, then 5 a second. It drops further ones. Logs and metrics have every run, and the audit journal every abandonment.',
+    'Events are best effort. For each object and kind of work, such as runs, drawbridge records 25 at once, then one every five minutes. For all objects together, a replica writes 300 of a kind of work at once, then 5 a second. It drops further ones. Logs and metrics have every run, and the audit journal every abandonment.',
     '## Why is a request denied?',
     '```sh\nkubectl create --dry-run=server -f request.yaml\n```',
-    'This creates nothing. The warnings are each rule that fails, with the way to fix it, then each that the server could not check, and the number of rules that passed. A denial without a dry run names only the first reason.',
+    'This creates nothing. The warnings are each rule that fails, with the way to fix it, then each that drawbridge could not check, and the number of rules that passed. A denial without a dry run names only the first reason.',
   );

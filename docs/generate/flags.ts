@@ -6,7 +6,7 @@ export const flagsPage = (): string =>
   page(
     'Flags of `drawbridge serve` and `drawbridge revoke-all`',
     'src/flag-table.ts',
-    'The environment variable in the table also sets the flag. The flag overrides the variable. Defaults are for a process that starts without the chart; the chart sets some flags from [its values](chart-values.md).',
+    'The environment variable in the table also sets the flag. The flag overrides the variable. Defaults are for a process that starts without the chart; the chart sets some flags from [its values](../../charts/drawbridge/README.md).',
     ...Object.entries(flagSections).flatMap(([title, section]) => [
       `## ${title}`,
       table(

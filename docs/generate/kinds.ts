@@ -21,10 +21,10 @@ import {
 
 const legend = `Fields with * are required. \`[]\` is an item of a list, \`.*\` a value of a map. ${limitUnits} The API server rejects objects outside of limits and rules, and drops unknown fields, unless the meaning of their object says otherwise.`;
 
-/** A page for each API group, by file name. */
+/** A page for each API group, by path below docs/. */
 export const kindPages = (): [string, string][] => [
   [
-    'access-kinds.md',
+    'reference/access-kinds.md',
     kindsPage(
       'Kinds of access',
       'src/api/access',
@@ -33,7 +33,7 @@ export const kindPages = (): [string, string][] => [
     ),
   ],
   [
-    'binding-kinds.md',
+    'binding/kinds.md',
     kindsPage(
       'Kinds of binding',
       'src/api/binding',
@@ -42,7 +42,7 @@ export const kindPages = (): [string, string][] => [
     ),
   ],
   [
-    'inventory-kinds.md',
+    'inventory/kinds.md',
     kindsPage(
       'Kinds of the inventory',
       'src/api/inventory',
@@ -135,7 +135,7 @@ function rowsOf(field: Field, types: SharedTypes): string[][] {
   const { path, schema, isRequired } = field;
   const { description = '', default: byDefault } = schema;
   const type = types.get(typeKey(field));
-  const limits = isConditions(schema) ? 'list of [metav1.Condition](conditions.md)' : limitsOf(schema);
+  const limits = isConditions(schema) ? 'list of [metav1.Condition](../reference/conditions.md)' : limitsOf(schema);
   const row = [
     `${code(path)}${isRequired ? '*' : ''}`,
     [

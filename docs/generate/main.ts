@@ -6,7 +6,7 @@ import { generatedPages } from './pages.ts';
 const docs = join(import.meta.dirname, '..');
 const pages = generatedPages();
 // Some pages beside the generated ones are written by hand.
-for (const folder of ['reference', 'security']) {
+for (const folder of ['reference', 'security', 'binding', 'inventory']) {
   for (const name of readdirSync(join(docs, folder))) {
     const path = `${folder}/${name}`;
     if (!pages.has(path) && isGenerated(readFileSync(join(docs, path), 'utf8'))) rmSync(join(docs, path));

@@ -20,6 +20,7 @@ import {
   unsignedLinesMetric,
   watchRefusalsMetric,
 } from '../../src/observe/process-metrics.ts';
+import { alerts, metricsIn } from './alerts.ts';
 import { code, codes, page, table } from './markdown.ts';
 
 /** Arguments that the registrations below use only when values are collected. */
@@ -42,7 +43,7 @@ const sections: Readonly<Record<string, (metrics: Metrics) => void>> = {
     grantMetrics(metrics);
     orphansMetric(metrics);
     policyMetrics(metrics, unused);
-    stateMetrics({ metrics, stores: unused, signer: unused, clock: unused, reviews: unused });
+    stateMetrics({ metrics, stores: unused, clock: unused, reviews: unused });
   },
   Binding: bindingMetrics,
   Inventory: (metrics) => {
@@ -66,10 +67,23 @@ export const metricsPage = (): string =>
       `## ${title}`,
       table(
         ['Metric', 'Type', 'Labels', 'Meaning'],
-        recorded(register).map(({ name, type, labels = [], help }) => [code(name), type, codes(labels), help]),
+        recorded(register).map(({ name, type, labels = [], help }) => [
+          code(name),
+          type,
+          codes(labels),
+          [help, alertsOn(name)].join(' ').trimEnd(),
+        ]),
       ),
     ]),
   );
+
+/** Links to the alerts that use a metric. */
+const alertsOn = (metric: string): string =>
+  Object.values(alerts)
+    .flatMap((ofFeature) => Object.entries(ofFeature))
+    .filter(([, { expression }]) => metricsIn(expression).has(metric))
+    .map(([name]) => `[${name}](alerts.md#${name.toLowerCase()})`)
+    .join(', ');
 
 type Recorded = MetricOptions & { readonly type: 'counter' | 'gauge' | 'histogram' };
 

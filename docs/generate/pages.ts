@@ -1,5 +1,6 @@
+import { alertsPage } from './alerts-page.ts';
 import { attacksPage } from './attacks-page.ts';
-import { chartValuesPage } from './chart-values.ts';
+import { chartPage } from './chart-values.ts';
 import { codesPage } from './codes.ts';
 import { commandsPage } from './commands.ts';
 import { conditionsPage } from './conditions.ts';
@@ -13,11 +14,12 @@ export const generatedPages = (): ReadonlyMap<string, string> =>
   new Map([
     ['reference/flags.md', flagsPage()],
     ['reference/commands.md', commandsPage()],
-    ['reference/chart-values.md', chartValuesPage()],
+    ['../charts/drawbridge/README.md', chartPage()],
     ['reference/metrics.md', metricsPage()],
+    ['reference/alerts.md', alertsPage()],
     ['reference/codes.md', codesPage()],
     ['reference/conditions.md', conditionsPage()],
-    ['reference/run-reasons.md', runReasonsPage()],
-    ...[...kindPages()].map(([name, content]): [string, string] => [`reference/${name}`, content]),
+    ['inventory/run-reasons.md', runReasonsPage()],
+    ...kindPages(),
     ['security/attacks.md', attacksPage()],
   ]);

@@ -21,21 +21,23 @@ export interface FixtureKinds {
 
 /** Two kinds in a group of their own, so that tests on the same plane do not interfere. */
 export function fixtureKinds(group: string, isolation: IsolationName): FixtureKinds {
-  const kind = (plural: string, name: string, consumer: Scope, provider: Scope): FixtureKind => {
-    const resource = (scope: Scope): Resource => ({
-      group,
-      version: 'v1',
-      plural,
-      kind: name,
-      namespaced: scope === 'Namespaced',
-    });
-    const inProvider = resource(provider);
-    return { inConsumer: resource(consumer), inProvider, crd: crdOf(inProvider) };
-  };
   return {
-    kettles: kind('kettles', 'Kettle', 'Namespaced', 'Namespaced'),
-    ovens: kind('ovens', 'Oven', 'Cluster', isolation === 'Namespaced' ? 'Namespaced' : 'Cluster'),
+    kettles: fixtureKind({ group, plural: 'kettles', kind: 'Kettle' }),
+    ovens: fixtureKind(
+      { group, plural: 'ovens', kind: 'Oven' },
+      { consumer: 'Cluster', provider: isolation === 'Namespaced' ? 'Namespaced' : 'Cluster' },
+    ),
   };
+}
+
+/** Default scopes: namespaced in both clusters. */
+export function fixtureKind(
+  names: Pick<Resource, 'group' | 'plural' | 'kind'>,
+  scopes: { readonly consumer: Scope; readonly provider: Scope } = { consumer: 'Namespaced', provider: 'Namespaced' },
+): FixtureKind {
+  const resource = (scope: Scope): Resource => ({ ...names, version: 'v1', namespaced: scope === 'Namespaced' });
+  const inProvider = resource(scopes.provider);
+  return { inConsumer: resource(scopes.consumer), inProvider, crd: crdOf(inProvider) };
 }
 
 /** An object of either kind; `spec` has a `heat`, and may have a `note`, `tags` and `secretRefs`. */

@@ -13,20 +13,19 @@ import { allTrue, isSummary } from './conditions.ts';
 import { type OwedReviews, votedReview } from './emergency/owed-reviews.ts';
 import type { GrantQuota } from './lifecycle/grant-quota.ts';
 import { hasEndedCondition, isDeniedOrEnded } from './lifecycle/request-conditions.ts';
-import { accessEndMs, type EndSigner, extendableOf, hasVerifiedEnd } from './lifecycle/request-ends.ts';
+import { extendableOf } from './lifecycle/request-ends.ts';
 import type { Extendable } from './policy/extension-choice.ts';
 import { rulesViolations } from './policy/granted-rules.ts';
 import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
 import { type GrantingTemplate, type Permission, permissionsToHold } from './policy/template-permissions.ts';
 import type { VotedRequest } from './policy/vote-policy.ts';
-import type { Signer } from './signing/signer.ts';
 import { type AccessStores, byPod, byUid } from './stores/access-stores.ts';
-import { type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
+import { accessEndMs, type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
 import { type PodView, viewPod } from './stores/cluster-views.ts';
 
 /** For the webhooks that admit requests, votes, and templates. A part of `AccessReviews`. */
-export function admissionReads({ stores, client, quota, reviews, signer, clock }: AdmissionReadsDeps) {
+export function admissionReads({ stores, client, quota, reviews, clock }: AdmissionReadsDeps) {
   const approvePermission = new ApprovePermission(client);
   return {
     templateState: (kind: TemplateKind, namespace: string, name: string, signal: AbortSignal) =>
@@ -36,13 +35,11 @@ export function admissionReads({ stores, client, quota, reviews, signer, clock }
     limitUses: (account: Account) => quota.uses(account),
     openAccess: (kind: RequestKind, request: unknown): Extendable | undefined => {
       const view = isRecord(request) ? viewRequest({ ...(request as unknown as KubeObject), kind }) : undefined;
-      return view && !isDeniedOrEnded(view) && isOpen(view, signer, clock)
-        ? extendableOf(view, signer, stores.pods)
-        : undefined;
+      return view && !isDeniedOrEnded(view) && isOpen(view, clock) ? extendableOf(view, stores.pods) : undefined;
     },
-    verifiedEnd: (kind: RequestKind, request: unknown): Ended | undefined => {
+    endOf: (kind: RequestKind, request: unknown): Ended | undefined => {
       const view = isRecord(request) ? viewRequest({ ...(request as unknown as KubeObject), kind }) : undefined;
-      return view && hasVerifiedEnd(view, signer) ? view.ended : undefined;
+      return view?.ended;
     },
     overdueReview: (user: Caller, namespace: string, templateKind: TemplateKind, template: string) =>
       reviews.overdueOf({ user, namespace, templateKind, template }),
@@ -76,7 +73,6 @@ interface AdmissionReadsDeps {
   readonly client: Client;
   readonly quota: GrantQuota;
   readonly reviews: OwedReviews;
-  readonly signer: EndSigner;
   readonly clock: Clock;
 }
 
@@ -233,7 +229,6 @@ function questionOf(
 interface ConnectTargetsDeps {
   readonly stores: Pick<AccessStores, 'pods' | 'requests' | 'of'>;
   readonly client: Pick<Client, 'get'>;
-  readonly signer: EndSigner & Pick<Signer, 'isOurGrant'>;
   readonly clock: Clock;
 }
 
@@ -243,7 +238,7 @@ const storeLagMs = 1000;
 const maxWaiting = 16;
 
 /** For the webhooks that audit and authorize connects. A part of `AccessReviews`. */
-export function connectTargets({ stores, client, signer, clock }: ConnectTargetsDeps) {
+export function connectTargets({ stores, client, clock }: ConnectTargetsDeps) {
   const storeWaits = new StoreWaits({
     stores: [...stores.requests, stores.pods],
     clock,
@@ -271,7 +266,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
       return {
         uid: pod.uid,
         isAccessPod: requestOf(pod) !== undefined,
-        grants: requests.filter((request) => isOpen(request, signer, clock)).flatMap(grantsOf),
+        grants: requests.filter((request) => isOpen(request, clock)).flatMap(grantsOf),
       };
     },
 
@@ -282,26 +277,20 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
       const isAccessPod = cached !== undefined || pod.requestRef !== undefined;
       // The grant is stored before the pod is created: without one, the store may lag behind.
       const request = cached?.grant ? cached : await liveRequest(pod, signal);
-      const isProven =
-        request?.grant && isOpen(request, signer, clock) && (await signer.isOurGrant(request, request.grant, signal));
-      return { uid: pod.uid, isAccessPod, grants: isAccessPod && request && isProven ? grantsOf(request) : [] };
+      return { uid: pod.uid, isAccessPod, grants: request && isOpen(request, clock) ? grantsOf(request) : [] };
     },
 
     async gatewayTarget(namespace: string, name: string, signal: AbortSignal) {
       const key = keyOf({ namespace, name });
       await storeWaits.until(() => openViaGateway(key).length > 0, signal);
-      const candidates = openViaGateway(key);
       const pod = stores.pods.get(key);
       if (!pod) return undefined;
-      const proven = await Promise.all(
-        candidates.map(async (request) => request.grant && (await signer.isOurGrant(request, request.grant, signal))),
-      );
-      const grants = candidates.filter((_, index) => proven[index]).flatMap(grantsOf);
+      const grants = openViaGateway(key).flatMap(grantsOf);
       return { uid: pod.uid, isAccessPod: requestOf(pod) !== undefined, grants };
     },
   };
 
-  /** A later pod of the same name is another pod. Not verified. */
+  /** A later pod of the same name is another pod. */
   function openViaGateway(key: string): readonly RequestView[] {
     const pod = stores.pods.get(key);
     if (!pod) return [];
@@ -311,7 +300,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
         : grant.pod.uid === pod.uid;
     return stores.requests
       .flatMap((store) => store.byIndex(byPod, key))
-      .filter((request) => request.grant?.session && opensPod(request) && isOpen(request, signer, clock));
+      .filter((request) => request.grant?.session && opensPod(request) && isOpen(request, clock));
   }
 
   async function livePod(name: ObjectName, signal: AbortSignal): Promise<PodView | undefined> {
@@ -333,12 +322,12 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
 }
 
 /** By the wall clock. A request may outlive its access, such as until a review. */
-const isOpen = (request: RequestView, signer: EndSigner, clock: Clock): boolean =>
+const isOpen = (request: RequestView, clock: Clock): boolean =>
   !request.revoked &&
   !request.deleting &&
   !request.ended &&
   !hasEndedCondition(request) &&
-  clock.now() < (accessEndMs(request, signer) ?? 0);
+  clock.now() < (accessEndMs(request) ?? 0);
 
 const grantsOf = ({ name, grant }: RequestView) => {
   if (!grant) return [];

@@ -30,12 +30,11 @@ import { History } from './lifecycle/history.ts';
 import { OpeningDecider } from './lifecycle/opening-decider.ts';
 import { cleanupLane, normalLane, RequestReconciler, revocationLane } from './lifecycle/request-reconciler.ts';
 import { StatusWriter } from './lifecycle/request-status.ts';
-import { RequesterAttestations } from './lifecycle/requester-attestations.ts';
 import { Revoker } from './lifecycle/revoker.ts';
 import { TemplateEdits } from './lifecycle/template-edits.ts';
 import { Votes } from './lifecycle/votes.ts';
+import type { PolicyCheck } from './policies/policy-check.ts';
 import { sessionOf } from './policy/session-policy.ts';
-import type { Signer } from './signing/signer.ts';
 import { orphansMetric, stateMetrics } from './state-metrics.ts';
 import { type AccessStores, byNamespace, byTarget, byTemplate, byUid, requestsOfPod } from './stores/access-stores.ts';
 import { type RequestView, targetKey } from './stores/access-views.ts';
@@ -49,7 +48,6 @@ import { TemplateReconciler } from './template/template-reconciler.ts';
 
 export interface AccessDeps {
   readonly client: Client;
-  readonly signer: Signer;
   readonly quota: GrantQuota;
   /** What templates may hand out in addition to the rules of every grant. */
   readonly grantable: readonly RbacRule[];
@@ -59,6 +57,7 @@ export interface AccessDeps {
   /** At most one object: the record of a withdrawn APIService. */
   readonly withdrawals: Store<WithdrawalView>;
   readonly reviews: OwedReviews;
+  readonly policies: PolicyCheck;
   readonly journal: Journal;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -81,8 +80,8 @@ export function accessControllers(deps: AccessDeps): Controller[] {
   const dryRuns = new GrantDryRuns(deps);
   const plansIn = (runner: PlanRunner): TemplatePlans => new TemplatePlans({ ...deps, runner });
   const controllers = kinds.map((kind) => {
-    const { signer, stores, trustExistingTemplates: trustExisting } = deps;
-    const authors = new TemplateAuthors({ kind: kind.templateKind, signer, permissions, trustExisting });
+    const { stores, trustExistingTemplates: trustExisting } = deps;
+    const authors = new TemplateAuthors({ kind: kind.templateKind, permissions, trustExisting });
     const metrics = metricsOf(kind.requestKind);
     const votes = new Votes({ ...deps, ...kind, store: stores.votes });
     const { requestResource } = kind;
@@ -175,7 +174,7 @@ function templateController(
   judge: TemplateJudge,
   deps: AccessDeps,
 ): Controller {
-  const { client, clock, stores, signer } = deps;
+  const { client, clock, stores } = deps;
   const { templates } = kind;
   return controller(kind.templateKind, deps, {
     sources: [
@@ -205,7 +204,8 @@ function templateController(
       planValidMessage: kind.createsPod
         ? 'the server can build the access pod, and no object of the namespace forbids it'
         : 'the workload exists, and its selector is valid',
-      signer,
+      kind: kind.templateKind,
+      policies: deps.policies,
       client,
       clock,
     }),
@@ -222,32 +222,27 @@ function requestController(
   }: { readonly authors: TemplateAuthors; readonly votes: Votes; readonly reporter: GrantReporter },
   deps: AccessDeps,
 ): Controller {
-  const { client, clock, stores, signer, quota, grantable, reviews } = deps;
+  const { client, clock, stores, quota, grantable, reviews, policies } = deps;
   const { pods } = stores;
   const readByBuilders: readonly Store<Projected>[] = [...stores.workloads, ...stores.selectors];
   const status = new StatusWriter({ client, kind, clock });
   const applier = new Applier(client);
-  const revoker = new Revoker({ kind, pods, client, applier: new Applier(client.urgent()), reporter, clock });
-  const edits = new TemplateEdits({ kind, client, signer });
-  const history = new History({ kind, signer, clock });
-  const granter = new Granter({ kind, pods, applier, revoker, edits, signer, history, status, reporter, clock });
-  const attestations = new RequesterAttestations({ kind: kind.requestKind, signer, clock });
+  const revoker = new Revoker({ kind, pods, client, applier: new Applier(client.urgent()), reporter });
+  const edits = new TemplateEdits({ kind, client });
+  const history = new History({ kind, clock });
+  const parts = { kind, pods, status, reporter, policies, clock };
+  const granter = new Granter({ ...parts, applier, revoker, edits, history });
   const decider = new Decider({
-    kind,
+    ...parts,
     client,
-    clock,
-    status,
-    reporter,
-    attestations,
-    openingDecider: new OpeningDecider({ votes, signer, clock }),
+    openingDecider: new OpeningDecider({ votes, clock }),
     authors,
-    signer,
     history,
     quota,
     reviews,
     grantable,
   });
-  const extender = new Extender({ templates: kind.templates, pods, status, reporter, votes, signer, clock });
+  const extender = new Extender({ ...parts, templates: kind.templates, votes });
   const deadlineSource = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {
     sources: [
@@ -287,14 +282,12 @@ function requestController(
       granter,
       extender,
       revoker,
-      attestations,
       votes,
       templates: kind.templates,
       edits,
       reviews,
       history,
       reporter,
-      signer,
       status,
       clock,
       deadlineSource,

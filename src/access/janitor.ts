@@ -10,9 +10,8 @@ import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { Applier } from '../rbac/applier.ts';
 import type { AccessKind } from './access-kind.ts';
-import { accessEndMs, type EndSigner } from './lifecycle/request-ends.ts';
 import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
-import { type RequestView, viewRequest } from './stores/access-views.ts';
+import { accessEndMs, type RequestView, viewRequest } from './stores/access-views.ts';
 import type { ChildView, PodView } from './stores/cluster-views.ts';
 
 /** Children of a request are orphans this long after its deadline. */
@@ -71,7 +70,7 @@ export class Janitor implements Reconciler {
   #belongsTo(child: Child, request: RequestView): boolean {
     // The API server may have created the object after the end, for a call that was aborted.
     if (child.namespace !== request.namespace || request.ended) return false;
-    const endMs = accessEndMs(request, this.#deps.signer);
+    const endMs = accessEndMs(request);
     if (endMs !== undefined && this.#deps.clock.now() >= endMs + overdueMs) return false;
     return child.name === childNameOf(request) || request.children.some(({ uid }) => uid === child.uid);
   }
@@ -109,7 +108,6 @@ export class Janitor implements Reconciler {
 }
 
 interface JanitorDeps {
-  readonly signer: EndSigner;
   readonly kinds: readonly AccessKind[];
   readonly stores: Pick<AccessStores, 'roleBindings' | 'roles' | 'pods'>;
   readonly client: Client;

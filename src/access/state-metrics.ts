@@ -2,15 +2,13 @@ import type { Clock } from '../kit/clock.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import type { CounterMetric, GaugeMetric, Metrics } from '../observe/metrics.ts';
 import type { OwedReviews } from './emergency/owed-reviews.ts';
-import { accessEndMs, type EndSigner } from './lifecycle/request-ends.ts';
 import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
-import type { RequestView } from './stores/access-views.ts';
+import { accessEndMs, type RequestView } from './stores/access-views.ts';
 import type { RequestRef } from './stores/cluster-views.ts';
 
 interface StateMetricsDeps {
   readonly metrics: Metrics;
   readonly stores: AccessStores;
-  readonly signer: EndSigner;
   readonly clock: Clock;
   readonly reviews: OwedReviews;
 }
@@ -24,12 +22,12 @@ export const orphansMetric = (metrics: Metrics): CounterMetric =>
   });
 
 /** Counted in the stores at each scrape. No label names a user. */
-export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateMetricsDeps): void {
+export function stateMetrics({ metrics, stores, clock, reviews }: StateMetricsDeps): void {
   const { requests } = stores;
   metrics.collected(
     {
       name: 'drawbridge_reviews_overdue',
-      help: 'Overdue reviews of emergency access. Alert above 0.',
+      help: 'Overdue reviews of emergency access.',
       labels: [],
     },
     (set) => set({}, reviews.overdue().length),
@@ -37,7 +35,7 @@ export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateM
   metrics.collected(
     {
       name: 'drawbridge_grants_past_expiry',
-      help: 'Requests past their deadline whose RoleBinding still grants access. Alert if it stays above 0 for some seconds.',
+      help: 'Requests past their deadline whose RoleBinding still grants access.',
       labels: ['kind'],
     },
     (set) => {
@@ -89,7 +87,7 @@ export function stateMetrics({ metrics, stores, signer, clock, reviews }: StateM
   );
 
   const isPastExpiry = (request: RequestView): boolean =>
-    clock.now() >= (accessEndMs(request, signer) ?? Number.POSITIVE_INFINITY);
+    clock.now() >= (accessEndMs(request) ?? Number.POSITIVE_INFINITY);
 
   const isOpen = ({ uid }: RequestView): boolean =>
     stores.roleBindings.byIndex(byRequest, uid).some(({ nothingToRevoke }) => !nothingToRevoke);

@@ -30,8 +30,6 @@ interface CallDeps extends BodyLimits {
 interface AppOptions {
   /** Of bodies and reviews. Default: a new queue. */
   readonly queue?: FairQueue;
-  /** The path of the route for a called path; undefined for a 404. Default: the same path. */
-  readonly routeOf?: (path: string) => string | undefined;
   readonly onUnknownPath?: () => void;
 }
 
@@ -45,11 +43,7 @@ interface AppOptions {
 export function createAdmissionApp(
   features: ServedFeatures,
   ports: ReviewPorts,
-  {
-    queue = new FairQueue({ clock: ports.clock }),
-    routeOf = (path) => path,
-    onUnknownPath = () => {},
-  }: AppOptions = {},
+  { queue = new FairQueue({ clock: ports.clock }), onUnknownPath = () => {} }: AppOptions = {},
 ): RequestListener {
   const shared: CallDeps = { ports, queue, memory: new FairShare({ total: MAX_BYTES }) };
   const app = express();
@@ -72,16 +66,18 @@ export function createAdmissionApp(
   return (request, response) => {
     const called = pathOf(request);
     const path = routeOf(called);
-    if (path === undefined || !paths.has(path)) {
+    if (!paths.has(path)) {
       onUnknownPath();
       sendText(response, 404, 'no webhook has this path; check the path in the webhook configuration');
       return;
     }
-    // Without the random path segment of this installation, so that no log shows it.
     request.url = `${path}${request.url?.slice(called.length) ?? ''}`;
     (hot.get(path) ?? app)(request, response);
   };
 }
+
+/** Without a random segment at its end, which the configurations of some installations have. */
+const routeOf = (path: string): string => path.replace(/(?<=^\/[^/]+)\/[0-9a-f]{32}$/, '');
 
 function handlerOf(route: Route, { access, inventory }: ServedFeatures): Handler | undefined {
   if (route.feature === 'access') return access && route.handler(access);

@@ -17,7 +17,7 @@ const requestKinds = new Map(
 export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
   const reviews = metrics.histogram({
     name: 'drawbridge_admission_review_duration_seconds',
-    help: 'Time to decide one admission review and to write its audit line. Alert on the codes AuditUnavailable and InternalError.',
+    help: 'Time to decide one admission review and to write its audit line.',
     labels: ['webhook', 'operation', 'allowed', 'code'],
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
   });
@@ -63,7 +63,7 @@ export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'byte
 export function unknownPathMetric(metrics: Metrics): () => void {
   const calls = metrics.counter({
     name: 'drawbridge_admission_unknown_paths_total',
-    help: 'Calls of the webhook port answered with 404: no webhook has the path, or it lacks the segment of this installation.',
+    help: 'Calls of the webhook port answered with 404: no webhook has the path.',
   });
   return () => calls.inc();
 }

@@ -6,18 +6,11 @@ import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
 import type { GrantingTemplate, Permission } from '../access/policy/template-permissions.ts';
 import type { notPlanned, PlannedTemplate, TemplateInput } from '../access/policy/template-policy.ts';
 import type { VotedRequest } from '../access/policy/vote-policy.ts';
-import type { VoteAttestation, VoteSpec } from '../api/access/access-vote.ts';
+import type { VoteSpec } from '../api/access/access-vote.ts';
 import type { Ended } from '../api/access/ended.ts';
 import type { GrantedRule, GrantSubject } from '../api/access/grant.ts';
 import type { RequestKind } from '../api/access/kinds.ts';
 import type { TemplateKind } from '../api/access/names.ts';
-import type {
-  ChangedRequest,
-  RequesterAttestation,
-  RequesterChange,
-  RequesterSignature,
-} from '../api/access/request-spec.ts';
-import type { AuthorAttestation } from '../api/access/template-spec.ts';
 import type { ReconcileRun } from '../api/inventory/reconcile-run.ts';
 import type { ObjectName } from '../api/object.ts';
 import type { Journal } from '../audit/journal.ts';
@@ -127,14 +120,9 @@ export interface AccessReviews {
     permissions: readonly Permission[],
     signal: AbortSignal,
   ): Promise<readonly Permission[]>;
-  /** This and the signatures below: undefined until the server has read its keys. */
-  signRequester(attestation: RequesterAttestation): RequesterSignature | undefined;
-  /** The requester claimed or extended access. */
-  signChange(request: ChangedRequest, change: RequesterChange): string | undefined;
   /** Of a request as the API server sent it. */
   openAccess(kind: RequestKind, request: unknown): Extendable | undefined;
-  /** Only with a valid signature, so undefined until the server has read its keys. */
-  verifiedEnd(kind: RequestKind, request: unknown): Ended | undefined;
+  endOf(kind: RequestKind, request: unknown): Ended | undefined;
   /** It blocks further emergencies of this user through this template. From the store. */
   overdueReview(user: Caller, namespace: string, kind: TemplateKind, template: string): OverdueReview | undefined;
   /** The request or, once deleted, the record of its emergency. Live if the store lacks it. */
@@ -147,13 +135,11 @@ export interface AccessReviews {
     template: { readonly kind: TemplateKind; readonly namespace: string; readonly name: string },
     signal: AbortSignal,
   ): Promise<boolean>;
-  signVote(attestation: VoteAttestation): string | undefined;
-  signAuthor(attestation: AuthorAttestation): string | undefined;
-  /** From the stores, not verified: for audit lines only. */
+  /** From the stores: for audit lines only. */
   cachedConnectTarget(namespace: string, name: string): ConnectTarget | undefined;
-  /** With the signed open grant of an access pod. Live where a store may lag behind. */
+  /** With the open grant of an access pod. Live where a store may lag behind. */
   connectTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;
-  /** With signed open Gateway grants. Waits up to 1 s for stores that lag behind. */
+  /** With open Gateway grants. Waits up to 1 s for stores that lag behind. */
   gatewayTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;
   /** May connect to every access pod, each time with a Warning Event. */
   readonly breakGlassGroup: string | undefined;

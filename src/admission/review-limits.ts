@@ -18,7 +18,7 @@ const proxyName = /^(?:[a-z]{0,5}:(?=[^:]*:))?([^:]{0,253})(?::[-a-z0-9]{0,15})?
 
 /**
  * `InvalidObject`: no object can have this name, namespace, or uid, which the API
- * server validates later. `CallerTooLarge`: for logs, audit lines, and signatures.
+ * server validates later. `CallerTooLarge`: for logs and audit lines.
  */
 export const limitViolation = (review: Review): Denial | undefined =>
   nameViolation(review) ??
@@ -37,7 +37,6 @@ function nameViolation({ namespace, name, subResource }: Review): Denial | undef
   return name === '' || isName(object) ? undefined : invalidName(`name ${quote(name)}`, nameRule);
 }
 
-/** Attestations sign the name and uid of the object, which a forged review may set freely. */
 function metadataViolation(object: unknown): Denial | undefined {
   const metadata = own(object, 'metadata');
   const name = own(metadata, 'name') ?? '';

@@ -69,7 +69,7 @@ const objectName = (resource: Resource): string => resource.kind.toLowerCase();
 
 /**
  * So that a finalizer can be removed while the server is down. Such an update opens no access: the
- * leader grants nothing, and no author's signature covers a new spec.
+ * leader grants nothing, and a policy refuses another author.
  */
 const notBeingDeleted = [
   {
@@ -109,7 +109,7 @@ const requestRoutes = (resource: Resource, kind: RequestKind): readonly AccessRo
     ...mutatingWebhook(resource),
     hot: true,
     matchConditions: notBeingDeleted,
-    handler: (ports) => attestRequester(kind, ports),
+    handler: attestRequester,
   },
   {
     ...validatingWebhook(resource),
@@ -122,7 +122,7 @@ const requestRoutes = (resource: Resource, kind: RequestKind): readonly AccessRo
 ];
 
 const templateRoutes = (resource: Resource, kind: TemplateKind): readonly AccessRoute[] => [
-  { ...mutatingWebhook(resource), matchConditions: notBeingDeleted, handler: (ports) => attestAuthor(kind, ports) },
+  { ...mutatingWebhook(resource), matchConditions: notBeingDeleted, handler: attestAuthor },
   { ...validatingWebhook(resource), handler: (ports) => validateTemplate(kind, ports) },
 ];
 

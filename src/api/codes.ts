@@ -18,11 +18,6 @@ export const serverCodes = {
       'The caller has more than 1,000 groups or values of extra, or one of them, the name, or the uid exceeds 1,024 characters.',
     remedy: 'Remove the user from some groups, or let authentication report less.',
   },
-  SigningKeyUnavailable: {
-    audience: 'operator',
-    meaning: 'The server has not read its signing keys yet.',
-    remedy: 'Try again. `/readyz` names the cause.',
-  },
   AuditUnavailable: {
     audience: 'operator',
     meaning:

@@ -15,7 +15,8 @@ interface AuditSubject {
 interface AuditObject {
   /**
    * Webhook: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`. Controller: `GRANT`, `REVOKE`, `REVIEW`,
-   * `ABANDON`. Gateway: `CONNECT` for a session and its recording, `GET` for a view, `DELETE`.
+   * `ABANDON`, `VERIFY`. Gateway: `CONNECT` for a session and its recording, `GET` for a view,
+   * `DELETE`.
    */
   readonly operation: string;
   readonly apiVersion: string;
@@ -45,7 +46,7 @@ interface AuditVote {
 /** One line. Nothing else of the objects is written, because they may contain secrets. */
 export interface AuditRecord {
   /** With its verdicts in docs/reference/audit-journal.md. */
-  readonly event: 'admission' | 'grant' | 'revocation' | 'review' | 'session' | ConnectSubresource;
+  readonly event: 'admission' | 'grant' | 'revocation' | 'review' | 'policies' | 'session' | ConnectSubresource;
   readonly verdict:
     | 'allowed'
     | 'denied'
@@ -53,6 +54,8 @@ export interface AuditRecord {
     | 'extended'
     | 'revoked'
     | 'reviewed'
+    | 'unproven'
+    | 'proven'
     | 'observed'
     | 'opened'
     | 'ended'

@@ -8,7 +8,6 @@ import { Controller } from '../engine/controller.ts';
 import { after, done, notReady, type Reconciler, type Result } from '../engine/result.ts';
 import type { Source } from '../engine/source.ts';
 import { fromSubscription } from '../engine/sources/from-subscription.ts';
-import { backoffMs } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import { CodedError } from '../kit/errors.ts';
 import { type JsonObject, own } from '../kit/json-value.ts';
@@ -18,7 +17,7 @@ import { isAlreadyExists, isConflict } from '../kube/errors.ts';
 import type { Projected, StoreHandle } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import { objectsIn } from './stores/common-view.ts';
-import { isEstablished } from './stores/consumer-stores.ts';
+import { areNamesTaken, isEstablished } from './stores/consumer-stores.ts';
 
 export interface ConsumerCrdDeps {
   readonly cluster: Cluster;
@@ -63,8 +62,6 @@ class Installer implements Reconciler {
   readonly #handle: StoreHandle<CrdObject>;
   readonly #deps: ConsumerCrdDeps;
   readonly #onServed: () => void;
-  /** Checks of this version of the CRD that found it not served. */
-  #checks = { resourceVersion: '', count: 0 };
 
   constructor(wanted: KubeObject, handle: StoreHandle<CrdObject>, deps: ConsumerCrdDeps, onServed: () => void) {
     this.#wanted = wanted;
@@ -79,7 +76,9 @@ class Installer implements Reconciler {
     const step = planConsumerCrd(found, this.#wanted);
     if (step.do === 'nothing') {
       if (found?.metadata.deletionTimestamp !== undefined) return notReady('the end of the deletion');
-      if (!step.established && !(await this.#isServed(signal))) return this.#checkLater(found?.metadata);
+      // No watch shows when a kind is served.
+      if (!step.established && !(await this.#isServed(signal)))
+        return after(found && areNamesTaken(found) ? rareCheckMs : checkMs);
       this.#onServed();
       return done;
     }
@@ -92,14 +91,6 @@ class Installer implements Reconciler {
       if (!isAlreadyExists(error) && !isConflict(error)) throw error;
     }
     return done;
-  }
-
-  /** No watch shows when a kind is served. After `REPEATED_CHECKS`, an event must come. */
-  #checkLater({ resourceVersion = '' }: Partial<KubeObject['metadata']> = {}): Result {
-    if (this.#checks.resourceVersion !== resourceVersion) this.#checks = { resourceVersion, count: 0 };
-    const attempt = this.#checks.count++;
-    if (attempt === REPEATED_CHECKS) return notReady('the CRD to be established');
-    return after(backoffMs({ ...checkBackoff, attempt, jitter: 'none' }));
   }
 
   /** By a list, because some API servers serve a kind seconds before its CRD is established. */
@@ -115,9 +106,8 @@ class Installer implements Reconciler {
   }
 }
 
-const checkBackoff = { baseMs: 500, capMs: 1_000 };
-/** For one resourceVersion of the CRD. All checks together take about a minute. */
-const REPEATED_CHECKS = 61;
+const checkMs = 1_000;
+const rareCheckMs = 60_000;
 
 interface CrdObject extends Projected {
   readonly object: KubeObject;

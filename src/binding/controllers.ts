@@ -16,7 +16,7 @@ import { bindingMetrics } from './metrics.ts';
 import { namespaceController } from './namespaces/namespace-controller.ts';
 import { bindingController } from './service-binding/binding-controller.ts';
 import { RunningSyncers } from './service-binding/running-syncers.ts';
-import { serviceExportController } from './service-export/export-controller.ts';
+import { ExportController } from './service-export/export-controller.ts';
 import { changedSecrets, sessionController } from './sessions/controller.ts';
 import type { OpenSession } from './sessions/open-session.ts';
 import type { ProviderSession } from './sessions/provider-session.ts';
@@ -79,9 +79,9 @@ function sessionControllers(session: OpenSession, deps: SessionDeps): Controller
   return [
     // Copies the provider's kubeconfig and writes heartbeats.
     clusterBindingController(session, deps),
-    namespaceController(session, deps, { mayCreate: mayCreateNamespace }),
+    namespaceController(session, deps, mayCreateNamespace),
     // Starts and stops the syncers. Each syncer has one controller for each kind.
-    serviceExportController(session, registry, deps, { openSyncer, openClaims, syncers, bindable }),
+    new ExportController(session, registry, deps, { openSyncer, openClaims, syncers, bindable }),
   ];
 }
 

@@ -3,15 +3,9 @@ import type { Metrics } from '../observe/metrics.ts';
 import type { Side } from './sync-engine/syncer.ts';
 
 /** Labels are resources, bindings, sessions, and sides, never names of synced objects. */
-export interface BindingMetrics {
-  /** `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
-  observer(resource: string): SyncObserver;
-  /** Until the result is called; of equal labels, the highest age counts. */
-  registerWatchAge(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
-  registerHeartbeatAges(ages: () => Iterable<{ readonly session: string; readonly ageMs: number }>): void;
-  /** Objects that a binding syncs. Counts with equal labels add up; the result ends the export. */
-  registerObjectCount(labels: { binding: string; resource: string; side: Side }, count: () => number): () => void;
-}
+export type BindingMetrics = ReturnType<typeof register>;
+
+type HeartbeatAges = () => Iterable<{ readonly session: string; readonly ageMs: number }>;
 
 const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const registered = new WeakMap<Metrics, BindingMetrics>();
@@ -22,7 +16,7 @@ export function bindingMetrics(metrics: Metrics): BindingMetrics {
   return ofRegistry;
 }
 
-function register(metrics: Metrics): BindingMetrics {
+function register(metrics: Metrics) {
   const latency = (name: string, help: string) =>
     metrics.histogram({ name, help, labels: ['resource'], buckets: latencyBuckets });
   const up = latency(
@@ -46,15 +40,15 @@ function register(metrics: Metrics): BindingMetrics {
   const watchAge = readerGauge(
     metrics,
     'drawbridge_binding_watch_age_seconds',
-    'Time since the API server of a watch last sent data or answered a check. Alert above 120.',
+    'Time since the API server of a watch last sent data or answered a check.',
     ['session', 'side', 'resource'],
     Math.max,
   );
-  const heartbeats: (() => Iterable<{ readonly session: string; readonly ageMs: number }>)[] = [];
+  const heartbeats: HeartbeatAges[] = [];
   metrics.collected(
     {
       name: 'drawbridge_binding_heartbeat_age_seconds',
-      help: 'Time since the last heartbeat was written to the provider. Alert above 300.',
+      help: 'Time since the last heartbeat was written to the provider.',
       labels: ['session'],
     },
     (set) => {
@@ -69,15 +63,20 @@ function register(metrics: Metrics): BindingMetrics {
     (a, b) => a + b,
   );
   return {
-    observer: (resource) => ({
+    /** `resource`: `<plural>.<group>` of a bound kind, `<plural>` of a claimed kind. */
+    observer: (resource: string): SyncObserver => ({
       up: (seconds) => up.observe({ resource }, seconds),
       down: (seconds) => down.observe({ resource }, seconds),
       conflict: (side) => conflicts.inc({ resource, side }),
       repaired: () => repairs.inc({ resource }),
     }),
-    registerWatchAge: (labels, ageMs) => watchAge(labels, () => ageMs() / 1000),
-    registerHeartbeatAges: (ages) => void heartbeats.push(ages),
-    registerObjectCount: (labels, count) => objects(labels, count),
+    /** Until the result is called; of equal labels, the highest age counts. */
+    registerWatchAge: (labels: { session: string; side: Side; resource: string }, ageMs: () => number) =>
+      watchAge(labels, () => ageMs() / 1000),
+    registerHeartbeatAges: (ages: HeartbeatAges) => void heartbeats.push(ages),
+    /** Objects that a binding syncs. Counts with equal labels add up; the result ends the export. */
+    registerObjectCount: (labels: { binding: string; resource: string; side: Side }, count: () => number) =>
+      objects(labels, count),
   };
 }
 

@@ -10,7 +10,6 @@ import { own } from '../kit/json-value.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import { fromData, type Material } from './material.ts';
-import { type PathSegment, readSegment } from './path-segment.ts';
 
 /** On the Secret: the server created it and may write it. */
 export const madeByServerLabel = 'certificates.drawbridge.dev/made-by-server';
@@ -22,8 +21,6 @@ export interface SecretView extends Projected {
   readonly material?: Material;
   /** Why `material` is absent, as a clause. */
   readonly problem?: string;
-  /** Absent if the Secret has none, or an invalid one. */
-  readonly segment?: PathSegment;
 }
 
 /** Through these the API server calls the server: webhook configurations, or an APIService. */
@@ -41,8 +38,6 @@ interface EndpointView {
   readonly name: string;
   /** PEM; empty if absent. */
   readonly caBundle: string;
-  /** Empty for webhooks with a `url`. None for an APIService: the API server chooses its paths. */
-  readonly path: string | undefined;
 }
 
 /** The server writes their `caBundle`. */
@@ -98,8 +93,7 @@ const projected = ({ metadata }: KubeObject): Projected => ({
 function viewSecret(object: KubeObject): SecretView {
   const ours = own(own(own(object, 'metadata'), 'labels'), madeByServerLabel) === 'true';
   const data = own(object, 'data');
-  const segment = readSegment(data);
-  const common = { ...projected(object), ours, ...(segment ? { segment } : {}) };
+  const common = { ...projected(object), ours };
   try {
     return { ...common, material: fromData(data) };
   } catch (error) {
@@ -119,7 +113,6 @@ function webhooksView(object: KubeObject): ConfigurationView {
         namePointer: `/webhooks/${index}/name`,
         name: textOf(own(webhook, 'name')),
         caBundle: caBundleOf(client),
-        path: textOf(own(own(client, 'service'), 'path')),
       };
     }),
   };
@@ -128,7 +121,7 @@ function webhooksView(object: KubeObject): ConfigurationView {
 function viewApiService(object: KubeObject): ConfigurationView {
   const { name } = object.metadata;
   const caBundle = caBundleOf(own(object, 'spec'));
-  const endpoint = { pointer: '/spec', namePointer: '/metadata/name', name, caBundle, path: undefined };
+  const endpoint = { pointer: '/spec', namePointer: '/metadata/name', name, caBundle };
   return { ...projected(object), name, endpoints: [endpoint] };
 }
 

@@ -143,14 +143,17 @@ const describeObject = ({ resource: { kind }, object: { metadata } }: FoundObjec
 
 function describeRemaining({ requests, ended, grantObjects }: Remaining): string {
   if (requests.length + grantObjects.length === 0) {
-    return ended.length === 0
-      ? 'nothing is open'
-      : `no access is open, and ${ended.length} ended requests remain: ${namesOf(ended)}`;
+    return ended.length === 0 ? 'nothing is open' : `no access is open, and ${remainText(ended)}: ${namesOf(ended)}`;
   }
-  const others = ended.length === 0 ? '' : `; ${ended.length} ended requests remain, too`;
+  const others = ended.length === 0 ? '' : `; ${remainText(ended)}, too`;
   const names = namesOf([...requests, ...grantObjects]);
-  return `${requests.length} open requests and ${grantObjects.length} objects of grants remain: ${names}${others}`;
+  const open = `${requests.length} open ${requests.length === 1 ? 'request' : 'requests'}`;
+  const left = `${grantObjects.length} ${grantObjects.length === 1 ? 'object' : 'objects'} of grants`;
+  return `${open} and ${left} remain: ${names}${others}`;
 }
+
+const remainText = ({ length }: readonly string[]): string =>
+  `${length} ended ${length === 1 ? 'request remains' : 'requests remain'}`;
 
 const namesOf = (all: readonly string[]): string =>
   all.slice(0, MAX_NAMED).join(', ') + (all.length > MAX_NAMED ? ', …' : '');

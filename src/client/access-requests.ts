@@ -5,7 +5,7 @@ import { own } from '../kit/json-value.ts';
 import { usageProblem } from './args.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
-import { findServed, Problem } from './problem.ts';
+import { findServed, Problem, readEach } from './problem.ts';
 
 /** As users type the kinds of access: `pod/NAME`. */
 export const typeNames = ['pod', 'exec'] as const;
@@ -79,15 +79,14 @@ async function findExisting(
 }
 
 async function find(
-  { cluster, namespace }: ClusterConnection,
+  { cluster, namespace, note }: ClusterConnection,
   text: string,
   resourceOf: (type: TypeName) => Resource,
   what: string,
 ): Promise<TypedObject | undefined> {
   const { types, name } = readName(text, resourceOf);
-  const objects = await Promise.all(
-    types.map((type) => findServed(cluster.client, resourceOf(type), { namespace, name })),
-  );
+  const read = (resource: Resource) => findServed(cluster.client, resource, { namespace, name });
+  const objects = await readEach(types.map(resourceOf), read, note);
   const found = types.flatMap((type, index): TypedObject[] => {
     const object = objects[index];
     return object ? [{ type, object }] : [];

@@ -18,6 +18,8 @@ export interface ClusterConnection {
   readonly scope: { readonly namespace?: string };
   /** As the API server authenticates the credentials. Calls it once. */
   whoAmI(): Promise<TokenUser>;
+  /** Prints one line to standard error, each text once. */
+  note(text: string): void;
   /** `Warning` headers of the API server so far. */
   readonly warnings: readonly string[];
   /** 401 or 403 with which lists and watches were refused so far, for `follow`. */
@@ -45,6 +47,7 @@ export interface ConnectionOptions {
   readonly kubeconfigPaths: string | undefined;
   /** How users call this program. */
   readonly program: string;
+  readonly note: (text: string) => void;
 }
 
 /** `in namespace payments`, with `; try -A` if the user may list that, or `in any namespace`. */
@@ -73,6 +76,7 @@ export async function openConnection({
   clock,
   kubeconfigPaths: paths,
   program,
+  note,
 }: ConnectionOptions): Promise<ClusterConnection> {
   const [file, context] = [args.text('kubeconfig'), args.text('context')];
   const kubeconfig = {
@@ -104,6 +108,7 @@ export async function openConnection({
   if (namespace === '') throw usageProblem('--namespace must not be empty');
   const isAll = args.has('all-namespaces');
   let user: Promise<TokenUser> | undefined;
+  const noted = new Set<string>();
   return {
     cluster,
     namespace,
@@ -111,6 +116,10 @@ export async function openConnection({
     whoAmI: () => {
       user ??= cluster.own.whoAmI();
       return user;
+    },
+    note: (text) => {
+      if (!noted.has(text)) note(text);
+      noted.add(text);
     },
     warnings,
     watchRefusals,

@@ -3,6 +3,7 @@ export type Candidates =
   | readonly string[]
   | 'templates'
   | 'requests'
+  | 'unended requests'
   | 'sessions'
   | 'namespaces'
   | 'contexts'
@@ -34,6 +35,8 @@ export interface ArgumentSpec {
 
 /** `NAME`, `pod/NAME`, or `exec/NAME`. */
 export const requestArgument: ArgumentSpec = { name: 'REQUEST', complete: 'requests' };
+/** The same, for a command that ended access cannot use. */
+export const unendedArgument: ArgumentSpec = { ...requestArgument, complete: 'unended requests' };
 
 /** One command, for the parser, the help, completion, and the reference. */
 export interface CommandSpec {

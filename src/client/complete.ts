@@ -1,11 +1,12 @@
 import { accessSessions } from '../api/access/access-session.ts';
-import type { Resource } from '../api/object.ts';
+import type { KubeObject, Resource } from '../api/object.ts';
 import { namespaces } from '../api/resources.ts';
 import { printable } from '../kit/printable.ts';
 import { requestResource, templateResource, typeNames } from './access-requests.ts';
 import { allFlags, commandOf, wordsIn } from './args.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import type { ArgumentSpec, Candidates, CommandSpec } from './command-spec.ts';
+import { cannotOpen, stateOf } from './request-state.ts';
 
 /** A word at the cursor. */
 export interface Candidate {
@@ -107,20 +108,20 @@ async function namesFrom(
   command: CommandSpec | undefined,
 ): Promise<Candidate[]> {
   const plain = (words: readonly string[]): Candidate[] => words.map((word) => ({ word, help: '' }));
-  if (from !== 'templates' && from !== 'requests' && from !== 'sessions' && from !== 'namespaces') {
-    return plain(from === 'contexts' ? await contexts(argv) : from);
-  }
+  if (from === 'contexts') return plain(await contexts(argv));
+  if (typeof from !== 'string') return plain(from);
   const connection = await connect(argv);
+  const inNamespace = { namespace: connection.namespace };
   if (from === 'namespaces') return plain(await namesOf(connection, namespaces, {}));
-  if (from === 'sessions') return plain(await namesOf(connection, accessSessions, { namespace: connection.namespace }));
+  if (from === 'sessions') return plain(await namesOf(connection, accessSessions, inNamespace));
+  const isOffered = (one: KubeObject): boolean => from !== 'unended requests' || !cannotOpen(stateOf(one).state);
   const type = typeNames.find((one) => command?.name === `request ${one}`);
   const lists = await Promise.all(
     (type ? [type] : typeNames).map(async (one) => {
       const resource = from === 'templates' ? templateResource(one) : requestResource(one);
-      return (await namesOf(connection, resource, { namespace: connection.namespace })).map((word) => ({
-        word,
-        help: one,
-      }));
+      // The user may be allowed to list only the other kind.
+      const names = await namesOf(connection, resource, inNamespace, isOffered).catch(() => []);
+      return names.map((word) => ({ word, help: one }));
     }),
   );
   return lists.flat();
@@ -131,9 +132,10 @@ async function namesOf(
   { cluster }: ClusterConnection,
   resource: Resource,
   scope: { readonly namespace?: string },
+  isOffered: (object: KubeObject) => boolean = () => true,
 ): Promise<string[]> {
   for await (const { items } of cluster.own.pages(resource, { ...scope, limit: MAX_NAMES })) {
-    return items.map(({ metadata: { name } }) => name);
+    return items.filter(isOffered).map(({ metadata: { name } }) => name);
   }
   return [];
 }

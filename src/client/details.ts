@@ -20,7 +20,7 @@ import { claimText } from './wait.ts';
 /** What `get` prints for a request. `template`: undefined if the user cannot read it. */
 export function detailsOf(
   request: KubeObject,
-  connection: Pick<ClusterConnection, 'program' | 'where'>,
+  connection: Pick<ClusterConnection, 'program' | 'where' | 'kubectlFlags'>,
   nowMs: number,
   template?: KubeObject,
 ): string {
@@ -60,7 +60,7 @@ export function detailsOf(
     ['Limited', messageOf(limitedCondition)],
     ['Extensions', extensionLines(request)],
     ['Pod', pod],
-    ['Use', state === 'Open' ? useText(request).split('\n') : ''],
+    ['Use', state === 'Open' ? useText(request, connection).split('\n') : ''],
   ]);
 }
 

@@ -1,8 +1,7 @@
 import { accesses } from '../api/access/kinds.ts';
 import { type RbacRule, uncovered } from '../rbac/rule-cover.ts';
-import type { ClusterConnection } from './cluster-connection.ts';
 import type { Check } from './doctor-check.ts';
-import { type BoundPermissions, permissionsByBinding } from './rbac-view.ts';
+import { type BoundPermissions, cachedPermissions } from './rbac-view.ts';
 
 const templates = accesses.map(({ template }) => template.resource.plural);
 const requests = accesses.map(({ request }) => request.resource.plural);
@@ -90,9 +89,16 @@ const builtIn: readonly string[] = [
   'User system:kube-scheduler',
 ];
 
+/** What kubeadm and others that install Kubernetes bind, by ClusterRoleBindings of any name. */
+const installed: readonly string[] = [
+  'User kube-apiserver-kubelet-client ClusterRole system:kubelet-api-admin',
+  'Group kubeadm:cluster-admins ClusterRole cluster-admin',
+];
+
 /**
- * By `builtIn`, or by the binding that Kubernetes creates for a controller. Neither the prefix
- * `system:` proves it (`system:authenticated` is every user), nor labels, which any author sets.
+ * By `builtIn`, by `installed`, or by the binding that Kubernetes creates for a controller. Neither
+ * the prefix `system:` proves it (`system:authenticated` is every user), nor labels, which any
+ * author sets.
  */
 export function isBuiltIn({
   subject: { kind, name },
@@ -101,6 +107,7 @@ export function isBuiltIn({
   namespace,
 }: Omit<BoundPermissions, 'rules'>): boolean {
   if (builtIn.includes(`${kind} ${name}`)) return true;
+  if (namespace === undefined && installed.includes(`${kind} ${name} ${role}`)) return true;
   const [, controller] = /^kube-system\/(.+)$/.exec(name) ?? [];
   const own = `system:controller:${controller}`;
   return kind === 'ServiceAccount' && namespace === undefined && binding === own && role === `ClusterRole ${own}`;
@@ -127,13 +134,5 @@ const bypassCheck = ({ name, permissions, effect, onlyIn }: Bypass): Check => ({
       });
   },
 });
-
-const readings = new WeakMap<ClusterConnection, Promise<BoundPermissions[]>>();
-/** Read once for all checks of a connection. */
-function cachedPermissions(connection: ClusterConnection): Promise<BoundPermissions[]> {
-  const reading = readings.get(connection) ?? permissionsByBinding(connection);
-  readings.set(connection, reading);
-  return reading;
-}
 
 export const bypassChecks: readonly Check[] = bypasses.map(bypassCheck);

@@ -1,19 +1,14 @@
 import { accessVotes } from '../api/access/access-vote.ts';
 import { accesses } from '../api/access/kinds.ts';
-import { requestLabel } from '../api/access/names.ts';
 import { apiVersionOf, type KubeObject, type Resource } from '../api/object.ts';
-import {
-  leases,
-  mutatingWebhookConfigurations,
-  roleBindings,
-  validatingWebhookConfigurations,
-} from '../api/resources.ts';
+import { leases, mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../api/resources.ts';
 import { parseTime } from '../kit/clock.ts';
-import { listIn, own, sameJson, stringMap, strings } from '../kit/json-value.ts';
+import { listIn, own, strings } from '../kit/json-value.ts';
 import { findObject } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
-import { bypassChecks } from './doctor-bypasses.ts';
 import type { Check } from './doctor-check.ts';
+import { openGrants } from './doctor-grants.ts';
+import { policies } from './doctor-policies.ts';
 
 /** The API server sets it on each Namespace: its name. */
 const namespaceLabel = 'kubernetes.io/metadata.name';
@@ -149,67 +144,6 @@ function selectedNamespace(configuration: KubeObject | undefined): string | unde
   )[0];
 }
 
-/** Without `drawbridge-webhooks` and `drawbridge-uninstalling`, which are not always installed. */
-export const expectedPolicies: readonly string[] = ['access', 'server', 'baseline', 'children', 'gateway'].map(
-  (name) => `drawbridge-${name}`,
-);
-
-const policies: Check = {
-  name: 'policies',
-  ok: `${expectedPolicies.length} policies, all bound with Deny`,
-  async faults({ cluster }) {
-    const resource = { group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false } as const;
-    const list = async (plural: string, kind: string): Promise<KubeObject[]> =>
-      (await cluster.client.list({ ...resource, plural, kind })).items;
-    const [admissionPolicies, bindings] = await Promise.all([
-      list('validatingadmissionpolicies', 'ValidatingAdmissionPolicy'),
-      list('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
-    ]);
-    return expectedPolicies.flatMap((name) => policyProblems(name, admissionPolicies, bindings));
-  },
-};
-
-/** With this, the chart exempts namespaces from the policy `drawbridge-baseline`. */
-const privilegedNamespaces = { key: 'access.drawbridge.dev/allow-privileged', operator: 'DoesNotExist' };
-
-/** Whether a policy binding excludes any object. `allowed`: expressions of the chart itself. */
-function isNarrowed(matchResources: unknown, allowed: readonly object[]): boolean {
-  const [namespaces, objects] = ['namespaceSelector', 'objectSelector'].map((field) => own(matchResources, field));
-  const resourceRules = ['resourceRules', 'excludeResourceRules'].flatMap((field) => listIn(matchResources, field));
-  return (
-    resourceRules.length > 0 ||
-    Object.keys(objects ?? {}).length > 0 ||
-    Object.keys(stringMap(own(namespaces, 'matchLabels'))).length > 0 ||
-    listIn(namespaces, 'matchExpressions').some((one) => !allowed.some((expression) => sameJson(one, expression)))
-  );
-}
-
-/** Each is a complete message. */
-export function policyProblems(
-  name: string,
-  admissionPolicies: readonly KubeObject[],
-  bindings: readonly KubeObject[],
-): string[] {
-  const policy = admissionPolicies.find(({ metadata }) => metadata.name === name);
-  if (!policy) return [`ValidatingAdmissionPolicy ${name} does not exist; install it with the chart`];
-  const problems: string[] = [];
-  const failurePolicy = String(own(policy.spec, 'failurePolicy') ?? 'Fail');
-  const policyName = `ValidatingAdmissionPolicy ${name}`;
-  if (failurePolicy !== 'Fail')
-    problems.push(`${policyName} has failurePolicy ${failurePolicy}; Fail is required; run helm upgrade`);
-  const denies = bindings.some(
-    ({ spec }) =>
-      own(spec, 'policyName') === name &&
-      strings(own(spec, 'validationActions')).includes('Deny') &&
-      !isNarrowed(own(spec, 'matchResources'), name === 'drawbridge-baseline' ? [privilegedNamespaces] : []),
-  );
-  if (!denies) {
-    const problem = 'has no ValidatingAdmissionPolicyBinding with the action Deny that applies everywhere';
-    problems.push(`${policyName} ${problem}; run helm upgrade`);
-  }
-  return problems;
-}
-
 const leader: Check = {
   name: 'leader',
   ok: 'a replica leads',
@@ -250,32 +184,5 @@ const clocks: Check = {
   },
 };
 
-const orphans: Check = {
-  name: 'open grants',
-  ok: 'each RoleBinding of a grant has its request',
-  async faults({ cluster }) {
-    const { items } = await cluster.client.list(roleBindings, { labelSelector: requestLabel });
-    const known = new Set<string | undefined>();
-    for (const { request } of accesses) {
-      for (const { metadata } of (await cluster.client.list(request.resource)).items) known.add(metadata.uid);
-    }
-    return items
-      .filter(({ metadata }) => !known.has(metadata.labels?.[requestLabel]))
-      .map(
-        ({ metadata: { namespace, name } }) =>
-          `RoleBinding ${namespace}/${name} has no request and may still grant access; the server deletes such RoleBindings: check that it runs`,
-      );
-  },
-};
-
-/** In the order of the output. */
-export const checks: readonly Check[] = [
-  kinds,
-  webhooks,
-  reachable,
-  policies,
-  leader,
-  clocks,
-  orphans,
-  ...bypassChecks,
-];
+/** Whether drawbridge works, in the order of the output. */
+export const installationChecks: readonly Check[] = [kinds, webhooks, reachable, policies, leader, clocks, openGrants];

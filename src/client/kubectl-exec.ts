@@ -127,7 +127,7 @@ async function noExecText(connection: ClusterConnection, request: KubeObject): P
   if (grant.session?.via === 'Gateway') return '';
   const permitsExec = grant.rules.some(({ resources }) => resources.includes('pods/exec'));
   if (permitsExec) return '';
-  const command = useText(request);
+  const command = useText(request, connection);
   const target = requestWithFlags(connection, typeOf(request), name);
   return `${name} permits no exec; ${command === '' ? `to see what it permits: ${connection.program} get ${target} -o yaml` : `use it with: ${command}`}`;
 }

@@ -4,14 +4,14 @@ import type { Page } from '../kube/list-pages.ts';
 import type { ClusterConnection } from './cluster-connection.ts';
 import { exits } from './command-spec.ts';
 import type { Printer } from './output.ts';
-import { Problem, plainMessage } from './problem.ts';
+import { Problem, plainMessage, readEach } from './problem.ts';
 
 /**
- * Prints the matching objects, each page as it arrives; resolves to their number. Without
- * permission for all namespaces, rejects with a Problem that recommends -n.
+ * Prints the matching objects of all kinds that the user may list, each page as it arrives; resolves
+ * to their number. Without permission for all namespaces, rejects with a Problem that recommends -n.
  */
 export async function printPages<T extends KubeObject>(
-  { cluster, scope }: ClusterConnection,
+  { cluster, scope, note }: ClusterConnection,
   resources: readonly Resource[],
   printer: Pick<Printer<T>, 'add' | 'end'>,
   matches: (object: T) => boolean | Promise<boolean>,
@@ -33,8 +33,9 @@ export async function printPages<T extends KubeObject>(
   try {
     const lists = resources.map((resource) => cluster.own.pages(resource, scope)[Symbol.asyncIterator]());
     // All first pages together, because the first rows set the widths of the columns.
-    const first = await Promise.all(lists.map((list) => list.next()));
-    await print(first.map(({ value }) => value));
+    const first = await readEach(resources, async (_, index) => lists[index]?.next(), note);
+    await print(first.map((page) => page?.value));
+    // One that the user may not read has ended.
     for (const list of lists) {
       for (let next = await list.next(); !next.done; next = await list.next()) await print([next.value]);
     }

@@ -85,6 +85,25 @@ export async function unlessForbidden<T>(reading: Promise<T>): Promise<T | Error
   }
 }
 
+/**
+ * One answer for each kind, and undefined for those that the user may not read, which `note` names.
+ * Rejects if the user may read none, and with any other error.
+ */
+export async function readEach<T>(
+  resources: readonly Resource[],
+  read: (resource: Resource, index: number) => Promise<T>,
+  note: (text: string) => void,
+): Promise<(T | undefined)[]> {
+  const answers = await Promise.all(resources.map((resource, index) => unlessForbidden(read(resource, index))));
+  const refused = answers.filter((answer) => answer instanceof Error);
+  if (refused[0] && refused.length === answers.length) throw refused[0];
+  return answers.map((answer, index) => {
+    if (!(answer instanceof Error)) return answer;
+    note(`not searched: ${resources[index]?.plural}, which you may not read`);
+    return undefined;
+  });
+}
+
 function problemOfApiError(error: ApiError): Problem {
   if (isWebhookDenial(error)) return denialOf(error);
   if (error.code === 401) {
@@ -103,10 +122,13 @@ function problemOfApiError(error: ApiError): Problem {
   return new Problem(exits.failed, plainMessage(error));
 }
 
+/** The user lacks a permission, whatever the object says. */
+export const isByRbac = (error: unknown): boolean =>
+  isForbidden(error) && !isWebhookDenial(error) && /^.* is forbidden: User "/.test(plainMessage(error));
+
 /** Denied by RBAC, a policy, or a webhook. Those of drawbridge begin with a code. */
 function denialOf(error: ApiError): Problem {
   const denial = plainMessage(error);
-  const byRbac = /^.* is forbidden: User "/.test(denial);
   // `default` comes from a kubeconfig without a namespace. Others may be mistyped: the API server
   // answers the same for a namespace that does not exist.
   const namespaceRemedy = denial.includes('in the namespace "default"')
@@ -114,7 +136,9 @@ function denialOf(error: ApiError): Problem {
     : /cannot (create|list) resource "(pod|exec)access(requests|templates)" .* in the namespace "/.test(denial)
       ? 'check the name of the namespace, or '
       : '';
-  const remedy = byRbac ? `; ${namespaceRemedy}ask an administrator for this permission${roleText(denial)}` : '';
+  const remedy = isByRbac(error)
+    ? `; ${namespaceRemedy}ask an administrator for this permission${roleText(denial)}`
+    : '';
   return new Problem(exits.denied, `denied: ${denial}${remedy}`);
 }
 

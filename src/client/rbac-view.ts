@@ -77,3 +77,11 @@ export async function permissionsByBinding({ cluster }: ClusterConnection): Prom
     }));
   });
 }
+
+const readings = new WeakMap<ClusterConnection, Promise<BoundPermissions[]>>();
+/** Read once for all checks of a connection. */
+export function cachedPermissions(connection: ClusterConnection): Promise<BoundPermissions[]> {
+  const reading = readings.get(connection) ?? permissionsByBinding(connection);
+  readings.set(connection, reading);
+  return reading;
+}

@@ -17,7 +17,7 @@ export type State = 'New' | 'Pending' | 'Scheduled' | 'Claimable' | 'Opening' | 
 /** All texts are from the object and may contain control characters. */
 export interface RequestState {
   readonly state: State;
-  /** What it waits for, why it ended, the code of its denial and why, or that its command is missing. */
+  /** What it waits for, the code of its denial or end and why, or that its command is missing. */
   readonly why: string;
   /** Of the denial in `status.ended`, or the reason of the condition Ready. */
   readonly code: string;
@@ -82,9 +82,12 @@ export function stateOf(request: KubeObject): RequestState {
     why,
     code,
   });
-  if (ended) return ended.how === 'Denied' ? stateWith('Denied', ended.reason) : stateWith('Ended', ended.how);
+  if (ended?.how === 'Denied') return stateWith('Denied', ended.reason);
+  if (ended) return stateWith('Ended', ended.how, `${ended.reason}: ${message}`);
   // Until the server writes that it closed the access, the grant may be open.
   const closingState: State = grant ? 'Ending' : 'Ended';
+  const valid = conditionOf(request, requestConditions.accessStillValid);
+  if (grant && valid?.status === 'Unknown') return stateWith('Ending', valid.reason, valid.message);
   if (spec.revoked) return stateWith(closingState, 'Revoked', spec.revokedReason ?? 'revoked');
   if (request.metadata.deletionTimestamp !== undefined) return stateWith(closingState, 'Deleted', 'deleted');
   if (status.ready) return stateWith('Open', '', '');

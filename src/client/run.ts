@@ -26,6 +26,8 @@ const cleaned = (raw: RawIo): Io => ({
 
 async function runLine(argv: readonly string[], io: Io, signal: AbortSignal): Promise<number> {
   try {
+    // As kubectl takes the singular and the plural.
+    if (argv[0] === 'template') return await runLine(['templates', ...argv.slice(1)], io, signal);
     if (argv[0] === '__complete') return await printCompletion(argv.slice(1), io);
     const words = wordsIn(argv, commands);
     // `help codes` is a command of its own.
@@ -55,7 +57,8 @@ function contextOf(args: Args, io: Io, signal: AbortSignal): Context {
   let connection: Promise<ClusterConnection> | undefined;
   const { kubeconfigPaths, program } = io;
   const connect = (): Promise<ClusterConnection> => {
-    connection ??= openConnection({ args, clock: systemClock, kubeconfigPaths, program });
+    const note = (text: string): void => io.printError(`note: ${text}\n`);
+    connection ??= openConnection({ args, clock: systemClock, kubeconfigPaths, program, note });
     return connection;
   };
   return { args, io, clock: systemClock, signal, connect };
@@ -75,7 +78,14 @@ async function printCompletion(argv: readonly string[], io: Io): Promise<number>
   const { kubeconfigPaths: paths, program } = io;
   const completion = await complete(argv, {
     commands,
-    connect: (line) => openConnection({ args: argsOf(line), clock: systemClock, kubeconfigPaths: paths, program }),
+    connect: (line) =>
+      openConnection({
+        args: argsOf(line),
+        clock: systemClock,
+        kubeconfigPaths: paths,
+        program,
+        note: () => undefined,
+      }),
     contexts: (line) => {
       const file = argsOf(line).text('kubeconfig');
       return contextNames({ ...(file === undefined ? {} : { file }), ...(paths === undefined ? {} : { paths }) });

@@ -1,6 +1,8 @@
 import { renderAccessCommand } from '../access/policy/access-command.ts';
 import type { KubeObject } from '../api/object.ts';
+import { shellWord } from '../kit/shell-word.ts';
 import { uncovered } from '../rbac/rule-cover.ts';
+import type { ClusterConnection } from './cluster-connection.ts';
 import { stateOf, statusOf } from './request-state.ts';
 
 const target = '-n {{ .Metadata.Namespace }} {{ .Metadata.Name }}';
@@ -12,8 +14,16 @@ const examples = [
   ['pods/portforward', 'create', `kubectl port-forward ${target} 8080:8080`],
 ] as const;
 
-/** The command of the template or, if the server could not write it, one that the grant permits. */
-export function useText(request: KubeObject): string {
+/**
+ * The command of the template or, if the server could not write it, one that the grant permits. It
+ * connects as this client does.
+ */
+export function useText(request: KubeObject, { kubectlFlags }: Pick<ClusterConnection, 'kubectlFlags'>): string {
+  const flags = kubectlFlags.map((flag) => ` ${shellWord(flag)}`).join('');
+  return commandOf(request).replace(/^(kubectl|oc)(?= )/, (program) => `${program}${flags}`);
+}
+
+function commandOf(request: KubeObject): string {
   const { accessMessage = '', grant } = statusOf(request);
   const { pod } = stateOf(request);
   if (accessMessage !== '' || !grant || pod === '') return accessMessage.trimEnd();

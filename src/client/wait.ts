@@ -38,7 +38,7 @@ export async function waitFor(
   const deadlineMs = clock.monotonic() + timeoutMs;
   const isDone = (request: KubeObject): boolean => {
     if (extension === undefined) return stateOf(request).state === 'Open';
-    return ['Granted', 'Refused'].includes(statusOf(request).extensions?.[extension]?.state ?? '');
+    return ['Granted', 'Denied'].includes(statusOf(request).extensions?.[extension]?.state ?? '');
   };
   const whyOf = (request: KubeObject): string =>
     (extension === undefined ? waitingText(connection, request) : statusOf(request).extensions?.[extension]?.message) ||

@@ -2,7 +2,6 @@ import { retryAfterMsOf } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import { pause, SLICE_MS } from '../kit/pace.ts';
-import { deferred } from '../kit/promises.ts';
 import type { ControllerMetrics, ReconcileOutcome } from '../observe/controller-metrics.ts';
 import type { Log } from '../observe/log.ts';
 import { KeyedQueue, type QueueOptions, type TakenKey } from './queue.ts';
@@ -28,7 +27,7 @@ export class Dispatcher {
   readonly #options: DispatcherOptions;
   /** At most one for each key. */
   readonly #active = new Map<string, { readonly taken: TakenKey; readonly controller: AbortController }>();
-  readonly #drained = deferred();
+  readonly #drained = Promise.withResolvers<void>();
   readonly #lastLane: number;
   /** Reconciles in flight from the least urgent lane. */
   #lastLaneActive = 0;

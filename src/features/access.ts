@@ -6,12 +6,10 @@ import { OwedReviews, reviewsSpec } from '../access/emergency/owed-reviews.ts';
 import { withdrawalSpec } from '../access/gateway-withdrawal.ts';
 import { GrantQuota } from '../access/lifecycle/grant-quota.ts';
 import { policyController } from '../access/policies/controller.ts';
-import { certifyingSpecs, PolicyGuard } from '../access/policies/policy-guard.ts';
+import { certifyingSpecs, PolicyGuard, policyRecordSpec } from '../access/policies/policy-guard.ts';
 import { parseGrantable } from '../access/policy/granted-rules.ts';
 import type { Violation } from '../access/policy/policy.ts';
 import { notPlanned, type PlannedTemplate } from '../access/policy/template-policy.ts';
-import { Signer } from '../access/signing/signer.ts';
-import { signingKeys } from '../access/signing/signing-keys.ts';
 import { type AccessStores, openAccessStores } from '../access/stores/access-stores.ts';
 import { gatewayViolation } from '../access/stores/gateway-view.ts';
 import { TemplatePlans } from '../access/template/template-plans.ts';
@@ -19,7 +17,6 @@ import { AdmissionPlanQueue } from '../admission/plan-queue.ts';
 import type { AccessReviews } from '../admission/ports.ts';
 import { keyOf } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
-import { sleep } from '../kit/clock.ts';
 import { CodedError, describe, quote } from '../kit/errors.ts';
 import type { Client } from '../kube/client.ts';
 import { regarding } from '../kube/event-object.ts';
@@ -28,8 +25,6 @@ import type { RbacRule } from '../rbac/rule-cover.ts';
 import { clock, type Feature, type Host, leadership, type OpenFeature, recorder, storesProblem } from './feature.ts';
 
 const leaseName = 'drawbridge-access';
-/** For the first attempt to read the signing keys. */
-const keysWaitMs = 1000;
 
 export const access: Feature = {
   name: 'access',
@@ -52,23 +47,22 @@ function readGrantable(file: string): RbacRule[] {
 }
 
 function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
-  const { config, cluster, metrics, log, signal } = host;
+  const { config, cluster, metrics, log } = host;
   const { journal } = host.serving();
-  const { leaseNamespace: namespace, adoptSigningKeys: adopt } = config;
-  const keys = signingKeys({ client: cluster.client, namespace, adopt, clock, log });
-  const firstKeyAttempt = keys.start(signal);
+  const { leaseNamespace: namespace } = config;
   const stores = openAccessStores(cluster);
-  const signer = new Signer(keys);
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
-  const quota = new GrantQuota({ stores, limits, signer, clock });
+  const quota = new GrantQuota({ stores, limits, clock });
   const reviewStore = cluster.watch(reviewsSpec(namespace)).store;
   const withdrawals = cluster.watch(withdrawalSpec(namespace)).store;
   // Every replica answers webhooks, so their Events use the plain client.
   const podEvents = recorder(host, 'access', cluster.client);
   const { gate, leaderOnly } = leadership(host, { namespace: config.leaseNamespace, name: leaseName });
   const client = leaderOnly(cluster.client);
-  const reviews = new OwedReviews({ store: reviewStore, client, signer, namespace, clock });
-  const guard = new PolicyGuard({ client, namespace, clock, log });
+  const reviews = new OwedReviews({ store: reviewStore, client, namespace, clock });
+  const guard = new PolicyGuard({ client, namespace, clock, log, journal });
+  const records = cluster.watch(policyRecordSpec(namespace)).store;
+  let isInstalled = false;
   const certifying = certifyingSpecs(() => guard.recheck()).map((spec) => cluster.watch(spec).store);
   const requestEvents = recorder(host, 'access', client);
   const { breakGlassGroup, trustExistingTemplates, accessPods, certificates } = config;
@@ -79,7 +73,6 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
       return new TemplatePlans({ stores, runner, clock, accessPods, work: admissionWork });
     },
     stores,
-    signer,
     quota,
     reviews,
     grantable,
@@ -90,9 +83,9 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   };
   const controllerDeps = {
     client,
-    signer,
     quota,
     reviews,
+    policies: guard,
     grantable,
     serverNamespace: namespace,
     stores,
@@ -112,14 +105,19 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     webhookDeps: (shared) => ({ access: { ...accessReviews(reviewDeps), ...shared } }),
     readiness: {
       stores: () => storesProblem([...stores.all, reviewStore]),
-      'signing-keys': () => keys.problem(),
       policies: () => guard.health() ?? storesProblem(certifying),
+      // So in an installation, the API server admits nothing that the policies did not certify. Objects
+      // of before are judged anyway, and an earlier leader may keep no record.
+      installation: () => {
+        isInstalled ||= [records, ...stores.requests, ...stores.templates].some((store) => hasAny(store));
+        return isInstalled ? undefined : 'the leader has not yet proven that the admission policies are in force';
+      },
     },
-    // A first reconcile without keys fails. Revoking needs none, so wait 1 s at most.
-    beforeControllers: () => Promise.race([firstKeyAttempt, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: { events: () => Promise.all([podEvents.close(), requestEvents.close()]) },
   };
 }
+
+const hasAny = (store: { list(): Iterable<unknown> }): boolean => !store.list()[Symbol.iterator]().next().done;
 
 /** At admission. The leader's limit is higher, so the template only counts as not planned. */
 const isTooLarge = ({ code }: Violation): boolean => code === 'PlanTooLarge';
@@ -127,7 +125,6 @@ const isTooLarge = ({ code }: Violation): boolean => code === 'PlanTooLarge';
 interface AdmissionDeps {
   readonly plansFor: (address: string, template: PlannedTemplate) => TemplatePlans;
   readonly stores: AccessStores;
-  readonly signer: Signer;
   readonly quota: GrantQuota;
   readonly reviews: OwedReviews;
   readonly grantable: readonly RbacRule[];
@@ -138,10 +135,9 @@ interface AdmissionDeps {
 }
 
 function accessReviews(deps: AdmissionDeps): AccessReviews {
-  const { plansFor, stores, signer, quota, reviews, grantable, serverNamespace, client, events, breakGlassGroup } =
-    deps;
+  const { plansFor, stores, quota, reviews, grantable, serverNamespace, client, events, breakGlassGroup } = deps;
   return {
-    ...admissionReads({ stores, client, quota, reviews, signer, clock }),
+    ...admissionReads({ stores, client, quota, reviews, clock }),
     grantable,
     serverNamespace,
     ownViolations: async (template, address, signal) => {
@@ -157,11 +153,7 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
       return { denial: isTooLarge(plan.violation) ? notPlanned : plan.violation, selectorNotes };
     },
     gatewayViolation: () => gatewayViolation(stores.gateway),
-    signRequester: (attestation) => signer.signRequester(attestation),
-    signChange: (owner, change) => signer.signChange(owner, change),
-    signVote: (attestation) => signer.signVote(attestation),
-    signAuthor: (attestation) => signer.signAuthor(attestation),
-    ...connectTargets({ stores, client, signer, clock }),
+    ...connectTargets({ stores, client, clock }),
     breakGlassGroup,
     recordConnect: ({ type, namespace, pod, reason, note }) => {
       // `kubectl describe` finds Events by uid, and the review has none.

@@ -81,8 +81,6 @@ export interface Serving {
   certificate(): ServingCertificate;
   /** PEM, for client certificates of callers. Absent: callers need none. */
   readonly clientAuthorities?: Buffer;
-  /** Strips the installation's path segment; undefined for a 404. Absent with certificate files. */
-  readonly routeOf?: (path: string) => string | undefined;
   /** The controllers that renew the certificate, if the server issues it. */
   readonly renewal?: Pick<OpenFeature, 'gate' | 'controllers'>;
   readonly journal: OpenJournal;

@@ -8,7 +8,6 @@ import { Gateway } from '../gateway/gateway.ts';
 import { LiveGrants, openGrantStores } from '../gateway/live-grants.ts';
 import { LiveViews } from '../gateway/live-views.ts';
 import { PeerIdentity, Peers } from '../gateway/peers.ts';
-import { PublicKeys } from '../gateway/public-keys.ts';
 import { recordingMetrics } from '../gateway/recording/metrics.ts';
 import { openRecordings, tryToRecord } from '../gateway/recording/open.ts';
 import { Recorder } from '../gateway/recording/recorder.ts';
@@ -40,8 +39,7 @@ async function open(host: Host): Promise<OpenFeature> {
   const { journal, certificate } = host.serving();
   const frontProxy = openFrontProxy(cluster);
   const stores = openGrantStores(cluster);
-  const keys = new PublicKeys(cluster, config.leaseNamespace);
-  const grants = new LiveGrants(stores, keys, clock);
+  const grants = new LiveGrants(stores, clock);
   const sessions = new Sessions(grants, clock);
   const upstream = new Upstream(credentials, clock);
   const sink = await openRecordings(config.recordings, clock);
@@ -123,9 +121,8 @@ async function open(host: Host): Promise<OpenFeature> {
     gate: alwaysLeading('gateway'),
     controllers: objects.controllers(),
     readiness: {
-      'gateway-stores': () => storesProblem([...stores, frontProxy, keys.store, sessionStore, replicaStore]),
+      'gateway-stores': () => storesProblem([...stores, frontProxy, sessionStore, replicaStore]),
       'front-proxy': () => frontProxyProblem(frontProxy),
-      'public-keys': () => keys.problem(),
     },
     ports: { gateway: server.port },
     close: {

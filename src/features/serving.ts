@@ -13,7 +13,6 @@ import { type OpenJournal, openJournal } from '../audit/journal.ts';
 import { type CertificateDeps, certificateControllers } from '../certificates/controllers.ts';
 import { OwnCertificate } from '../certificates/own-certificate.ts';
 import { type CertificateStores, openCertificateStores } from '../certificates/stores.ts';
-import { WebhookPaths } from '../certificates/webhook-paths.ts';
 import type { Config } from '../config.ts';
 import { describe } from '../kit/errors.ts';
 import type { KeyPair } from '../kit/key-pair.ts';
@@ -48,7 +47,7 @@ export function openServing(
   const { leaseNamespace: namespace, identity: replica } = config;
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
-  const { certificate, controllerDeps, paths } = openCertificate(cluster, () => renewal?.gate.leading === true);
+  const { certificate, controllerDeps } = openCertificate(cluster, () => renewal?.gate.leading === true);
   const feature = (['access', 'inventory', 'gateway'] as const).find((name) => config.features.includes(name));
   const objectNames = headNames[feature ?? 'access'];
   const shared = { client, namespace, clock, log };
@@ -68,7 +67,6 @@ export function openServing(
   return {
     certificate: sharedAmongServers(certificate),
     ...(renewal ? { renewal } : {}),
-    ...(paths ? { routeOf: paths.routeOf } : {}),
     ...(clientAuthorities ? { clientAuthorities } : {}),
     journal,
     readiness: {
@@ -80,7 +78,6 @@ export function openServing(
       auditHeads: () => heads.close(),
       reopening: () => process.off('SIGHUP', reopen),
       certificate: () => certificate.close(),
-      paths: () => paths?.close(),
     },
   };
 }
@@ -153,10 +150,10 @@ function unsignedLines(metrics: Metrics): (lines: number) => void {
 /** Of all open features. Rejects with CodedError `PortUnavailable`. */
 export async function openWebhooks(
   { config, metrics, log }: Pick<Host, 'config' | 'metrics' | 'log'>,
-  serving: Pick<Serving, 'certificate' | 'clientAuthorities' | 'journal' | 'routeOf'>,
+  serving: Pick<Serving, 'certificate' | 'clientAuthorities' | 'journal'>,
   features: readonly Pick<OpenFeature, 'webhookDeps'>[],
 ): Promise<Required<Pick<OpenFeature, 'ports' | 'close'>>> {
-  const { certificate, clientAuthorities, journal, routeOf } = serving;
+  const { certificate, clientAuthorities, journal } = serving;
   const recordOverload = overloadMetrics(metrics);
   const reviews: ReviewPorts = {
     recordOutcome: outcomeMetrics(metrics),
@@ -171,7 +168,6 @@ export async function openWebhooks(
     app: createAdmissionApp(served, reviews, {
       queue,
       onUnknownPath: unknownPathMetric(metrics),
-      ...(routeOf ? { routeOf } : {}),
     }),
     certificate: certificate(),
     clientAuthorities,
@@ -188,7 +184,6 @@ export async function openWebhooks(
 interface OpenCertificate {
   readonly certificate: FileCertificate | OwnCertificate;
   readonly controllerDeps?: Omit<CertificateDeps, 'client' | 'clock' | 'log' | 'metrics'>;
-  readonly paths?: WebhookPaths;
 }
 
 /** `leads`: its controllers write the webhook configurations. */
@@ -212,7 +207,6 @@ function certificateFrom(config: Config, log: Log, metrics: Metrics): Certificat
     return {
       certificate,
       controllerDeps: { secret, names, stores, certificate },
-      paths: new WebhookPaths(stores, clock),
     };
   };
 }

@@ -64,7 +64,7 @@ type Forwarded = { readonly decision: Extract<Decision, { kind: 'read' | 'stream
 /**
  * The aggregated API. Each call must come from the API server, which proves itself with its
  * front-proxy certificate (`/peer/`: from another replica). Below a grant, the user must be a
- * subject of the open, signed grant; the gateway forwards what the grant permits on its one pod,
+ * subject of the open grant; the gateway forwards what the grant permits on its one pod,
  * and `GET /version`. Any user reads discovery documents. The API server authorizes who sees
  * sessions and recordings.
  */

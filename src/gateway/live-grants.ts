@@ -1,4 +1,4 @@
-import { type RequestView, viewRequest } from '../access/stores/access-views.ts';
+import { accessEndMs, type RequestView, viewRequest } from '../access/stores/access-views.ts';
 import type { Ended } from '../api/access/ended.ts';
 import { accesses, type RequestKind } from '../api/access/kinds.ts';
 import { childNameOf } from '../api/access/names.ts';
@@ -12,7 +12,7 @@ import type { Refusal } from './answers.ts';
 import type { Granted } from './pod-call.ts';
 import type { StreamEnd } from './stream-end.ts';
 
-/** A grant whose access is open, as its signatures prove. */
+/** A grant whose access is open. */
 export interface LiveGrant extends Granted {
   readonly request: { readonly kind: RequestKind; readonly name: string; readonly uid: string };
   /** Epoch ms. */
@@ -28,17 +28,6 @@ export interface RecordingTerms {
   readonly mode: 'BestEffort' | 'Required';
   /** Also what users type. */
   readonly withInput: boolean;
-}
-
-export interface GrantProof {
-  /** When the access ends, epoch ms; nothing if no valid signature proves the grant. */
-  endMs(request: RequestView): number | undefined;
-  /** The keys have been read, and there is at least one. */
-  readonly hasKeys: boolean;
-  /** Since the API server last confirmed the list of keys. */
-  readonly ageMs: number;
-  /** Calls `listener` for a changed list that is not empty. Returns the unsubscribe function. */
-  onChange(listener: () => void): () => void;
 }
 
 /** How long a call waits for a grant that no watch has reported yet. */
@@ -76,13 +65,11 @@ const grantKey = (namespace: string, grant: string): string => `${namespace}/${g
 /** The open grants, from the watches of their requests. */
 export class LiveGrants {
   readonly #stores: readonly Store<GatewayRequest>[];
-  readonly #proof: GrantProof;
   readonly #clock: Clock;
   readonly #waits: StoreWaits;
 
-  constructor(stores: readonly Store<GatewayRequest>[], proof: GrantProof, clock: Clock) {
+  constructor(stores: readonly Store<GatewayRequest>[], clock: Clock) {
     this.#stores = stores;
-    this.#proof = proof;
     this.#clock = clock;
     this.#waits = new StoreWaits({ stores, clock, limitMs: APPEARANCE_MS, maxWaiting: MAX_WAITING });
   }
@@ -93,9 +80,9 @@ export class LiveGrants {
     return this.find(namespace, name);
   }
 
-  /** Refuses with `GatewayNotReady` if stores or keys are missing or stale, or `NoGrant`. */
+  /** Refuses with `GatewayNotReady` if stores are missing or stale, or `NoGrant`. */
   find(namespace: string, name: string): LiveGrant | Refusal {
-    if (this.isStale || !this.#proof.hasKeys) return notReady;
+    if (this.isStale) return notReady;
     const request = this.#request(namespace, name);
     const end = this.#endOf(request);
     if (request?.grant && typeof end === 'number') return liveGrantOf(request, request.grant, name, end);
@@ -123,13 +110,9 @@ export class LiveGrants {
     };
   }
 
-  onKeys(listener: () => void): () => void {
-    return this.#proof.onChange(listener);
-  }
-
   /** A revocation could be missing: not synced, or not confirmed for 90 s. */
   get isStale(): boolean {
-    return this.#proof.ageMs > STALE_MS || this.#stores.some(({ synced, ageMs }) => !synced || ageMs > STALE_MS);
+    return this.#stores.some(({ synced, ageMs }) => !synced || ageMs > STALE_MS);
   }
 
   #request(namespace: string, name: string): GatewayRequest | undefined {
@@ -142,8 +125,7 @@ export class LiveGrants {
     if (!request) return { code: 'Deleted', atMs: nowMs };
     if (request.ended) return { code: endCodeOf(request.ended), atMs: nowMs };
     if (request.revoked || request.deleting) return { code: 'Revoked', atMs: nowMs };
-    const endMs = this.#proof.endMs(request);
-    if (endMs === undefined) return { code: 'GrantInvalid', atMs: nowMs };
+    const endMs = accessEndMs(request) ?? 0;
     return nowMs < endMs ? endMs : { code: 'Expired', atMs: endMs };
   }
 }
@@ -176,5 +158,5 @@ const notReady: Refusal = {
   status: 503,
   code: 'GatewayNotReady',
   message:
-    'the gateway has not read the grants or their keys, or lost contact with the API server for over 90 s; try again in a few seconds, or tell an administrator: /readyz of the gateway names the cause',
+    'the gateway has not read the grants, or lost contact with the API server for over 90 s; try again in a few seconds, or tell an administrator: /readyz of the gateway names the cause',
 };

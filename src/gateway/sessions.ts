@@ -74,7 +74,7 @@ export class Sessions {
   readonly #grants: LiveGrants;
   readonly #clock: Clock;
   readonly #byGrant = new Map<string, GrantSessions>();
-  readonly #unsubscribe: readonly (() => void)[];
+  readonly #unsubscribe: () => void;
   /** By grant: when `MAX_AT_ONCE` streams may begin again; monotonic. Each adds `PACE_MS`. */
   readonly #budgetFullAtMs = new RecentMap<string, number>(MAX_COUNTED);
   #count = 0;
@@ -85,10 +85,7 @@ export class Sessions {
   constructor(grants: LiveGrants, clock: Clock) {
     this.#grants = grants;
     this.#clock = clock;
-    this.#unsubscribe = [
-      grants.subscribe((namespace, name) => this.#recheck(`${namespace}/${name}`)),
-      grants.onKeys(() => this.#recheckAll()),
-    ];
+    this.#unsubscribe = grants.subscribe((namespace, name) => this.#recheck(`${namespace}/${name}`));
     this.#checkStaleness();
   }
 
@@ -149,7 +146,7 @@ export class Sessions {
 
   /** Ends all sessions with `Restarting`, also later ones; waits up to 3 s for their processes. */
   close(): Promise<void> {
-    for (const stop of this.#unsubscribe) stop();
+    this.#unsubscribe();
     this.#cancelCheck();
     const stopped: StreamEnd = { code: 'Restarting', atMs: this.#clock.now() };
     this.#stopped = stopped;
@@ -162,10 +159,6 @@ export class Sessions {
       for (const sessions of this.#byGrant.values()) endAll(sessions, stopped);
       if (this.#count === 0) this.#onEmpty();
     });
-  }
-
-  #recheckAll(): void {
-    for (const key of [...this.#byGrant.keys()]) this.#recheck(key);
   }
 
   /** Ends the sessions if the grant is over; otherwise sets the timer for a warning or the end. */

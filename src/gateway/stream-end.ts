@@ -27,7 +27,6 @@ const remedies: Readonly<Partial<Record<EndCode, string>>> = {
   Idle: 'run the command again',
   Restarting: 'run the command again',
   Unverifiable: 'the gateway lost contact with the API server; run the command again',
-  GrantInvalid: 'the grant has no valid signature; ask an administrator',
   BadFrame: 'use kubectl 1.31 or newer',
   ClientGone: 'run the command again',
   RecordingLost: 'run the command again, or tell an administrator',

@@ -2,22 +2,6 @@ import { setMaxListeners } from 'node:events';
 import type { Clock } from './clock.ts';
 import { CodedError } from './errors.ts';
 
-export interface Deferred<T> {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
-  readonly reject: (reason: unknown) => void;
-}
-
-export function deferred<T = void>(): Deferred<T> {
-  let resolve: (value: T) => void = () => {};
-  let reject: (reason: unknown) => void = () => {};
-  const promise = new Promise<T>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  return { promise, resolve, reject };
-}
-
 /** Rejects with `DeadlineExceeded` after `ms`. The work goes on: abort it if possible. */
 export function withDeadline<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -28,7 +12,7 @@ export function withDeadline<T>(clock: Clock, ms: number, promise: Promise<T>): 
 
 /** Rejects with the reason of `signal` if that aborts first; the work goes on. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: whenAborted, reject } = deferred<never>();
+  const { promise: whenAborted, reject } = Promise.withResolvers<never>();
   const onAbort = (): void => reject(signal.reason);
   if (signal.aborted) onAbort();
   // Many waits may share one signal.

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
-import { deferred } from '../kit/promises.ts';
 import { RecentMap } from '../kit/recent-map.ts';
 import type { KubeLog } from './log.ts';
 import type { ReflectorSink } from './reflector.ts';
@@ -35,7 +34,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   /** By key: the resourceVersion of the deletion. */
   readonly #tombstones = new RecentMap<string, string>(MAX_TOMBSTONES);
   readonly #closed = new AbortController();
-  readonly #firstSync = deferred();
+  readonly #firstSync = Promise.withResolvers<void>();
   #objects = new Map<string, T>();
   #synced = false;
   /** When the server last answered or sent data; monotonic. */

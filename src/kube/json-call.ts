@@ -221,12 +221,15 @@ export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: 
   const connect = buildConnector({
     ...direct,
     secureContext,
+    allowH2: false,
     timeout: connectTimeoutMs,
     keepAlive: true,
     keepAliveInitialDelay: PROBE_AFTER_MS,
   });
   return new Agent({
     connect: proxy === undefined ? connect : throughProxy(proxy, connect, connectTimeoutMs),
+    // The numbers of connections and `Failure` hold for one call on each connection.
+    allowH2: false,
     pipelining: 1,
     headersTimeout: 0,
     bodyTimeout: 0,

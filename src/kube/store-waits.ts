@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import { deferred, unlessAborted } from '../kit/promises.ts';
+import { unlessAborted } from '../kit/promises.ts';
 import type { Projected, Store } from './store.ts';
 
 interface StoreWaitsDeps {
@@ -30,7 +30,7 @@ export class StoreWaits {
   async until(isShown: () => boolean, signal: AbortSignal): Promise<void> {
     const { clock, limitMs, maxWaiting } = this.#deps;
     if (isShown() || this.#waits.size >= maxWaiting) return;
-    const { promise, resolve } = deferred();
+    const { promise, resolve } = Promise.withResolvers<void>();
     const wait = { isShown, resolve };
     const cancel = clock.schedule(limitMs, resolve);
     this.#waits.add(wait);

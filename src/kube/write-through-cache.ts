@@ -1,4 +1,3 @@
-import type { KubeObject } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { compareResourceVersions, isOlder } from './resource-version.ts';
 import type { StoreEvent } from './store.ts';
@@ -17,17 +16,6 @@ export interface WriteThroughCacheOptions<T extends Versioned> {
 
 /** A watch normally lags less. After that, the cache trusts the watch instead of an answer. */
 export const answerTrustMs = 10_000;
-
-/** For callers that only need to know whether a read is stale. */
-export interface ObjectVersion extends Versioned {
-  readonly uid: string;
-}
-
-/** A field that the object lacks is empty. */
-export const versionOf = ({ metadata: { uid = '', resourceVersion = '' } }: KubeObject): ObjectVersion => ({
-  uid,
-  resourceVersion,
-});
 
 /** `untilMs`: when the cache stops trusting the answer; monotonic. */
 interface Answer<T> {
@@ -67,12 +55,6 @@ export class WriteThroughCache<T extends Versioned> {
     if (this.#isTrusted(answer) && !supersedes(watched, answer.object)) return answer.object;
     this.#answers.delete(key);
     return watched;
-  }
-
-  /** A resourceVersion that is not a number counts as not newer. */
-  isStale(key: string, object: Versioned): boolean {
-    const newest = this.get(key);
-    return newest !== undefined && isOlder(object.resourceVersion, newest.resourceVersion);
   }
 
   /**

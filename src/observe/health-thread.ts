@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock, threadsMonotonic } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
-import { type Deferred, deferred, withDeadline } from '../kit/promises.ts';
+import { withDeadline } from '../kit/promises.ts';
 import { type HealthReport, livenessAt, readinessAt } from './health.ts';
 import type { ThreadData, ThreadStarted } from './health-server.ts';
 import { startProbeServer } from './http.ts';
@@ -17,7 +17,7 @@ let last = report;
 /** When `last` arrived, by `threadsMonotonic`. */
 let lastAtMs = threadsMonotonic();
 /** Set while the thread awaits a report. */
-let awaited: Deferred<void> | undefined;
+let awaited: PromiseWithResolvers<void> | undefined;
 parentPort?.on('message', (next: HealthReport) => {
   last = next;
   lastAtMs = threadsMonotonic();
@@ -30,7 +30,7 @@ const ageMs = (): number => threadsMonotonic() - (aliveAtMs[0] ?? 0);
 async function readiness(): Promise<HealthReport> {
   if (threadsMonotonic() - lastAtMs > FRESH_MS) {
     if (!awaited) {
-      awaited = deferred();
+      awaited = Promise.withResolvers<void>();
       parentPort?.postMessage(undefined);
     }
     await withDeadline(systemClock, REPORT_WAIT_MS, awaited.promise).catch(() => undefined);

@@ -79,6 +79,8 @@ export function createMetrics(registry = new Registry()): Metrics {
         ...named(options),
         collect() {
           this.reset();
+          // A reset sets a gauge without labels to 0, which alerts would take for a value.
+          if (options.labels === undefined || options.labels.length === 0) this.remove();
           const series = new Series(options);
           collect((labels, value) => {
             if (series.of(labels)) this.set(labels, value);
@@ -160,7 +162,7 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
     }),
     depth: metrics.gauge({
       name: 'workqueue_depth',
-      help: 'Keys that are due and wait, usually for a worker. Alert if `podaccessrequest` or `execaccessrequest` stays above 0 for minutes.',
+      help: 'Keys that are due and wait, usually for a worker.',
       labels: ofQueue,
     }),
     adds: metrics.counter({ name: 'workqueue_adds_total', help: 'Keys added to the queue.', labels: ofQueue }),

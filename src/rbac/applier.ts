@@ -1,16 +1,14 @@
-import { macAnnotation, planHashAnnotation, requestLabel } from '../api/access/names.ts';
+import { planHashAnnotation, requestLabel } from '../api/access/names.ts';
 import { type KubeObject, keyOf, type ObjectName, type Resource } from '../api/object.ts';
 import { roleBindings } from '../api/resources.ts';
 import { own } from '../kit/json-value.ts';
 import { type Client, type Deletion, findObject } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
-/** Proof that we created an object for a request: label, owner, hash of the plan, and MAC. */
+/** That we created an object for a request: label, owner, and hash of the plan. */
 interface Provenance {
   readonly ownerUid: string;
   readonly planHash: string;
-  /** `mac`: the annotation of the object. Rejects if the keys cannot be read. */
-  isOurMac(mac: string | undefined, signal: AbortSignal): Promise<boolean>;
 }
 
 export type Created =
@@ -42,7 +40,7 @@ export class Applier {
     this.#client = client;
   }
 
-  /** Adopts an existing object of ours. Rejects if it cannot verify it, and on temporary errors. */
+  /** Adopts an existing object of ours. Rejects on temporary errors. */
   async create(resource: Resource, object: KubeObject, provenance: Provenance, signal: AbortSignal): Promise<Created> {
     try {
       return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };
@@ -65,8 +63,7 @@ export class Applier {
       // Admission policies let only the server set this label. The other marks can be copied.
       labels[requestLabel] === provenance.ownerUid &&
       isOwnedBy(found, provenance.ownerUid) &&
-      annotations[planHashAnnotation] === provenance.planHash &&
-      (await provenance.isOurMac(annotations[macAnnotation], signal));
+      annotations[planHashAnnotation] === provenance.planHash;
     if (ours) return { kind: 'adopted', object: found };
     return {
       kind: 'collision',

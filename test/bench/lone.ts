@@ -1,4 +1,3 @@
-import { deferred } from '../../src/kit/promises.ts';
 import { percentile } from '../support/percentile.ts';
 import { now } from './support/api.ts';
 import { benchmark } from './support/command.ts';
@@ -56,9 +55,9 @@ async function approvedRound(stage: BenchStage, count: number): Promise<Figures>
 
 async function oneByOne(stage: BenchStage, count: number, templateOf: (index: number) => Template): Promise<Lone[]> {
   const podReady = new Map<string, number>();
-  const waiting = new Map<string, ReturnType<typeof deferred<number>>>();
+  const waiting = new Map<string, PromiseWithResolvers<number>>();
   const reached = (name: string, state: 'Pending' | 'Ready'): Promise<number> => {
-    const atMs = deferred<number>();
+    const atMs = Promise.withResolvers<number>();
     waiting.set(`${name} ${state}`, atMs);
     return atMs.promise;
   };

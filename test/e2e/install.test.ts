@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { podRequest } from '../support/access-requests.ts';
 import { NodeStage } from '../support/node-stage.ts';
+import { commandsOf } from '../support/page-commands.ts';
+import { shown } from '../support/shown-output.ts';
 
 const features = ['drawbridge', 'drawbridge-binding', 'drawbridge-gateway', 'drawbridge-inventory'];
 const pods = 'app.kubernetes.io/name=drawbridge';
+const accounts = 'kubectl get serviceaccount,role,rolebinding,clusterrole,clusterrolebinding -A -o name';
 
 describe('drawbridge, from the image of its Dockerfile, by the commands of the documents', function () {
   this.timeout(300_000);
@@ -60,6 +64,48 @@ describe('drawbridge, from the image of its Dockerfile, by the commands of the d
   });
 
   it('lets templates be written and become ready, with the workload of examples/', () => stage.applyExamples());
+
+  it('is upgraded and rolled back by the commands of docs/tasks/upgrade.md, and open access stays', async () => {
+    const request = await stage.createReady(stage.alice, podRequest('through-an-upgrade', { duration: '10m' }));
+    const podName = request.status?.podName ?? '';
+    const [upgrade = '', status = ''] = commandsOf('docs/tasks/upgrade.md', 'helm upgrade');
+    await stage.sh(`${upgrade} --set podAnnotations.upgraded=yes`);
+    assert.match((await stage.sh(status)).stdout, shown('tasks/upgrade.md', 'rolled out'));
+    assert.equal(await stage.alice.mayExec(stage.namespace, podName), true);
+    const [history = '', rollback = ''] = commandsOf('docs/tasks/upgrade.md', 'helm rollback');
+    const revisions = JSON.parse((await stage.sh(`${history} -o json`)).stdout) as { revision: number }[];
+    const revision = String(revisions.at(-2)?.revision);
+    const { stdout } = await stage.sh(rollback.replace('REVISION', revision));
+    assert.match(stdout, shown('tasks/upgrade.md', 'Rollback'));
+    await stage.rolledOut();
+    assert.equal(await stage.alice.mayExec(stage.namespace, podName), true);
+    await stage.sh(`kubectl delete podaccessrequest ${request.metadata.name} -n ${stage.namespace}`);
+  });
+
+  it('passes helm test, whose account is gone afterwards', async () => {
+    const [test = '', logs = ''] = commandsOf('docs/tasks/install.md', 'helm test');
+    await stage.sh(test);
+    assert.match((await stage.sh(logs)).stdout, shown('tasks/install.md', 'open grants'));
+    assert.doesNotMatch((await stage.sh(accounts)).stdout, /drawbridge-test/);
+  });
+
+  it('fails helm test while no replica runs', async () => {
+    await stage.sh('kubectl scale deployment/drawbridge -n drawbridge-system --replicas=0');
+    const servers = `${pods},app.kubernetes.io/component=server`;
+    await stage.sh(`kubectl wait pods -l ${servers} -n drawbridge-system --for=delete --timeout=60s`);
+    const [test = '', logs = ''] = commandsOf('docs/tasks/install.md', 'helm test');
+    const { code } = await stage.sh(test, { reject: false });
+    assert.notEqual(code, 0);
+    assert.match((await stage.sh(logs)).stdout, /^leader +found +no replica is the leader, /m);
+    assert.doesNotMatch((await stage.sh(accounts)).stdout, /drawbridge-test/);
+    await stage.sh('kubectl scale deployment/drawbridge -n drawbridge-system --replicas=2');
+    await stage.rolledOut();
+  });
+
+  it('has no fault that doctor finds', async () => {
+    const { code, stdout } = await stage.doctor();
+    assert.equal(code, 0, stdout);
+  });
 
   async function deployments(): Promise<[string, number][]> {
     const { body } = await stage.node.probe(`/apis/apps/v1/namespaces/${stage.system}/deployments`);

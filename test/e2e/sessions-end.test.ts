@@ -174,7 +174,7 @@ describe('the processes of sessions through the gateway, on a real node', functi
   it('end when the request is revoked', async () => {
     const opened = await open('revoked');
     await stage.sh(
-      `kubectl patch execaccessrequest revoked -n payments --type=merge -p {"spec":{"revoked":true}} --as=alice --as-group=devs --as-group=system:authenticated`,
+      `kubectl patch execaccessrequest revoked -n payments --type=merge -p '{"spec":{"revoked":true}}' --as=alice --as-group=devs --as-group=system:authenticated`,
     );
     await ends(opened, 'Revoked', first);
   });

@@ -65,7 +65,7 @@ describe('fuzz: admission', function () {
     );
   });
 
-  it('answers any object and any caller, without allowing what the webhook did not sign', async () => {
+  it('answers any object and any caller, without allowing what the webhook did not attest', async () => {
     const object = fc.oneof(
       anything,
       fc.record({ metadata: anything, spec: anything }),

@@ -69,7 +69,7 @@ export class Judge {
   #arrange({ template, holds, limits, lacks, pod, journalWorks }: ReferenceWorld): void {
     const world = this.#world;
     // The recorded calls are not used here and would fill the memory.
-    for (const list of [world.lines, world.connectEvents, world.outcomes, world.asked, world.signed]) list.length = 0;
+    for (const list of [world.lines, world.connectEvents, world.outcomes, world.asked]) list.length = 0;
     world.holds = holds;
     world.journalWorks = journalWorks;
     world.limits = limits.map((use) => ({ scope: 'user', name: 'alice', ...use }));
@@ -118,7 +118,7 @@ function stateOf(template: ReferenceWorld['template']): TemplateState {
   return { ...state, spec: { ...state.spec, accessConfig } };
 }
 
-/** A new request leaves the mutating webhook with the caller's signature, only the server's finalizer, and no owners. */
+/** A new request leaves the mutating webhook with the caller as its requester, only the server's finalizer, and no owners. */
 function assertAttested(sent: unknown, { patch = '' }: { patch?: unknown }): void {
   const { request } = sent as {
     request: { operation: string; object: object; userInfo: { username: string; groups?: string[] } };

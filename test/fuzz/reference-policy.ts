@@ -140,9 +140,8 @@ function attestationOf(spec: unknown): unknown {
   const attestation = get(spec, 'requester');
   if (!isObject(attestation)) return attestation ?? undefined;
   return {
-    ...Object.fromEntries(
-      ['username', 'time', 'nonce', 'signature'].map((field) => [field, get(attestation, field) ?? '']),
-    ),
+    username: get(attestation, 'username') ?? '',
+    time: get(attestation, 'time') ?? '',
     uid: get(attestation, 'uid') ?? '',
     groups: get(attestation, 'groups') ?? [],
   };

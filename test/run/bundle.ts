@@ -81,7 +81,7 @@ await build({
   packages: 'external',
   platform: 'node',
   format: 'esm',
-  target: 'node20.19',
+  target: 'node22.19',
   sourcemap: 'external',
   sourcesContent: false,
   logLevel: 'warning',

@@ -3,8 +3,6 @@ import { OwedReviews, reviewsSpec } from '../../src/access/emergency/owed-review
 import { withdrawalSpec } from '../../src/access/gateway-withdrawal.ts';
 import { GrantQuota } from '../../src/access/lifecycle/grant-quota.ts';
 import { noLimits } from '../../src/access/policy/limits.ts';
-import { Signer } from '../../src/access/signing/signer.ts';
-import { signingKeys } from '../../src/access/signing/signing-keys.ts';
 import { openAccessStores } from '../../src/access/stores/access-stores.ts';
 import type { AuditRecord } from '../../src/audit/record.ts';
 import { Manager } from '../../src/engine/manager.ts';
@@ -14,6 +12,7 @@ import { fileCredentials } from '../../src/kube/kubeconfig.ts';
 import { openCluster } from '../../src/kube/open-cluster.ts';
 import { noLog } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
+import { policiesInForce } from './policies.ts';
 
 export interface AccessInProcess {
   /** The records that the controllers wrote to the audit journal, oldest first. */
@@ -35,16 +34,12 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
   const { client } = cluster;
   const stores = openAccessStores(cluster);
   const events = eventRecorder({ client, clock, log, controller: 'drawbridge.dev/access', instance: 'test' });
-  const keys = signingKeys({ client, namespace: 'drawbridge-system', adopt: false, clock, log });
-  await keys.refresh();
   const manager = new Manager({ clock, log });
-  const signer = new Signer(keys);
-  const quota = new GrantQuota({ stores, limits: noLimits, signer, clock });
+  const quota = new GrantQuota({ stores, limits: noLimits, clock });
   const namespace = 'drawbridge-system';
   const reviews = new OwedReviews({
     store: cluster.watch(reviewsSpec(namespace)).store,
     client,
-    signer,
     namespace,
     clock,
   });
@@ -54,10 +49,10 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
     trustExistingTemplates: false,
     accessPods: 'confined' as const,
     certificates: 'files' as const,
+    policies: policiesInForce,
   };
   const deps = {
     client,
-    signer,
     quota,
     reviews,
     stores,

@@ -34,6 +34,8 @@ export interface StoredRequest {
     readonly expiresAt?: string;
     readonly accessMessage?: string;
     readonly ended?: Ended;
+    readonly approval?: { readonly state: string; readonly due?: string };
+    readonly extensions?: readonly { readonly state: string; readonly expiresAt?: string }[];
     readonly conditions?: readonly Condition[];
     readonly grant?: {
       readonly expiresAt: string;

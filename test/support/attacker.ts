@@ -16,7 +16,7 @@ export interface Attack {
   readonly host: string;
   /** Port of the webhooks. */
   readonly webhooks: number;
-  /** A webhook's path, with the segment if it has one. */
+  /** A webhook's path. */
   readonly path: string;
   /** Addresses that the connections come from, in turn. */
   readonly sources: readonly string[];

@@ -31,9 +31,11 @@ export const rightsIn = (rules: readonly Rule[]): string[] =>
     apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`))),
   );
 
-/** Roles of the server, without the roles for users. */
+/** Roles of the server, without the roles for users and for helm test. */
 export const serverRightsIn = (manifests: readonly Manifest[]): string[] => {
-  const roles = rolesIn(manifests).filter(({ metadata }) => !/-(requester|approver|viewer)$/.test(metadata.name));
+  const roles = rolesIn(manifests).filter(
+    ({ metadata }) => !/-(requester|approver|viewer|test|test-\w+)$/.test(metadata.name),
+  );
   return [...new Set(roles.flatMap((role) => rightsIn(rulesOf(role))))];
 };
 

@@ -8,7 +8,7 @@ import { type Plane, startPlane } from '../../sandbox/plane.ts';
 import { until } from '../../sandbox/wait.ts';
 import { requestLabel } from '../../src/api/access/names.ts';
 import { accessUrl, type Child, childrenOf, type Manifest, type StoredRequest } from './access-requests.ts';
-import { installCertManagerCrds } from './cert-manager.ts';
+import { installCertManagerCrds } from './module-crds.ts';
 import { Person } from './person.ts';
 
 export type CertificateMode = 'own' | 'cert-manager' | 'secret';
@@ -91,9 +91,7 @@ export class ChartStage {
     if (mode === 'secret') await this.renewCertificate();
     if (mode === 'cert-manager') await installCertManagerCrds(this.plane);
     await this.helmWithValues(['install', 'drawbridge', from], mode, values);
-    await this.kubelet.switchService(service);
-    if (mode === 'cert-manager') await this.#emulateCertManager();
-    await this.rolledOut();
+    await this.whenInstalled(mode);
     await this.#apply('examples/templates.yaml');
     for (const name of ['podaccesstemplate/payments-shell', 'execaccesstemplate/payments-exec']) {
       await this.plane.kubectl([
@@ -105,6 +103,23 @@ export class ChartStage {
         '--timeout=30s',
       ]);
     }
+  }
+
+  /** Resolves when the Pods of a new release are ready, the API server calls them, and the policies are in force. */
+  async whenInstalled(mode: CertificateMode): Promise<void> {
+    await this.kubelet.switchService(service);
+    if (mode === 'cert-manager') await this.#emulateCertManager();
+    await this.rolledOut();
+    // After an earlier installation, nothing opens for 40 s.
+    await until('the policies to be in force', () => this.#arePoliciesInForce(), { timeoutMs: 90_000 });
+  }
+
+  async #arePoliciesInForce(): Promise<boolean> {
+    const ofAccess = this.kubelet.pods.filter(
+      ({ manifest }) => manifest.metadata.labels?.['app.kubernetes.io/component'] === 'server',
+    );
+    const answers = ofAccess.map((pod) => fetch(`http://127.0.0.1:${pod.port('health')}/readyz`));
+    return (await Promise.all(answers)).every(({ status }) => status === 200);
   }
 
   async upgrade(mode: CertificateMode, values: object = {}, from = chart): Promise<void> {
@@ -127,15 +142,19 @@ export class ChartStage {
   }
 
   async helmWithValues(command: string[], mode: CertificateMode, values: object): Promise<void> {
+    const input = JSON.stringify({ ...this.values(mode), ...values });
+    await this.helm.run([...command, '--namespace', this.namespace, '--values', '-'], { input });
+  }
+
+  /** What the sandbox needs. */
+  values(mode: CertificateMode): object {
     const authority = this.plane.authority.certificate;
-    const given = {
+    return {
       certificates: { mode, ...(mode === 'secret' ? { caBundle: authority } : {}) },
       service: { port: this.kubelet.port },
       podAnnotations: { [hostAnnotation]: 'true' },
       uninstall: { timeout: '40s' },
-      ...values,
     };
-    await this.helm.run([...command, '--namespace', this.namespace, '--values', '-'], { input: JSON.stringify(given) });
   }
 
   /** Each webhook configuration with how often its content was changed, and the paths that the API server calls. */

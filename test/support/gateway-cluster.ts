@@ -1,20 +1,14 @@
-import { keySecretName } from '../../src/access/signing/key-secret.ts';
-import { grantPurpose } from '../../src/access/signing/signer.ts';
 import { execAccessRequests } from '../../src/api/access/exec-access.ts';
 import type { Grant } from '../../src/api/access/grant.ts';
 import { childNameOf, revokeFinalizer } from '../../src/api/access/names.ts';
 import type { ExtensionStatus } from '../../src/api/access/status.ts';
 import type { KubeObject, Resource } from '../../src/api/object.ts';
-import { configMaps } from '../../src/api/resources.ts';
 import { LiveGrants, openGrantStores } from '../../src/gateway/live-grants.ts';
-import { PublicKeys } from '../../src/gateway/public-keys.ts';
 import { formatTime } from '../../src/kit/clock.ts';
-import { DerivedKeyPair } from '../../src/kit/ed25519.ts';
 import type { Cluster } from '../../src/kube/cluster.ts';
 import { InformerStore } from '../../src/kube/informer-store.ts';
 import { silentLog } from '../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../src/kube/store.ts';
-import { keyOf, signerOf } from './signers.ts';
 import type { SimulatedClock } from './simulated-clock.ts';
 
 const namespace = 'payments';
@@ -24,11 +18,9 @@ const owner = { namespace, name: 'debug', uid: 'r-12345678' };
 export class GatewayCluster {
   readonly clock: SimulatedClock;
   readonly grants: LiveGrants;
-  readonly keys: PublicKeys;
   /** Namespace and name of the grant. */
   readonly grant = { namespace, name: childNameOf(owner) };
   readonly #stores = new Map<Resource, InformerStore<Projected>>();
-  readonly #signer = signerOf('ours');
   #version = 1;
   #request: KubeObject | undefined;
 
@@ -40,8 +32,7 @@ export class GatewayCluster {
       return { store, release: () => {} };
     };
     const cluster = { watch } as Cluster;
-    this.keys = new PublicKeys(cluster, namespace);
-    this.grants = new LiveGrants(openGrantStores(cluster), this.keys, clock);
+    this.grants = new LiveGrants(openGrantStores(cluster), clock);
     for (const store of this.#stores.values()) store.beginList().commit();
     this.alive();
   }
@@ -51,22 +42,9 @@ export class GatewayCluster {
     for (const store of this.#stores.values()) store.alive();
   }
 
-  listKeys(...names: string[]): void {
-    const data = names.map((name) => [
-      new DerivedKeyPair(keyOf(name), grantPurpose).publicKey.toString('base64url'),
-      'current',
-    ]);
-    this.#apply(configMaps, {
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { name: keySecretName, namespace, uid: 'k-1' },
-      data: Object.fromEntries(data),
-    });
-  }
-
-  /** Stores the request with its signed grant, which ends at `endMs`. */
-  open(endMs: number, over: Partial<Grant> = {}, signer = this.#signer): Grant {
-    const grant = signer.signGrant(owner, {
+  /** Stores the request with its grant, which ends at `endMs`. */
+  open(endMs: number, over: Partial<Grant> = {}): Grant {
+    const grant: Grant = {
       template: { kind: 'ExecAccessTemplate', name: 'payments-exec', uid: 't-1', generation: 1 },
       subjects: [{ kind: 'User', name: 'alice' }],
       pod: { name: 'web-0' },
@@ -75,19 +53,16 @@ export class GatewayCluster {
       planHash: 'c0ffee',
       expiresAt: formatTime(endMs),
       ...over,
-    });
+    };
     this.change({ spec: { templateName: 'payments-exec' }, status: { grant } });
     return grant;
   }
 
-  /** Appends a decided extension, which `signer` signs. */
-  extend(grant: Grant, index: number, endMs: number, signer = this.#signer): void {
+  /** Appends a decided extension. */
+  extend(index: number, endMs: number): void {
     const decision = { by: '1h', state: 'Granted', expiresAt: formatTime(endMs) } as ExtensionStatus;
     const status = (this.#request?.status ?? {}) as { extensions?: ExtensionStatus[] };
-    const extensions = [
-      ...(status.extensions ?? []).slice(0, index),
-      signer.signExtension(owner, grant, index, decision),
-    ];
+    const extensions = [...(status.extensions ?? []).slice(0, index), decision];
     this.change({ status: { ...status, extensions } });
   }
 

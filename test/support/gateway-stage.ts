@@ -5,17 +5,13 @@ import { type Plane, startPlane } from '../../sandbox/plane.ts';
 import type { AuditLine } from '../../sandbox/server-process.ts';
 import { Terminal } from '../../sandbox/terminal.ts';
 import { until } from '../../sandbox/wait.ts';
-import { keySecretName } from '../../src/access/signing/key-secret.ts';
-import { grantPurpose, type Signer } from '../../src/access/signing/signer.ts';
 import { accessSessions } from '../../src/api/access/access-session.ts';
 import type { Grant } from '../../src/api/access/grant.ts';
 import { childNameOf } from '../../src/api/access/names.ts';
 import { gatewayApiService, gatewayGroup, gatewayUserOf, grantProxyPath } from '../../src/api/gateway/names.ts';
 import { formatTime } from '../../src/kit/clock.ts';
-import { DerivedKeyPair } from '../../src/kit/ed25519.ts';
 import { program } from './client.ts';
 import { Person } from './person.ts';
-import { keyOf, signerOf } from './signers.ts';
 
 /** Of the server, and of the pod of the grants. */
 const namespace = 'gateway';
@@ -36,11 +32,7 @@ export interface StagedGrant {
 
 interface GrantOptions {
   readonly lastsMs?: number;
-  /** Changes the grant before it is signed. */
   readonly over?: Partial<Grant>;
-  /** Changes the grant after it was signed. */
-  readonly forged?: object;
-  readonly signer?: Signer;
 }
 
 /** The plane of all stages without flags of the API server, which has no server of access. */
@@ -56,15 +48,13 @@ export async function stopGatewayPlane(): Promise<void> {
 }
 
 /**
- * A gateway without a server that decides: the tests sign grants with keys of their own, so that a grant can last for seconds, and its
- * signature can be wrong. One stage at a time.
+ * A gateway without a server that decides: the tests write grants, so that one can last for seconds. One stage at a time.
  */
 export class GatewayStage {
   readonly plane: Plane;
   readonly namespace = namespace;
   readonly alice: Person;
   readonly bob: Person;
-  readonly signer: Signer = signerOf('ours');
   gateway: GatewayProcess;
   readonly #terminals: Terminal[] = [];
   readonly #ownsPlane: boolean;
@@ -95,12 +85,7 @@ export class GatewayStage {
   }
 
   /** Grants alice `pods/exec` and the given rules on the pod, until `lastsMs` from now. */
-  async grant({
-    lastsMs = 600_000,
-    over = {},
-    forged = {},
-    signer = this.signer,
-  }: GrantOptions = {}): Promise<StagedGrant> {
+  async grant({ lastsMs = 600_000, over = {} }: GrantOptions = {}): Promise<StagedGrant> {
     const name = `debug-${++count}`;
     const { body } = await this.plane.call('POST', `${requests}/${this.namespace}/execaccessrequests`, {
       apiVersion: 'crds.wizardofoz.co/v1alpha1',
@@ -109,14 +94,13 @@ export class GatewayStage {
       spec: { templateName: 'payments-exec' },
     });
     const { uid = '' } = (body as { metadata: { uid?: string } }).metadata;
-    const owner = { namespace: this.namespace, name, uid };
     const rule = (resource: string, verbs: string[]) => ({
       apiGroups: [''],
       resources: [resource],
       resourceNames: ['payments'] as [string],
       verbs,
     });
-    const grant = signer.signGrant(owner, {
+    const grant: Grant = {
       template: { kind: 'ExecAccessTemplate', name: 'payments-exec', uid: 't-1', generation: 1 },
       subjects: [{ kind: 'User', name: 'alice' }],
       pod: { name: 'payments' },
@@ -129,8 +113,8 @@ export class GatewayStage {
       planHash: 'c0ffee',
       expiresAt: formatTime(Date.now() + lastsMs),
       ...over,
-    });
-    await this.#patchStatus(name, { grant: { ...grant, ...forged } });
+    };
+    await this.#patchStatus(name, { grant });
     const child = childNameOf({ name, uid });
     return {
       request: name,
@@ -269,9 +253,7 @@ async function policiesOfTheChart({ binaries, directory }: Plane): Promise<strin
 }
 
 function rights(): string {
-  const publicKey = new DerivedKeyPair(keyOf('ours'), grantPurpose).publicKey.toString('base64url');
   const documents = [
-    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: keySecretName }, data: { [publicKey]: 'current' } },
     ...gatewayRights(namespace),
     {
       apiVersion: `${rbac}/v1`,

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { run } from '../../sandbox/build/run.ts';
 import { checkout } from '../../sandbox/node/images/dockerfile.ts';
 import { drawbridgeImage } from '../../sandbox/node/images/images.ts';
 import type { RealNode } from '../../sandbox/node/node.ts';
@@ -11,21 +9,9 @@ import { until } from '../../sandbox/wait.ts';
 import { accessUrl, type Manifest, type StoredRequest } from './access-requests.ts';
 import { Client, program as client } from './client.ts';
 import { sharedNode } from './node.ts';
+import { commandsOf, scriptOf, tryAsReader } from './page-commands.ts';
 import { Person } from './person.ts';
 import { shown } from './shown-output.ts';
-
-/** Reads the first shell block of a page that contains `text`: its commands, each in one line. */
-export function commandsOf(page: string, text = ''): string[] {
-  const content = readFileSync(join(checkout, page), 'utf8').replaceAll('REGISTRY', 'localhost');
-  const blocks = [...content.matchAll(/^( *)```sh\n(.*?)^\1```/gms)].map(([, , block = '']) => block);
-  const block = blocks.find((one) => one.includes(text));
-  assert.ok(block !== undefined, `${page} has no shell block with ${text}`);
-  return block
-    .replaceAll(/\\\n\s*/g, '')
-    .split(/\n|&&/)
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
-}
 
 /** Folders of the node that hold what must outlive the Pods. */
 const recordings = '/var/lib/recordings';
@@ -96,7 +82,7 @@ export class NodeStage {
     assert.deepEqual([build, push], [`docker build -t ${image} .`, `docker push ${image}`]);
     let output = '';
     for (const command of others) output = (await this.sh(command)).stdout;
-    assert.match(output, shown('install.md', 'rolled out'));
+    assert.match(output, shown('tasks/install.md', 'rolled out'));
   }
 
   /**
@@ -104,34 +90,40 @@ export class NodeStage {
    * and docs/tasks/keep-the-audit-journal.md say.
    */
   async enableGateway(): Promise<void> {
-    await this.node.run('mkdir', ['-p', recordings, journals]);
-    await this.node.run('chown', ['65532:65532', recordings, journals]);
-    await this.apply(...volume('recordings', recordings, this.system), ...volume('audit', journals, this.system));
+    await this.createVolumes();
     const [upgrade = '', wait = ''] = commandsOf('docs/tasks/open-sessions-through-the-gateway.md', 'features.gateway');
     const [keep = ''] = commandsOf('docs/tasks/keep-the-audit-journal.md', 'audit.volume');
     const values = [
       '--set gateway.recordings.volume.persistentVolumeClaim.claimName=recordings',
       /--set audit\.volume\S+/.exec(keep)?.[0],
-      `--set-json grantable=${JSON.stringify(grantable)}`,
+      `--set-json 'grantable=${JSON.stringify(grantable)}'`,
     ];
     await this.sh([upgrade, ...values].join(' '));
     const { stdout } = await this.sh(`${wait} --timeout=60s`);
-    assert.match(stdout, shown('open-sessions-through-the-gateway.md', 'condition met'));
+    assert.match(stdout, shown('tasks/open-sessions-through-the-gateway.md', 'condition met'));
     await this.rolledOut();
   }
 
-  /** As docs/tasks/run-the-inventory.md says. */
+  /** With their claims, `recordings` and `audit`. */
+  async createVolumes(): Promise<void> {
+    await this.node.run('mkdir', ['-p', recordings, journals]);
+    await this.node.run('chown', ['65532:65532', recordings, journals]);
+    await this.apply(...volume('recordings', recordings, this.system), ...volume('audit', journals, this.system));
+  }
+
+  /** As docs/inventory/run-the-inventory.md says. */
   async enableInventory(): Promise<void> {
-    const commands = commandsOf('docs/tasks/run-the-inventory.md', 'features.inventory');
+    const commands = commandsOf('docs/inventory/run-the-inventory.md', 'features.inventory');
     const { code } = await this.sh('kubectl get namespace fleet', { reject: false });
     for (const command of code === 0 ? commands.slice(1) : commands) await this.sh(command);
     await this.rolledOut();
   }
 
-  /** As docs/tasks/install.md says under Binding, beside the other features. */
+  /** As docs/binding/bind-a-provider.md says, beside the other features. */
   async enableBinding(): Promise<void> {
-    const [upgrade = ''] = commandsOf('docs/tasks/open-sessions-through-the-gateway.md', 'features.gateway');
-    await this.sh(`${upgrade} --set features.binding=true --set binding.bindable={widgets.acme.example}`);
+    await this.sh(
+      scriptOf('docs/binding/bind-a-provider.md', 'helm upgrade drawbridge charts/drawbridge -n drawbridge-system'),
+    );
     await this.rolledOut();
   }
 
@@ -158,15 +150,10 @@ export class NodeStage {
     await this.node.kubectl(['apply', '-f', '-'], { input });
   }
 
-  /** Runs one command line of a document, in the checkout, by default as the administrator. No quotes but around a whole word. */
-  async sh(line: string, { reject = true, kubeconfig = this.node.adminKubeconfig } = {}) {
-    const { binaries, directory } = this.node;
-    const [program = '', ...args] = line.split(/\s+/).map((word) => word.replace(/^'(.*)'$/, '$1'));
-    const result = await run(program, args, {
-      cwd: checkout,
-      env: { PATH: `${dirname(binaries.kubectl)}:${process.env['PATH']}`, HOME: directory, KUBECONFIG: kubeconfig },
-    });
-    if (reject) assert.equal(result.code, 0, `${line}\n${result.stderr}${result.stdout}`);
+  /** Runs lines of a document by bash, by default in the checkout and as the administrator. `drawbridge` is the client. */
+  async sh(lines: string, { reject = true, kubeconfig = this.node.adminKubeconfig, cwd = checkout } = {}) {
+    const result = await tryAsReader({ plane: this.node, folder: cwd, kubeconfig }, lines);
+    if (reject) assert.equal(result.code, 0, `${lines}\n${result.stderr}${result.stdout}`);
     return result;
   }
 
@@ -188,7 +175,12 @@ export class NodeStage {
   async audit(command: 'verify' | 'report'): Promise<string> {
     const file = join(this.node.directory, 'journals.jsonl');
     await writeFile(file, await this.node.run('sh', ['-c', `cat ${journals}/*`]));
-    return (await this.sh(`node ${client} audit ${command} ${file}`, { reject: false })).stdout;
+    return (await this.sh(`drawbridge audit ${command} ${file}`, { reject: false })).stdout;
+  }
+
+  /** What `drawbridge doctor` of this checkout finds. */
+  doctor(): Promise<{ readonly code: number; readonly stdout: string }> {
+    return this.sh('drawbridge doctor', { reject: false });
   }
 
   /** Creates a request and resolves when access is open. */

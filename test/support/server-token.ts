@@ -1,5 +1,5 @@
 import type { PlaneClient } from '../../sandbox/plane-client.ts';
-import { macAnnotation, planHashAnnotation, requestLabel } from '../../src/api/access/names.ts';
+import { planHashAnnotation, requestLabel } from '../../src/api/access/names.ts';
 import { Person } from './person.ts';
 
 /** A client with the identity of a ServiceAccount of drawbridge, as if its token was stolen. */
@@ -15,7 +15,7 @@ const noRequest = { name: 'forged', uid: '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11' 
 export const childMetadata = (name = 'forged-7f0c1a52-access', request = noRequest) => ({
   name,
   labels: { [requestLabel]: request.uid },
-  annotations: { [planHashAnnotation]: 'c0ffee', [macAnnotation]: 'x'.repeat(43) },
+  annotations: { [planHashAnnotation]: 'c0ffee' },
   ownerReferences: [
     {
       apiVersion: 'crds.wizardofoz.co/v1alpha1',

@@ -14,11 +14,11 @@ export function outputsIn(page: string): string[] {
 }
 
 /**
- * An expression for the only output with these words that a page of docs/tasks shows. Times, numbers of lines, identifiers, names that
+ * An expression for the only output with these words that a page below docs/ shows. Times, numbers of lines, identifiers, names that
  * end with `x7k2p`, and the width of columns may differ. `...` at the end of a line stands for its rest.
  */
 export function shown(page: string, words: string): RegExp {
-  const path = fileURLToPath(new URL(`../../docs/tasks/${page}`, import.meta.url));
+  const path = fileURLToPath(new URL(`../../docs/${page}`, import.meta.url));
   const found = outputsIn(readFileSync(path, 'utf8')).filter((output) => output.includes(words));
   if (found.length !== 1) throw new Error(`${page} shows ${found.length} outputs with "${words}", not one`);
   const lines = (found[0] ?? '').split('\n').map((line) => {
@@ -38,7 +38,7 @@ const varying: readonly (readonly [RegExp, string])[] = [
   [/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/, '[0-9a-f-]{36}'],
   [/\b[0-9a-f]{24}\b/, '[0-9a-f]{24}'],
   [/[\w+/]{43}=/, '[\\w+/]{43}='],
-  [/\b[a-z0-9-]+-x7k2p\b/, '[\\w-]+'],
+  [/\b[a-z0-9-]+-x7k2p(?:-1)?\b/, '[\\w-]+'],
   [/\b\d+[smh]\b/, '(?:\\d+[smh])+'],
   [/(?<=lines 1 to |signed to )\d+|\d+(?= (?:in)?complete| unproven| deleted)/, '\\d+'],
   [/\.\.\.$/, '.*'],

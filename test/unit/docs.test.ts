@@ -18,7 +18,7 @@ const filesIn = (folder: string, end: string): string[] =>
 
 const documents = [
   ...readdirSync(root).filter((name) => name.endsWith('.md')),
-  ...['.github', 'docs', 'examples', 'certs'].flatMap((folder) => filesIn(folder, '.md')),
+  ...['.github', 'charts', 'docs', 'examples', 'certs'].flatMap((folder) => filesIn(folder, '.md')),
 ].sort();
 /** The changelog and the decision records keep their original words. */
 const isRecord = (document: string): boolean => document === 'CHANGELOG.md' || document.startsWith('docs/adr/');
@@ -101,19 +101,24 @@ describe('documents', () => {
   it('show in tasks only the outputs that a test compares', () => {
     const tests = filesIn('test', '.ts').map(read).join('\n');
     const compared = [...tests.matchAll(/\bshown\(\s*'([^']+)',\s*'([^']+)'/g)];
-    const others = filesIn('docs/tasks', '.md').flatMap((page) =>
+    const pages = ['concepts', 'tasks', 'binding', 'inventory'].flatMap((folder) => filesIn(`docs/${folder}`, '.md'));
+    const others = pages.flatMap((page) =>
       outputsIn(read(page)).filter(
-        (output) => !compared.some(([, name, words = '']) => page.endsWith(`/${name}`) && output.includes(words)),
+        (output) => !compared.some(([, name, words = '']) => page === `docs/${name}` && output.includes(words)),
       ),
     );
     assert.deepEqual(others, []);
   });
 
   it('list every page under docs, with its question', () => {
-    const index = read('docs/README.md');
-    const pages = filesIn('docs', '.md').map((path) => path.slice('docs/'.length));
+    const pages = filesIn('docs', '.md').filter((page) => !/^docs\/(README|adr\/0)/.test(page));
+    const isListed = (page: string): boolean =>
+      ['docs', 'docs/binding', 'docs/inventory'].some(
+        (folder) =>
+          page.startsWith(`${folder}/`) && read(`${folder}/README.md`).includes(`(${page.slice(folder.length + 1)})`),
+      );
     assert.deepEqual(
-      pages.filter((page) => !/^(README|adr\/0)/.test(page) && !index.includes(`(${page})`)),
+      pages.filter((page) => !isListed(page)),
       [],
     );
   });
@@ -160,9 +165,8 @@ describe('documents', () => {
     const sources = [...filesIn('src/inventory', '.ts'), ...filesIn('src/admission', '.ts')].map(read);
     const found = sources.flatMap((source) => all(source, literal));
     assert.ok(new Set(found).size > 60, `${new Set(found).size} codes`);
-    const described = ['codes', 'run-reasons', 'conditions', 'component-contract'].flatMap((name) =>
-      all(read(`docs/reference/${name}.md`), /`([A-Z]\w+)`/g),
-    );
+    const pages = ['reference/codes', 'reference/conditions', 'inventory/run-reasons', 'inventory/component-contract'];
+    const described = pages.flatMap((name) => all(read(`docs/${name}.md`), /`([A-Z]\w+)`/g));
     // Only other code reads these; users see the message.
     const ofComponents = ['ClusterAway', 'ForeignEntry', 'NoKubeconfig', 'NotAdministrator', 'NotOurs', 'RunAbandoned'];
     const ofServers = ['BadCertificate', 'CallerGone', 'UnpatchablePath'];

@@ -39,6 +39,7 @@ describe('the image', () => {
       [
         ['--from=build', 'drawbridge.js'],
         ['--from=build', 'health-thread.mjs'],
+        ['--from=build', 'client.cjs'],
         ['--from=build', 's3-sink.mjs'],
       ],
     );

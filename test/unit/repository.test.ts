@@ -56,10 +56,20 @@ describe('workflows', () => {
 });
 
 describe('environments of developers', () => {
-  const oldest = pkg.engines.node.replace('>=', '');
+  const node = read('.nvmrc').trim();
+  const [major] = node.split('.');
 
-  it('have the oldest Node that package.json allows', () => {
-    assert.equal(read('.nvmrc').trim(), oldest);
-    assert.match(read('.devcontainer/Dockerfile'), new RegExp(`^FROM node:${oldest}-`, 'm'));
+  it('have the Node of .nvmrc, and the image has its major version', () => {
+    assert.match(read('.devcontainer/Dockerfile'), new RegExp(`^FROM node:${node}-`, 'm'));
+    assert.match(read('Dockerfile'), new RegExp(`=node:${major}-`));
+    assert.match(read('Dockerfile'), new RegExp(`/nodejs${major}-`));
+  });
+
+  it('have a newer Node than the oldest that is supported, which bundles and types are for', () => {
+    const oldest = pkg.engines.node.replace('>=', '');
+    assert.ok(oldest.localeCompare(node, 'en', { numeric: true }) < 0);
+    assert.ok(pkg.devDependencies['@types/node'].startsWith(`${oldest}.`));
+    for (const file of ['release/bundle.ts', 'test/run/bundle.ts'])
+      assert.ok(read(file).includes(`'node${oldest}'`), file);
   });
 });

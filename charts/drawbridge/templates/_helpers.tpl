@@ -4,6 +4,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/*
@@ -112,11 +115,10 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
   verbs: [get, list, watch, update]
 {{- end }}
 
-{{/* Permissions to sign the heads of a feature's audit journal, and for access the grants. */}}
+{{/* Permissions to sign the heads of a feature's audit journal. */}}
 {{- define "drawbridge.keyRules" -}}
 {{- $name := include "drawbridge.name" . }}
 {{- $keys := list (printf "%s-audit-keys" $name) }}
-{{- if eq .feature "access" }}{{ $keys = append $keys "drawbridge-signing-keys" }}{{ end -}}
 # RBAC cannot limit create to a name.
 - apiGroups: ['']
   resources: [secrets]

@@ -1,6 +1,6 @@
 /**
- * Serves one of the reference components: `COMPONENT=network node main.ts`, with Node.js 22.18 or
- * newer, or `node --import tsx main.ts`. README.md lists the settings in the environment.
+ * Serves one of the reference components: `COMPONENT=network node main.ts`. README.md lists the
+ * settings in the environment.
  */
 import { readFileSync } from 'node:fs';
 import { referenceComponents } from './reference-components.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheRoot } from '../../build/binaries.ts';
 import { withLock } from '../../build/lock.ts';
@@ -47,9 +47,12 @@ async function drawbridgeArchive(folder: string, base: string, onProgress: OnPro
     base,
   );
   return stored(folder, key, (archive, workspace) =>
-    reporting(`building ${name} from its Dockerfile`, onProgress, () =>
-      buildDockerfile({ name, base, archive, workspace }),
-    ),
+    reporting(`building ${name} from its Dockerfile`, onProgress, async () => {
+      const file = join(workspace, 'image.tar');
+      const bases = { BUILD_IMAGE: `docker-archive:${base}`, RUNTIME_IMAGE: `docker-archive:${base}` };
+      await buildDockerfile({ name, bases, created: 0, target: `docker-archive:${file}:${name}`, workspace });
+      await rename(file, archive);
+    }),
   );
 }
 

@@ -8,7 +8,6 @@ import type { Client } from '../../kube/client.ts';
 import type { Store, StoreEvent, StoreSpec } from '../../kube/store.ts';
 import { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import { createOrPatchConfigMap } from '../signing/config-map.ts';
-import type { Signer } from '../signing/signer.ts';
 import { type ViewMetadata, viewMetadata } from '../stores/access-views.ts';
 
 /** The ConfigMap in the server's namespace: one entry for each emergency access to review. */
@@ -60,19 +59,16 @@ interface EmergencyUse {
   readonly template: string;
 }
 
-type ReviewSigner = Pick<Signer, 'hasKeys' | 'signReview' | 'isOurReviewByCachedKeys'>;
-
 interface OwedReviewsDeps {
   readonly store: Store<ReviewsView>;
   readonly client: Client;
-  readonly signer: ReviewSigner;
   readonly namespace: string;
   readonly clock: Clock;
 }
 
 /**
- * The reviews still owed, with this process's writes. Entries without our MAC do not count, so that
- * no client can invent one; until the keys are read, all count. Only the leader writes.
+ * The reviews still owed, with this process's writes. Only the leader writes: a policy refuses
+ * others.
  */
 export class OwedReviews {
   readonly #deps: OwedReviewsDeps;
@@ -91,12 +87,12 @@ export class OwedReviews {
   /** Overdue or not. */
   list(): OwedReview[] {
     const { entries = {} } = this.#latest.get(keyOf(this.#name)) ?? {};
-    return Object.entries(entries).flatMap(([uid, text]) => this.#read(uid, text) ?? []);
+    return Object.entries(entries).flatMap(([uid, text]) => readReview(uid, text) ?? []);
   }
 
   of(requestUid: string): OwedReview | undefined {
     const text = own(this.#latest.get(keyOf(this.#name))?.entries, requestUid);
-    return typeof text === 'string' ? this.#read(requestUid, text) : undefined;
+    return typeof text === 'string' ? readReview(requestUid, text) : undefined;
   }
 
   /** As a vote names it: by the uid if the vote has one. */
@@ -126,19 +122,8 @@ export class OwedReviews {
     );
   }
 
-  /** Signs it. Rejects with `SigningKeyUnavailable` until the keys are read. */
   async add(review: OwedReview, signal: AbortSignal): Promise<void> {
-    const entry = JSON.stringify({ ...review, mac: this.#deps.signer.signReview(review) });
-    await this.#write({ [review.requestUid]: entry }, signal);
-  }
-
-  /** If the previous key signed it, so that it stays valid after the next rotation. */
-  async renew(review: OwedReview, signal: AbortSignal): Promise<void> {
-    const { signer } = this.#deps;
-    const { mac } = parseEntry(this.#latest.get(keyOf(this.#name))?.entries[review.requestUid] ?? '') ?? {};
-    // Until the keys are read, `#read` trusts every entry: the server could sign a forged one.
-    if (!signer.isOurReviewByCachedKeys(review, mac)) return;
-    if (mac !== signer.signReview(review)) await this.add(review, signal);
+    await this.#write({ [review.requestUid]: JSON.stringify(review) }, signal);
   }
 
   /** Once a vote settled the review. */
@@ -150,14 +135,6 @@ export class OwedReviews {
     await this.#latest.call(keyOf(this.#name), async () =>
       viewReviews(await createOrPatchConfigMap(this.#deps.client, this.#name, { data }, { signal })),
     );
-  }
-
-  /** Until the keys are read, trusts all entries: requests that wait for their review must stay. */
-  #read(requestUid: string, text: string): OwedReview | undefined {
-    const entry = parseEntry(text);
-    if (!entry || entry.review.requestUid !== requestUid) return undefined;
-    const { signer } = this.#deps;
-    return !signer.hasKeys || signer.isOurReviewByCachedKeys(entry.review, entry.mac) ? entry.review : undefined;
   }
 
   get #name(): ObjectName {
@@ -191,13 +168,11 @@ export const votedReview = ({
     isDeleted: true,
   }) as const;
 
-/** Does not check the shape: the signature covers all fields. */
-function parseEntry(text: string): { readonly review: OwedReview; readonly mac: unknown } | undefined {
+/** Does not check the shape: only the server writes it. */
+function readReview(requestUid: string, text: string): OwedReview | undefined {
   try {
     const parsed: unknown = JSON.parse(text);
-    if (!isRecord(parsed)) return undefined;
-    const { mac, ...review } = parsed;
-    return { review: review as unknown as OwedReview, mac };
+    return own(parsed, 'requestUid') === requestUid ? (parsed as OwedReview) : undefined;
   } catch {
     return undefined;
   }

@@ -1,9 +1,10 @@
 import { accessVotes } from '../../api/access/access-vote.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
-import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
+import { done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { denialIn, type JudgedVote } from '../lifecycle/votes.ts';
+import { voteUncertified } from '../policies/policy-check.ts';
 import { byRequest } from '../stores/access-stores.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import type { OwedReview, OwedReviews } from './owed-reviews.ts';
@@ -12,9 +13,6 @@ import type { OwedReview, OwedReviews } from './owed-reviews.ts';
 export interface ReviewJudge {
   judgeReview(review: OwedReview, signal: AbortSignal): Promise<readonly JudgedVote[]>;
 }
-
-/** Reviews are signed again if the key has changed; keys rotate much less often. */
-const renewMs = 3_600_000;
 
 interface ReviewReconcilerDeps {
   readonly reviews: OwedReviews;
@@ -44,26 +42,24 @@ export class ReviewReconciler implements Reconciler {
       const judged = await judgeOf(review.templateKind).judgeReview(review, signal);
       // A denial also ends open access, so it is the verdict that the record must have.
       const valid = denialIn(judged) ?? judged.find(({ violation }) => violation === undefined);
-      if (!valid) return this.#keep(review, signal);
+      // Its name is taken, and its voter may vote again.
+      const uncertified = judged.filter(({ violation }) => violation === voteUncertified).map(({ vote }) => vote);
+      await this.#delete(uncertified, signal);
+      if (!valid) return done;
       // If `remove` fails, a retry adds the audit line again.
       await reviewed(review, valid.vote);
       await reviews.remove(requestUid, signal);
     }
-    const owed = reviews.of(requestUid);
-    if (owed) return this.#keep(owed, signal);
-    await this.#deleteOwnerless(candidates, signal);
+    if (reviews.of(requestUid)) return done;
+    // Kubernetes garbage-collects votes, except those without an owner, from after the deletion.
+    await this.#delete(
+      candidates.filter(({ hasOwner }) => !hasOwner),
+      signal,
+    );
     return done;
   }
 
-  async #keep(review: OwedReview, signal: AbortSignal): Promise<Result> {
-    await this.#deps.reviews.renew(review, signal);
-    return after(renewMs);
-  }
-
-  /** Kubernetes garbage-collects votes, except those without an owner, from after the deletion. */
-  async #deleteOwnerless(votes: readonly VoteView[], signal: AbortSignal): Promise<void> {
-    for (const vote of votes) {
-      if (!vote.hasOwner) await this.#deps.client.delete(accessVotes, vote, { uid: vote.uid, signal });
-    }
+  async #delete(votes: readonly VoteView[], signal: AbortSignal): Promise<void> {
+    for (const vote of votes) await this.#deps.client.delete(accessVotes, vote, { uid: vote.uid, signal });
   }
 }

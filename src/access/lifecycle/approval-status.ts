@@ -39,7 +39,7 @@ export function approvalOf(
           : undefined;
   return {
     state,
-    ...(untilMs === undefined ? {} : { until: formatTime(untilMs) }),
+    ...(untilMs === undefined ? {} : { due: formatTime(untilMs) }),
     ...('progress' in opening && opening.progress.length > 0 ? { all: [...opening.progress] } : {}),
     ...(judged.length > 0 ? { votes: judged.slice(-maxShownVotes).map(shownVote) } : {}),
   };
@@ -119,7 +119,7 @@ export function approvedBy(opening: Due, judged: readonly JudgedVote[]): Approva
   const message =
     voters.length > 0
       ? `approved by ${voters.join(', ')}`
-      : 'the template requires no approvals, and access may begin now';
+      : 'the template requires no approvals, and access may start now';
   return { approval: approvalOf(opening, judged), condition: success(approvalCondition, message) };
 }
 
@@ -142,5 +142,5 @@ export function deniedBy({ vote }: Pick<JudgedVote, 'vote'>, what: 'request' | '
   const { voter, about, reason } = vote.spec;
   const why = reason === undefined ? '' : `: ${reason}`;
   const verdict = about === 'Review' ? 'did not find the emergency justified' : `denied the ${what}`;
-  return { code: 'VoteDenied', message: `${voter?.username ?? ''} ${verdict}${why}`, status: 403 };
+  return { code: 'VoteDenied', message: `${voter?.username ?? 'an approver'} ${verdict}${why}`, status: 403 };
 }

@@ -14,6 +14,7 @@ import type { AccessKind } from '../access-kind.ts';
 import { alreadyHolds, templateState } from '../admission-reads.ts';
 import type { Plan } from '../builders/plan.ts';
 import type { OwedReviews } from '../emergency/owed-reviews.ts';
+import { type PolicyCheck, requestUncertified } from '../policies/policy-check.ts';
 import { type ChosenDuration, chooseDuration } from '../policy/duration-choice.ts';
 import { durationBoundsOf } from '../policy/emergency-policy.ts';
 import { grantableViolations, rulesViolations, withoutExecViolations } from '../policy/granted-rules.ts';
@@ -23,8 +24,7 @@ import { reasonLink } from '../policy/reason.ts';
 import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
 import { gatewayRulesViolations } from '../policy/session-policy.ts';
 import type { CountedVote } from '../policy/vote-count.ts';
-import type { Signer } from '../signing/signer.ts';
-import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import { accessEndMs, type RequestView, type TemplateView } from '../stores/access-views.ts';
 import type { TemplateAuthors } from '../template/template-authors.ts';
 import {
   approvalOf,
@@ -39,12 +39,11 @@ import { openedByEmergency, reviewOf } from './emergency-status.ts';
 import { deniedStatus } from './ended-status.ts';
 import type { GrantQuota } from './grant-quota.ts';
 import type { GrantReporter } from './grant-reporter.ts';
+import { withoutRequester } from './grant-reporter.ts';
 import type { History } from './history.ts';
 import type { OpeningDecider } from './opening-decider.ts';
-import { accessEndMs } from './request-ends.ts';
 import type { StatusWriter } from './request-status.ts';
-import { grantedStatus, isUnchanged, waitingStatus } from './request-status.ts';
-import type { RequesterAttestations } from './requester-attestations.ts';
+import { awaitPolicies, grantedStatus, isUnchanged, waitingStatus } from './request-status.ts';
 import { retainedUntilMs } from './retention.ts';
 import { denialIn, type JudgedVote } from './votes.ts';
 
@@ -59,6 +58,14 @@ const readyGraceMs = 10 * 60_000;
 const authorPermissionsMaxAgeMs = 60_000;
 
 const noRequester = { username: '', uid: '', groups: [] };
+
+const noRequesterWritten: Violation = {
+  code: 'MissingIdentity',
+  message:
+    'spec.requester is missing: the API server did not call the webhooks of drawbridge; create a new request; if that is denied too, ask an administrator to apply the webhook configurations',
+  field: 'spec.requester',
+  status: 403,
+};
 
 const tooLate: Violation = {
   code: 'TooLate',
@@ -81,22 +88,20 @@ export class Decider {
 
   /** Epoch ms: `accessEndMs`, or `retainedUntilMs` without a grant. */
   requestEndMs(request: RequestView): number {
-    return (
-      accessEndMs(request, this.#deps.signer) ?? retainedUntilMs(request, this.#templateOf(request)?.spec.accessConfig)
-    );
+    return accessEndMs(request) ?? retainedUntilMs(request, this.#templateOf(request)?.spec.accessConfig);
   }
 
-  /**
-   * The caller opens a granted request. Rejects with a 409 ApiError if the request changed, and
-   * with `SigningKeyUnavailable` until the keys are read.
-   */
+  /** The caller opens a granted request. Rejects with a 409 ApiError if the request changed. */
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
-    const attestationViolation = await this.#deps.attestations.violation(request, signal);
-    if (attestationViolation) return this.#deny(withoutRequester(request), attestationViolation, signal);
+    if (!request.spec.requester) return this.#deny(request, noRequesterWritten, signal);
     const template = this.#templateOf(request);
     if (!template) return this.#withoutTemplate(request, signal);
     const state = templateState(template);
+    const proof = this.#deps.policies.assess(request.createdAtMs);
+    if (proof === 'uncertified') return this.#deny(request, requestUncertified, signal);
     if (state.found && state.observedGeneration !== state.generation) return { kind: 'waiting' };
+    // A denial counts also in a gap.
+    if (proof === 'gap' && !this.#deps.openingDecider.mayBeDenied(request)) return this.#awaitPolicies(request, signal);
 
     const violation = await this.#policyViolation(request, template, signal);
     if (violation && violation.code !== 'TemplateNotReady') return this.#deny(request, violation, signal);
@@ -140,11 +145,10 @@ export class Decider {
     if (isTooLate(storedMs)) return this.#deny(request, tooLate, signal);
 
     const { accessConfig } = template.spec;
-    const { rules } = accessConfig;
     const ruleViolation =
-      rulesViolations(rules)[0] ??
+      rulesViolations(accessConfig.rules)[0] ??
       withoutExecViolations(accessConfig)[0] ??
-      grantableViolations(rules, this.#deps.grantable)[0] ??
+      grantableViolations(accessConfig, this.#deps.grantable)[0] ??
       gatewayRulesViolations(accessConfig)[0];
     if (ruleViolation) return this.#deny(request, ruleViolation, signal);
 
@@ -163,7 +167,11 @@ export class Decider {
     const durationMs = Math.min(storedMs, podMs);
     if (isTooLate(durationMs)) return this.#deny(request, tooLate, signal);
 
-    const grant = this.#signedGrant(request, template, planned.plan, {
+    const proof = await this.#deps.policies.certify(request.createdAtMs, signal);
+    if (proof === 'gap') return this.#awaitPolicies(request, signal);
+    if (proof === 'uncertified') return this.#deny(request, requestUncertified, signal);
+
+    const grant = this.#grantOf(template, planned.plan, {
       startsAt: fromOpening ? formatTime(startMs) : undefined,
       endMs: startMs + durationMs,
       votes: opening.votes,
@@ -186,6 +194,10 @@ export class Decider {
     };
     const status = grantedStatus(request, grant, details, this.#deps.clock.now());
     return { kind: 'granted', request: await this.#deps.status.write(request, status, signal), plan: planned.plan };
+  }
+
+  async #awaitPolicies(request: RequestView, signal: AbortSignal): Promise<Decision> {
+    return { kind: 'waiting', untilMs: await awaitPolicies(request, this.#deps, signal) };
   }
 
   /** Denies it once the grace has passed. */
@@ -293,17 +305,13 @@ export class Decider {
     const ended = this.#deps.history.end(request, end, nowMs);
     const status = deniedStatus(request, violation, ended, nowMs, approval);
     await this.#deps.status.write(request, status, signal);
-    this.#deps.reporter.denied(request, violation);
+    const isCertified = this.#deps.policies.assess(request.createdAtMs) === 'certified';
+    this.#deps.reporter.denied(isCertified ? request : withoutRequester(request), violation);
     return { kind: 'denied' };
   }
 
-  #signedGrant(
-    request: RequestView,
-    template: TemplateView,
-    plan: Plan,
-    { startsAt, endMs, votes }: DecidedGrant,
-  ): Grant {
-    return this.#deps.signer.signGrant(request, {
+  #grantOf(template: TemplateView, plan: Plan, { startsAt, endMs, votes }: DecidedGrant): Grant {
+    return {
       template: {
         kind: this.#deps.kind.templateKind,
         name: template.name,
@@ -318,7 +326,7 @@ export class Decider {
       ...(startsAt === undefined ? {} : { startsAt }),
       ...(votes.length > 0 ? { votes: votes.map(({ uid }) => uid) } : {}),
       expiresAt: formatTime(endMs),
-    });
+    };
   }
 }
 
@@ -374,13 +382,12 @@ interface DeciderDeps {
   readonly clock: Clock;
   readonly status: StatusWriter;
   readonly reporter: GrantReporter;
-  readonly attestations: RequesterAttestations;
   readonly openingDecider: OpeningDecider;
   readonly authors: TemplateAuthors;
-  readonly signer: Signer;
   readonly history: History;
   readonly quota: GrantQuota;
   readonly reviews: OwedReviews;
+  readonly policies: PolicyCheck;
   /** What templates may hand out in addition to the rules of every grant. */
   readonly grantable: readonly RbacRule[];
 }
@@ -389,10 +396,4 @@ interface DeciderDeps {
 function linkOf({ spec: { reason } }: RequestView, template: TemplateView): string | undefined {
   const config = template.spec.accessConfig.reason;
   return config && reason !== undefined ? reasonLink(reason, config) : undefined;
-}
-
-/** The requester is not verified, so the audit line must not name that user. */
-function withoutRequester(request: RequestView): RequestView {
-  const { requester: _, ...spec } = request.spec;
-  return { ...request, spec };
 }

@@ -33,7 +33,7 @@ export function reviewOf(
 }
 
 export const openedByEmergency = ({ reviewBy }: OwedReview): ApprovalUpdate => ({
-  approval: { state: 'ReviewOwed', until: reviewBy },
+  approval: { state: 'ReviewOwed', due: reviewBy },
   condition: {
     type: approvalCondition,
     status: 'True',
@@ -49,7 +49,7 @@ export function owedApproval(
   nowMs: number,
 ): RequestApproval {
   const isOverdue = (parseTime(owed.reviewBy) ?? 0) <= nowMs;
-  return { ...approval, state: isOverdue ? 'ReviewOverdue' : 'ReviewOwed', until: owed.reviewBy };
+  return { ...approval, state: isOverdue ? 'ReviewOverdue' : 'ReviewOwed', due: owed.reviewBy };
 }
 
 /** Perhaps no vote counts: a user removed the entry, or the voter lost the verb `approve`. */

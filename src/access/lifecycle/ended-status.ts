@@ -13,11 +13,10 @@ export interface End {
   readonly ending: Ending;
   /** A clause of the condition. */
   readonly text: string;
-  /** Signed. */
   readonly ended: Ended;
   /** For emergency access. */
   readonly approval?: RequestApproval | undefined;
-  /** Signed. Undefined leaves `status.extensions` as it is. */
+  /** Undefined leaves `status.extensions` as it is. */
   readonly extensions?: readonly ExtensionStatus[] | undefined;
 }
 
@@ -41,7 +40,11 @@ export function endedStatus(
   };
 }
 
-/** A final denial, before or after the grant was written. `ended` is signed. */
+/** The access is to end, and its objects cannot be deleted yet. */
+export const unclosedStatus = (request: RequestView, message: string, nowMs: number): RequestStatusPatch =>
+  withConditions(request, nowMs, [{ type: 'AccessStillValid', status: 'Unknown', reason: 'ResourceRefused', message }]);
+
+/** A final denial, before or after the grant was written. */
 export function deniedStatus(
   request: RequestView,
   violation: Violation,

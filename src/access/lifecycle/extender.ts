@@ -2,12 +2,13 @@ import type { RequestedExtension } from '../../api/access/request-spec.ts';
 import type { ExtensionStatus } from '../../api/access/status.ts';
 import { keyOf } from '../../api/object.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
+import { CodedError } from '../../kit/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import { templateState } from '../admission-reads.ts';
+import { type PolicyCheck, policiesAwaited, requestUncertified } from '../policies/policy-check.ts';
 import { chooseExtension, type Extendable } from '../policy/extension-choice.ts';
 import type { Violation } from '../policy/policy.ts';
 import { countVotes, votesNeeded } from '../policy/vote-count.ts';
-import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
 import { awaitedApprovals, deniedBy } from './approval-status.ts';
@@ -22,10 +23,10 @@ const maxMessage = 2048;
 
 type Decision =
   | { readonly state: 'Granted'; readonly endMs: number; readonly votes: readonly JudgedVote[] }
-  | { readonly state: 'Refused'; readonly violation: Violation }
+  | { readonly state: 'Denied'; readonly violation: Violation }
   | { readonly state: 'Pending'; readonly message: string };
 
-/** Extends open access: a signed entry in `status.extensions` moves its end. No object changes. */
+/** Extends open access: an entry in `status.extensions` moves its end. No object changes. */
 export class Extender {
   readonly #deps: ExtenderDeps;
   /** By request uid: the last extension in the journal, so that a retry adds no second line. */
@@ -40,18 +41,20 @@ export class Extender {
    * if the request changed, and with `AuditUnavailable`.
    */
   async extend(request: RequestView, signal: AbortSignal): Promise<RequestView> {
-    const { signer, pods } = this.#deps;
+    const { pods } = this.#deps;
     const isEnding = request.revoked || request.deleting || isDeniedOrEnded(request);
-    // Without children, access is not open yet. Without keys, no extension can be verified.
-    if (isEnding || request.children.length === 0 || !signer.hasKeys) return request;
-    const access = extendableOf(request, signer, pods);
+    // Without children, access is not open yet.
+    if (isEnding || request.children.length === 0) return request;
+    const access = extendableOf(request, pods);
     const asked = access && request.spec.extensions?.[access.decided];
     if (!asked) return request;
+    if (this.#deps.policies.assess(request.createdAtMs) === 'gap')
+      throw new CodedError('PoliciesMissing', policiesAwaited);
     const decision = await this.#decide(request, asked, access, signal);
     switch (decision.state) {
       case 'Pending':
         return this.#write(request, { by: asked.by, ...decision }, signal);
-      case 'Refused':
+      case 'Denied':
         return this.#refuse(request, asked, decision.violation, signal);
       case 'Granted':
         return this.#grant(request, access, { ...decision, asked }, signal);
@@ -60,17 +63,13 @@ export class Extender {
 
   /** Refuses what no one can decide once the request has ended. Does not write it. */
   refuseUndecided(request: RequestView): readonly ExtensionStatus[] | undefined {
-    const { signer } = this.#deps;
     const { grant, spec } = request;
-    if (!grant || !signer.hasKeys) return undefined;
-    const decided = decidedExtensions(request, signer);
+    if (!grant) return undefined;
+    const decided = decidedExtensions(request);
     const asked = spec.extensions?.[decided.length];
     if (!asked) return undefined;
     const message = `${undecided.code}: ${undecided.message}`;
-    return [
-      ...decided,
-      signer.signExtension(request, grant, decided.length, { by: asked.by, state: 'Refused', message }),
-    ];
+    return [...decided, { by: asked.by, state: 'Denied', message }];
   }
 
   forget(uid: string): void {
@@ -79,14 +78,11 @@ export class Extender {
 
   async #decide(
     request: RequestView,
-    { signature, ...asked }: RequestedExtension,
+    asked: RequestedExtension,
     access: Extendable,
     signal: AbortSignal,
   ): Promise<Decision> {
-    const { signer, votes } = this.#deps;
-    const change = { field: 'extensions', index: access.decided, ...asked } as const;
-    if (!(await signer.isOurChange(request, change, signature, signal)))
-      return { state: 'Refused', violation: unsigned };
+    const { votes } = this.#deps;
     const template = this.#readyTemplateOf(request);
     if (!template) {
       const message = `waiting until template ${request.spec.templateName} is ready`;
@@ -94,18 +90,18 @@ export class Extender {
     }
     const { extension, approvals } = template.spec.accessConfig;
     const chosen = chooseExtension(asked, extension, access);
-    if ('code' in chosen) return { state: 'Refused', violation: chosen };
+    if ('code' in chosen) return { state: 'Denied', violation: chosen };
     if (!approvals || extension?.approvals === 'None') return { state: 'Granted', endMs: chosen.endMs, votes: [] };
 
     const question = { about: `Extension-${access.decided + 1}`, needed: votesNeeded(approvals.all) };
     const judged = await votes.judge(request, template, question, signal);
     const denial = denialIn(judged);
-    if (denial) return { state: 'Refused', violation: deniedBy(denial, 'extension') };
+    if (denial) return { state: 'Denied', violation: deniedBy(denial, 'extension') };
     const { progress, met } = countVotes(approvals.all, approvalsOf(judged));
     if (!met) return { state: 'Pending', message: awaitedApprovals(progress, approvals.all, access.endMs) };
     const maxMs = Math.min(...met.votes.map((vote) => vote.maxMs ?? Number.POSITIVE_INFINITY));
     const approved = chooseExtension(asked, extension, access, maxMs);
-    if ('code' in approved) return { state: 'Refused', violation: approved };
+    if ('code' in approved) return { state: 'Denied', violation: approved };
     const uids = new Set(met.votes.map(({ uid }) => uid));
     return { state: 'Granted', endMs: approved.endMs, votes: judged.filter(({ vote }) => uids.has(vote.uid)) };
   }
@@ -123,6 +119,9 @@ export class Extender {
     { asked, endMs, votes }: GrantedExtension,
     signal: AbortSignal,
   ): Promise<RequestView> {
+    const proof = await this.#deps.policies.certify(request.createdAtMs, signal);
+    if (proof === 'gap') throw new CodedError('PoliciesMissing', policiesAwaited);
+    if (proof === 'uncertified') return this.#refuse(request, asked, requestUncertified, signal);
     const expiresAt = formatTime(endMs);
     await this.#journalOnce(request, { number: access.decided + 1, asked, expiresAt, votes });
     signal.throwIfAborted();
@@ -147,7 +146,7 @@ export class Extender {
     signal: AbortSignal,
   ): Promise<RequestView> {
     const message = `${violation.code}: ${violation.message}`.slice(0, maxMessage);
-    const written = await this.#write(request, { by, state: 'Refused', message }, signal);
+    const written = await this.#write(request, { by, state: 'Denied', message }, signal);
     this.#deps.reporter.extensionRefused(request, violation);
     return written;
   }
@@ -159,15 +158,9 @@ export class Extender {
     this.#journaled.set(request.uid, line);
   }
 
-  /** Signed unless pending. Replaces entries that other clients wrote there. */
   async #write(request: RequestView, extension: ExtensionStatus, signal: AbortSignal): Promise<RequestView> {
-    const { signer, status, clock } = this.#deps;
-    const { grant } = request;
-    if (!grant) return request;
-    const decided = decidedExtensions(request, signer);
-    const entry =
-      extension.state === 'Pending' ? extension : signer.signExtension(request, grant, decided.length, extension);
-    const next = extensionStatus(request, [...decided, entry], clock.now());
+    const { status, clock } = this.#deps;
+    const next = extensionStatus(request, [...decidedExtensions(request), extension], clock.now());
     return isUnchanged(request, next) ? request : status.write(request, next, signal);
   }
 }
@@ -185,7 +178,7 @@ interface ExtenderDeps {
   readonly status: StatusWriter;
   readonly reporter: GrantReporter;
   readonly votes: Votes;
-  readonly signer: Signer;
+  readonly policies: PolicyCheck;
   readonly clock: Clock;
 }
 
@@ -193,10 +186,3 @@ const undecided = {
   code: 'WrongState',
   message: 'access ended before the server decided the extension; create a new request',
 } satisfies Pick<Violation, 'code' | 'message'>;
-
-const unsigned: Violation = {
-  code: 'StampInvalid',
-  message: 'the webhook of drawbridge did not sign this extension for the requester; add another one',
-  field: 'spec.extensions',
-  status: 403,
-};

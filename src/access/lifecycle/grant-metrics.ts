@@ -32,7 +32,7 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   });
   const lag = metrics.histogram({
     name: 'drawbridge_expiry_lag_seconds',
-    help: 'From the deadline of a grant until its access was revoked. Alert above 1.',
+    help: 'From the deadline of a grant until its access was revoked.',
     labels: ['kind'],
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 15, 60, 300],
   });

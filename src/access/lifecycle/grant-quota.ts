@@ -6,9 +6,9 @@ import { chooseExtension } from '../policy/extension-choice.ts';
 import { type Account, type Limits, type LimitUse, limitViolation } from '../policy/limits.ts';
 import type { Violation } from '../policy/policy.ts';
 import { type AccessStores, byNamespace, byRequest, byTemplate, byUser } from '../stores/access-stores.ts';
-import type { RequestView } from '../stores/access-views.ts';
+import { accessEndMs, type RequestView } from '../stores/access-views.ts';
 import { isDeniedOrEnded } from './request-conditions.ts';
-import { accessEndMs, type EndSigner, extendableOf } from './request-ends.ts';
+import { extendableOf } from './request-ends.ts';
 
 interface CountedGrant {
   readonly requestUid: string;
@@ -24,7 +24,6 @@ type Stores = Pick<AccessStores, 'requests' | 'roleBindings' | 'pods' | 'of'>;
 interface GrantQuotaDeps {
   readonly stores: Stores;
   readonly limits: Limits;
-  readonly signer: EndSigner;
   readonly clock: Clock;
 }
 
@@ -104,7 +103,7 @@ export class GrantQuota {
       .flatMap((store) => store.byIndex(index, value))
       .flatMap((request) =>
         request.grant && this.#countsAsOpen(request)
-          ? [this.#counted(request, request.grant, formatTime(accessEndMs(request, this.#deps.signer) ?? 0))]
+          ? [this.#counted(request, request.grant, formatTime(accessEndMs(request) ?? 0))]
           : [],
       );
   }
@@ -122,8 +121,8 @@ export class GrantQuota {
   }
 
   #canExtend(request: RequestView, { kind, name }: Grant['template']): boolean {
-    const { stores, signer } = this.#deps;
-    const access = extendableOf(request, signer, stores.pods);
+    const { stores } = this.#deps;
+    const access = extendableOf(request, stores.pods);
     if (!access || request.deleting || request.revoked || isDeniedOrEnded(request)) return false;
     const { templates } = stores.of(accessOfTemplate(kind).request.resource.kind);
     const template = templates.get(keyOf({ namespace: request.namespace, name }));
@@ -132,7 +131,7 @@ export class GrantQuota {
 
   /** A grant that is ending counts until its RoleBinding is deleted. */
   #countsAsOpen(request: RequestView): boolean {
-    const hasExpired = (accessEndMs(request, this.#deps.signer) ?? 0) <= this.#deps.clock.now();
+    const hasExpired = (accessEndMs(request) ?? 0) <= this.#deps.clock.now();
     if (!hasExpired && !request.deleting && !request.revoked && !isDeniedOrEnded(request)) return true;
     return this.#deps.stores.roleBindings.byIndex(byRequest, request.uid).length > 0;
   }

@@ -13,12 +13,11 @@ import type { OwedReview } from '../emergency/owed-reviews.ts';
 import { askedFields } from '../policy/asked-fields.ts';
 import type { Violation } from '../policy/policy.ts';
 import { byRequest } from '../stores/access-stores.ts';
-import type { RequestView } from '../stores/access-views.ts';
+import { accessEndMs, type RequestView } from '../stores/access-views.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import { type Cause, causeText } from './cause.ts';
 import type { GrantMetrics } from './grant-metrics.ts';
 import { conditionOf } from './request-conditions.ts';
-import { accessEndMs, type EndSigner } from './request-ends.ts';
 import type { JudgedVote } from './votes.ts';
 
 /** Reports each step of a request and its access to the audit journal, Events, and metrics. */
@@ -123,6 +122,11 @@ export class GrantReporter {
     );
   }
 
+  /** An Event only. Call it at each change of the message. */
+  notClosed(request: RequestView, message: string): void {
+    this.#event(request, 'Warning', 'ResourceRefused', message);
+  }
+
   /** Does not wait for the journal. */
   extensionRefused(request: RequestView, { code, message }: Violation): void {
     this.#appendInBackground({ ...this.#record(request, 'grant', 'denied'), code, message });
@@ -139,7 +143,7 @@ export class GrantReporter {
     const { ending, denial } = cause;
     const { revokedReason } = request.spec;
     const text = causeText(cause);
-    this.#deps.metrics.revoked(request, ending, accessEndMs(request, this.#deps.signer), this.#deps.clock.now());
+    this.#deps.metrics.revoked(request, ending, accessEndMs(request), this.#deps.clock.now());
     this.#appendInBackground({
       ...this.#record(request, 'revocation', 'revoked'),
       code: ending,
@@ -212,7 +216,7 @@ export class GrantReporter {
             templateUid: request.grant.template.uid,
             templateGeneration: request.grant.template.generation,
             pod: request.grant.pod.name,
-            expiresAt: formatTime(accessEndMs(request, this.#deps.signer) ?? 0),
+            expiresAt: formatTime(accessEndMs(request) ?? 0),
           }
         : {}),
     };
@@ -257,9 +261,14 @@ interface GrantReporterDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: GrantMetrics;
-  readonly signer: EndSigner;
   readonly requestResource: Resource;
   readonly votes: Store<VoteView>;
+}
+
+/** For a requester whom nothing verifies: the audit line must not name that user. */
+export function withoutRequester(request: RequestView): RequestView {
+  const { requester: _, ...spec } = request.spec;
+  return { ...request, spec };
 }
 
 const auditVoteOf = ({ uid, spec: { voter, decision, max, reason, onBehalfOf } }: Pick<VoteView, 'uid' | 'spec'>) => ({

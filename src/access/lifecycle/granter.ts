@@ -1,26 +1,26 @@
-import { macAnnotation } from '../../api/access/names.ts';
 import type { RequestChild } from '../../api/access/status.ts';
 import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
 import { pods, roleBindings, roles } from '../../api/resources.ts';
 import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
+import { CodedError } from '../../kit/errors.ts';
 import type { Store } from '../../kube/store.ts';
-import type { Applier, Created } from '../../rbac/applier.ts';
+import type { Applier } from '../../rbac/applier.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { Plan } from '../builders/plan.ts';
+import { type Certified, type PolicyCheck, policiesAwaited, requestUncertified } from '../policies/policy-check.ts';
 import { renderAccessCommand } from '../policy/access-command.ts';
 import { decidingGroupsOf } from '../policy/emergency-policy.ts';
 import type { Violation } from '../policy/policy.ts';
 import { refusalCause } from '../policy/refusal-text.ts';
 import { gatewayCommand } from '../policy/session-policy.ts';
-import type { Signer } from '../signing/signer.ts';
-import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import { accessEndMs, type RequestView, type TemplateView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
 import { deniedStatus } from './ended-status.ts';
-import type { GrantReporter } from './grant-reporter.ts';
+import { type GrantReporter, withoutRequester } from './grant-reporter.ts';
 import type { History } from './history.ts';
-import { accessEndMs, accessStartMs } from './request-ends.ts';
+import { accessStartMs } from './request-ends.ts';
 import type { StatusWriter } from './request-status.ts';
-import { type AccessMessage, isUnchanged, type Progress, progressStatus } from './request-status.ts';
+import { type AccessMessage, awaitPolicies, isUnchanged, type Progress, progressStatus } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
 import { shortenedAccess } from './shortened-access.ts';
 import type { TemplateEdits } from './template-edits.ts';
@@ -52,11 +52,19 @@ export class Granter {
 
   /**
    * Opens the grant once, and updates the status. Without `plan`, plans again. Resolves to when to
-   * requeue, epoch ms. Rejects with `AuditUnavailable` or `SigningKeyUnavailable`.
+   * requeue, epoch ms. Rejects with `AuditUnavailable`.
    */
   async ensureOpen(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<number | undefined> {
+    // The decider, which made the plan, has asked in the same reconcile.
+    const proof = plan || this.#openedEarlier(request) ? 'certified' : await this.#proofOf(request, signal);
+    if (proof === 'gap') return awaitPolicies(request, this.#deps, signal);
+    if (proof === 'uncertified') return this.#deny(withoutRequester(request), requestUncertified, signal);
     const opened = this.#openedEarlier(request) ?? (await this.#open(request, plan, signal));
     return opened && this.#updateProgress(request, opened, signal);
+  }
+
+  #proofOf({ createdAtMs }: RequestView, signal: AbortSignal): Promise<Certified> {
+    return this.#deps.policies.certify(createdAtMs, signal);
   }
 
   forget(uid: string): void {
@@ -75,7 +83,8 @@ export class Granter {
     await this.#journalOnce(request);
     const children: RequestChild[] = [];
     for (const [resource, object] of inCreationOrder(plan)) {
-      const created = await this.#create(request, plan.hash, resource, object, signal);
+      const provenance = { ownerUid: request.uid, planHash: plan.hash };
+      const created = await this.#deps.applier.create(resource, object, provenance, signal);
       if (created.kind === 'collision') {
         return this.#deny(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
       }
@@ -83,6 +92,9 @@ export class Granter {
         const message = `the API server rejected ${resource.kind} ${keyOf(object.metadata)}: ${refusalCause(created.message)}; ask the author of the template or an administrator, then create a new request`;
         return this.#deny(request, { code: 'ResourceRefused', message, status: 422 }, signal);
       }
+      // Another client may have created it since the decision, without the policies.
+      if (created.kind === 'adopted' && (await this.#proofOf(request, signal)) !== 'certified')
+        throw new CodedError('PoliciesMissing', policiesAwaited);
       children.push({
         kind: resource.kind as RequestChild['kind'],
         name: object.metadata.name,
@@ -93,25 +105,6 @@ export class Granter {
     this.#opened.set(request.uid, opened);
     this.#deps.reporter.opened(request);
     return opened;
-  }
-
-  #create(
-    request: RequestView,
-    planHash: string,
-    resource: Resource,
-    object: KubeObject,
-    signal: AbortSignal,
-  ): Promise<Created> {
-    const { signer, applier } = this.#deps;
-    const { namespace, uid } = request;
-    const child = { requestUid: uid, kind: resource.kind, namespace, name: object.metadata.name, planHash };
-    const annotations = { ...object.metadata.annotations, [macAnnotation]: signer.signChild(child) };
-    return applier.create(
-      resource,
-      { ...object, metadata: { ...object.metadata, annotations } },
-      { ownerUid: uid, planHash, isOurMac: (mac, macSignal) => signer.isOurChild(child, mac, macSignal) },
-      signal,
-    );
   }
 
   async #journalOnce(request: RequestView): Promise<void> {
@@ -172,7 +165,7 @@ export class Granter {
   }
 
   #endOf(request: RequestView): Pick<Progress, 'until' | 'expiresAt' | 'shortened'> {
-    const grantedEndMs = accessEndMs(request, this.#deps.signer) ?? 0;
+    const grantedEndMs = accessEndMs(request) ?? 0;
     const endMs = Math.min(grantedEndMs, this.#deps.edits.latestEndMs(request));
     const expiresAt = formatTime(endMs);
     const why = endMs < grantedEndMs ? ', because an edit of the template shortened the access' : '';
@@ -210,7 +203,7 @@ interface GranterDeps {
   readonly applier: Applier;
   readonly revoker: Revoker;
   readonly edits: TemplateEdits;
-  readonly signer: Signer;
+  readonly policies: PolicyCheck;
   readonly history: History;
   readonly status: StatusWriter;
   readonly reporter: GrantReporter;

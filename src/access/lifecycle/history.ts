@@ -4,10 +4,8 @@ import { keyOf } from '../../api/object.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { AccessKind } from '../access-kind.ts';
-import type { Signer } from '../signing/signer.ts';
 import { byNamespace, byUser } from '../stores/access-stores.ts';
-import type { RequestView } from '../stores/access-views.ts';
-import { accessEndMs } from './request-ends.ts';
+import { accessEndMs, type RequestView } from '../stores/access-views.ts';
 import { retainedUntilMs } from './retention.ts';
 
 /** Without `historyTTL`, an ended request with a generated name stays this long. */
@@ -21,7 +19,6 @@ const maxPerNamespace = 1000;
 
 interface HistoryDeps {
   readonly kind: AccessKind;
-  readonly signer: Signer;
   readonly clock: Clock;
 }
 
@@ -35,22 +32,22 @@ export class History {
 
   /**
    * Fixes `until`, whatever later edits say. A denied request stays until its grant would have
-   * ended, or `retainedUntilMs`. Throws `SigningKeyUnavailable`.
+   * ended, or `retainedUntilMs`.
    */
   end(request: RequestView, end: Pick<Ended, 'how' | 'reason' | 'by'>, atMs: number): Ended {
-    const { kind, signer } = this.#deps;
+    const { kind } = this.#deps;
     const template = keyOf({ namespace: request.namespace, name: request.spec.templateName });
     const config = kind.templates.get(template)?.spec.accessConfig;
     const keptUntilMs = atMs + ttlMs(request, config);
     const denialUntilMs =
-      end.how === 'Denied' ? (accessEndMs(request, signer) ?? retainedUntilMs(request, config, atMs)) : keptUntilMs;
-    return signer.signEnd(request, {
+      end.how === 'Denied' ? (accessEndMs(request) ?? retainedUntilMs(request, config, atMs)) : keptUntilMs;
+    return {
       at: formatTime(atMs),
       how: end.how,
       reason: end.reason,
       ...(end.by === undefined ? {} : { by: end.by }),
-      until: formatTime(Math.max(keptUntilMs, denialUntilMs)),
-    });
+      keptUntil: formatTime(Math.max(keptUntilMs, denialUntilMs)),
+    };
   }
 
   /** The oldest ended requests beyond the maximum for the requester or the namespace. */
@@ -72,7 +69,7 @@ export class History {
 
 /** All times have the same RFC 3339 format, so comparing the texts compares the times. */
 const isRetained = ({ ended, deleting }: RequestView, now: string): boolean =>
-  ended !== undefined && ended.until > now && !deleting;
+  ended !== undefined && ended.keptUntil > now && !deleting;
 
 /** The oldest that exceed `max`. */
 function oldest(kept: RequestView[], max: number): RequestView[] {

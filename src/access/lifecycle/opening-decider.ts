@@ -1,15 +1,11 @@
-import { readClaim } from '../../api/access/request-spec.ts';
-import type { AccessConfig } from '../../api/access/template-spec.ts';
-import { type Clock, parseTime } from '../../kit/clock.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { type Approval, type Opening, openingOf } from '../policy/opening.ts';
 import { votesNeeded } from '../policy/vote-count.ts';
-import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import { approvalsOf, type JudgedVote, type Votes } from './votes.ts';
 
 interface OpeningDeciderDeps {
   readonly votes: Votes;
-  readonly signer: Signer;
   readonly clock: Clock;
 }
 
@@ -21,6 +17,11 @@ export class OpeningDecider {
     this.#deps = deps;
   }
 
+  /** By a vote, which may be invalid. */
+  mayBeDenied(request: RequestView): boolean {
+    return this.#deps.votes.mayBeDenied(request);
+  }
+
   /** Without `approvals`, or in an emergency, judges votes only if the store has a denial. */
   async decide(
     request: RequestView,
@@ -28,29 +29,14 @@ export class OpeningDecider {
     signal: AbortSignal,
   ): Promise<{ readonly opening: Opening; readonly votes: readonly JudgedVote[] }> {
     const config = template.spec.accessConfig;
-    const claimedAtMs = await this.#claimedAtMs(request, config, signal);
     // One time for both calls, so that no deadline passes between them.
     const nowMs = this.#deps.clock.now();
-    const openingBy = (approvals: readonly Approval[]): Opening =>
-      openingOf({ ...request, config, approvals, claimedAtMs }, nowMs);
+    const openingBy = (approvals: readonly Approval[]): Opening => openingOf({ ...request, config, approvals }, nowMs);
     const withoutVotes = openingBy([]);
     const asked = request.spec.emergency ? undefined : config.approvals;
     if (!asked && !this.#deps.votes.mayBeDenied(request)) return { opening: withoutVotes, votes: [] };
     const needed = asked && withoutVotes.is === 'pending' ? votesNeeded(asked.all) : 0;
     const votes = await this.#deps.votes.judge(request, template, { about: 'Access', needed }, signal);
     return { opening: openingBy(approvalsOf(votes)), votes };
-  }
-
-  /** Epoch ms. Only a signed claim counts: others can set `spec.claimed` without the webhook. */
-  async #claimedAtMs(
-    request: RequestView,
-    { approvals }: AccessConfig,
-    signal: AbortSignal,
-  ): Promise<number | undefined> {
-    const claim = request.spec.claimed ? readClaim(request.spec.claimSignature) : undefined;
-    if (!claim || approvals?.claimWithin === undefined) return undefined;
-    const change = { field: 'claimed', time: claim.time } as const;
-    const isOurs = await this.#deps.signer.isOurChange(request, change, claim.mac, signal);
-    return isOurs ? parseTime(claim.time) : undefined;
   }
 }

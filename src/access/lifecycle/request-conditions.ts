@@ -36,7 +36,6 @@ export function isDeniedOrEnded(request: Pick<RequestView, 'conditions'>): boole
 export const finalAtMs = ({ conditions }: Pick<RequestView, 'conditions'>): number | undefined =>
   parseTime(conditions.find(isFinal)?.lastTransitionTime ?? '');
 
-/** Conditions are not signed: `hasVerifiedEnd` reads the signed end. */
 export const hasEndedCondition = (request: Pick<RequestView, 'grant' | 'conditions'>): boolean =>
   request.grant !== undefined && request.conditions.some(isEnd);
 
@@ -58,10 +57,17 @@ export function withConditions(
   nowMs: number,
   updates: readonly AccessConditionUpdate<RequestCondition>[],
 ): { readonly conditions: readonly Condition[]; readonly ready: boolean } {
-  const conditions = mergeConditions(request.conditions, updates, nowMs, { generation: request.generation });
+  // What waits for something else no longer waits for the policies.
+  const kept = request.conditions.filter(
+    ({ type, reason }) => reason !== 'PoliciesMissing' || type !== 'AccessResourcesReady' || sets(updates, type),
+  );
+  const conditions = mergeConditions(kept, updates, nowMs, { generation: request.generation });
   const ready = allTrue(conditions, Object.values(requestConditions));
   return { conditions: summarized(request.generation, conditions, summaryOf(conditions, ready), nowMs), ready };
 }
+
+const sets = (updates: readonly AccessConditionUpdate<RequestCondition>[], type: string): boolean =>
+  updates.some((update) => update.type === type);
 
 /** A denial may set these to False in addition to the condition that shows its code. */
 const secondary: readonly string[] = [approvalCondition, 'AccessStillValid'];
@@ -70,6 +76,8 @@ function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
   if (ready) return { state: 'ready', reason: 'Open', message: 'access is open' };
   const failed = (matches: (condition: Condition) => boolean): Condition | undefined =>
     conditions.find((condition) => condition.status === 'False' && matches(condition));
+  const unclosed = conditions.find(({ type, status }) => type === 'AccessStillValid' && status === 'Unknown');
+  if (unclosed) return { state: 'stalled', reason: unclosed.reason, message: unclosed.message };
   const final =
     failed(isEnd) ??
     failed((condition) => isFinal(condition) && !secondary.includes(condition.type)) ??

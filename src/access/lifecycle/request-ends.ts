@@ -3,8 +3,7 @@ import { keyOf } from '../../api/object.ts';
 import { parseTime } from '../../kit/clock.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Extendable } from '../policy/extension-choice.ts';
-import type { Signer } from '../signing/signer.ts';
-import type { RequestView } from '../stores/access-views.ts';
+import { accessEndMs, type RequestView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
 
 /** Epoch ms: `grant.startsAt`, else the creation of the request. */
@@ -12,49 +11,17 @@ export function accessStartMs({ grant, createdAtMs }: Pick<RequestView, 'grant' 
   return parseTime(grant?.startsAt ?? '') ?? createdAtMs;
 }
 
-/** What verifies extensions and `status.ended`, by the keys that the signer has read. */
-export type EndSigner = Pick<Signer, 'hasKeys' | 'isOurExtensionByCachedKeys' | 'isOurEndByCachedKeys'>;
-
-/**
- * Epoch ms: by the last signed extension, the grant, or an earlier `status.ended`. Until the keys
- * are read, all count: the chart lets only the server write the status, and a deadline must not
- * wait for keys.
- */
-export function accessEndMs(request: RequestView, signer: EndSigner): number | undefined {
-  const { grant, extensions } = request;
-  if (!grant) return undefined;
-  const trusted = signer.hasKeys ? decidedExtensions(request, signer) : extensions;
-  const endMs = trusted.reduce(
-    (latestMs, { expiresAt }) => parseTime(expiresAt ?? '') ?? latestMs,
-    parseTime(grant.expiresAt),
-  );
-  const endedMs = !signer.hasKeys || hasVerifiedEnd(request, signer) ? parseTime(request.ended?.at ?? '') : undefined;
-  return endMs === undefined || endedMs === undefined ? endMs : Math.min(endMs, endedMs);
-}
-
-/** False until the server has read its keys. */
-export const hasVerifiedEnd = (request: RequestView, signer: Pick<EndSigner, 'isOurEndByCachedKeys'>): boolean =>
-  request.ended !== undefined && signer.isOurEndByCachedKeys(request, request.ended);
-
-/** Granted or refused by this server: all before the first without a valid MAC. */
-export function decidedExtensions(request: RequestView, signer: EndSigner): readonly ExtensionStatus[] {
-  const { grant, extensions } = request;
-  if (!grant) return [];
-  const firstInvalid = extensions.findIndex(
-    (extension, index) => !signer.isOurExtensionByCachedKeys(request, grant, index, extension),
-  );
-  return firstInvalid < 0 ? extensions : extensions.slice(0, firstInvalid);
+/** Granted or refused: all before one that waits. */
+export function decidedExtensions({ grant, extensions }: RequestView): readonly ExtensionStatus[] {
+  const waiting = extensions.findIndex(({ state }) => state === 'Pending');
+  return grant ? extensions.slice(0, waiting < 0 ? extensions.length : waiting) : [];
 }
 
 /** Present even after the access has ended; undefined if `accessEndMs` is. */
-export function extendableOf(
-  request: RequestView,
-  signer: EndSigner,
-  pods: Pick<Store<PodView>, 'get'>,
-): Extendable | undefined {
-  const endMs = accessEndMs(request, signer);
+export function extendableOf(request: RequestView, pods: Pick<Store<PodView>, 'get'>): Extendable | undefined {
+  const endMs = accessEndMs(request);
   if (endMs === undefined) return undefined;
-  const decided = decidedExtensions(request, signer);
+  const decided = decidedExtensions(request);
   return {
     startMs: accessStartMs(request),
     endMs,

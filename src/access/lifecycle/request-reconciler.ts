@@ -1,4 +1,3 @@
-import type { Ended } from '../../api/access/ended.ts';
 import { type Ending, outcomeOf } from '../../api/access/ending.ts';
 import type { Grant } from '../../api/access/grant.ts';
 import { revokeFinalizer } from '../../api/access/names.ts';
@@ -6,25 +5,24 @@ import { keyOf } from '../../api/object.ts';
 import { at, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
-import { isRefused } from '../../kube/errors.ts';
+import { describe } from '../../kit/errors.ts';
+import { isForbidden, isRefused } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { OwedReview, OwedReviews } from '../emergency/owed-reviews.ts';
-import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { VoteView } from '../stores/vote-view.ts';
 import { type Cause, causeText } from './cause.ts';
 import type { Decider } from './decider.ts';
 import { owedApproval, reviewedApproval } from './emergency-status.ts';
-import { endedStatus } from './ended-status.ts';
+import { endedStatus, unclosedStatus } from './ended-status.ts';
 import type { Extender } from './extender.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import type { Granter } from './granter.ts';
 import type { History } from './history.ts';
 import { hasEndedCondition, isDeniedOrEnded } from './request-conditions.ts';
 import { RequestDeadlines } from './request-deadlines.ts';
-import { accessStartMs, hasVerifiedEnd } from './request-ends.ts';
-import { approvalStatus, type StatusWriter } from './request-status.ts';
-import type { RequesterAttestations } from './requester-attestations.ts';
+import { accessStartMs } from './request-ends.ts';
+import { approvalStatus, isUnchanged, type StatusWriter } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
 import type { Votes } from './votes.ts';
@@ -42,7 +40,7 @@ const alreadyDueMs = 0;
 /**
  * The life of one request. A reconcile does the first of these that applies:
  *   ended                                                   → keep it for a time, then delete it
- *   expired, revoked, deleted, denied, or grant not valid   → end it: RoleBinding, children, status
+ *   expired, revoked, deleted, or denied                    → end it: RoleBinding, children, status
  *   granted                                                 → keep it open, extend it
  *   otherwise                                               → decide it, then open its grant
  */
@@ -67,20 +65,18 @@ export class RequestReconciler implements Reconciler {
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const { status, decider, granter, revoker, attestations, signer } = this.#deps;
+    const { status, decider, granter, revoker } = this.#deps;
     const request = status.latest(key);
     const before = this.#lastReconciled.get(key);
     if (before && before.uid !== request?.uid) {
       // Anyone who can update the request can remove our finalizer, so access may still be open.
-      if (!hasVerifiedEnd(before, signer)) await revoker.deleteChildrenOfVanished(before, signal);
+      if (!before.ended) await revoker.deleteChildrenOfVanished(before, signal);
       this.#forget(before);
     }
     if (!request) return done;
-    if (before?.uid !== request.uid) attestations.observe(request);
     this.#lastReconciled.set(key, request);
 
-    if (hasVerifiedEnd(request, signer)) return this.#keepEnded(request, signal);
-    if (request.ended) return this.#endUnverified(request, request.ended, signal);
+    if (request.ended) return this.#keepEnded(request, signal);
     const startedEnding = this.#endings.get(request.uid);
     if (startedEnding) return this.#end(request, startedEnding, signal);
     if (this.#isExpired(request)) return this.#end(request, { ending: 'Expired' }, signal);
@@ -125,9 +121,7 @@ export class RequestReconciler implements Reconciler {
    * in the cleanup lane: if many grants end together, every RoleBinding goes first.
    */
   async #end(request: RequestView, cause: Cause, signal: AbortSignal): Promise<Result> {
-    // With a forged grant, the children may be forged. The applier then finds ours by owner.
-    const trusted = cause.ending === 'GrantInvalid' ? { ...request, children: [] } : request;
-    const existed = await this.#deps.revoker.deleteRoleBinding(trusted, signal);
+    const existed = await this.#deps.revoker.deleteRoleBinding(request, signal);
     // `close` reports the end of a grant, the decider a denial; without our finalizer, an earlier
     // leader did.
     const isReported = isDeniedOrEnded(request) || !request.finalizers.includes(revokeFinalizer);
@@ -135,7 +129,12 @@ export class RequestReconciler implements Reconciler {
       this.#deps.reporter.endedWithoutAccess(request, endText(request, cause));
     this.#endings.set(request.uid, cause);
     if (existed) return at(alreadyDueMs, cleanupLane);
-    if (await this.#deps.revoker.close(trusted, cause, signal)) return at(alreadyDueMs, cleanupLane);
+    try {
+      if (await this.#deps.revoker.close(request, cause, signal)) return at(alreadyDueMs, cleanupLane);
+    } catch (error) {
+      if (isForbidden(error)) await this.#showUnclosed(request, cause, error, signal);
+      throw error;
+    }
     const ended = await this.#writeEnd(request, cause, signal);
     if (!ended) return this.#deps.revoker.remove(request, signal);
     this.#lastReconciled.set(request.key, ended);
@@ -143,25 +142,34 @@ export class RequestReconciler implements Reconciler {
     return this.#keepEnded(ended, signal);
   }
 
+  /** Our permissions may lack its namespace, for example. */
+  async #showUnclosed(request: RequestView, cause: Cause, error: unknown, signal: AbortSignal): Promise<void> {
+    const { status, reporter, clock } = this.#deps;
+    const message = `the server tries to end the access (${endText(request, cause)}), but the API server refuses: ${describe(error)}`;
+    const shown = unclosedStatus(request, message, clock.now());
+    if (isUnchanged(request, shown)) return;
+    await status.write(request, shown, signal);
+    reporter.notClosed(request, message);
+  }
+
   /**
-   * Writes the signed end. Undefined if the request is to be deleted at once instead. While a
-   * review is owed, neither missing keys nor a refusal excuse the end.
+   * Writes the end. Undefined if the request is to be deleted at once instead. While a review is
+   * owed, a refusal does not excuse the end.
    */
   async #writeEnd(request: RequestView, cause: Cause, signal: AbortSignal): Promise<RequestView | undefined> {
     const { ending, denial } = cause;
-    const { decider, edits, extender, revoker, reviews, history, signer, status, clock } = this.#deps;
-    const owed = request.deleting || !request.grant ? undefined : reviews.of(request.uid);
+    const { decider, edits, extender, revoker, reviews, history, status, clock } = this.#deps;
+    const owed = request.grant && reviews.of(request.uid);
     const wasDenied = isDeniedOrEnded(request) && !hasEndedCondition(request);
-    if (revoker.hasRemoved(request) || (!owed && (wasDenied || !signer.hasKeys))) return undefined;
-    if (request.deleting && revoker.canRelease(request)) return undefined;
+    if (request.deleting || revoker.hasRemoved(request)) return undefined;
+    if (!owed && wasDenied) return undefined;
     const nowMs = clock.now();
     const atMs = Math.min(nowMs, decider.requestEndMs(request), edits.latestEndMs(request));
     const by = denial?.spec.voter?.username;
     const how = outcomeOf(ending);
     const ended = history.end(request, { how, reason: ending, ...(by === undefined ? {} : { by }) }, atMs);
     const approval = owed && owedApproval(request, owed, nowMs);
-    // If the grant is forged, sign no refusal for it.
-    const extensions = ending === 'GrantInvalid' ? undefined : extender.refuseUndecided(request);
+    const extensions = extender.refuseUndecided(request);
     const end = { ending, text: endText(request, cause), ended, approval, extensions };
     try {
       return await status.write(request, endedStatus(request, end, nowMs), signal);
@@ -172,7 +180,7 @@ export class RequestReconciler implements Reconciler {
   }
 
   /**
-   * Keeps it until `status.ended.until` and its review, so that people can read how it ended.
+   * Keeps it until `status.ended.keptUntil` and its review, so that people can read how it ended.
    * Beyond a maximum (`History.surplus`), it goes earlier.
    */
   async #keepEnded(request: RequestView, signal: AbortSignal): Promise<Result> {
@@ -183,7 +191,7 @@ export class RequestReconciler implements Reconciler {
       await this.#showReview(request, signal);
       return requeueAt(this.#overdueAtMs(owed));
     }
-    const [fromMs, untilMs] = [parseTime(ended?.at ?? '') ?? 0, parseTime(ended?.until ?? '') ?? 0];
+    const [fromMs, untilMs] = [parseTime(ended?.at ?? '') ?? 0, parseTime(ended?.keptUntil ?? '') ?? 0];
     if (request.deleting || revoker.hasRemoved(request)) return revoker.remove(request, signal);
     const isPastRetention = this.#deadlines.hasPassed(uid, fromMs, untilMs);
     const surplus =
@@ -205,20 +213,6 @@ export class RequestReconciler implements Reconciler {
     await this.#showReview(request, signal);
     deadlineSource.set(key, this.#deadlines.nextCheckMs(uid, fromMs, untilMs));
     return done;
-  }
-
-  /**
-   * No cached key verifies `status.ended`: closes the access first, without keys, and then reads
-   * the keys again. Rejects until the server has keys.
-   */
-  async #endUnverified(request: RequestView, ended: Ended, signal: AbortSignal): Promise<Result> {
-    const { revoker, signer } = this.#deps;
-    const trusted = { ...request, children: [] };
-    if (await revoker.deleteRoleBinding(trusted, signal)) return at(alreadyDueMs, cleanupLane);
-    await revoker.close(trusted, { ending: 'GrantInvalid' }, signal);
-    if (await signer.isOurEnd(request, ended, signal)) return this.#keepEnded(request, signal);
-    revoker.reportUnverified(trusted);
-    return revoker.remove(request, signal);
   }
 
   /** Shows in the status whether the review of the emergency is owed, overdue, or done. */
@@ -255,18 +249,13 @@ export class RequestReconciler implements Reconciler {
     return Number.isFinite(endMs) && this.#deadlines.hasPassed(request.uid, accessStartMs(request), endMs);
   }
 
-  /** Rejects if the keys cannot be read. */
   async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Cause | undefined> {
     if (request.revoked) return { ending: 'Revoked' };
     if (request.deleting) return { ending: 'Deleted' };
     const { grant } = request;
     if (!grant) return undefined;
-    const { signer, edits } = this.#deps;
+    const { edits } = this.#deps;
     if (this.#hasPassed(request, edits.latestEndMs(request))) return { ending: 'Shortened' };
-    // Without keys, no grant is verified, but a deleted template or pod, or an edit, still ends it.
-    const lost = signer.hasKeys ? undefined : await this.#lostPrerequisite(request, grant, signal);
-    if (lost) return lost;
-    if (!(await signer.isOurGrant(request, grant, signal))) return { ending: 'GrantInvalid' };
     return this.#lostPrerequisite(request, grant, signal);
   }
 
@@ -317,14 +306,12 @@ interface RequestReconcilerDeps {
   readonly decider: Decider;
   readonly granter: Granter;
   readonly extender: Extender;
-  readonly attestations: RequesterAttestations;
   readonly votes: Votes;
   readonly templates: Store<TemplateView>;
   readonly edits: TemplateEdits;
   readonly reviews: OwedReviews;
   readonly history: History;
   readonly reporter: GrantReporter;
-  readonly signer: Signer;
   readonly revoker: Revoker;
   readonly deadlineSource: DeadlineSource;
 }

@@ -14,6 +14,7 @@ import type { Client } from '../../kube/client.ts';
 import { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { AccessKind } from '../access-kind.ts';
 import { type AccessConditionUpdate, failure, success } from '../conditions.ts';
+import { firstLookMs, type PolicyCheck, policiesAwaited, policyRetryMs } from '../policies/policy-check.ts';
 import type { Violation } from '../policy/policy.ts';
 import { type RequestView, viewRequest } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
@@ -98,6 +99,20 @@ const limitedPod = (limits: readonly string[]): AccessConditionUpdate<RequestCon
   reason: 'LimitedByTemplate',
   message: limits.join('; '),
 });
+
+/** Waits for the policies, and says so once the leader has looked. Epoch ms of the next try. */
+export async function awaitPolicies(
+  request: RequestView,
+  { policies, status, clock }: { policies: PolicyCheck; status: StatusWriter; clock: Clock },
+  signal: AbortSignal,
+): Promise<number> {
+  const nowMs = clock.now();
+  if (policies.isFirstLook) return nowMs + firstLookMs;
+  const unproven = failure('AccessResourcesReady', 'PoliciesMissing', policiesAwaited);
+  const next = withConditions(request, nowMs, [unproven]);
+  if (!isUnchanged(request, next)) await status.write(request, next, signal);
+  return nowMs + policyRetryMs;
+}
 
 /** If the last extension is granted, access ends at its `expiresAt`. */
 export function extensionStatus(
@@ -212,7 +227,7 @@ export class StatusWriter {
     return this.#written.call(request.key, async () => {
       const { approval } = status;
       // A merge patch keeps fields that it omits, so those of an earlier approval would remain.
-      const replaced = approval ? { approval: { until: null, all: null, votes: null, ...approval } } : {};
+      const replaced = approval ? { approval: { due: null, all: null, votes: null, ...approval } } : {};
       const metadata = { resourceVersion: request.resourceVersion, uid: request.uid };
       const patch = { metadata, status: { ...status, ...replaced } };
       const options = { subresource: 'status', signal };

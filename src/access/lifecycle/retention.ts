@@ -30,9 +30,9 @@ export function retainedUntilMs(
   return waitEndMs === undefined ? keptUntilMs : Math.max(keptUntilMs, waitEndMs + afterWaitMs);
 }
 
-/** Epoch ms: the later of `latestOpeningMs` and `status.approval.until`. */
+/** Epoch ms: the later of `latestOpeningMs` and `status.approval.due`. */
 function waitsUntilMs(request: RequestView, config: AccessConfig | undefined): number | undefined {
-  const shownMs = parseTime(request.approval?.until ?? '');
+  const shownMs = parseTime(request.approval?.due ?? '');
   const latestMs = config && latestOpeningMs({ ...request, config });
   return latestMs === undefined ? shownMs : Math.max(latestMs, shownMs ?? latestMs);
 }

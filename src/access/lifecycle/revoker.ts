@@ -3,8 +3,7 @@ import { childNameOf, revokeFinalizer } from '../../api/access/names.ts';
 import type { RequestChild } from '../../api/access/status.ts';
 import { keyOf, type ObjectName, type Resource } from '../../api/object.ts';
 import { pods, roleBindings, roles } from '../../api/resources.ts';
-import { at, done, type Result } from '../../engine/result.ts';
-import type { Clock } from '../../kit/clock.ts';
+import { done, type Result } from '../../engine/result.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { ApiError, isConflict, isForbidden, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
@@ -15,8 +14,6 @@ import type { PodView } from '../stores/cluster-views.ts';
 import type { Cause } from './cause.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import { hasEndedCondition } from './request-conditions.ts';
-import { RequestDeadlines } from './request-deadlines.ts';
-import { finalizerUntilMs } from './requester-attestations.ts';
 
 /** The RoleBinding first, because it gives access. */
 const revocationOrder = [
@@ -35,17 +32,13 @@ export class Revoker {
   readonly #roleBindingDeleted = new Set<string>();
   /** uids of requests whose children are deleted, so that the events cause no further calls. */
   readonly #childrenDeleted = new Set<string>();
-  /** uids of requests without children whose `status.ended` is not verified yet. */
-  readonly #unverified = new Set<string>();
   /** uids. A store that lags behind still shows the finalizer. */
   readonly #finalizerRemoved = new Set<string>();
   /** uids. A store that lags behind still shows the request. */
   readonly #requestDeleted = new Set<string>();
-  readonly #retention: RequestDeadlines;
 
   constructor(deps: RevokerDeps) {
     this.#deps = deps;
-    this.#retention = new RequestDeadlines(deps.clock);
   }
 
   /**
@@ -85,10 +78,7 @@ export class Revoker {
     }
   }
 
-  /**
-   * Call it after `close`. Keeps the finalizer until the requester's signature is too old for
-   * reuse.
-   */
+  /** Call it after `close`. */
   async remove(request: RequestView, signal: AbortSignal): Promise<Result> {
     if (this.#finalizerRemoved.has(request.uid)) return done;
     if (!request.deleting && !this.#requestDeleted.has(request.uid)) {
@@ -96,10 +86,6 @@ export class Revoker {
         .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
         .catch((error: unknown) => this.#ignoreIfDeleted(request, error, signal));
       this.#requestDeleted.add(request.uid);
-    }
-    if (!this.canRelease(request)) {
-      const { uid, createdAtMs } = request;
-      return at(this.#retention.nextCheckMs(uid, createdAtMs, finalizerUntilMs(request)));
     }
     await this.#removeFinalizer(request, signal);
     return done;
@@ -110,11 +96,6 @@ export class Revoker {
     return this.#requestDeleted.has(uid) || this.#finalizerRemoved.has(uid);
   }
 
-  /** Whether the requester's signature is too old to be reused for a new request of that name. */
-  canRelease(request: RequestView): boolean {
-    return this.#retention.hasPassed(request.uid, request.createdAtMs, finalizerUntilMs(request));
-  }
-
   /** Deletes the children, and reports the end once. False without a grant, or if done before. */
   async close(request: RequestView, cause: Cause, signal: AbortSignal): Promise<boolean> {
     if (!request.grant || this.#childrenDeleted.has(request.uid)) return false;
@@ -122,14 +103,8 @@ export class Revoker {
     this.#childrenDeleted.add(request.uid);
     // An earlier process has normally reported this end. Prefer a missing report to a second one.
     const isReported = request.deleting || hasEndedCondition(request);
-    if (!existed && !isReported && request.ended) this.#unverified.add(request.uid);
-    else if (existed || !isReported) this.#deps.reporter.revoked(request, cause);
+    if (existed || !isReported) this.#deps.reporter.revoked(request, cause);
     return true;
-  }
-
-  /** Once the signature of `status.ended` proved invalid: the writer of a valid one has reported. */
-  reportUnverified(request: RequestView): void {
-    if (this.#unverified.delete(request.uid)) this.#deps.reporter.revoked(request, { ending: 'GrantInvalid' });
   }
 
   /** The end is reported only if a child existed. */
@@ -163,10 +138,8 @@ export class Revoker {
   forget(uid: string): void {
     this.#roleBindingDeleted.delete(uid);
     this.#childrenDeleted.delete(uid);
-    this.#unverified.delete(uid);
     this.#finalizerRemoved.delete(uid);
     this.#requestDeleted.delete(uid);
-    this.#retention.forget(uid);
   }
 
   async #deleteChild(
@@ -225,5 +198,4 @@ export interface RevokerDeps {
   readonly client: Client;
   readonly applier: Applier;
   readonly reporter: GrantReporter;
-  readonly clock: Clock;
 }

@@ -8,8 +8,8 @@ import { alreadyHolds } from '../admission-reads.ts';
 import { longestAccessMs } from '../policy/duration-choice.ts';
 import { decidingGroupsOf, durationBoundsOf } from '../policy/emergency-policy.ts';
 import { isEligibleByGroup } from '../policy/request-policy.ts';
-import type { RequestView, TemplateView } from '../stores/access-views.ts';
-import { accessEndMs, accessStartMs, type EndSigner } from './request-ends.ts';
+import { accessEndMs, type RequestView, type TemplateView } from '../stores/access-views.ts';
+import { accessStartMs } from './request-ends.ts';
 
 /**
  * How later edits of a template restrict open grants: no edit moves an end later, or adds subjects.
@@ -60,7 +60,7 @@ export class TemplateEdits {
 
   #isExtended(request: RequestView): boolean {
     const grantedMs = parseTime(request.grant?.expiresAt ?? '') ?? 0;
-    return (accessEndMs(request, this.#deps.signer) ?? 0) > grantedMs;
+    return (accessEndMs(request) ?? 0) > grantedMs;
   }
 
   /** Undefined also while the store has not received the edit. */
@@ -75,5 +75,4 @@ export class TemplateEdits {
 interface TemplateEditsDeps {
   readonly kind: AccessKind;
   readonly client: Client;
-  readonly signer: EndSigner;
 }

@@ -1,8 +1,8 @@
-import { accessVotes, type VoteAttestation } from '../../api/access/access-vote.ts';
+import { accessVotes } from '../../api/access/access-vote.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
 import { requestLabel } from '../../api/access/names.ts';
 import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
-import { parseTime } from '../../kit/clock.ts';
+import { CodedError } from '../../kit/errors.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import { SharedCalls } from '../../kit/shared-calls.ts';
 import { type Client, findObject } from '../../kube/client.ts';
@@ -10,20 +10,15 @@ import type { Store } from '../../kube/store.ts';
 import { ApprovePermission, templateState } from '../admission-reads.ts';
 import type { OwedReview } from '../emergency/owed-reviews.ts';
 import { votedReview } from '../emergency/owed-reviews.ts';
+import { type PolicyCheck, policiesAwaited, voteUncertified } from '../policies/policy-check.ts';
 import type { Approval } from '../policy/opening.ts';
 import { firstViolation, type Violation } from '../policy/policy.ts';
 import type { TemplateState } from '../policy/request-policy.ts';
 import { type VotedRequest, voteName, votePolicy } from '../policy/vote-policy.ts';
-import type { Signer } from '../signing/signer.ts';
 import { byRequest } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import { type VoteView, viewVote } from '../stores/vote-view.ts';
 import { decidedExtensions } from './request-ends.ts';
-
-/** A vote may be created this much before its signature: clocks differ, and times are rounded. */
-const skewMs = 2000;
-/** A vote may be created this much after its signature. */
-const validMs = 10_000;
 
 export interface JudgedVote {
   readonly vote: VoteView;
@@ -36,7 +31,7 @@ interface VotesDeps {
   readonly templateResource: Resource;
   readonly templates: Store<TemplateView>;
   readonly client: Client;
-  readonly signer: Signer;
+  readonly policies: PolicyCheck;
 }
 
 interface VoteQuestion {
@@ -93,11 +88,10 @@ export class Votes {
     const votes = await this.#listLive({ ...request, about }, signal);
     if (votes.length === 0) return [];
     const found = this.#foundRequest(request);
-    const signed = await this.#signedVotes(votes, found, signal);
     // After the votes: an edit voids earlier approvals, and so does the loss of the verb `approve`.
     const [state, mayApproveByVote] = await Promise.all([
       this.#currentState(template, signal),
-      this.#approvePermissions(signed, found, signal),
+      this.#approvePermissions(votes, found, signal),
     ]);
     return this.#evaluate(votes, mayApproveByVote, found, state);
   }
@@ -119,7 +113,21 @@ export class Votes {
     const template = this.#deps.templates.get(keyOf({ namespace, name: templateName }));
     const state = template ? templateState(template) : ({ found: false } as const);
     const votes = await this.#listLive({ namespace, uid, about: 'Review' }, signal);
-    return this.#judge(votes, votedReview(review), state, signal);
+    const judged = await this.#judge(votes, votedReview(review), state, signal);
+    // A vote about access is younger than its request, which is certified. A review may be older.
+    return Promise.all(
+      judged.map(async ({ vote, violation }) => ({
+        vote,
+        violation: violation ?? (await this.#uncertified(vote, signal)),
+      })),
+    );
+  }
+
+  /** Rejects in a gap. */
+  async #uncertified({ createdAtMs }: VoteView, signal: AbortSignal): Promise<Violation | undefined> {
+    const proof = await this.#deps.policies.certify(createdAtMs, signal);
+    if (proof === 'gap') throw new CodedError('PoliciesMissing', policiesAwaited);
+    return proof === 'certified' ? undefined : voteUncertified;
   }
 
   #storedDenials(request: RequestView): VoteView[] {
@@ -146,7 +154,7 @@ export class Votes {
       requester: spec.requester,
       emergency: spec.emergency === true,
       extensions: spec.extensions?.length ?? 0,
-      decidedExtensions: decidedExtensions(request, this.#deps.signer).length,
+      decidedExtensions: decidedExtensions(request).length,
       ended: false,
     };
   }
@@ -168,11 +176,9 @@ export class Votes {
     state: TemplateState,
     signal: AbortSignal,
   ): Promise<JudgedVote[]> {
-    const signed = await this.#signedVotes(votes, request, signal);
-    return this.#evaluate(votes, await this.#approvePermissions(signed, request, signal), request, state);
+    return this.#evaluate(votes, await this.#approvePermissions(votes, request, signal), request, state);
   }
 
-  /** `mayApproveByVote` has the votes that our webhook signed; others do not count. */
   #evaluate(
     votes: readonly VoteView[],
     mayApproveByVote: ReadonlyMap<VoteView, boolean>,
@@ -182,54 +188,40 @@ export class Votes {
     return votes.map((vote) => {
       const { namespace, spec } = vote;
       const mayApprove = mayApproveByVote.get(vote);
-      if (!spec.voter || mayApprove === undefined) return { vote, violation: unsigned };
+      if (!spec.voter || mayApprove === undefined) return { vote, violation: misnamed };
       const input = { namespace, voter: spec.voter, spec, request, template, mayApprove };
-      return { vote, violation: firstViolation(votePolicy, input) };
+      return { vote: this.#withoutUncertifiedName(vote), violation: firstViolation(votePolicy, input) };
     });
+  }
+
+  /** A denial counts in any case, and names no person whom nothing certifies. */
+  #withoutUncertifiedName(vote: VoteView): VoteView {
+    const { decision, voter: _, onBehalfOf: __, ...spec } = vote.spec;
+    if (decision !== 'Deny' || this.#deps.policies.assess(vote.createdAtMs) === 'certified') return vote;
+    return { ...vote, spec: { ...spec, decision } };
   }
 
   async #approvePermissions(
-    votes: readonly SignedVote[],
-    { templateName: name }: FoundRequest,
+    votes: readonly VoteView[],
+    { uid, templateName: name }: FoundRequest,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<VoteView, boolean>> {
     const { templateKind: kind } = this.#deps;
-    const answers = votes.map(async ({ vote, attestation: { namespace, voter } }) => {
-      const mayApprove = await this.#approvePermission.mayApprove(voter, { kind, namespace, name }, signal);
-      return [vote, mayApprove] as const;
+    const answers = votes.map(async (vote) => {
+      const { namespace, spec } = vote;
+      if (!spec.voter || !isNamed(vote, spec.voter.username, uid)) return [];
+      const mayApprove = await this.#approvePermission.mayApprove(spec.voter, { kind, namespace, name }, signal);
+      return [[vote, mayApprove] as const];
     });
-    return new Map(await Promise.all(answers));
-  }
-
-  /** Those that our webhook signed for this request when they were created. */
-  async #signedVotes(votes: readonly VoteView[], request: FoundRequest, signal: AbortSignal): Promise<SignedVote[]> {
-    const attested = votes.flatMap((vote) => {
-      const attestation = attestationOf(vote, request);
-      return attestation ? [{ vote, attestation, signature: vote.spec.voter?.signature }] : [];
-    });
-    const areOurs = await this.#deps.signer.areOurVotes(attested, signal);
-    return attested.filter((_, index) => areOurs[index]);
+    return new Map((await Promise.all(answers)).flat());
   }
 }
 
 type VotedReview = Pick<OwedReview, 'namespace' | 'template' | 'requestUid' | 'user' | 'userUid'>;
 
-interface SignedVote {
-  readonly vote: VoteView;
-  readonly attestation: VoteAttestation;
-}
-
-/** What our webhook must have signed. Undefined if request, name, or age are wrong. */
-function attestationOf(
-  { namespace, name, spec, createdAtMs }: VoteView,
-  request: FoundRequest,
-): VoteAttestation | undefined {
-  const { voter } = spec;
-  if (!voter?.signature || spec.request.uid !== request.uid) return undefined;
-  if (name !== voteName(request.uid, voter.username, spec)) return undefined;
-  const age = createdAtMs - (parseTime(voter.time) ?? Number.NaN);
-  return age >= -skewMs && age <= validMs ? { namespace, name, spec, voter } : undefined;
-}
+/** The name makes a second vote of the same person about the same thing impossible. */
+const isNamed = ({ name, spec }: VoteView, username: string, requestUid: string): boolean =>
+  spec.request.uid === requestUid && name === voteName(requestUid, username, spec);
 
 type FoundRequest = Extract<VotedRequest, { found: true }>;
 
@@ -274,10 +266,10 @@ function maxOf(max: string | undefined): number | undefined {
   return parsed && 'ns' in parsed ? toMilliseconds(parsed.ns) : undefined;
 }
 
-const unsigned: Violation = {
-  code: 'StampInvalid',
+const misnamed: Violation = {
+  code: 'MissingIdentity',
   message:
-    'the webhook of drawbridge did not sign this vote for this request when it was created; it never counts, and its voter cannot repeat it; ask another approver to vote, or the requester to create a new request; if those votes are ignored too, ask an administrator to apply the webhook configurations, and to synchronize the clocks of the API server and of drawbridge',
+    'the vote has not the voter and name that the webhook of drawbridge writes, so it never counts; vote again; if that is ignored too, ask an administrator to apply the webhook configurations',
   field: 'spec.voter',
   status: 403,
 };

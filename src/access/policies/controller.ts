@@ -41,7 +41,7 @@ export function policyMetrics(metrics: Metrics, guard: Pick<PolicyGuard, 'gauge'
   metrics.collected(
     {
       name: 'drawbridge_policies_in_force',
-      help: 'Of the leader: 1 if it has proven that the admission policies are in force, else 0. Alert if it is 0 for a minute.',
+      help: 'Of the leader: 1 if it has proven that the admission policies are in force, else 0.',
       labels: [],
     },
     (set) => {

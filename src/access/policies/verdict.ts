@@ -1,13 +1,24 @@
 import type { KubeObject } from '../../api/object.ts';
+import { parseTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { certifies, certifyingObjects, shapeProblem, titleOf } from './shape.ts';
 
-/** Which versions of the certifying objects have been in force since the record was written. */
-export interface PolicyRecord {
+/** What certified objects must meet. */
+export interface PolicyVersions {
   /** `uid/generation`, in the order of `certifyingObjects`. */
   readonly versions: readonly string[];
   /** Of the server that wrote it. */
   readonly certifies: number;
+}
+
+/** Which versions of the certifying objects have been in force, and since when. */
+export interface PolicyRecord extends PolicyVersions {
+  /** RFC 3339, by the clock of the API server: all that was created later met them. */
+  readonly since: string;
+  /** No gap has ended since the installation: templates without an author are older than it. */
+  readonly first: boolean;
+  /** Of templates, as `versionKey`: edits before `since` that no leader had judged then. */
+  readonly unjudged: readonly string[];
 }
 
 /** `unreadable`: it exists, but has no record. */
@@ -18,7 +29,7 @@ export type Verdict =
   /** The objects were in force without a pause, but the record must name these. */
   | { readonly is: 'upgraded'; readonly record: PolicyRecord }
   /** They may have let something through. `record` is what to write after 40 s of calm. */
-  | { readonly is: 'gap'; readonly problem: string; readonly record: PolicyRecord | undefined };
+  | { readonly is: 'gap'; readonly problem: string; readonly record: PolicyVersions | undefined };
 
 /** The live objects, in the order of `certifyingObjects`; undefined if one does not exist. */
 export type LiveObjects = readonly (KubeObject | undefined)[];
@@ -51,7 +62,7 @@ export function judge(stored: StoredRecord, live: LiveObjects): Verdict {
   }
   const isSame =
     stored.certifies === certifies && stored.versions.every((one, index) => one === record.versions[index]);
-  return isSame ? { is: 'inForce' } : { is: 'upgraded', record };
+  return isSame ? { is: 'inForce' } : { is: 'upgraded', record: { ...stored, ...record } };
 }
 
 const versionOf = (object: KubeObject | undefined): string =>
@@ -78,13 +89,20 @@ export function readRecord(secret: KubeObject | undefined): StoredRecord {
     const parsed: unknown = JSON.parse(Buffer.from(String(text), 'base64').toString('utf8'));
     const versions = own(parsed, 'versions');
     const number = own(parsed, 'certifies');
+    const since = own(parsed, 'since');
+    const first = own(parsed, 'first');
+    const unjudged = own(parsed, 'unjudged');
     const isRead =
       isRecord(parsed) &&
       Array.isArray(versions) &&
       versions.length === certifyingObjects.length &&
       versions.every((version) => typeof version === 'string') &&
-      typeof number === 'number';
-    return isRead ? { versions: versions as string[], certifies: number } : 'unreadable';
+      typeof number === 'number' &&
+      typeof since === 'string' &&
+      parseTime(since) !== undefined &&
+      typeof first === 'boolean' &&
+      Array.isArray(unjudged);
+    return isRead ? { versions: versions as string[], certifies: number, since, first, unjudged } : 'unreadable';
   } catch {
     return 'unreadable';
   }

@@ -135,7 +135,7 @@ const extensionIsAllowed: Check<ChangeInput> = (input) => {
 };
 
 /**
- * For claims and extensions, at admission. The leader accepts only those that the webhook signed.
+ * For claims and extensions, at admission. A policy certifies who made them.
  */
 export const changePolicy: RuleBook<ChangeInput> = {
   'same-person': {

@@ -41,7 +41,7 @@ export function emergencyViolation(
     return refuse(found, usualRemedy(groups, config));
   }
   if (startAt === undefined) return undefined;
-  return refuse('emergency access begins at once', 'omit spec.startAt or spec.emergency');
+  return refuse('emergency access starts at once', 'omit spec.startAt or spec.emergency');
 }
 
 /** A clause. Outside `allowedGroups`, usual access takes permissions that were not checked. */

@@ -37,11 +37,11 @@ export function chooseExtension(
   maxMs = Number.POSITIVE_INFINITY,
 ): ChosenExtension | Violation {
   const field = `spec.extensions[${decided}].by`;
+  // First, because another template would not help.
+  if (emergency)
+    return refuse('NotExtendable', 'emergency access cannot be extended; create a new request', 'spec.extensions', 403);
   if (!config)
     return refuse('NotExtendable', 'the template allows no extension; create a new request', 'spec.extensions', 403);
-  if (emergency) {
-    return refuse('NotExtendable', 'emergency access cannot be extended; create a new request', 'spec.extensions', 403);
-  }
   if (granted >= config.times) {
     const times = config.times === 1 ? 'once' : `${config.times} times`;
     return refuse(

@@ -16,21 +16,33 @@ export const baseRules: readonly TemplateRule[] = [
   { apiGroups: [''], resources: [execResource], verbs: ['get', 'create'] },
 ];
 
-type RuleConfig = Pick<AccessConfig, 'exec' | 'rules'>;
+type RuleConfig = Pick<AccessConfig, 'exec' | 'allow' | 'rules'>;
 
-/** On any pod. */
-export const rulesOf = ({ exec = true, rules = [] }: RuleConfig): readonly TemplateRule[] => [
-  ...(exec ? baseRules : [readRule]),
+const presets: Record<NonNullable<RuleConfig['allow']>[number], TemplateRule> = {
+  logs: { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] },
+  'port-forward': { apiGroups: [''], resources: ['pods/portforward'], verbs: ['get', 'create'] },
+};
+
+/** What `allow` and `rules` add to the rules of every grant. On any pod. */
+export const addedRules = ({ allow = [], rules = [] }: RuleConfig): readonly TemplateRule[] => [
+  ...allow.map((preset) => presets[preset]),
   ...rules,
 ];
 
-/** Code `InvalidTemplate`, if `exec` is false: no rules, or a rule with `pods/exec`. */
-export function withoutExecViolations({ exec = true, rules = [] }: RuleConfig): Violation[] {
+/** On any pod. */
+export const rulesOf = (config: RuleConfig): readonly TemplateRule[] => [
+  ...((config.exec ?? true) ? baseRules : [readRule]),
+  ...addedRules(config),
+];
+
+/** Code `InvalidTemplate`, if `exec` is false: nothing is added, or a rule has `pods/exec`. */
+export function withoutExecViolations(config: RuleConfig): Violation[] {
+  const { exec = true, rules = [] } = config;
   if (exec) return [];
-  if (rules.length === 0) {
+  if (addedRules(config).length === 0) {
     const problem =
-      'is empty and spec.accessConfig.exec is false, so a grant would allow only reading the pod; add a rule, for example get on pods/log';
-    return [invalid(field, problem)];
+      'has neither allow nor rules and exec is false, so a grant would allow only reading the pod; add, for example, allow: [logs]';
+    return [invalid('spec.accessConfig', problem)];
   }
   return rules.flatMap(({ resources }, index) => {
     if (!resources.includes(execResource)) return [];
@@ -61,14 +73,15 @@ export const rulesViolations = (rules: readonly TemplateRule[] = []): Violation[
   ...tooManyRights(rules),
 ];
 
-/** Without names, so that no violation hides behind them. */
-export function validPartsOf({ exec = true, rules = [] }: RuleConfig): TemplateRule[] {
-  if (tooManyRights(rules).length > 0) return [];
-  return rules.map(({ apiGroups, resources, verbs }) => ({
+/** With only the valid names in its rules, so that no violation hides behind the others. */
+export function withValidRules<T extends RuleConfig>(config: T): T {
+  const { exec = true, rules = [] } = config;
+  const valid = rules.map(({ apiGroups, resources, verbs }) => ({
     apiGroups: apiGroups.filter(isValid.apiGroups),
     resources: resources.filter((name) => isValid.resources(name) && (exec || name !== execResource)),
     verbs: verbs.filter(isValid.verbs),
   }));
+  return { ...config, rules: tooManyRights(rules).length > 0 ? [] : valid };
 }
 
 const isValid = {
@@ -112,27 +125,24 @@ const invalid = (path: string, problem: string): Violation => ({
 });
 
 /** Rights beyond `baseRules` and the chart value `grantable`. A message lists nine more. */
-export function grantableViolations(
-  rules: readonly TemplateRule[] | undefined,
-  grantable: readonly RbacRule[],
-): Violation[] {
-  const missing = notGrantable(rules, grantable);
+export function grantableViolations(config: RuleConfig, grantable: readonly RbacRule[]): Violation[] {
+  const missing = notGrantable(config, grantable);
   return missing.map((right, index) => ({
     code: 'NotGrantable',
     // Only one of up to 64 is shown, and its text takes a pass through all grantable rules.
     get message() {
       const shown = missing.slice(index, index + MAX_SHOWN);
-      const found = `${field} hands out ${shown.map(describeRight).join(', ')}, which this installation does not allow`;
+      const found = `spec.accessConfig hands out ${shown.map(describeRight).join(', ')}, which this installation does not allow`;
       return `${found}; ${grantableRemedy(shown, grantable)}`;
     },
-    field,
+    field: 'spec.accessConfig',
     status: 403,
     key: describeRight(right),
   }));
 }
 
-export function notGrantable(rules: readonly TemplateRule[] | undefined, grantable: readonly RbacRule[]): Right[] {
-  const rights = uncovered([...baseRules, ...grantable], rules ?? []);
+export function notGrantable(config: RuleConfig, grantable: readonly RbacRule[]): Right[] {
+  const rights = uncovered([...baseRules, ...grantable], addedRules(config));
   return [...new Map(rights.map((right) => [describeRight(right), right])).values()];
 }
 

@@ -12,12 +12,10 @@ export interface Approval extends CountedVote {
 export interface OpeningInput {
   /** Epoch ms. */
   readonly createdAtMs: number;
-  readonly spec: { readonly startAt?: string; readonly emergency?: boolean };
+  readonly spec: { readonly startAt?: string; readonly emergency?: boolean; readonly claimed?: boolean };
   readonly config: Pick<AccessConfig, 'approvals' | 'start'>;
   /** Valid, for the current generation of the template, and not by the requester. */
   readonly approvals: readonly Approval[];
-  /** Epoch ms; undefined until the requester claims the access. */
-  readonly claimedAtMs: number | undefined;
 }
 
 /** Times are epoch ms. `progress`: the approvals so far, for each entry of `approvals.all`. */
@@ -49,7 +47,7 @@ export type Opening =
  *      └──────────────────────────────────┴─→ timedOut
  */
 export function openingOf(input: OpeningInput, nowMs: number): Opening {
-  const { spec, config, createdAtMs, claimedAtMs } = input;
+  const { spec, config, createdAtMs } = input;
   if (spec.emergency) return { is: 'due', progress: [], votes: [], maxMs: Number.POSITIVE_INFINITY };
   const approved = approvalProgress(input, nowMs);
   if (approved.is !== 'approved') return approved;
@@ -57,7 +55,8 @@ export function openingOf(input: OpeningInput, nowMs: number): Opening {
   const startMs = spec.startAt === undefined ? undefined : parseTime(spec.startAt);
   const claimWithinMs = durationMs(config.approvals?.claimWithin);
   const claimUntilMs = claimWithinMs === undefined ? undefined : Math.max(atMs, startMs ?? createdAtMs) + claimWithinMs;
-  const awaitsClaim = claimUntilMs !== undefined && !(claimedAtMs !== undefined && claimedAtMs < claimUntilMs);
+  // The webhook denies late claims, so one that the leader sees late was in time.
+  const awaitsClaim = claimUntilMs !== undefined && !spec.claimed;
   if (startMs !== undefined && nowMs < startMs)
     return { is: 'scheduled', progress, atMs: startMs, ...(awaitsClaim ? { claimUntilMs } : {}) };
   if (awaitsClaim && nowMs >= claimUntilMs) return { is: 'timedOut', missing: 'claim', atMs: claimUntilMs };
@@ -74,11 +73,7 @@ export function openingOf(input: OpeningInput, nowMs: number): Opening {
 }
 
 /** Epoch ms, after the longest possible waits; later only if the clocks skip a window. */
-export function latestOpeningMs({
-  createdAtMs,
-  spec,
-  config,
-}: Omit<OpeningInput, 'approvals' | 'claimedAtMs'>): number | undefined {
+export function latestOpeningMs({ createdAtMs, spec, config }: Omit<OpeningInput, 'approvals'>): number | undefined {
   if (!countsFromOpening(spec, config)) return undefined;
   const startMs = spec.startAt === undefined ? undefined : parseTime(spec.startAt);
   const approvedMs = createdAtMs + (durationMs(config.approvals?.pendingFor) ?? 0);

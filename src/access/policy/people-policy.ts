@@ -48,7 +48,7 @@ export function startViolation(
     return refuse(`is ${quote(startAt)}; write a time as in RFC 3339, for example 2026-11-22T20:00:00Z`, 422);
   }
   if (startMs < askedAtMs - toleranceMs) {
-    return refuse(`is ${startAt}, which has passed; write a later time, or omit it to begin as soon as possible`, 422);
+    return refuse(`is ${startAt}, which has passed; write a later time, or omit it to start as soon as possible`, 422);
   }
   const ahead = parseGoDuration(maxAhead);
   const aheadNs = 'ns' in ahead ? ahead.ns : 0n;

@@ -55,7 +55,7 @@ export interface RequestInput {
   readonly namespace: string;
   readonly name: string;
   readonly templateName: string;
-  /** The caller of the API at admission; in the controller, the verified requester. */
+  /** The caller of the API at admission; in the controller, the requester. */
   readonly caller: Caller;
   readonly spec: RequestSpec;
   /** Epoch ms; at admission, now. */
@@ -155,7 +155,7 @@ type FailingCondition = NonNullable<Extract<TemplateState, { readonly found: tru
 const failingText = ({ type, message }: FailingCondition): string => `${type} is not True: ${message}`;
 
 /** Their messages say who can correct the template, and end with the command. */
-const authorCodes: readonly string[] = ['AuthorUnknown', 'AuthorLacksRights'];
+const authorCodes: readonly string[] = ['AuthorUnknown', 'AuthorLacksRights', 'PoliciesMissing'];
 
 /** Undefined if the message of the condition names that person. */
 const correcterOf = ({ type, reason }: FailingCondition): string | undefined => {
@@ -250,7 +250,6 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
 const setsNoUpdateField: Check<RequestInput> = ({ spec }) => {
   const isSet = {
     claimed: spec.claimed === true,
-    claimSignature: spec.claimSignature !== undefined,
     extensions: (spec.extensions?.length ?? 0) > 0,
     revokedReason: spec.revokedReason !== undefined,
   };
@@ -349,7 +348,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
   start: {
     requirement: 'the template allows spec.startAt, if set',
     check: startIsAllowed,
-    remedy: () => 'omit spec.startAt to begin as soon as possible',
+    remedy: () => 'omit spec.startAt to start as soon as possible',
     applies: templateIsFound,
   },
   'target-pod': {
@@ -380,7 +379,7 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
   'later-fields': {
     requirement: 'no field is set that can be set only later',
     check: setsNoUpdateField,
-    remedy: () => 'leave claimed, claimSignature, extensions, and revokedReason out',
+    remedy: () => 'leave claimed, extensions, and revokedReason out',
   },
   limits: {
     requirement: 'one more grant stays within the limits of user, template, and namespace',

@@ -27,7 +27,7 @@ const hasNotEnded: Check<RequestInput> = ({ kind, namespace, name, spec, oldSpec
   return {
     code: 'WrongState',
     message:
-      `the request ended at ${ended.at} (${ended.how}), so there is nothing to revoke; to remove it before ${ended.until}: ` +
+      `the request ended at ${ended.at} (${ended.how}), so there is nothing to revoke; to remove it before ${ended.keptUntil}: ` +
       `kubectl delete ${kind.toLowerCase()} ${name} -n ${namespace}`,
     field: 'spec.revoked',
     status: 403,

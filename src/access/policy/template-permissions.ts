@@ -3,7 +3,7 @@ import { accessOfTemplate, type TemplateSpec } from '../../api/access/kinds.ts';
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 import { rightsOf } from '../../rbac/rule-cover.ts';
-import { rulesOf } from './granted-rules.ts';
+import { addedRules, rulesOf } from './granted-rules.ts';
 import type { Violation } from './policy.ts';
 import type { Caller } from './request-policy.ts';
 import type { TemplateInput } from './template-policy.ts';
@@ -33,7 +33,7 @@ export function permissionsHandedOut(template: GrantingTemplate): Permission[] {
 export function permissionsToHold(template: GrantingTemplate): Permission[] {
   const { accessConfig } = template.spec;
   const execRule = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
-  const rules = accessConfig.exec === false ? rulesOf(accessConfig) : [execRule, ...(accessConfig.rules ?? [])];
+  const rules = accessConfig.exec === false ? rulesOf(accessConfig) : [execRule, ...addedRules(accessConfig)];
   return [...permissionsOnAllPods(rules), ...permissionsToCreate(template)];
 }
 

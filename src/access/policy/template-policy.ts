@@ -13,8 +13,8 @@ import {
   grantableViolations,
   notGrantable,
   rulesViolations,
-  validPartsOf,
   withoutExecViolations,
+  withValidRules,
 } from './granted-rules.ts';
 import { groupNamesViolations, templateGroupsViolations } from './group-policy.ts';
 import { isObjectName } from './names.ts';
@@ -147,13 +147,13 @@ const hasInvalidRules = (input: TemplateInput): boolean =>
 
 /** Skips invalid names: the rule `rules` reports them, and no administrator can allow them. */
 const rulesAreGrantable: CheckAll = ({ spec, grantable }) =>
-  grantableViolations(validPartsOf(spec.accessConfig), grantable);
+  grantableViolations(withValidRules(spec.accessConfig), grantable);
 
 const sessionWorks: CheckAll = ({ spec }) => sessionViolations(spec.accessConfig);
 
 /** Skips invalid names, as `rulesAreGrantable` does. */
 const gatewayPassesRules: CheckAll = ({ spec: { accessConfig } }) =>
-  gatewayRulesViolations({ ...accessConfig, rules: validPartsOf(accessConfig) });
+  gatewayRulesViolations(withValidRules(accessConfig));
 
 export const templatePolicy: RuleBook<TemplateInput> = {
   namespace: {
@@ -227,10 +227,10 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     remedy: (input) => `correct ${rulesAreOnThePod(input)[0]?.field ?? 'the rules'}`,
   },
   grantable: {
-    requirement: 'the rules are grantable in this installation',
+    requirement: 'what allow and rules add is grantable in this installation',
     check: rulesAreGrantable,
     remedy: (input) => {
-      const missing = notGrantable(validPartsOf(input.spec.accessConfig), input.grantable);
+      const missing = notGrantable(withValidRules(input.spec.accessConfig), input.grantable);
       return missing.length > 0
         ? grantableRemedy(missing, input.grantable)
         : 'ask an administrator to add them to the chart value grantable';
@@ -238,9 +238,9 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     applies: (input) => !hasInvalidRules(input) || rulesAreGrantable(input).length > 0,
   },
   'without-exec': {
-    requirement: 'if exec is false, there is a rule, and none for pods/exec',
+    requirement: 'if exec is false, allow or rules add something else',
     check: rulesReplaceExec,
-    remedy: () => 'if exec is false, write a rule, and none for pods/exec',
+    remedy: () => 'if exec is false, write allow: [logs], for example, and no rule with pods/exec',
   },
   'access-command': {
     requirement: 'the access command is one call of kubectl or oc, with the granted pod and known placeholders',

@@ -1,6 +1,6 @@
 import type { ApprovalEntry } from '../../api/access/access-config.ts';
 
-/** A valid approval: the server has just verified its voter, template, and permission. */
+/** A valid approval: the server has just checked its voter, template, and permission. */
 export interface CountedVote {
   /** Of the AccessVote. */
   readonly uid: string;

@@ -32,7 +32,7 @@ export type VotedRequest =
 
 export interface VoteInput {
   readonly namespace: string;
-  /** The caller at admission; in the leader, `spec.voter` once its signature is verified. */
+  /** The caller at admission; in the leader, `spec.voter`. */
   readonly voter: Caller;
   readonly spec: VoteSpec;
   readonly request: VotedRequest;
@@ -108,7 +108,9 @@ export const missingObject = (input: NamedObjects): Violation | undefined =>
 /** An approval counts for the current version of the template; other votes for every one. */
 const templateIsCurrent: Check<VoteInput> = ({ spec, request, template }) => {
   const voted = spec.template;
-  if (!request.found || !template.found || !voted || countsForEveryVersion(spec)) return undefined;
+  if (!request.found || !template.found || countsForEveryVersion(spec)) return undefined;
+  if (!voted)
+    return refuse('TemplateChanged', 'the vote names no version of the template; vote again', 'spec.template', 403);
   const isSame =
     voted.name === request.templateName && voted.uid === template.uid && voted.generation === template.generation;
   if (isSame) return undefined;

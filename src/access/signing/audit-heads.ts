@@ -9,7 +9,7 @@ import { withDeadline } from '../../kit/promises.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import type { Log } from '../../observe/log.ts';
 import { createOrPatchConfigMap } from './config-map.ts';
-import type { KeyRing } from './signer.ts';
+import type { KeyRing } from './key-secret.ts';
 
 interface AuditHeadsDeps {
   readonly client: Client;

@@ -10,11 +10,20 @@ import { type Client, findObject } from '../../kube/client.ts';
 import { isAlreadyExists } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import { createOrPatchConfigMap } from './config-map.ts';
-import type { KeyRing, SigningKeys } from './signer.ts';
 
-/** Name of the Secret with the keys of the access feature (`Purpose` lists what they sign), and of the ConfigMap with their public keys. */
-export const keySecretName = 'drawbridge-signing-keys';
-/** Annotation of that ConfigMap: the uid of the Secret with the keys in use. */
+/** Secret keys of at least 32 bytes. `current` signs; signatures by `previous` still verify. */
+export interface SigningKeys {
+  readonly current: Uint8Array;
+  readonly previous?: Uint8Array;
+}
+
+/** The source of the signing keys. */
+export interface KeyRing {
+  /** Undefined until the first successful read. */
+  readonly keys: SigningKeys | undefined;
+}
+
+/** Annotation of the ConfigMap with the public keys: the uid of the Secret with the keys in use. */
 const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
 
 /** Size of a new key, and minimum size of an accepted one, in bytes. */
@@ -28,7 +37,7 @@ export interface KeySecretOptions {
   readonly namespace: string;
   /** Name of the Secret, and of the ConfigMap with its public keys. */
   readonly name: string;
-  /** Text from which, with each key, the server derives an Ed25519 key pair, such as `grantPurpose`. */
+  /** With each key, the server derives an Ed25519 key pair from this text. */
   readonly purpose: string;
   /** Whether to use a Secret even without proof that this installation used its keys before: `--adopt-signing-keys`. */
   readonly adopt: boolean;
@@ -134,7 +143,7 @@ export class KeySecret implements KeyRing {
 
   /**
    * Creates the Secret with new keys, and resolves to it, or to the one that another replica has created meanwhile. If keys are in use,
-   * does nothing and resolves to undefined: new keys would invalidate what the keys in use signed, such as open grants.
+   * does nothing and resolves to undefined: new keys would invalidate what the keys in use signed.
    */
   async #create(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
     if (this.#keys) return undefined;
@@ -225,11 +234,11 @@ export class KeySecret implements KeyRing {
 
 const restoreOrReplace =
   'restore the earlier Secret from a backup or, if there is none, delete the Secret and restart the server, which creates new keys; what the earlier keys ' +
-  'signed, for example open grants or heads of the audit journal, then becomes invalid';
+  'signed, the heads of the audit journal, then becomes invalid';
 
 const missingSecret =
   'the Secret does not exist; restore it from a backup before a replica restarts: a replica that starts without it creates new keys, and what the earlier ' +
-  'keys signed, for example open grants or heads of the audit journal, then becomes invalid';
+  'keys signed, the heads of the audit journal, then becomes invalid';
 
 const unprovenSecret =
   'nothing proves that this installation used the keys in the Secret, so another client may know them; if you created the Secret, start the server with ' +

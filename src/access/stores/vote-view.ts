@@ -5,7 +5,7 @@ import { readObject } from '../../api/schema/kind.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { type ViewMetadata, viewMetadata } from './access-views.ts';
 
-/** An AccessVote. Nothing in it is verified. */
+/** An AccessVote, which `Votes` judges. */
 export interface VoteView extends ViewMetadata {
   /** From the label `requestLabel`. */
   readonly requestUid: string;

@@ -1,4 +1,3 @@
-import { macAnnotation } from '../../api/access/names.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { pods, roles } from '../../api/resources.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
@@ -83,7 +82,7 @@ export class GrantDryRuns {
     const limit = new AbortController();
     const cancel = clock.schedule(limitMs, () => limit.abort(new TransportError('time limit', undefined, false)));
     try {
-      await client.create(resource, withPlaceholderMac(object), {
+      await client.create(resource, object, {
         dryRun: true,
         ...(fieldValidation ? { fieldValidation } : {}),
         signal: AbortSignal.any([signal, limit.signal]),
@@ -116,9 +115,3 @@ export class GrantDryRuns {
 /** The namespace is gone or going, and the template with it. */
 const isAboutNamespace = ({ code, message }: ApiError): boolean =>
   code === 404 || /because it is being terminated/.test(message);
-
-/** The chart's policy requires the annotation. A webhook could use a real MAC elsewhere. */
-const withPlaceholderMac = (object: KubeObject): KubeObject => ({
-  ...object,
-  metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, [macAnnotation]: 'dry-run' } },
-});

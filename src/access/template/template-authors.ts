@@ -1,6 +1,5 @@
 import type { TemplateKind } from '../../api/access/names.ts';
-import type { AuthorAttestation } from '../../api/access/template-spec.ts';
-import { type Clock, parseTime } from '../../kit/clock.ts';
+import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { lackingPermissions } from '../admission-reads.ts';
 import { rulesViolations } from '../policy/granted-rules.ts';
@@ -12,15 +11,9 @@ import {
   type Permission,
   permissionsHandedOut,
 } from '../policy/template-permissions.ts';
-import type { Signer } from '../signing/signer.ts';
 import type { TemplateView } from '../stores/access-views.ts';
 
-/** A template may be created this much before its first signature: clocks differ, and round. */
-const skewMs = 2000;
-/** A template may be created this much after its first signature. */
-const validMs = 10_000;
-
-/** Verifies that our webhook signed the author, who still holds what the template hands out. */
+/** Verifies that the author still holds what the template hands out. */
 export class TemplateAuthors {
   readonly #deps: TemplateAuthorsDeps;
 
@@ -36,21 +29,8 @@ export class TemplateAuthors {
     const { spec, namespace, name } = template;
     const { kind, permissions, trustExisting } = this.#deps;
     if (!spec.author) {
-      return trustExisting && !handsOutPrivilege(spec)
-        ? undefined
-        : refuse(
-            `template ${name} has no author: it was written while the API server did not call the webhooks of drawbridge`,
-            kind,
-            template,
-          );
-    }
-    const attestation = this.attestationOf(template);
-    if (!attestation || !(await this.#isProven(template, attestation, signal))) {
-      return refuse(
-        `template ${name} has no verified author: spec.author of this version has no valid signature of the webhook of drawbridge`,
-        kind,
-        template,
-      );
+      const problem = `template ${name} has no author: it was written while the API server did not call the webhooks of drawbridge`;
+      return trustExisting && !handsOutPrivilege(spec) ? undefined : refuse('AuthorUnknown', problem, kind, template);
     }
     const [rulesProblem] = rulesViolations(spec.accessConfig.rules);
     if (rulesProblem) return rulesProblem;
@@ -58,31 +38,10 @@ export class TemplateAuthors {
     const lacking = await permissions.missing(spec.author, namespace, handedOut, maxAgeMs, signal);
     return authorPermissionsViolation(spec.author.username, namespace, lacking, updateRemedy(kind, template));
   }
-
-  /** What the signature in the status covers; undefined without an author. */
-  attestationOf({ spec, namespace, name, uid, generation }: TemplateView): AuthorAttestation | undefined {
-    if (!spec.author) return undefined;
-    const { signature: _, ...author } = spec.author;
-    return { kind: this.#deps.kind, namespace, name, version: { uid, generation }, author };
-  }
-
-  async #isProven(template: TemplateView, attestation: AuthorAttestation, signal: AbortSignal): Promise<boolean> {
-    const { signer } = this.#deps;
-    const { spec, generation, authorSignature, createdAtMs } = template;
-    if (signer.isOurAuthorByCachedKeys(attestation, authorSignature)) return true;
-    if (generation > 1) return signer.isOurAuthor(attestation, spec.author?.signature, signal);
-    // The first signature does not cover the uid: its age excludes an earlier template.
-    const age = createdAtMs - (parseTime(attestation.author.time) ?? Number.NaN);
-    if (!(age >= -skewMs && age <= validMs)) return false;
-    const first = { ...attestation, version: { spec } };
-    if (signer.isOurAuthorByCachedKeys(first, authorSignature)) return true;
-    return signer.isOurAuthor(first, spec.author?.signature, signal);
-  }
 }
 
 interface TemplateAuthorsDeps {
   readonly kind: TemplateKind;
-  readonly signer: Signer;
   readonly permissions: AuthorPermissions;
   /** Grants through templates without an author, unless they set `allowPrivilegedPod`. */
   readonly trustExisting: boolean;
@@ -92,8 +51,17 @@ interface TemplateAuthorsDeps {
 const updateRemedy = (kind: TemplateKind, { namespace, name }: TemplateView): string =>
   `to update it, for example: kubectl patch ${kind.toLowerCase()} ${name} -n ${namespace} --type=merge -p '{"spec":{"author":{"username":"me"}}}'`;
 
-const refuse = (problem: string, kind: TemplateKind, template: TemplateView): Violation => ({
-  code: 'AuthorUnknown',
+/** Of a version that no policy certifies. */
+export const versionUncertified = (kind: TemplateKind, template: TemplateView): Violation =>
+  refuse(
+    'PoliciesMissing',
+    `this version of template ${template.name} was written before the admission policies of drawbridge were proven to be in force, so nothing certifies its author`,
+    kind,
+    template,
+  );
+
+const refuse = (code: Violation['code'], problem: string, kind: TemplateKind, template: TemplateView): Violation => ({
+  code,
   message: `${problem}; ask someone who holds the permissions that the template hands out ${updateRemedy(kind, template)}`,
   field: 'spec.author',
   status: 403,

@@ -1,4 +1,10 @@
-import { fieldsIgnored, gatewayCondition, type TemplateCondition, templateConditions } from '../../api/access/names.ts';
+import {
+  fieldsIgnored,
+  gatewayCondition,
+  type TemplateCondition,
+  type TemplateKind,
+  templateConditions,
+} from '../../api/access/names.ts';
 import { mergeConditions, sameConditions } from '../../api/conditions.ts';
 import type { Resource } from '../../api/object.ts';
 import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
@@ -7,15 +13,15 @@ import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { type AccessConditionUpdate, allTrue, failure, type Summary, success, summarized } from '../conditions.ts';
+import { type PolicyCheck, policyRetryMs } from '../policies/policy-check.ts';
 import { accessCommandViolation } from '../policy/access-command.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import { notPlanned } from '../policy/template-policy.ts';
-import type { Signer } from '../signing/signer.ts';
 import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { WorkloadView } from '../stores/cluster-views.ts';
 import { type GatewayView, gatewayViolation } from '../stores/gateway-view.ts';
-import type { TemplateAuthors } from './template-authors.ts';
+import { type TemplateAuthors, versionUncertified } from './template-authors.ts';
 import type { Judgement, TemplateJudge } from './template-judge.ts';
 
 /** Of an author's permissions, and of a template that the API server rejects. */
@@ -49,6 +55,7 @@ export class TemplateReconciler implements Reconciler {
       return done;
     }
     const author = await this.#authorCondition(template, signal);
+    if (!author) return after(policyRetryMs);
     // No dry run for a template that opens no access because of its author.
     const judged = await this.#deps.judge.judge(template, { mayAsk: author.status === 'True' }, signal);
     const plan = this.#planCondition(template, judged);
@@ -75,11 +82,8 @@ export class TemplateReconciler implements Reconciler {
       updates.map(({ type }) => type),
     );
     const conditions = summarized(template.generation, merged, summaryOf(updates), nowMs);
-    const authorSignature = this.#authorSignature(template, updates);
-    const isSame = ready === template.ready && authorSignature === template.authorSignature;
-    if (!isSame || !sameConditions(template.conditions, conditions)) {
-      const status = { conditions, ready, ...(authorSignature === undefined ? {} : { authorSignature }) };
-      const patch = { metadata: { resourceVersion: template.resourceVersion }, status };
+    if (ready !== template.ready || !sameConditions(template.conditions, conditions)) {
+      const patch = { metadata: { resourceVersion: template.resourceVersion }, status: { conditions, ready } };
       await this.#deps.client.mergePatch(this.#deps.resource, template, patch, { subresource: 'status', signal });
     }
     // No event reports the author's permissions, or what the API server rejects.
@@ -107,12 +111,21 @@ export class TemplateReconciler implements Reconciler {
     return { type: accessPlanValid, status: 'True', reason: fieldsIgnored, message };
   }
 
-  async #authorCondition(
-    template: TemplateView,
-    signal: AbortSignal,
-  ): Promise<AccessConditionUpdate<TemplateCondition>> {
+  /** Undefined for a new version in a gap. One that the policies did not see stays refused. */
+  async #authorCondition(template: TemplateView, signal: AbortSignal): Promise<TemplateConditionUpdate | undefined> {
     const { authorHoldsRights } = templateConditions;
+    const { policies, kind } = this.#deps;
     const { username } = template.spec.author ?? {};
+    const judged = storedCondition(template, authorHoldsRights);
+    if (judged?.reason === 'PoliciesMissing') return judged;
+    // That it has no author is no verdict about one.
+    const proof =
+      judged && judged.reason !== 'AuthorUnknown' ? 'certified' : await policies.certifyVersion(template, signal);
+    if (proof === 'gap') return undefined;
+    if (proof === 'uncertified') {
+      const { code, message } = versionUncertified(kind, template);
+      return failure(authorHoldsRights, code, message);
+    }
     const violation = await this.#deps.authors.violation(template, acceptedAnswerAgeMs, signal);
     if (violation) return failure(authorHoldsRights, violation.code, violation.message);
     const message =
@@ -120,18 +133,6 @@ export class TemplateReconciler implements Reconciler {
         ? 'no author; this installation trusts existing templates'
         : `author ${quote(username)} holds the permissions that the template hands out`;
     return success(authorHoldsRights, message);
-  }
-
-  /** Signs a verified author again by the current key, so that templates outlive key rotations. */
-  #authorSignature(
-    template: TemplateView,
-    updates: readonly AccessConditionUpdate<TemplateCondition>[],
-  ): string | undefined {
-    const isUnverified = updates.some(({ reason }) => reason === 'AuthorUnknown');
-    const attestation = isUnverified ? undefined : this.#deps.authors.attestationOf(template);
-    const signature = attestation && this.#deps.signer.signAuthor(attestation);
-    const keepsStored = signature === undefined || signature === template.spec.author?.signature;
-    return keepsStored ? template.authorSignature : signature;
   }
 
   #durationsCondition(template: TemplateView) {
@@ -188,7 +189,8 @@ interface TemplateReconcilerDeps {
   readonly judge: Pick<TemplateJudge, 'judge' | 'forget'>;
   /** Of AccessPlanValid if it is True. */
   readonly planValidMessage: string;
-  readonly signer: Signer;
+  readonly kind: TemplateKind;
+  readonly policies: PolicyCheck;
   readonly client: Client;
   readonly clock: Clock;
 }
@@ -233,7 +235,7 @@ function summaryOf(updates: readonly AccessConditionUpdate<TemplateCondition>[])
   if (!shown) {
     const ignored = updates.find(({ reason }) => reason === fieldsIgnored);
     const message = 'the server can open access for the users that accessConfig allows';
-    return { state: 'ready', reason: 'Success', message: ignored ? `${message}; ${ignored.message}` : message };
+    return { state: 'ready', reason: 'Ready', message: ignored ? `${message}; ${ignored.message}` : message };
   }
   const { reason, message } = shown;
   return { state: stalled ? 'stalled' : 'reconciling', reason, message };

@@ -1,6 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { TemplateKind } from '../../api/access/names.ts';
-import type { TemplateVersion } from '../../api/access/template-spec.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { copyJson, isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
@@ -12,49 +10,42 @@ import { generatedName } from './generated-name.ts';
 /** Size of a spec without its author, as `copyJson` weighs it. Templates contain whole pods. */
 const MAX_SPEC = 1024 * 1024;
 
-type Ports = Pick<AdmissionPorts, 'clock' | 'signAuthor'>;
+type Ports = Pick<AdmissionPorts, 'clock'>;
 
 /**
- * Mutating webhook of templates: signs the caller as the author of a new spec, or if the caller
- * sets another author. It signs the spec, or the UID and generation of an update; not in a dry run.
+ * Mutating webhook of templates: the caller is the author of a new spec, or if the caller sets
+ * another author. A policy certifies it.
  */
-export function attestAuthor(kind: TemplateKind, ports: Ports): Handler {
+export function attestAuthor(ports: Ports): Handler {
   return {
     decide(review) {
       const spec = own(review.object, 'spec');
       if (!isRecord(spec)) return invalidSpec('spec must be an object');
-      if (review.operation === 'CREATE') return attestSpec(kind, review, spec, { spec }, ports);
-      const version = versionAfter(review.oldObject);
+      if (review.operation === 'CREATE') return attestSpec(review, spec, ports);
       const before = own(review.oldObject, 'spec');
       const attested = own(before, 'author') ?? undefined;
       const claimed = own(spec, 'author') ?? undefined;
       if (!isDeepStrictEqual(withoutAuthor(spec), withoutAuthor(before))) {
-        return attestSpec(kind, review, spec, version, ports);
+        return attestSpec(review, spec, ports);
       }
       // An unchanged spec has no limit: without the webhook, a larger one may have been stored.
       if (isDeepStrictEqual(claimed, attested)) return allow;
       // Manifests omit the field. A caller that sets it to another value becomes the author.
-      if (claimed !== undefined) return attest(kind, review, version, ports);
+      if (claimed !== undefined) return attest(review, ports);
       return { patch: new PatchBuilder(review.object).set(['spec', 'author'], attested).ops };
     },
   };
 }
 
-function attestSpec(
-  kind: TemplateKind,
-  review: Review,
-  spec: JsonObject,
-  version: TemplateVersion,
-  ports: Ports,
-): Decision {
+function attestSpec(review: Review, spec: JsonObject, ports: Ports): Decision {
   const copy = copyJson(withoutAuthor(spec), MAX_SPEC);
   return 'problem' in copy
     ? invalidSpec(`spec ${copy.problem}; ${copy.tooLarge ? 'shorten' : 'correct'} it`)
-    : attest(kind, review, version, ports);
+    : attest(review, ports);
 }
 
-function attest(kind: TemplateKind, review: Review, version: TemplateVersion, ports: Ports): Decision {
-  const { object, user, namespace, dryRun } = review;
+function attest(review: Review, ports: Ports): Decision {
+  const { object, user } = review;
   if (user.username === '') {
     return deny({
       code: 'MissingIdentity',
@@ -72,23 +63,7 @@ function attest(kind: TemplateKind, review: Review, version: TemplateVersion, po
     groups: [...user.groups],
     time: formatTime(ports.clock.now()),
   };
-  // A dry run returns the object, whose signature the caller could store without this webhook.
-  if (dryRun) return { patch: patch.set(['spec', 'author'], author).ops };
-  const signature = ports.signAuthor({
-    kind,
-    namespace,
-    name: name ?? textOf(own(metadata, 'name')),
-    version,
-    author,
-  });
-  if (signature === undefined) return keysUnavailable;
-  return { patch: patch.set(['spec', 'author'], { ...author, signature }).ops };
-}
-
-/** The API server increments the generation with each new spec. */
-function versionAfter(oldObject: unknown): TemplateVersion {
-  const before = own(oldObject, 'metadata');
-  return { uid: textOf(own(before, 'uid')), generation: Number(own(before, 'generation')) + 1 };
+  return { patch: patch.set(['spec', 'author'], author).ops };
 }
 
 function withoutAuthor(spec: unknown): unknown {
@@ -97,12 +72,4 @@ function withoutAuthor(spec: unknown): unknown {
   return rest;
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-
 const invalidSpec = (message: string): Decision => deny({ code: 'InvalidObject', message, field: 'spec', status: 422 });
-
-const keysUnavailable = deny({
-  code: 'SigningKeyUnavailable',
-  message: 'this server has not read its signing keys yet; a template without a signature grants nothing; try again',
-  status: 503,
-});

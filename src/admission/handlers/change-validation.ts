@@ -3,13 +3,13 @@ import { chooseExtension } from '../../access/policy/extension-choice.ts';
 import { explain, firstViolation } from '../../access/policy/policy.ts';
 import { explanationLines } from '../../access/policy/warnings.ts';
 import { accessOfRequest, type RequestKind, type RequestSpec } from '../../api/access/kinds.ts';
-import { formatTime } from '../../kit/clock.ts';
+import { formatTime, parseTime } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
 import { type Decision, deny } from '../decision.ts';
 import type { AdmissionPorts } from '../ports.ts';
 
-export type ChangePorts = Pick<AdmissionPorts, 'templateState' | 'openAccess'>;
+export type ChangePorts = Pick<AdmissionPorts, 'templateState' | 'openAccess' | 'clock'>;
 
 /** Decides on a claim or an extension by `changePolicy`; undefined for any other update. */
 export async function validateRequesterChange(
@@ -25,7 +25,10 @@ export async function validateRequesterChange(
   const templateKind = accessOfRequest(kind).template.resource.kind;
   const template = await ports.templateState(templateKind, namespace, spec.templateName, signal);
   const caller = { username: user.username, uid: user.uid, groups: user.groups };
-  const approvalState = own(own(own(oldObject, 'status'), 'approval'), 'state');
+  const approval = own(own(oldObject, 'status'), 'approval');
+  // The leader may not have written yet that the time for the claim is over.
+  const isOver = own(approval, 'state') === 'Claimable' && !(dueMsOf(approval) > ports.clock.now());
+  const approvalState = isOver ? 'TimedOut' : own(approval, 'state');
   const input: ChangeInput = {
     ...change,
     caller,
@@ -48,6 +51,9 @@ export async function validateRequesterChange(
     opensAccess: true,
   };
 }
+
+/** Epoch ms; NaN without one. */
+const dueMsOf = (approval: unknown): number => parseTime(String(own(approval, 'due') ?? '')) ?? Number.NaN;
 
 function addedExtension(input: Pick<ChangeInput, 'oldSpec' | 'spec'>) {
   return addedExtensions(input) > 0 ? input.spec.extensions?.at(-1) : undefined;

@@ -7,7 +7,7 @@ const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const SUFFIX_LENGTH = 10;
 const MAX_NAME = 63;
 
-/** The signature covers the name, which the API server would generate only after this webhook. */
+/** The API server would generate the name only after this webhook, so audit lines would lack it. */
 export function generatedName(metadata: unknown): string | undefined {
   const name = own(metadata, 'name') ?? '';
   const base = own(metadata, 'generateName');

@@ -24,7 +24,7 @@ import { validateRequesterChange } from './change-validation.ts';
 
 type Ports = Pick<
   AdmissionPorts,
-  'templateState' | 'alreadyHolds' | 'limitUses' | 'openAccess' | 'verifiedEnd' | 'overdueReview' | 'clock'
+  'templateState' | 'alreadyHolds' | 'limitUses' | 'openAccess' | 'endOf' | 'overdueReview' | 'clock'
 >;
 
 /**
@@ -99,7 +99,7 @@ async function validateChange(kind: RequestKind, review: Review, ports: Ports, s
   // `updateRequestPolicy` does not read these.
   const facts = { template: { found: false }, alreadyHolds: false, askedAtMs: 0 } as const;
   const input = inputOf(kind, 'UPDATE', review, now.value, facts);
-  const ended = ports.verifiedEnd(kind, review.oldObject);
+  const ended = ports.endOf(kind, review.oldObject);
   const violation = firstViolation(updateRequestPolicy, { ...input, oldSpec: before.value, ended });
   const details = { template: now.value.templateName };
   if (violation) return deny(violation, details);

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { RequestKind } from '../../api/access/kinds.ts';
 import { revokeFinalizer } from '../../api/access/names.ts';
 import type { Requester } from '../../api/access/request-spec.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
@@ -8,20 +7,19 @@ import type { Review, UserInfo } from '../codec.ts';
 import { allow, type Decision, deny, type Handler } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
-import { attestChanges } from './change-attestation.ts';
 import { generatedName } from './generated-name.ts';
 
 /** Size of a spec without its requester, as `copyJson` weighs it. CRDs are checked only later. */
 const MAX_SPEC = 64 * 1024;
 
-type Ports = Pick<AdmissionPorts, 'clock' | 'signRequester' | 'signChange'>;
+type Ports = Pick<AdmissionPorts, 'clock'>;
 
 /**
- * Mutating webhook of requests. CREATE: signs the requester (not in a dry run), and sets our
- * finalizer alone and no owner, so that nothing else keeps or deletes the request. UPDATE: signs
- * claims and extensions, and restores an omitted requester or finalizer.
+ * Mutating webhook of requests. CREATE: sets the requester, our finalizer alone, and no owner, so
+ * that nothing else keeps or deletes the request. UPDATE: restores an omitted requester or
+ * finalizer. A policy certifies the requester.
  */
-export function attestRequester(kind: RequestKind, ports: Ports): Handler {
+export function attestRequester(ports: Ports): Handler {
   return {
     decide(review) {
       const { object } = review;
@@ -29,13 +27,13 @@ export function attestRequester(kind: RequestKind, ports: Ports): Handler {
       if (!isAbsentOrRecord(own(object, 'metadata'))) return invalidObject('metadata must be an object', 'metadata');
       const spec = own(object, 'spec');
       if (!isRecord(spec)) return invalidObject('spec must be an object with a templateName', 'spec');
-      return review.operation === 'CREATE' ? attestNewRequest(kind, review, spec, ports) : attestUpdate(review, ports);
+      return review.operation === 'CREATE' ? attestNewRequest(review, spec, ports) : attestUpdate(review);
     },
   };
 }
 
-function attestNewRequest(kind: RequestKind, review: Review, spec: JsonObject, ports: Ports): Decision {
-  const { object, user, namespace } = review;
+function attestNewRequest(review: Review, spec: JsonObject, ports: Ports): Decision {
+  const { object, user } = review;
   if (user.username === '') {
     return deny({
       code: 'MissingIdentity',
@@ -55,25 +53,11 @@ function attestNewRequest(kind: RequestKind, review: Review, spec: JsonObject, p
     patch.set(['metadata', 'finalizers'], [revokeFinalizer]);
   }
   patch.remove(['metadata', 'ownerReferences']);
-  const requester = requesterOf(user, ports.clock);
-  // A dry run returns the object, whose signature the caller could store without this webhook.
-  if (review.dryRun) {
-    patch.set(['spec', 'requester'], requester);
-    return { patch: patch.ops };
-  }
-  const signature = ports.signRequester({
-    kind,
-    namespace,
-    name: name ?? textOf(own(metadata, 'name')),
-    spec,
-    requester,
-  });
-  if (!signature) return keysUnavailable;
-  patch.set(['spec', 'requester'], { ...requester, ...signature });
+  patch.set(['spec', 'requester'], requesterOf(user, ports.clock));
   return { patch: patch.ops };
 }
 
-function attestUpdate(review: Review, ports: Ports): Decision {
+function attestUpdate(review: Review): Decision {
   const { object, oldObject } = review;
   const patch = new PatchBuilder(object);
   const before = own(own(oldObject, 'spec'), 'requester') ?? undefined;
@@ -81,8 +65,6 @@ function attestUpdate(review: Review, ports: Ports): Decision {
   if (before !== undefined && (own(own(object, 'spec'), 'requester') ?? undefined) === undefined) {
     patch.set(['spec', 'requester'], before);
   }
-  const denial = attestChanges(review, patch, ports);
-  if (denial) return denial;
   const metadata = own(object, 'metadata');
   if (!isSet(own(metadata, 'deletionTimestamp'))) {
     const finalizers = strings(own(metadata, 'finalizers'));
@@ -98,15 +80,8 @@ function requesterOf(user: UserInfo, clock: Clock): Requester {
   return { username: user.username, uid: user.uid, groups: [...user.groups], time: formatTime(clock.now()) };
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
 const isAbsentOrRecord = (value: unknown): boolean => value === undefined || value === null || isRecord(value);
 
 const invalidObject = (message: string, field?: string): Decision =>
   deny({ code: 'InvalidObject', message, status: 422, ...(field === undefined ? {} : { field }) });
-
-const keysUnavailable = deny({
-  code: 'SigningKeyUnavailable',
-  message: 'this server has not read its signing keys yet; a request without a signature is never granted; try again',
-  status: 503,
-});

@@ -13,12 +13,12 @@ import { allow, type Decision, type Denial, deny, type Handler, invalidSpec } fr
 import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
 
-type Ports = Pick<AdmissionPorts, 'clock' | 'signVote' | 'votedRequest' | 'votedAtMs' | 'templateState'>;
+type Ports = Pick<AdmissionPorts, 'clock' | 'votedRequest' | 'votedAtMs' | 'templateState'>;
 
 /**
- * Mutating webhook of votes: names the vote (`voteName`), signs the voter (not in a dry run), the
- * request, and the version of the template, and makes the request the owner. Denies what it cannot
- * sign, and a second vote, which the API server would reject without mentioning the first.
+ * Mutating webhook of votes: names the vote (`voteName`), sets the voter, the request, and the
+ * version of the template, and makes the request the owner. Denies a second vote, which the API
+ * server would reject without mentioning the first.
  */
 export function attestVote(ports: Ports): Handler {
   return {
@@ -27,7 +27,7 @@ export function attestVote(ports: Ports): Handler {
 }
 
 async function attest(review: Review, ports: Ports, signal: AbortSignal): Promise<Decision> {
-  const { object, namespace, user, dryRun } = review;
+  const { object, namespace, user } = review;
   if (user.username === '') {
     return deny({
       code: 'MissingIdentity',
@@ -73,15 +73,12 @@ async function attest(review: Review, ports: Ports, signal: AbortSignal): Promis
     groups: [...user.groups],
     time: formatTime(ports.clock.now()),
   };
-  // A dry run returns the object, whose signature the caller could store without this webhook.
-  const signature = dryRun ? undefined : ports.signVote({ namespace, name, spec, voter });
-  if (!dryRun && signature === undefined) return keysUnavailable;
   const { resource } = accessOfRequest(request.kind).request;
   const patch = new PatchBuilder(object)
     .set(['metadata', 'name'], name)
     .set(['metadata', 'labels', requestLabel], uid)
     .remove(['metadata', 'finalizers'])
-    .set(['spec'], { ...spec, voter: { ...voter, ...(signature === undefined ? {} : { signature }) } });
+    .set(['spec'], { ...spec, voter });
   const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, name: request.name, uid };
   // An owner that is gone would delete the vote. The leader deletes it after the review.
   if (voted.isDeleted) patch.remove(['metadata', 'ownerReferences']);
@@ -120,9 +117,3 @@ function versionIn(template: unknown): { readonly uid: string; readonly generati
   const [uid, generation] = [own(template, 'uid'), own(template, 'generation')];
   return typeof uid === 'string' && typeof generation === 'number' ? { uid, generation } : undefined;
 }
-
-const keysUnavailable = deny({
-  code: 'SigningKeyUnavailable',
-  message: 'this server has not read its signing keys yet; a vote without a signature never counts; try again',
-  status: 503,
-});

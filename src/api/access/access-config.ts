@@ -74,7 +74,7 @@ const approvals = Type.Object(
       ],
     }),
     pendingFor: boundedDuration(
-      'How long a request waits for its approvals. Then the server denies it.',
+      'How long a request waits for its approvals. Then drawbridge denies it.',
       '5m',
       '168h',
       {
@@ -223,7 +223,7 @@ const session = Type.Object(
     record: Type.Optional(
       Type.Union([Type.Literal('Off'), Type.Literal('BestEffort'), Type.Literal('Required')], {
         description:
-          'Whether the gateway records the output of sessions, but never port-forwards and logs. BestEffort: a session continues if its recording fails. Required: no session begins or continues without its recording; in emergencies, as BestEffort. Default: Off.',
+          'Whether the gateway records the output of sessions, but never port-forwards and logs. BestEffort: a session continues if its recording fails. Required: no session starts or continues without its recording; in emergencies, as BestEffort. Default: Off.',
       }),
     ),
     recordInput: Type.Optional(

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import type { Resource } from '../object.ts';
 import { objectName, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
@@ -21,21 +21,12 @@ const voter = Type.Object(
   {
     ...attestedUser,
     time: time('When the webhook set these fields.'),
-    signature: Type.Optional(
-      Type.String({
-        description: 'Proves that the webhook wrote these fields for this version of the object.',
-        maxLength: 128,
-      }),
-    ),
   },
   {
     description:
-      'Who voted. The admission webhook sets it, over any submitted value. Without a valid signature, the vote never counts.',
+      'Who voted. The admission webhook sets it, over any submitted value, and an admission policy denies another user.',
   },
 );
-
-/** Of `spec.voter`, as the webhook recorded them. */
-export type Voter = Static<typeof voter>;
 
 const votedTemplate = Type.Object(
   {
@@ -121,7 +112,7 @@ export const accessVoteKind = defineKind({
       'x-kubernetes-validations': [
         {
           rule: 'self == oldSelf',
-          message: 'a vote is immutable; to withdraw an approval, create a vote that denies',
+          message: 'a vote is immutable; to undo an approval, create a vote that denies',
           reason: 'FieldValueForbidden',
         },
       ],
@@ -140,14 +131,5 @@ export const accessVoteKind = defineKind({
     ageColumn,
   ],
 });
-
-/** What the webhook signs: the voter, the vote, and its time. */
-export interface VoteAttestation {
-  readonly namespace: string;
-  readonly name: string;
-  /** The signature does not cover `voter`. */
-  readonly spec: object;
-  readonly voter: Pick<Voter, 'username' | 'uid' | 'groups' | 'time'>;
-}
 
 export type VoteSpec = ObjectOf<typeof accessVoteKind>['spec'];

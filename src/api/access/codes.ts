@@ -9,33 +9,16 @@ export const requestCodes = {
   },
   MissingIdentity: {
     audience: 'requester',
-    meaning: 'The caller is anonymous, or the mutating webhook did not write who they are.',
-    remedy: 'Log in. An operator checks that the mutating webhook is registered.',
-  },
-  // In the codes, a stamp is the signature in `spec.requester`, or in a vote or an extension.
-  StampMissing: {
-    audience: 'requester',
     meaning:
-      'The request, vote, claim, or extension has no signature: the webhooks were not called. Perhaps the chart value `namespaces` lacks the namespace, or the CRDs are older than the server.',
-    remedy:
-      'An operator applies the CRDs and the webhook configurations, or adds the namespace. Then request, vote, claim, or extend again.',
+      'The caller is anonymous; or the webhook did not write who asks or votes, for example because the chart value `namespaces` lacks the namespace.',
+    remedy: 'Log in. Otherwise, an operator adds the namespace, or checks that the webhooks are registered.',
   },
-  StampInvalid: {
+  PoliciesMissing: {
     audience: 'operator',
     meaning:
-      'The signature of a request, vote, or extension does not match: another client wrote, copied, or changed it, or the server no longer has its key. For a vote also: it was signed over 10 s before, or 2 s after, its creation.',
+      'The request, its extension, the vote about a review, or the version of the template is older than the last proof that the [admission policies](admission-policies.md#while-they-are-not-in-force) are in force. Until there is one, it waits.',
     remedy:
-      'Find out which client wrote it. Create a new request or extension. A vote cannot be repeated: another approver votes, or the requester creates a new request. If those votes are ignored too, synchronize the clocks.',
-  },
-  StampExpired: {
-    audience: 'operator',
-    meaning: 'The signature in `spec.requester` is over 10 s older, or 2 s newer, than the request.',
-    remedy: 'Synchronize the clocks, and create a new request. If they agree, a client copied the signature.',
-  },
-  StampReplayed: {
-    audience: 'operator',
-    meaning: 'A deleted request had the same signature in `spec.requester`.',
-    remedy: 'Find out which client copied the request.',
+      'Read `/readyz` of the leader, which names the policy, and run `helm upgrade`. 40 s later, create a new request, vote again, or change the template.',
   },
   TemplateNotFound: {
     audience: 'requester',
@@ -101,7 +84,7 @@ export const requestCodes = {
   },
   InvalidRequest: {
     audience: 'requester',
-    meaning: 'The template or the server does not allow a value of the request, or not yet.',
+    meaning: 'The template or drawbridge does not allow a value of the request, or not yet.',
     remedy: 'Write what the message allows, or omit the field that it names.',
   },
   NotRequester: {
@@ -137,17 +120,17 @@ export const requestCodes = {
   },
   NamespaceClosed: {
     audience: 'author',
-    meaning: 'The server opens no access in `kube-system` or in its own namespace.',
+    meaning: 'drawbridge opens no access in `kube-system` or in its own namespace.',
     remedy: 'Move the workload and the template to another namespace.',
   },
   TooLate: {
     audience: 'requester',
-    meaning: 'The granted time passed before the server could open access.',
-    remedy: 'Create a new request. The server’s log says why.',
+    meaning: 'The granted time passed before drawbridge could open access.',
+    remedy: 'Create a new request. drawbridge’s log says why.',
   },
   PlanChanged: {
     audience: 'requester',
-    meaning: 'The template, an object that it uses, or the server changed between decision and opening.',
+    meaning: 'The template, an object that it uses, or drawbridge changed between decision and opening.',
     remedy: 'Create a new request.',
   },
   NameCollision: {
@@ -158,7 +141,7 @@ export const requestCodes = {
   ResourceRefused: {
     audience: 'anyone',
     meaning:
-      'The API server rejected the Pod, Role, or RoleBinding, for example by a quota, Pod Security, or a webhook.',
+      'The API server rejects the Pod, Role, or RoleBinding, or its deletion, for example by RBAC, a quota, Pod Security, or a webhook.',
     remedy: 'Do what the message says.',
   },
 } as const satisfies CodeTable;

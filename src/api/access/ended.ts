@@ -4,7 +4,6 @@ import { time } from '../schema/fields.ts';
 import { readBySchema } from '../schema/read.ts';
 import { type CelRule, toStructural } from '../schema/structural-schema.ts';
 
-/** Written once, with a message authentication code (MAC). */
 export const ended = Type.Object(
   {
     at: time('When the request ended.'),
@@ -21,31 +20,24 @@ export const ended = Type.Object(
         maxLength: 1024,
       }),
     ),
-    until: time(
-      'Until when the server keeps this request: longer while a review of its emergency is owed, shorter if there are too many ended requests.',
-    ),
-    mac: Type.Optional(
-      Type.String({
-        description:
-          'Proves that the server wrote this end. Without a valid one, the server revokes the access and deletes the request.',
-        maxLength: 128,
-      }),
+    keptUntil: time(
+      'When drawbridge removes this request: later while a review of its emergency is owed, earlier if there are too many ended requests.',
     ),
   },
   { description: 'The end, written once. An ended request never opens again.' },
 );
 
-/** How and when a request ended. Verify its `mac` (`Signer.isOurEnd`) before you trust it. */
+/** How and when a request ended. */
 export type Ended = Static<typeof ended>;
 
 const structural = toStructural(ended, 'ended');
 
-/** For an end that cannot be read. Without a MAC, the server revokes the access. */
-const unreadable: Ended = { at: '', how: 'Revoked', reason: '', until: '' };
+/** For an end that cannot be read. */
+const unreadable: Ended = { at: '', how: 'Revoked', reason: '', keptUntil: '' };
 
 /**
  * Reads nothing else, so that a request with other invalid fields stays ended. An invalid end
- * becomes `Revoked` without a MAC, so `Signer.isOurEnd` is false. Never throws.
+ * becomes `Revoked`. Never throws.
  */
 export function readEnded(request: unknown): Ended | undefined {
   const value = own(own(request, 'status'), 'ended');

@@ -12,8 +12,7 @@ export type Ending =
   | 'TemplateDeleted'
   | 'Shortened'
   | 'NoLongerAllowed'
-  | 'TargetPodGone'
-  | 'GrantInvalid';
+  | 'TargetPodGone';
 
 /** Clauses for conditions, Events, and audit lines. */
 export const endingTexts: Readonly<Record<Ending, string>> = {
@@ -26,7 +25,6 @@ export const endingTexts: Readonly<Record<Ending, string>> = {
   Shortened: 'an edit of the template shortened the access',
   NoLongerAllowed: 'its template no longer allows it',
   TargetPodGone: 'its pod has ended or no longer exists; create a new request',
-  GrantInvalid: 'status.grant or status.ended has no valid signature of this server',
 };
 
 /** `Expired` if a time has passed (granted, shortened, or for a decision), else `Revoked`. */

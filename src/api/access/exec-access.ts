@@ -30,7 +30,7 @@ export const execAccessRequests = accessResource('execaccessrequests', 'ExecAcce
 const fields = {
   ...requestSpec,
   targetPod: Type.Optional(
-    objectName('When access opens, it must be a running pod of the workload. If unset, the server chooses one.'),
+    objectName('When access opens, it must be a running pod of the workload. If unset, drawbridge chooses one.'),
   ),
 };
 

@@ -100,31 +100,17 @@ export const grant = Type.Object(
     planHash: Type.String({ description: 'The SHA-256 of the planned objects.', minLength: 1, maxLength: 128 }),
     startsAt: Type.Optional(
       time(
-        'When the duration began: when the server granted access after a wait, or emergency access. If unset, at the creation of the request.',
+        'When the duration began: when drawbridge granted access after a wait, or emergency access. If unset, at the creation of the request.',
       ),
     ),
     votes: Type.Optional(
       listOf(uid('The uid of an AccessVote.'), 40, { description: 'The votes that approved this grant.' }),
     ),
     expiresAt: time('When access ends.'),
-    mac: Type.Optional(
-      Type.String({
-        description: 'Proves that the server wrote this grant for this request. Otherwise, the server revokes it.',
-        maxLength: 128,
-      }),
-    ),
-    signature: Type.Optional(
-      Type.String({
-        description:
-          'An Ed25519 signature in base64url. The public keys are in the ConfigMap drawbridge-signing-keys in the namespace of the server.',
-        maxLength: 128,
-      }),
-    ),
   },
   { description: 'The granted access, written once. It ends at expiresAt, unless it is extended.' },
 );
 
-/** Verify its `mac` or `signature` before you trust it. */
 export type Grant = Static<typeof grant>;
 export type GrantSession = NonNullable<Grant['session']>;
 /** A user or group that gets the access. */

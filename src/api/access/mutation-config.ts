@@ -102,14 +102,14 @@ export const controllerTargetMutationConfig = Type.Object(
     keepTerminationGracePeriod: Type.Optional(
       Type.Boolean({
         description:
-          'Keeps the termination grace period of the workload, instead of at most one second. At the end of access, the server always deletes the pod with one second; kubelets wait at least two.',
+          'Keeps the termination grace period of the workload, instead of at most one second. At the end of access, drawbridge always deletes the pod with one second; kubelets wait at least two.',
         default: false,
       }),
     ),
     keepServiceAccount: Type.Optional(
       Type.Boolean({
         description:
-          'Runs the access pod under the ServiceAccount of the workload, for example for its cloud identity. Kubernetes mounts its token if patchSpecOperations sets automountServiceAccountToken to true. The server also copies projected token volumes. By default, the pod runs under the ServiceAccount default, with the image pull secrets of the workload.',
+          'Runs the access pod under the ServiceAccount of the workload, for example for its cloud identity. Kubernetes mounts its token if patchSpecOperations sets automountServiceAccountToken to true. drawbridge also copies projected token volumes. By default, the pod runs under the ServiceAccount default, with the image pull secrets of the workload.',
         default: false,
       }),
     ),

@@ -6,7 +6,7 @@ const accessVersion = 'v1alpha1';
 /** `kubectl get access` lists requests, votes, and sessions. */
 export const accessCategory = 'access';
 
-/** On requests, while access is open or the signature in `spec.requester` could be reused. */
+/** On requests, until their access is closed. */
 export const revokeFinalizer = 'access.drawbridge.dev/revoke';
 /** On every object that the server creates for a request (a child): the uid of the request. */
 export const requestLabel = 'access.drawbridge.dev/request';
@@ -15,9 +15,6 @@ export const planHashAnnotation = 'access.drawbridge.dev/plan-hash';
 
 /** By this suffix of all children, the webhook `enforce.vpod.kb.io` recognizes access pods. */
 export const childNameSuffix = '-access';
-
-/** On every child: the MAC that proves that the server created it. */
-export const macAnnotation = 'access.drawbridge.dev/mac';
 
 /** Condition types of requests; `status.ready` requires all of them. */
 export const requestConditions = {

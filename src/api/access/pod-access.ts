@@ -39,7 +39,7 @@ export const podAccessTemplateKind = defineKind({
       allowedSelectors: Type.Optional(
         listOf(selectorReference, 64, {
           description:
-            'Objects of the namespace that may select the access pod. The server denies a request if an unlisted Service, PodDisruptionBudget, or NetworkPolicy for other pods would select the pod by labels that this template sets.',
+            'Objects of the namespace that may select the access pod. drawbridge denies a request if an unlisted Service, PodDisruptionBudget, or NetworkPolicy for other pods would select the pod by labels that this template sets.',
         }),
       ),
       maxStorage: Type.Optional(

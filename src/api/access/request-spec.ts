@@ -8,69 +8,25 @@ const requester = Type.Object(
   {
     ...attestedUser,
     time: time('When the webhook set these fields.'),
-    nonce: Type.Optional(
-      Type.String({ description: 'A random value that makes the signature unique.', maxLength: 64 }),
-    ),
-    signature: Type.Optional(
-      Type.String({
-        description: 'Proves that the webhook wrote these fields for this request. Otherwise, the server denies it.',
-        maxLength: 128,
-      }),
-    ),
   },
   {
-    description: 'Who created the request. The admission webhook sets it, over any submitted value.',
+    description:
+      'Who created the request. The admission webhook sets it, over any submitted value, and an admission policy denies another user.',
   },
 );
 
 /** The creator of a request, as the webhook recorded them. */
 export type Requester = Static<typeof requester>;
 
-/** What the webhook signs: who created the request, when, and for what. */
-export interface RequesterAttestation {
-  readonly kind: string;
-  readonly namespace: string;
-  readonly name: string;
-  /** The signature does not cover `requester` and the mutable fields. */
-  readonly spec: object;
-  readonly requester: Pick<Requester, 'username' | 'uid' | 'groups' | 'time'>;
-}
-
-/** With these, the webhook signs an attestation. */
-export type RequesterSignature = Required<Pick<Requester, 'nonce' | 'signature'>>;
-
 const reason = (description: string) => Type.Optional(Type.String({ description, maxLength: maxReasonLength }));
-const signature = (description: string) => Type.Optional(Type.String({ description, maxLength: 128 }));
 
 const extension = Type.Object({
   by: Type.String({ description: 'How much longer, as a Go duration such as 30m.', minLength: 1, maxLength: 64 }),
   reason: reason('For the approvers and the audit journal.'),
-  signature: signature('Proves that the requester asked for this extension. The admission webhook sets it.'),
 });
 
 /** How much longer the requester asks for, and why. */
 export type RequestedExtension = Static<typeof extension>;
-
-export interface ChangedRequest {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
-}
-
-/** The webhook signs it if the requester makes it. `index` counts from 0. */
-export type RequesterChange =
-  /** When the requester claimed the access, RFC 3339, by the clock of the webhook. */
-  | { readonly field: 'claimed'; readonly time: string }
-  | ({ readonly field: 'extensions'; readonly index: number } & Pick<RequestedExtension, 'by' | 'reason'>);
-
-/** The time of the claim (RFC 3339) counts, however late the leader reads it. */
-export const claimSignature = (time: string, mac: string): string => `${time} ${mac}`;
-
-/** Nothing if it is malformed. Does not verify the MAC. */
-export function readClaim(text: string | undefined): { readonly time: string; readonly mac: string } | undefined {
-  const [time, mac] = text?.split(' ') ?? [];
-  return time === undefined || mac === undefined ? undefined : { time, mac };
-}
 
 /** For requests of every kind. */
 export const requestSpec = {
@@ -79,7 +35,7 @@ export const requestSpec = {
   duration: Type.Optional(
     Type.String({
       description:
-        'A Go duration such as 30m or 1h30m. Default: the template’s defaultDuration. The server caps it at maxDuration.',
+        'A Go duration such as 30m or 1h30m. Default: the template’s defaultDuration. drawbridge caps it at maxDuration.',
       maxLength: 64,
     }),
   ),
@@ -100,7 +56,6 @@ export const requestSpec = {
         'With claimWithin, the requester sets it to true to start access while status.approval.state is Claimable. It cannot be reset.',
     }),
   ),
-  claimSignature: signature('Proves that the requester set claimed, and when. The admission webhook sets it.'),
   extensions: Type.Optional(
     listOf(extension, maxExtensions, {
       description:
@@ -109,14 +64,14 @@ export const requestSpec = {
   ),
   revoked: Type.Optional(
     Type.Boolean({
-      description: 'If true, the server ends access at once. It cannot be reset.',
+      description: 'If true, drawbridge ends access at once. It cannot be reset.',
     }),
   ),
   revokedReason: reason('Only together with revoked.'),
 };
 
 /** Each has its own rules. */
-export const mutableFields = ['claimed', 'claimSignature', 'extensions', 'revoked', 'revokedReason'] as const;
+export const mutableFields = ['claimed', 'extensions', 'revoked', 'revokedReason'] as const;
 
 /** For messages about other fields. */
 export const mutableText = 'only claimed, extensions, and revoked with its reason can change';
@@ -151,7 +106,7 @@ export function specIsFinal(fields: Readonly<Record<string, unknown>>): CelRule[
       fieldPath: '.revokedReason',
     },
     {
-      rule: `!has(oldSelf.claimed) || !oldSelf.claimed || (has(self.claimed) && self.claimed && ${isUnchanged('claimSignature')})`,
+      rule: `!has(oldSelf.claimed) || !oldSelf.claimed || (has(self.claimed) && self.claimed)`,
       message: 'SpecImmutable: claimed access stays claimed',
       reason: 'FieldValueForbidden',
       fieldPath: '.claimed',

@@ -37,13 +37,6 @@ export const templateStatus = Type.Object(
     accessMessage: Type.Optional(
       Type.String({ description: 'Not used. Templates that Oz stored may have it.', maxLength: 32_768 }),
     ),
-    authorSignature: Type.Optional(
-      Type.String({
-        description:
-          'The server’s signature of the verified spec.author for the uid and generation of the template, which stays valid after a key rotation and, if new, after the CRD gets new defaults. It can be absent or old if spec.author.signature is that signature.',
-        maxLength: 128,
-      }),
-    ),
   },
   { description: 'The observed state of this template.' },
 );
@@ -67,9 +60,9 @@ const approval = Type.Object(
           'What the request waits for, or how it was decided. Reviewed: a person reviewed emergency access, and votes has the verdict, or a user removed its entry from the ConfigMap drawbridge-emergency-reviews.',
       },
     ),
-    until: Type.Optional(
+    due: Type.Optional(
       time(
-        'Scheduled: when access starts or can be claimed. Pending, Claimable, Approved: when the server denies the request if it still waits. TimedOut: when it timed out. ReviewOwed, ReviewOverdue, Reviewed: when the review was or is due.',
+        'Scheduled: when access starts or can be claimed. Pending, Claimable, Approved: when drawbridge denies the request if it still waits. TimedOut: when it timed out. ReviewOwed, ReviewOverdue, Reviewed: when the review was or is due.',
       ),
     ),
     all: Type.Optional(
@@ -109,25 +102,13 @@ const approval = Type.Object(
 
 const extension = Type.Object({
   by: Type.String({ description: 'How much longer the requester asked for, a Go duration.', maxLength: 64 }),
-  state: Type.Union([Type.Literal('Pending'), Type.Literal('Granted'), Type.Literal('Refused')], {
-    description: 'Pending: it waits for approvals. Refused: for good.',
+  state: Type.Union([Type.Literal('Pending'), Type.Literal('Granted'), Type.Literal('Denied')], {
+    description: 'Pending: it waits for approvals. Denied: for good.',
   }),
   message: Type.Optional(Type.String({ description: 'What it waits for, or why it was refused.', maxLength: 2048 })),
   expiresAt: Type.Optional(time('When access ends with it, if it was granted.')),
   votes: Type.Optional(
     listOf(Type.String({ maxLength: 128 }), 40, { description: 'The uids of the votes that approved it.' }),
-  ),
-  mac: Type.Optional(
-    Type.String({
-      description: 'Proves that the server decided this extension of this grant. Absent while it waits.',
-      maxLength: 128,
-    }),
-  ),
-  signature: Type.Optional(
-    Type.String({
-      description: 'An Ed25519 signature of the decision, as in a grant. Absent while it waits.',
-      maxLength: 128,
-    }),
   ),
 });
 
@@ -136,11 +117,7 @@ export const requestStatus = Type.Object(
     ...common,
     podName: Type.Optional(objectName('The granted pod.')),
     grant: Type.Optional(grant),
-    expiresAt: Type.Optional(
-      time(
-        'When access ends or ended, with all extensions. For information only; grant and extensions have the proof.',
-      ),
-    ),
+    expiresAt: Type.Optional(time('When access ends or ended, with all extensions. For information only.')),
     approval: Type.Optional(approval),
     reasonLink: Type.Optional(
       Type.String({
@@ -155,7 +132,7 @@ export const requestStatus = Type.Object(
     ),
     children: Type.Optional(
       listOf(child, 8, {
-        description: 'The objects that the server created, until it has deleted them.',
+        description: 'The objects that drawbridge created, until it has deleted them.',
       }),
     ),
     ended: Type.Optional(ended),
@@ -189,7 +166,7 @@ const whyColumn = column('Why', summary('message'), 'The reason for the state, a
 
 export const templateColumns = [
   readyColumn,
-  stateColumn('Success, or why the server cannot open access through the template.'),
+  stateColumn('Ready, or why drawbridge cannot open access through the template.'),
   column('Groups', '.spec.accessConfig.allowedGroups', 'The groups whose members can request access.'),
   column('Duration', '.spec.accessConfig.defaultDuration', 'The duration of a request that names none.'),
   column('Max', '.spec.accessConfig.maxDuration', 'The longest duration.'),

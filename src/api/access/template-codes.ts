@@ -22,7 +22,7 @@ export const templateCodes = {
   },
   AuthorUnknown: {
     audience: 'author',
-    meaning: 'The template has no verified author.',
+    meaning: 'The template has no author, because drawbridge was not called when it was written.',
     remedy:
       'A user who holds its permissions updates it, for example with `kubectl patch podaccesstemplate NAME -n NAMESPACE --type=merge -p \'{"spec":{"author":{"username":"me"}}}\'`.',
   },

@@ -34,7 +34,7 @@ export const accessConfig = Type.Object(
       default: '1h',
     }),
     maxDuration: duration({
-      description: 'The server caps longer requests. A Go duration of at least 1s.',
+      description: 'drawbridge caps longer requests. A Go duration of at least 1s.',
       default: '24h',
     }),
     maxGrants: Type.Optional(
@@ -53,13 +53,19 @@ export const accessConfig = Type.Object(
     exec: Type.Optional(
       Type.Boolean({
         description:
-          'Whether a grant allows exec into the pod; true if unset. If false, only reading the pod, and what rules add.',
+          'Whether a grant allows exec into the pod; true if unset. If false, only reading the pod, and what allow and rules add.',
+      }),
+    ),
+    allow: Type.Optional(
+      listOf(Type.Union([Type.Literal('logs'), Type.Literal('port-forward')]), 2, {
+        description:
+          'What a grant also allows on its pod. logs is short for a rule with get on pods/log, and port-forward for one with get and create on pods/portforward.',
       }),
     ),
     rules: Type.Optional(
       listOf(templateRule, 8, {
         description:
-          'What a grant also allows on its pod: verbs on pods and their subresources, such as get on pods/log.',
+          'What a grant also allows on its pod: verbs on pods and their subresources, such as get on pods/attach.',
       }),
     ),
     grantTo: Type.Union([Type.Literal('Requester'), Type.Literal('AllowedGroups')], {
@@ -130,32 +136,9 @@ export const author = Type.Object(
   {
     ...attestedUser,
     time: time('When the webhook set these fields.'),
-    signature: Type.Optional(
-      Type.String({
-        description: 'Proves that the webhook wrote these fields for this version of the object.',
-        maxLength: 128,
-      }),
-    ),
   },
   {
     description:
-      'Who created the template, or changed its spec last, and must hold all permissions that it hands out. The admission webhook sets it, over any submitted value.',
+      'Who created the template, or changed its spec last, and must hold all permissions that it hands out. The admission webhook sets it, over any submitted value, and an admission policy denies another user.',
   },
 );
-
-type Author = Static<typeof author>;
-
-/** What the webhook signs: the author of a version of a template. */
-export interface AuthorAttestation {
-  readonly kind: string;
-  readonly namespace: string;
-  readonly name: string;
-  readonly version: TemplateVersion;
-  readonly author: Omit<Author, 'signature'>;
-}
-
-/**
- * Every change of the spec increments the generation. A new template has no uid at admission, so
- * its spec without the author stands for the version.
- */
-export type TemplateVersion = { readonly uid: string; readonly generation: number } | { readonly spec: object };

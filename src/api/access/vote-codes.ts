@@ -38,6 +38,6 @@ export const voteCodes = {
   VoteKept: {
     audience: 'voter',
     meaning: 'A vote cannot be changed, and not be deleted before its request.',
-    remedy: 'To withdraw an approval, vote `Deny`, which is final.',
+    remedy: 'To undo an approval, vote `Deny`, which is final.',
   },
 } as const satisfies CodeTable;

@@ -7,7 +7,6 @@ export const sessionEndTexts = {
     'the request was revoked or deleted, or access ended early for another cause, which `status.ended.reason` names',
   Denied: 'a vote denied the access',
   Deleted: 'the request no longer exists',
-  GrantInvalid: 'the grant no longer has a valid signature',
   Idle: 'no data passed for the idle limit of the template; the grant stays open',
   Killed: 'a user deleted the AccessSession; the audit log of the API server says who; the grant stays open',
   RecordingLost: 'the session must be recorded, and the gateway could not store its recording; the grant stays open',
@@ -54,7 +53,7 @@ export const gatewayCodes = {
   },
   GatewayNotReady: {
     audience: 'operator',
-    meaning: 'The gateway has not read the grants or their keys, or has lost the API server.',
+    meaning: 'The gateway has not read the grants, or has lost the API server.',
     remedy: 'Try again. `/readyz` of the gateway names the cause.',
   },
   FrontProxyUntrusted: {

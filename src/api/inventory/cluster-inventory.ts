@@ -28,7 +28,7 @@ const kubeconfigSetter = Type.Object(
   },
   {
     description:
-      'Who set kubeconfigSecretRef. The admission webhook sets it, over any submitted value. The server uses the Secret only if this user may read it.',
+      'Who set kubeconfigSecretRef. The admission webhook sets it, over any submitted value. drawbridge uses the Secret only if this user may read it.',
   },
 );
 
@@ -39,7 +39,7 @@ const component = Type.Object(
   {
     enabled: Type.Boolean({
       description:
-        'If false, the server does not reconcile the component here, and what it created stays until the ClusterInventory is deleted.',
+        'If false, drawbridge does not reconcile the component here, and what it created stays until the ClusterInventory is deleted.',
       default: true,
     }),
     config: Type.Optional(opaqueObject('Configuration of the component. The component defines the schema.')),
@@ -61,7 +61,7 @@ const state = Type.Union(
   ],
   {
     description:
-      'Done: the component reconciled the current inputs. NotReady: it waits for the inputs in missing. Progressing: a run is due or active, or the component waits for an external operation. Suspended: spec.suspend prevents a run. Retrying: the last run failed temporarily or could not start, or the endpoint accepts no calls. Failed: the last run failed permanently, or the server cannot run the component. NotApplicable: the server does not run it for this entry. Deleting: the entry is being deleted, and the component must delete what it created; or the server retries to remove the outputs or the record of an abandoned component. Clients must treat an unknown state as Progressing.',
+      'Done: the component reconciled the current inputs. NotReady: it waits for the inputs in missing. Progressing: a run is due or active, or the component waits for an external operation. Suspended: spec.suspend prevents a run. Retrying: the last run failed temporarily or could not start, or the endpoint accepts no calls. Failed: the last run failed permanently, or drawbridge cannot run the component. NotApplicable: drawbridge does not run it for this entry. Deleting: the entry is being deleted, and the component must delete what it created; or drawbridge retries to remove the outputs or the record of an abandoned component. Clients must treat an unknown state as Progressing.',
   },
 );
 
@@ -109,7 +109,7 @@ export const clusterInventoryKind = defineKind({
       cluster: Type.Optional(opaqueObject('Free-form information about the cluster.')),
       suspend: Type.Boolean({
         description:
-          'If true, the server starts no runs; current ones continue. A deleted ClusterInventory stays while this is true and a component has something to tear down: one that ran, and was not abandoned.',
+          'If true, drawbridge starts no runs; current ones continue. A deleted ClusterInventory stays while this is true and a component has something to tear down: one that ran, and was not abandoned.',
         default: false,
       }),
       kubeconfigSecretRef: Type.Optional(
@@ -161,7 +161,7 @@ export const clusterInventoryKind = defineKind({
       outputs: Type.Optional(
         Type.Record(Type.String(), opaqueObject('Outputs of one component.'), {
           description:
-            'Outputs of the components. Each field belongs to the component of that name, or to the one that lists it in spec.writes. Components must not write secret values here, only references to Secrets; the server does not check that.',
+            'Outputs of the components. Each field belongs to the component of that name, or to the one that lists it in spec.writes. Components must not write secret values here, only references to Secrets; drawbridge does not check that.',
           maxProperties: maxComponents,
         }),
       ),
@@ -191,7 +191,7 @@ export const clusterInventoryKind = defineKind({
       type: 'date',
     }),
     ageColumn,
-    column('Suspended', '.spec.suspend', 'Whether the server starts no runs.', { type: 'boolean', priority: 1 }),
+    column('Suspended', '.spec.suspend', 'Whether drawbridge starts no runs.', { type: 'boolean', priority: 1 }),
     column(
       'Message',
       '.status.conditions[?(@.type=="Ready")].message',

@@ -17,7 +17,7 @@ export const inventoryCodes = {
   },
   EntryTooLarge: {
     audience: 'anyone',
-    meaning: 'The entry would grow above 64 KiB, not counting managedFields and what only the server writes.',
+    meaning: 'The entry would grow above 64 KiB, not counting managedFields and what only drawbridge writes.',
     remedy: 'Store content in a Secret or ConfigMap that it names.',
   },
   TooManyAbandonments: {

@@ -34,7 +34,7 @@ const endpoint = Type.Object(
   {
     url: Type.Optional(
       Type.String({
-        description: 'Base URL, such as https://network.example.org/base. The server appends /v1/reconcile.',
+        description: 'Base URL, such as https://network.example.org/base. drawbridge appends /v1/reconcile.',
         maxLength: 1024,
       }),
     ),
@@ -102,7 +102,7 @@ export const componentReconcilerKind = defineKind({
       protocol: Type.Union([Type.Literal('v1')], { description: 'Version of the component contract.', default: 'v1' }),
       caBundle: Type.Optional(
         Type.String({
-          description: 'CA certificate in PEM that signed the certificate of the endpoint. The server trusts no other.',
+          description: 'CA certificate in PEM that signed the certificate of the endpoint. drawbridge trusts no other.',
           maxLength: 65_536,
         }),
       ),
@@ -171,7 +171,7 @@ export const componentReconcilerKind = defineKind({
       ),
     },
     {
-      description: 'How and when the server calls the component.',
+      description: 'How and when drawbridge calls the component.',
       'x-kubernetes-validations': [
         {
           rule: "has(self.caBundle) || (has(self.endpoint.url) && self.endpoint.url.startsWith('http://'))",
@@ -200,7 +200,7 @@ export const componentReconcilerKind = defineKind({
     },
   ],
   printerColumns: [
-    column('Accepted', '.status.conditions[?(@.type=="Accepted")].status', 'Whether the server runs the component.'),
+    column('Accepted', '.status.conditions[?(@.type=="Accepted")].status', 'Whether drawbridge runs the component.'),
     column('Reachable', '.status.conditions[?(@.type=="Reachable")].status', 'Whether the endpoint accepts calls.'),
     ageColumn,
     column(
@@ -214,7 +214,7 @@ export const componentReconcilerKind = defineKind({
     column(
       'Refused',
       '.status.conditions[?(@.type=="Accepted")].message',
-      'Why the server does not run the component.',
+      'Why drawbridge does not run the component.',
       {
         priority: 1,
       },

@@ -15,7 +15,7 @@ export const reportCodes = {
   },
   InvalidReport: {
     audience: 'component',
-    meaning: 'Status 400. The report violates the [contract](component-answers.md#reports).',
+    meaning: 'Status 400. The report violates the [contract](../inventory/component-answers.md#reports).',
     remedy: 'Correct the field that the message names. The same report is rejected again.',
   },
   TooLarge: {
@@ -41,8 +41,8 @@ export const reportCodes = {
   Unavailable: {
     audience: 'component',
     meaning:
-      'Status 503. The server handles 256 reports or reviews 256 tokens, the limit, or failed to review the token or store the report; its log has the cause.',
-    remedy: 'Report again after `Retry-After`. The server accepts a repeated outcome once.',
+      'Status 503. drawbridge handles 256 reports or reviews 256 tokens, the limit, or failed to review the token or store the report; its log has the cause.',
+    remedy: 'Report again after `Retry-After`. drawbridge accepts a repeated outcome once.',
   },
   NotFound: {
     audience: 'component',

@@ -37,7 +37,7 @@ const heldBy = Type.Union(
   ],
   {
     description:
-      'Why the server starts no run, as in status.components of the entry. Unreachable: the next run waits until the endpoint accepts calls. Absent if a run may start, and during a run.',
+      'Why drawbridge starts no run, as in status.components of the entry. Unreachable: the next run waits until the endpoint accepts calls. Absent if a run may start, and during a run.',
   },
 );
 
@@ -66,7 +66,7 @@ export const reconcileRunKind = defineKind({
       seq: count('Number of the last started run.'),
       phase: Type.Union([Type.Literal('Idle'), Type.Literal('Running'), Type.Literal('Applying')], {
         description:
-          'Running: the server calls or called the component, and has no outcome yet. Applying: the server writes the outputs of the outcome.',
+          'Running: drawbridge calls or called the component, and has no outcome yet. Applying: drawbridge writes the outputs of the outcome.',
         default: 'Idle',
       }),
       operation,
@@ -85,7 +85,7 @@ export const reconcileRunKind = defineKind({
         credential('ID of the previous token after a refresh, valid until previousCredentialExpiresAt.'),
       ),
       previousCredentialExpiresAt: Type.Optional(time('When the previous token stops authorizing writes.')),
-      startedAt: Type.Optional(time('When the server started the last run.')),
+      startedAt: Type.Optional(time('When drawbridge started the last run.')),
       asynchronous: Type.Boolean({
         description: 'Whether the component answered the current run with 202, and reports to the callback.',
         default: false,
@@ -114,13 +114,13 @@ export const reconcileRunKind = defineKind({
             outcome: outcomeName,
             reason: Type.Optional(
               Type.String({
-                description: 'Code that the server gave the outcome, if any. Components give none.',
+                description: 'Code that drawbridge gave the outcome, if any. Components give none.',
                 maxLength: 64,
               }),
             ),
             message: Type.Optional(
               Type.String({
-                description: 'Of the component, or of the server if it chose the outcome.',
+                description: 'Of the component, or of drawbridge if it chose the outcome.',
                 maxLength: 1024,
               }),
             ),
@@ -145,7 +145,7 @@ export const reconcileRunKind = defineKind({
           reasons,
           outcome: outcomeName,
           reason: Type.Optional(
-            Type.String({ description: 'Code that the server gave the outcome, if any.', maxLength: 64 }),
+            Type.String({ description: 'Code that drawbridge gave the outcome, if any.', maxLength: 64 }),
           ),
           startedAt: time('When the run started.'),
           durationMillis: millis,
@@ -155,7 +155,7 @@ export const reconcileRunKind = defineKind({
       ),
     },
     {
-      description: 'The server writes the whole spec.',
+      description: 'drawbridge writes the whole spec.',
       'x-kubernetes-validations': [
         {
           rule: 'self.entry == oldSelf.entry && self.component == oldSelf.component',

@@ -1,6 +1,5 @@
 import { ownerLabel } from '../../api/binding/names.ts';
 import { keyOf, type Resource } from '../../api/object.ts';
-import type { Controller } from '../../engine/controller.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { BindingDeps } from '../deps.ts';
 import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
@@ -8,7 +7,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import { bySecret, type NamespaceView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import { SyncLoop } from '../sync-engine/sync-loop.ts';
-import type { RefusedWatch, SyncMode } from '../sync-engine/syncer.ts';
+import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
 import { ClaimedObjectStrategy, type ClaimedObjectStrategyOptions } from './claimed-object-strategy.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { exemption } from './exemption.ts';
@@ -18,22 +17,6 @@ import { ProviderObjects } from './provider-objects.ts';
 import { SelectedObjects } from './selected-objects.ts';
 import type { ClaimSelector } from './selector.ts';
 import type { UsedNamespaces } from './used-namespaces.ts';
-
-export interface ClaimedKind {
-  readonly resource: Resource;
-  readonly controller: Controller;
-  /** Deletes of copies that the delete breaker holds back. */
-  readonly held: number;
-  /** In mode `drain`: keys with a copy to delete; Infinity until both sides are listed. */
-  remaining(): number;
-  /** Of the lists, then of single objects, worst first. */
-  problems(): readonly string[];
-  refusedWatches(): readonly RefusedWatch[];
-  resync(): void;
-  allowDeletes(): void;
-  /** The caller has removed the controller. */
-  close(): void;
-}
 
 export interface ClaimedKindOptions {
   readonly session: ProviderSession;
@@ -46,15 +29,18 @@ export interface ClaimedKindOptions {
   /** In mode `drain`: whether all bound objects are gone, so that copies may be deleted. */
   readonly mayDelete: boolean;
   readonly random: () => number;
-  readonly onChange: () => void;
+  readonly onChange: (() => void) | undefined;
 }
 
 const workers = 8;
 const notListed =
   'the konnector has not listed the objects in this cluster yet; it needs permission to list and watch them';
 
-/** Opens the watches and creates the controller, which the caller starts. */
-export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): ClaimedKind {
+/**
+ * Opens the watches and creates the controller, which the caller starts. In mode `drain`,
+ * `remaining()` counts keys with a copy to delete.
+ */
+export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): Syncer {
   const { session, exported, resource, selector, references, usedNamespaces, mode, mayDelete, random, onChange } =
     options;
   const { stores } = deps;
@@ -93,7 +79,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     strategy,
     sources: [
       ...provider.sources((key) => loop.recordChange('provider', key)),
-      ...consumer.sources((key) => loop.recordChange('consumer', key)),
+      consumer.source((key) => loop.recordChange('consumer', key)),
       // Objects that gain or lose a referrer.
       fromSubscription('reference', references.index, ({ namespace, name }) =>
         namespace === undefined ? keysNamed(name) : [keyOf({ namespace, name })],
@@ -116,23 +102,16 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     watches: { consumer, provider },
     unlisted: () => (consumer.synced ? [] : [notListed]),
   });
-  consumer.whenSynced().then(
-    () => loop.listed(),
-    // The store was closed before it synced.
-    () => undefined,
-  );
+  consumer.onStateChange(() => loop.listed());
   return {
-    resource,
-    controller,
-    get held() {
-      return loop.held;
-    },
+    controllers: [controller],
     remaining() {
       if (!consumer.synced || !provider.synced) return Number.POSITIVE_INFINITY;
       return strategy.countWithActions(new Set(keys()), planUnclaim);
     },
-    problems: () => [...loop.slowLists().map((problem) => `${label}: ${problem}`), ...loop.problems.list(label)],
+    problems: () => loop.listProblems(),
     refusedWatches: () => loop.refusedWatches(),
+    served: () => true,
     resync: () => loop.resync(),
     allowDeletes: () => loop.allowDeletes(),
     close() {

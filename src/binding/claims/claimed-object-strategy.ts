@@ -17,7 +17,7 @@ import {
 import type { Side } from '../sync-engine/syncer.ts';
 import { type ClaimedView, claimedView } from './claimed-view.ts';
 import { copyOf, isInSync } from './copy.ts';
-import type { ClaimAction, ClaimFacts, ClaimPlan } from './plan.ts';
+import type { ClaimAction, ClaimFacts, ClaimWrite } from './plan.ts';
 import type { ProviderObjects } from './provider-objects.ts';
 import type { SelectedObjects } from './selected-objects.ts';
 
@@ -28,7 +28,7 @@ export interface ClaimedObjectStrategyOptions {
   readonly provider: ProviderObjects;
   readonly namespaces: Store<NamespaceView>;
   /** Undefined while bound objects exist: claimed objects stay as long as they do. */
-  readonly plan: ((facts: ClaimFacts) => ClaimPlan) | undefined;
+  readonly plan: ((facts: ClaimFacts) => readonly ClaimAction[]) | undefined;
   /** The part of a claim that selects an object, in words. `namespace`: in the consumer. */
   readonly selectedBy: (object: ClaimedView, namespace: string) => string | undefined;
   readonly mayCopyToConsumer: (namespace: string, name: string) => boolean;
@@ -39,7 +39,6 @@ export interface ClaimedObjectStrategyOptions {
 }
 
 type LivePair = Record<Side, KubeObject | undefined>;
-type CopyAction = Exclude<ClaimAction, { kind: 'request-namespace' }>;
 
 /** This namespace exists as long as its cluster, so its uid identifies the consumer cluster. */
 const consumerIdentityNamespace = 'kube-system';
@@ -78,27 +77,28 @@ export class ClaimedObjectStrategy implements SyncStrategy {
   }
 
   plan(pass: SyncPass): readonly SyncAction[] {
-    const { plan = (): ClaimPlan => ({ actions: [] }) } = this.#options;
     const live = this.#live.get(pass);
     const facts = live
       ? this.#facts(pass.key, live.consumer && claimedView(live.consumer), live.provider && claimedView(live.provider))
       : this.#watchedFacts(pass.key);
-    const claimPlan = plan(facts);
-    const { actions, problem, waitsFor, requeueAfterMs } = claimPlan;
-    if (!live && actions.some(({ kind }) => kind !== 'request-namespace')) return [this.#read(pass, facts)];
-    const syncActions: SyncAction[] = isInferredDelete(claimPlan) ? [{ do: 'holdDeletes' }] : [];
-    for (const action of actions) {
-      if (action.kind === 'request-namespace') {
-        const { consumerNamespace } = facts;
-        syncActions.push(
-          requestNamespace(consumerNamespace, (signal) => this.#options.requestNamespace(consumerNamespace, signal)),
-        );
-      } else if (live) syncActions.push(this.#write(pass.key, action, facts, live));
+    const actions = this.#options.plan?.(facts) ?? [];
+    if (!live && actions.some(({ do: verb }) => writes.has(verb))) return [this.#read(pass, facts)];
+    const isInferred = actions.some((action) => action.do === 'delete' && action.inferred);
+    const breaker: SyncAction[] = isInferred ? [{ do: 'holdDeletes' }] : [];
+    return [...breaker, ...actions.flatMap((action) => this.#syncActions(action, pass.key, facts, live))];
+  }
+
+  #syncActions(action: ClaimAction, key: string, facts: ClaimFacts, live: LivePair | undefined): readonly SyncAction[] {
+    switch (action.do) {
+      case 'wait':
+      case 'requeue':
+      case 'report':
+        return [action];
+      case 'requestNamespace':
+        return requestNamespace(action.namespace, this.#options.requestNamespace);
+      default:
+        return live ? [this.#write(key, action, facts, live)] : [];
     }
-    if (problem !== undefined) syncActions.push({ do: 'report', problem });
-    if (waitsFor !== undefined) syncActions.push({ do: 'wait', missing: waitsFor });
-    if (requeueAfterMs !== undefined) syncActions.push({ do: 'requeue', ms: requeueAfterMs });
-    return syncActions;
   }
 
   finish(key: string): KeyState {
@@ -113,9 +113,9 @@ export class ClaimedObjectStrategy implements SyncStrategy {
 
   clear(): void {}
 
-  countWithActions(keys: Iterable<string>, plan: (facts: ClaimFacts) => ClaimPlan): number {
+  countWithActions(keys: Iterable<string>, plan: (facts: ClaimFacts) => readonly ClaimAction[]): number {
     let count = 0;
-    for (const key of keys) if (plan(this.#watchedFacts(key)).actions.length > 0) count++;
+    for (const key of keys) if (plan(this.#watchedFacts(key)).length > 0) count++;
     return count;
   }
 
@@ -168,32 +168,32 @@ export class ClaimedObjectStrategy implements SyncStrategy {
   }
 
   /** Rejected if the object has changed since the live read; a delete, if it was replaced. */
-  #write(key: string, action: CopyAction, facts: ClaimFacts, live: LivePair): SyncAction {
+  #write(key: string, action: ClaimWrite, facts: ClaimFacts, live: LivePair): SyncAction {
     const { log } = this.#options;
-    const { kind, side } = action;
+    const { do: verb, side } = action;
     const original = facts[otherOf(side)];
     return call({
-      action: kind,
+      action: verb,
       side,
       content: writeContentOf(action, facts[side], original),
-      inferred: kind === 'delete' && action.reason === 'inferred',
-      ...(kind === 'label' ? {} : { direction: side === 'provider' ? ('up' as const) : ('down' as const) }),
+      inferred: action.do === 'delete' && action.inferred,
+      ...(verb === 'label' ? {} : { direction: side === 'provider' ? ('up' as const) : ('down' as const) }),
       call: (signal) => this.#call(action, placeIn(side, key, facts), live, signal),
       isIneffective: (answer) => {
-        if (action.kind !== 'update' || !answer || !original) return false;
+        if (action.do !== 'update' || !answer || !original) return false;
         const copy = claimedView(answer);
         return copy !== undefined && !isInSync(original, copy, action.identity);
       },
       onSuccess: (answer) => {
         live[side] = answer;
-        log.info('claimed object written or deleted', { key, action: kind, side, why: this.#selectedBy(facts) });
+        log.info('claimed object written or deleted', { key, action: verb, side, why: this.#selectedBy(facts) });
         return 'continue';
       },
     });
   }
 
   async #call(
-    action: CopyAction,
+    action: ClaimWrite,
     place: ObjectName,
     live: LivePair,
     signal: AbortSignal,
@@ -204,7 +204,7 @@ export class ClaimedObjectStrategy implements SyncStrategy {
     const options = { fieldManager: bindFieldManager, signal };
     const current = live[side];
     const original = live[otherOf(side)];
-    switch (action.kind) {
+    switch (action.do) {
       case 'delete':
         await client.delete(resource, place, { uid: action.uid, signal });
         return undefined;
@@ -241,8 +241,7 @@ function placeIn(side: Side, key: string, { serviceNamespace }: ClaimFacts): Obj
 
 const otherOf = (side: Side): Side => (side === 'consumer' ? 'provider' : 'consumer');
 
-const isInferredDelete = ({ actions }: ClaimPlan): boolean =>
-  actions.some((action) => action.kind === 'delete' && action.reason === 'inferred');
+const writes: ReadonlySet<ClaimAction['do']> = new Set(['label', 'create', 'update', 'delete']);
 
 function withOwner(object: KubeObject, owner: Side): KubeObject {
   const labels = { ...stringMap(object.metadata.labels), [ownerLabel]: owner };
@@ -251,11 +250,11 @@ function withOwner(object: KubeObject, owner: Side): KubeObject {
 
 /** Identifies the content of an action, without the origin annotations. */
 function writeContentOf(
-  action: CopyAction,
+  action: ClaimWrite,
   current: ClaimedView | undefined,
   original: ClaimedView | undefined,
 ): string {
-  if (action.kind === 'delete') return action.uid;
-  if (action.kind === 'label') return current?.uid ?? '';
+  if (action.do === 'delete') return action.uid;
+  if (action.do === 'label') return current?.uid ?? '';
   return `${original?.uid} ${original?.contentDigest} ${original?.metadataDigest}`;
 }

@@ -5,11 +5,9 @@ import { isOwnedBy } from '../service-binding/owner.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
-import { heldDeletesAdvice } from '../sync-engine/delete-breaker.ts';
-import { coalesce } from '../sync-engine/sync-loop.ts';
 import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
-import { claimable, claimableResources, formatGroupResource } from './claimable.ts';
-import { type ClaimedKind, openClaimedKind } from './claimed-kind.ts';
+import { claimable, claimableResources } from './claimable.ts';
+import { openClaimedKind } from './claimed-kind.ts';
 import { openReferences, referrersOf } from './open-references.ts';
 import { claimSelector } from './selector.ts';
 import { openUsedNamespaces } from './used-namespaces.ts';
@@ -25,35 +23,26 @@ export interface ClaimsOptions {
   readonly mode?: SyncMode;
   /** True while the provider of that binding is not known. */
   readonly mayShareProvider: (binding: BindingView) => boolean;
-  /** At most five times a second: what the syncer reports may have changed. */
-  readonly onProblems?: () => void;
+  /** What the syncer reports may have changed. */
+  readonly onChange?: () => void;
   readonly random?: () => number;
 }
-
-/**
- * Syncs the objects that one export claims, with one controller a kind; they get no finalizer.
- * While the binding is deleted, `remaining()` counts copies for at most a minute after the bound
- * objects are gone. Those that remain then stay where they are.
- */
-export type ClaimSyncer = Omit<Syncer, 'served'>;
 
 /** How long a binding waits for the deletion of copies. */
 const drainMs = 60_000;
 
-/** Opens the watches; events are handled once the caller starts the controllers. */
-export function openClaims(options: ClaimsOptions, deps: BindingDeps): ClaimSyncer {
-  const { session, exported, mode = 'sync', random = Math.random } = options;
+/**
+ * Syncs the objects that one export claims, with one controller a kind; they get no finalizer.
+ * While the binding is deleted, `remaining()` counts copies for at most a minute after the bound
+ * objects are gone. Those that remain then stay. Events are handled once the controllers run.
+ */
+export function openClaims(options: ClaimsOptions, deps: BindingDeps): Syncer {
+  const { session, exported, mode = 'sync', random = Math.random, onChange } = options;
   const claims = exported.permissionClaims;
-  const notify = coalesce(deps.clock, options.onProblems ?? (() => undefined));
-  const claimProblems = claims
-    .filter((claim) => !claimable(claim))
-    .map(
-      (claim) =>
-        `The claim on ${formatGroupResource(claim)} is ignored; a provider may claim configmaps, secrets, and serviceaccounts; ask the provider to remove it`,
-    );
+  const claimProblems: string[] = [];
   const usedNamespaces = openUsedNamespaces(session, exported, deps);
   const mayDelete = mode === 'drain' && areDefinitionsDeleted(exported, deps);
-  const open = (resource: Resource): ClaimedKind[] => {
+  const open = (resource: Resource): Syncer[] => {
     const kindClaims = claims.filter((claim) => claimable(claim) === resource);
     const references = openReferences(kindClaims, exported, referrersOf(session, exported, deps));
     const selector = claimSelector(kindClaims, references.isEmpty ? undefined : references.index);
@@ -62,7 +51,6 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): ClaimSync
       references.close();
       return [];
     }
-    const onChange = notify.trigger;
     const kind = {
       session,
       exported,
@@ -78,7 +66,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): ClaimSync
     return [openClaimedKind(kind, deps)];
   };
   const kinds = claimableResources.flatMap(open);
-  const forEachKind = (callback: (kind: ClaimedKind) => void): void => {
+  const forEachKind = (callback: (kind: Syncer) => void): void => {
     for (const kind of kinds) callback(kind);
   };
   const copiesLeft = (): number => (mode === 'drain' ? sum(kinds.map((kind) => kind.remaining())) : 0);
@@ -92,26 +80,20 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): ClaimSync
             export: exported.name,
             copies,
           });
-        notify.trigger();
+        onChange?.();
       })
     : undefined;
   return {
-    controllers: kinds.map(({ controller }) => controller),
+    controllers: kinds.flatMap(({ controllers }) => controllers),
     resync: () => forEachKind((kind) => kind.resync()),
     allowDeletes: () => forEachKind((kind) => kind.allowDeletes()),
     // While bound objects exist, the unbinding waits for their syncers.
     remaining: () => (hasTimedOut || !areDefinitionsDeleted(exported, deps) ? 0 : copiesLeft()),
-    problems: () => [
-      ...kinds.flatMap(({ held, resource }) =>
-        held > 0 ? [`${resource.plural}: ${heldBack(held, exported.name)}`] : [],
-      ),
-      ...claimProblems,
-      ...kinds.flatMap((kind) => kind.problems()),
-    ],
+    problems: () => [...claimProblems, ...kinds.flatMap((kind) => kind.problems())],
     refusedWatches: () => kinds.flatMap((kind) => kind.refusedWatches()),
+    served: () => true,
     close() {
       stopWaiting?.();
-      notify.stop();
       forEachKind((kind) => kind.close());
       usedNamespaces.close();
     },
@@ -143,6 +125,3 @@ function isClaimedByAnother(
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
-
-const heldBack = (copies: number, binding: string): string =>
-  `${copies} copies have no original, and no watch showed that the originals were deleted; ${heldDeletesAdvice(binding)}`;

@@ -1,4 +1,5 @@
 import type { Owner } from '../../api/binding/names.ts';
+import { type PassAction, serviceNamespaceOf } from '../sync-engine/strategy.ts';
 import type { Side } from '../sync-engine/syncer.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { type CopyIdentity, isInSync, mustBeReplaced } from './copy.ts';
@@ -32,39 +33,23 @@ export type ServiceNamespace =
   | { readonly kind: 'pending' }
   | { readonly kind: 'ready'; readonly name: string };
 
-export type ClaimAction =
-  /** Further actions are planned once it exists. */
-  | { readonly kind: 'request-namespace' }
+/** Each runs only if all before it succeeded. */
+export type ClaimAction = PassAction | { readonly do: 'requestNamespace'; readonly namespace: string } | ClaimWrite;
+
+export type ClaimWrite =
   /** Set the owner label on the original. */
-  | { readonly kind: 'label'; readonly side: Side }
+  | { readonly do: 'label'; readonly side: Side }
   /** Create or update the object of `side` as a copy of the other side's object. */
-  | { readonly kind: 'create' | 'update'; readonly side: Side; readonly identity: CopyIdentity }
-  /** Only if the object has this uid. */
-  | { readonly kind: 'delete'; readonly side: Side; readonly uid: string; readonly reason: DeleteReason };
-
-export type DeleteReason =
-  /** The deletion of the original was observed, or is in progress. */
-  | 'deleted'
-  /** The original does not exist, and its deletion was not observed. */
-  | 'inferred'
-  /** The API server would reject an update, so the copy is created again. */
-  | 'replaced'
-  | 'unbound';
-
-export interface ClaimPlan {
-  /** Each runs only if all before it succeeded. */
-  readonly actions: readonly ClaimAction[];
-  /** Why the server cannot sync the object and, if the user can correct it, what to do. */
-  readonly problem?: string;
-  /** The event that enqueues the key again. */
-  readonly waitsFor?: string;
-  readonly requeueAfterMs?: number;
-}
+  | { readonly do: 'create' | 'update'; readonly side: Side; readonly identity: CopyIdentity }
+  /** `inferred`: the original does not exist, and its deletion was not observed. */
+  | { readonly do: 'delete'; readonly side: Side; readonly uid: string; readonly inferred: boolean };
 
 /** Requeue delay while the uid of the provider is not known. */
 const identityRecheckMs = 30_000;
 
-const nothing: ClaimPlan = { actions: [] };
+const nothing: readonly ClaimAction[] = [];
+const wait = (missing: string): readonly ClaimAction[] => [{ do: 'wait', missing }];
+const report = (problem: string): readonly ClaimAction[] => [{ do: 'report', problem }];
 
 /**
  * Plans one key. An object has one owner: by its owner label, or the only side that it is on.
@@ -75,36 +60,25 @@ const nothing: ClaimPlan = { actions: [] };
  * Only selected originals are copied. A copy without its original is deleted, selected or not, if
  * its origin annotations match this consumer or provider.
  */
-export function planClaim(facts: ClaimFacts): ClaimPlan {
+export function planClaim(facts: ClaimFacts): readonly ClaimAction[] {
   const { consumer, provider, claimed } = facts;
   if (consumer && isOfAnotherProvider(consumer, facts)) {
-    if (facts.providerIdentity === undefined) return { actions: [], requeueAfterMs: identityRecheckMs };
+    if (facts.providerIdentity === undefined) return [{ do: 'requeue', ms: identityRecheckMs }];
     return provider && claimed.provider && provider.owner !== 'consumer'
-      ? {
-          actions: [],
-          problem:
-            'this cluster already has a copy under this name, from another provider or another namespace of this provider; rename one of the two originals, or delete the copy if its original no longer exists',
-        }
+      ? report(
+          'this cluster already has a copy under this name, from another provider or another namespace of this provider; rename one of the two originals, or delete the copy if its original no longer exists',
+        )
       : nothing;
   }
   const owner = ownerOf(facts);
   if (owner === 'consumer') return planConsumerOwned(facts);
   if (owner === 'provider') return planProviderOwned(facts);
-  const isWanted = claimed.consumer || claimed.provider;
-  if (owner === 'disputed' && isWanted) {
-    return {
-      actions: [],
-      problem:
-        'the owner labels of the two objects differ; delete the copy, and set the label kube-bind.io/owner of the original to its own side: consumer for yours, provider for that of the provider',
-    };
-  }
-  return owner === 'unknown' && isWanted
-    ? {
-        actions: [],
-        problem:
-          "it exists on both sides without an owner label; delete one of the two, or label the one to overwrite: yours with kube-bind.io/owner=provider, or the provider's with kube-bind.io/owner=consumer",
-      }
-    : nothing;
+  if (owner === undefined || !(claimed.consumer || claimed.provider)) return nothing;
+  return report(
+    owner === 'disputed'
+      ? 'the owner labels of the two objects differ; delete the copy, and set the label kube-bind.io/owner of the original to its own side: consumer for yours, provider for that of the provider'
+      : "it exists on both sides without an owner label; delete one of the two, or label the one to overwrite: yours with kube-bind.io/owner=provider, or the provider's with kube-bind.io/owner=consumer",
+  );
 }
 
 /** `disputed`: the two owner labels differ. `unknown`: neither object has one. */
@@ -131,22 +105,21 @@ function isOfAnotherProvider(
   return origin.providerNamespace !== serviceNamespace.name;
 }
 
-function planConsumerOwned(facts: ClaimFacts): ClaimPlan {
-  const { consumer, provider, claimed, serviceNamespace } = facts;
+function planConsumerOwned(facts: ClaimFacts): readonly ClaimAction[] {
+  const { consumer, provider, claimed, consumerNamespace: namespace, serviceNamespace } = facts;
   if (!consumer) return provider ? planProviderCopyDelete(provider, facts) : nothing;
   if (!claimed.consumer || consumer.deleting) return nothing;
   if (serviceNamespace.kind === 'none') {
-    return facts.isNamespaceActive
-      ? { actions: [{ kind: 'request-namespace' }], waitsFor: 'the service namespace' }
-      : nothing;
+    return facts.isNamespaceActive ? [{ do: 'requestNamespace', namespace }] : nothing;
   }
-  if (serviceNamespace.kind === 'pending') return { actions: [], waitsFor: 'the service namespace' };
+  if (serviceNamespace.kind === 'pending') return wait(serviceNamespaceOf(namespace));
   if (provider && !isCopyOf(consumer, provider, facts)) {
     const mismatch = provider.owner
       ? 'belongs to another consumer, or to an earlier object of this name'
       : 'is not a copy of it';
-    const problem = `the provider's object ${provider.key} ${mismatch}; rename yours, or ask the provider to delete theirs`;
-    return { actions: [], problem };
+    return report(
+      `the provider's object ${provider.key} ${mismatch}; rename yours, or ask the provider to delete theirs`,
+    );
   }
   const identity: CopyIdentity = {
     namespace: serviceNamespace.name,
@@ -160,28 +133,22 @@ function planConsumerOwned(facts: ClaimFacts): ClaimPlan {
   return copyTo('provider', consumer, provider, identity);
 }
 
-function planProviderOwned(facts: ClaimFacts): ClaimPlan {
+function planProviderOwned(facts: ClaimFacts): readonly ClaimAction[] {
   const { consumer, provider, claimed, consumerNamespace, serviceNamespace, providerIdentity } = facts;
   if (!provider || provider.deleting) return consumer ? planConsumerCopyDelete(consumer, facts) : nothing;
   if (!claimed.provider || serviceNamespace.kind !== 'ready') return nothing;
   if (isSystemNamespace(consumerNamespace)) {
-    return {
-      actions: [],
-      problem:
-        'the provider owns it, and the server copies no object of a provider to a system namespace (kube-*); ask the provider to use another namespace',
-    };
+    return report(
+      'the provider owns it, and the server copies no object of a provider to a system namespace (kube-*); ask the provider to use another namespace',
+    );
   }
   if (consumer && consumer.owner === undefined) {
-    return {
-      actions: [],
-      problem:
-        "the provider has its own object of this name, which would overwrite it; rename or delete yours, or label it kube-bind.io/owner=provider to accept the provider's",
-    };
+    return report(
+      "the provider has its own object of this name, which would overwrite it; rename or delete yours, or label it kube-bind.io/owner=provider to accept the provider's",
+    );
   }
-  if (!consumer && !facts.isNamespaceActive) return { actions: [], waitsFor: `the namespace ${consumerNamespace}` };
-  if (!consumer && !facts.mayCopyToConsumer) {
-    return { actions: [], waitsFor: `a bound object in the namespace ${consumerNamespace}` };
-  }
+  if (!consumer && !facts.isNamespaceActive) return wait(`the namespace ${consumerNamespace}`);
+  if (!consumer && !facts.mayCopyToConsumer) return wait(`a bound object in the namespace ${consumerNamespace}`);
   const identity: CopyIdentity = {
     namespace: consumerNamespace,
     owner: 'provider',
@@ -190,14 +157,19 @@ function planProviderOwned(facts: ClaimFacts): ClaimPlan {
   return copyTo('consumer', provider, consumer, identity);
 }
 
-function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined, identity: CopyIdentity): ClaimPlan {
+function copyTo(
+  side: Side,
+  original: ClaimedView,
+  copy: ClaimedView | undefined,
+  identity: CopyIdentity,
+): readonly ClaimAction[] {
   const label: ClaimAction[] =
-    original.owner === identity.owner ? [] : [{ kind: 'label', side: side === 'consumer' ? 'provider' : 'consumer' }];
-  if (!copy) return { actions: [...label, { kind: 'create', side, identity }] };
-  if (copy.deleting) return { actions: label, waitsFor: 'the deletion of the copy' };
-  if (isInSync(original, copy, identity)) return { actions: label };
-  if (!mustBeReplaced(original, copy)) return { actions: [...label, { kind: 'update', side, identity }] };
-  return { actions: [...label, { kind: 'delete', side, uid: copy.uid, reason: 'replaced' }] };
+    original.owner === identity.owner ? [] : [{ do: 'label', side: side === 'consumer' ? 'provider' : 'consumer' }];
+  if (!copy) return [...label, { do: 'create', side, identity }];
+  if (copy.deleting) return [...label, ...wait('the deletion of the copy')];
+  if (isInSync(original, copy, identity)) return label;
+  if (!mustBeReplaced(original, copy)) return [...label, { do: 'update', side, identity }];
+  return [...label, { do: 'delete', side, uid: copy.uid, inferred: false }];
 }
 
 /**
@@ -210,10 +182,10 @@ function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: 
   return !isShared(facts) || origin.consumerUid === undefined || origin.consumerUid === facts.deleted.consumer?.uid;
 }
 
-function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
+function planProviderCopyDelete(copy: ClaimedView, facts: ClaimFacts): readonly ClaimAction[] {
   if (!isOwnCopy(copy, facts)) return nothing;
-  const reason = reasonOf(copy.origin.consumerUid, facts.deleted.consumer);
-  return { actions: [{ kind: 'delete', side: 'provider', uid: copy.uid, reason }] };
+  const inferred = !wasObserved(copy.origin.consumerUid, facts.deleted.consumer);
+  return [{ do: 'delete', side: 'provider', uid: copy.uid, inferred }];
 }
 
 /** Proof: the copy has the uid of the original, or names this cluster and the original. */
@@ -228,10 +200,10 @@ function isOwnCopy({ name, owner, origin, deleting }: ClaimedView, facts: ClaimF
 const copyOfValue = (name: string, { consumerCluster, consumerNamespace }: ClaimFacts): string | undefined =>
   consumerCluster === undefined ? undefined : `${consumerCluster}/${consumerNamespace}/${name}`;
 
-function planConsumerCopyDelete(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
+function planConsumerCopyDelete(copy: ClaimedView, facts: ClaimFacts): readonly ClaimAction[] {
   if (!isCopyFromProvider(copy, facts)) return nothing;
-  const reason = facts.provider ? 'deleted' : reasonOf(copy.origin.providerUid, facts.deleted.provider);
-  return { actions: [{ kind: 'delete', side: 'consumer', uid: copy.uid, reason }] };
+  const inferred = !facts.provider && !wasObserved(copy.origin.providerUid, facts.deleted.provider);
+  return [{ do: 'delete', side: 'consumer', uid: copy.uid, inferred }];
 }
 
 /** Whether it is a copy from this provider that the server may delete. */
@@ -245,20 +217,20 @@ function isCopyFromProvider({ owner, origin, deleting }: ClaimedView, facts: Cla
 }
 
 /** While the binding is being deleted: deletes the copies that the server may delete. */
-export function planUnclaim(facts: ClaimFacts): ClaimPlan {
+export function planUnclaim(facts: ClaimFacts): readonly ClaimAction[] {
   const { consumer, provider } = facts;
   const actions: ClaimAction[] = [];
   if (provider && isOwnCopy(provider, facts)) {
-    actions.push({ kind: 'delete', side: 'provider', uid: provider.uid, reason: 'unbound' });
+    actions.push({ do: 'delete', side: 'provider', uid: provider.uid, inferred: false });
   }
   if (consumer && !isOfAnotherProvider(consumer, facts) && isCopyFromProvider(consumer, facts)) {
-    actions.push({ kind: 'delete', side: 'consumer', uid: consumer.uid, reason: 'unbound' });
+    actions.push({ do: 'delete', side: 'consumer', uid: consumer.uid, inferred: false });
   }
-  return { actions };
+  return actions;
 }
 
-const reasonOf = (uid: string | undefined, deletion: KnownDeletion | undefined): DeleteReason =>
-  deletion?.wasObserved && deletion.uid === uid ? 'deleted' : 'inferred';
+const wasObserved = (uid: string | undefined, deletion: KnownDeletion | undefined): boolean =>
+  deletion?.wasObserved === true && deletion.uid === uid;
 
 /** Without isolation, other consumers may use the same service namespace. */
 const isShared = ({ serviceNamespace, consumerNamespace }: ClaimFacts): boolean =>

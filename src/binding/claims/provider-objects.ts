@@ -2,7 +2,7 @@ import { keyOf, nameOf, type Resource } from '../../api/object.ts';
 import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
-import type { StoreEvent, StoreFailure } from '../../kube/store.ts';
+import type { StoreFailure } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { byServiceNamespace, type ServiceNamespaceView } from '../stores/provider-stores.ts';
 import { ServiceNamespaceStore } from '../sync/service-namespace-store.ts';
@@ -53,15 +53,11 @@ export class ProviderObjects {
     const { serviceNamespaces } = session.stores;
     const keysIn = (namespace: string): string[] => [...consumerKeys(namespace), ...this.keysIn(namespace)];
     return [
-      fromSubscription(
-        'provider',
-        { subscribe: (listener) => this.#store.subscribe(listener) },
-        (event: StoreEvent<ClaimedView>) => {
-          const keys = this.#consumerKeysOf(event.key);
-          for (const key of keys) onEvent(key);
-          return keys;
-        },
-      ),
+      fromSubscription('provider', this.#store, (event) => {
+        const keys = this.#consumerKeysOf(event.key);
+        for (const key of keys) onEvent(key);
+        return keys;
+      }),
       fromSubscription(
         'service namespace',
         { subscribe: (listener) => this.#store.onListed(listener) },

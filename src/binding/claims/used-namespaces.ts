@@ -22,12 +22,7 @@ export class UsedNamespaces {
   /** Calls back with each namespace that has a bound object, now or later; may repeat. */
   subscribe(listener: (namespace: string) => void): () => void {
     const used = new Set<string>();
-    const dropUnused = (): void => {
-      for (const namespace of used) if (!this.has(namespace)) used.delete(namespace);
-    };
-    const unsubscribes = this.#kinds.flatMap((objects) => [
-      // When a watch ends, its objects leave without an event.
-      objects.onStateChange(dropUnused),
+    const unsubscribes = this.#kinds.map((objects) =>
       objects.subscribe((event) => {
         if (event.type === 'updated') return;
         const { namespace = '' } = ('now' in event ? event.now : event.before).object.metadata;
@@ -38,7 +33,7 @@ export class UsedNamespaces {
           listener(namespace);
         }
       }),
-    ]);
+    );
     return () => {
       for (const unsubscribe of unsubscribes) unsubscribe();
     };

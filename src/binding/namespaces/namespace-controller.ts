@@ -10,9 +10,10 @@ import { Controller } from '../../engine/controller.ts';
 import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import { backoffMs } from '../../kit/backoff.ts';
+import { describe } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 import type { CallOptions, Client } from '../../kube/client.ts';
-import { ApiError, isAlreadyExists, isObjectNotFound } from '../../kube/errors.ts';
+import { isAlreadyExists, isForbidden, isObjectNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Log } from '../../observe/log.ts';
 import type { BindingDeps } from '../deps.ts';
@@ -21,11 +22,6 @@ import type { NamespaceView } from '../stores/consumer-stores.ts';
 import type { ServiceNamespaceView } from '../stores/provider-stores.ts';
 import { consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 
-export interface NamespaceControllerOptions {
-  readonly mayCreate?: (namespace: string) => boolean;
-  readonly random?: () => number;
-}
-
 /**
  * Creates the consumer namespaces that the provider requests. For any other namespace that is gone,
  * deletes its APIServiceNamespace once the provider has no copies left.
@@ -33,7 +29,7 @@ export interface NamespaceControllerOptions {
 export function namespaceController(
   session: ProviderSession,
   deps: BindingDeps,
-  { mayCreate = () => true, random = Math.random }: NamespaceControllerOptions = {},
+  mayCreate: (namespace: string) => boolean = () => true,
 ): Controller {
   const name = `namespaces/${session.id}`;
   const { clusterNamespace } = session;
@@ -54,7 +50,6 @@ export function namespaceController(
       namespaces: deps.stores.namespaces,
       client: deps.client,
       mayCreate,
-      random,
       log: deps.log.child({ provider: session.id }),
     }),
     workers: 4,
@@ -70,26 +65,25 @@ interface NamespaceReconcilerOptions {
   readonly namespaces: Store<NamespaceView>;
   readonly client: Client;
   readonly mayCreate: (namespace: string) => boolean;
-  readonly random: () => number;
   readonly log: Log;
 }
 
-/** Short: a provider may grant permissions only when it sees the first object that needs them. */
-const forbiddenBackoff = { baseMs: 250, capMs: 5_000 };
-/** While a service namespace still has copies. */
-const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
+const backoffs = {
+  /** Short: a provider may grant permissions only when it sees the first object that needs them. */
+  denied: { baseMs: 250, capMs: 5_000 },
+  /** While a service namespace still has copies. */
+  leftovers: { baseMs: 5_000, capMs: 5 * 60_000 },
+};
+type WaitReason = keyof typeof backoffs;
 
 /**
  * For an APIServiceNamespace (the key is its name) without a consumer namespace: creates that if
  * the owner label is `provider`, otherwise deletes the APIServiceNamespace once no copies are left.
- * Retries a 403 within 5 s.
  */
 class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
-  /** Consecutive checks that found copies, by consumer namespace. */
-  readonly #leftovers = new Map<string, number>();
-  /** Consecutive 403 answers, by consumer namespace. */
-  readonly #forbidden = new Map<string, number>();
+  /** By consumer namespace. `count`: consecutive waits for this reason. */
+  readonly #waits = new Map<string, { readonly reason: WaitReason; readonly count: number }>();
 
   constructor(options: NamespaceReconcilerOptions) {
     this.#options = options;
@@ -98,33 +92,31 @@ class NamespaceReconciler implements Reconciler {
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
     try {
       const result = await this.#reconcile(name, signal);
-      this.#forbidden.delete(name);
+      if (result.kind === 'done') this.#waits.delete(name);
       return result;
     } catch (error) {
-      if (signal.aborted || !(error instanceof ApiError) || error.code !== 403) throw error;
-      const times = this.#forbidden.get(name) ?? 0;
-      this.#forbidden.set(name, times + 1);
-      const { log } = this.#options;
-      const level = times === 0 ? 'warn' : 'debug';
-      log[level](
-        'a call for a namespace was denied; grant the permission to the user in the field message, or, if it is a user of the provider, ask the provider for it; the server retries',
-        {
-          namespace: name,
-          message: error.message,
-        },
-      );
-      return after(backoffMs({ ...forbiddenBackoff, attempt: times, jitter: 'half', random: this.#options.random }));
+      if (signal.aborted || !isForbidden(error)) throw error;
+      if (this.#waits.get(name)?.reason !== 'denied')
+        this.#options.log.warn(
+          'a call for a namespace was denied; grant the permission to the user in the field error, or, if it is a user of the provider, ask the provider for it; the server retries',
+          { namespace: name, error: describe(error) },
+        );
+      return this.#wait(name, 'denied');
     }
+  }
+
+  #wait(name: string, reason: WaitReason): Result {
+    const before = this.#waits.get(name);
+    const attempt = before?.reason === reason ? before.count : 0;
+    this.#waits.set(name, { reason, count: attempt + 1 });
+    return after(backoffMs({ ...backoffs[reason], attempt, jitter: 'none' }));
   }
 
   #reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const { session, namespaces: consumerNamespaces } = this.#options;
     const view = session.stores.serviceNamespaces.get(`${session.clusterNamespace}/${name}`);
     // A consumer namespace stays when its APIServiceNamespace is deleted.
-    if (!view || view.deleting || consumerNamespaces.get(name)) {
-      this.#leftovers.delete(name);
-      return Promise.resolve(done);
-    }
+    if (!view || view.deleting || consumerNamespaces.get(name)) return Promise.resolve(done);
     return view.owner === 'provider' ? this.#create(name, signal) : this.#deleteServiceNamespace(view, signal);
   }
 
@@ -153,13 +145,11 @@ class NamespaceReconciler implements Reconciler {
     if (view.serviceNamespace !== undefined) {
       const copies = await leftoverCopies(session, view.serviceNamespace, { signal });
       if (copies > 0) {
-        const attempt = this.#leftovers.get(view.name) ?? 0;
-        this.#leftovers.set(view.name, attempt + 1);
         log.info(
           'a namespace was deleted, but the provider still has copies of its objects; the server checks again; if they stay, ask the provider to delete them',
           { namespace: view.name, serviceNamespace: view.serviceNamespace, copies },
         );
-        return after(backoffMs({ ...leftoversBackoff, attempt, jitter: 'none' }));
+        return this.#wait(view.name, 'leftovers');
       }
     }
     const { namespace, name, uid } = view;

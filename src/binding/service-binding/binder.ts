@@ -6,14 +6,7 @@ import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
-import {
-  type BindingFacts,
-  bindingConditions,
-  type ExportFacts,
-  hasObjectsOutOfSync,
-  problemsRefreshMs,
-  type Unserved,
-} from './binding-conditions.ts';
+import { bindingConditions, type ExportFacts, problemsRefreshMs } from './binding-conditions.ts';
 import {
   type BindingReconcilerDeps,
   type BoundSession,
@@ -26,16 +19,9 @@ import type { BoundStatus } from './binding-writer.ts';
 import { type CrdOutcome, missingSchemaOutcome, notAllowed, notWritten } from './crd-outcome.ts';
 import { judgeClaims } from './sync-plan.ts';
 
-/** Syncers find problems again in this time, after a restart or with new credentials. */
-const settleMs = 10_000;
-
 /** Writes the CRDs and the status of a binding. Releases objects of kinds no longer exported. */
 export class Binder {
   readonly #deps: BindingReconcilerDeps;
-  /** First reconcile of a session with synced stores, monotonic. */
-  readonly #syncedAtMs = new WeakMap<ProviderSession, number>();
-  /** Sessions whose syncers have found a problem. */
-  readonly #withProblem = new Map<string, WeakSet<ProviderSession>>();
 
   constructor(deps: BindingReconcilerDeps) {
     this.#deps = deps;
@@ -49,33 +35,14 @@ export class Binder {
     const exportFacts =
       syncedSession && (await this.#collectExportFacts(ensured.binding, syncedSession, ensured.problem, signal));
     const facts = bindingFacts(this.#deps, ensured.binding, provider, { exportFacts });
-    const settlesInMs = syncedSession ? this.#settlesInMs(syncedSession, facts) : 0;
     await this.#deps.writer.writeStatus(
       ensured.binding,
-      bindingConditions({ ...facts, settled: settlesInMs === 0 }),
+      bindingConditions(facts),
       syncedSession ? this.#boundStatus(syncedSession, exportFacts) : {},
       signal,
     );
     if (syncedSession) await this.#releaseUnexported(ensured.binding, syncedSession, exportFacts?.exported, signal);
-    const result = resultOf(exportFacts?.outcomes ?? [], facts.problems);
-    return result.kind === 'done' && settlesInMs > 0 && hasObjectsOutOfSync(ensured.binding)
-      ? after(settlesInMs)
-      : result;
-  }
-
-  forget(name: string): void {
-    this.#withProblem.delete(name);
-  }
-
-  /** Until syncers have had time to find problems again; 0 once one has. */
-  #settlesInMs(session: ProviderSession, { binding, problems }: BindingFacts): number {
-    const nowMs = this.#deps.clock.monotonic();
-    const syncedAtMs = this.#syncedAtMs.get(session) ?? nowMs;
-    this.#syncedAtMs.set(session, syncedAtMs);
-    const withProblem = this.#withProblem.get(binding.name) ?? new WeakSet();
-    if (problems.length === 0) return withProblem.has(session) ? 0 : Math.max(0, syncedAtMs + settleMs - nowMs);
-    this.#withProblem.set(binding.name, withProblem.add(session));
-    return 0;
+    return resultOf(exportFacts?.outcomes ?? [], facts.problems);
   }
 
   /** Before anything is created for the binding, so that its deletion waits for the cleanup. */
@@ -115,12 +82,9 @@ export class Binder {
     };
   }
 
-  #unserved(exported: ExportView | undefined, { name }: BindingView): Unserved[] {
-    const { stores, syncers } = this.#deps;
-    return (exported?.resources ?? [])
-      .map(boundSchemaName)
-      .filter((crd) => !syncers.isServed(name, crd))
-      .map((crd) => ({ crd, established: stores.crds.get(crd)?.established ?? false }));
+  #unserved(exported: ExportView | undefined, { name }: BindingView): string[] {
+    const { syncers } = this.#deps;
+    return (exported?.resources ?? []).map(boundSchemaName).filter((crd) => !syncers.isServed(name, crd));
   }
 
   async #outcomes(

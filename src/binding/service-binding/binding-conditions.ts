@@ -28,8 +28,6 @@ export interface BindingFacts {
   readonly problems: readonly string[];
   /** Of bound kinds, claimed kinds, and the session's stores. */
   readonly refusedWatches: readonly RefusedWatch[];
-  /** False in the first 10 s without a problem: a condition about objects out of sync stays. */
-  readonly settled: boolean;
   /** Set while the binding is being deleted. */
   readonly unbindProgress: UnbindProgress | undefined;
   readonly nowMs: number;
@@ -41,18 +39,12 @@ export interface ExportFacts {
   readonly request: ExportRequestView | undefined;
   /** One for each resource, or only a failed write of the finalizer. */
   readonly outcomes: readonly CrdOutcome[];
-  /** Empty unless all outcomes are `inSync`. */
-  readonly unserved: readonly Unserved[];
+  /** CRDs whose objects no syncer has listed yet. Empty unless all outcomes are `inSync`. */
+  readonly unserved: readonly string[];
   readonly claims: JudgedClaims;
 }
 
-/** A CRD whose objects no syncer has listed yet. */
-export interface Unserved {
-  readonly crd: string;
-  readonly established: boolean;
-}
-
-const maxProblems = 5;
+const maxNamed = 5;
 /** At most this often, problems of single objects change a condition. */
 export const problemsRefreshMs = 60_000;
 
@@ -91,11 +83,10 @@ function sessionConditions(facts: BindingFacts): BindConditionUpdate[] {
   return [...(informers ? [informers] : []), ...(heartbeatUpdate ? [heartbeatUpdate] : [])];
 }
 
-function informersCondition(facts: BindingFacts): BindConditionUpdate | undefined {
-  const { binding, state, exportFacts } = facts;
+function informersCondition({ state, exportFacts }: BindingFacts): BindConditionUpdate | undefined {
   switch (state?.kind) {
     case 'synced':
-      return servedCondition(facts, exportFacts?.unserved ?? []);
+      return servedCondition(exportFacts?.unserved ?? []);
     case 'unreachable':
       return conditionFalse(informersSynced, 'Error', 'InformerSyncTimeout', `${state.message}; ${retryNote}`);
     case 'connecting':
@@ -103,28 +94,16 @@ function informersCondition(facts: BindingFacts): BindConditionUpdate | undefine
         const message = `the provider's objects could not be read: ${state.problem}; ${retryNote}`;
         return conditionFalse(informersSynced, 'Warning', 'InformersSyncing', message);
       }
-      // After a restart it keeps its value until the stores are synced; a new binding is not ready.
-      return findCondition(binding.conditions, informersSynced)?.status === 'True'
-        ? undefined
-        : conditionFalse(informersSynced, 'Info', 'InformersSyncing', 'waiting for the lists of the provider');
+      return conditionFalse(informersSynced, 'Info', 'InformersSyncing', 'waiting for the lists of the provider');
     case undefined:
       return undefined;
   }
 }
 
 /** Not True while kinds are unserved: clients that wait for `Ready` create objects at once. */
-function servedCondition(
-  { binding, problems }: BindingFacts,
-  unserved: readonly Unserved[],
-): BindConditionUpdate | undefined {
+function servedCondition(unserved: readonly string[]): BindConditionUpdate {
   if (unserved.length === 0) return conditionTrue(informersSynced);
-  // After a restart nothing is listed yet: it stays True if nothing else is wrong.
-  const wasServed = [informersSynced, schemaInSync].every(
-    (type) => findCondition(binding.conditions, type)?.status === 'True',
-  );
-  if (wasServed && problems.length === 0 && unserved.every(({ established }) => established)) return undefined;
-  const names = unserved.map(({ crd }) => crd).join(', ');
-  const message = `the konnector has not listed the objects of ${names} in this cluster yet; if that lasts, check that it has permission to list and watch them`;
+  const message = `the konnector has not listed the objects of ${joinFirst(unserved, ', ')} in this cluster yet; if that lasts, check that it has permission to list and watch them, and read the conditions of the CustomResourceDefinition: kubectl describe crd ${unserved[0]}`;
   return conditionFalse(informersSynced, 'Info', 'InformersSyncing', message);
 }
 
@@ -163,26 +142,27 @@ function connectedCondition(facts: BindingFacts): BindConditionUpdate | undefine
 
 function objectsCondition({
   binding,
+  exportFacts,
   heartbeat,
   problems,
   refusedWatches,
-  settled,
   nowMs,
 }: BindingFacts): BindConditionUpdate | undefined {
   // At once: the message names kinds instead of objects, so it seldom changes.
   if (refusedWatches.length > 0)
     return conditionFalse(connected, 'Warning', 'WatchRefused', refusedWatchMessages(refusedWatches).join('. '));
-  if (problems.length === 0) return !settled && hasObjectsOutOfSync(binding) ? undefined : conditionTrue(connected);
+  const current = findCondition(binding.conditions, connected);
+  const wasOutOfSync = current?.reason === 'ObjectsNotInSync';
+  if (problems.length === 0) {
+    // After a restart, the syncers find problems again once they have listed the objects.
+    return wasOutOfSync && exportFacts?.unserved.length ? undefined : conditionTrue(connected);
+  }
   // Heartbeating reports an unreachable provider.
   if (heartbeat && !heartbeat.ok) return undefined;
-  const current = findCondition(binding.conditions, connected);
-  const since = current && hasObjectsOutOfSync(binding) ? parseTime(current.lastTransitionTime) : undefined;
+  const since = wasOutOfSync ? parseTime(current.lastTransitionTime) : undefined;
   if (since !== undefined && nowMs - since < problemsRefreshMs) return undefined;
-  return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', joinProblems(problems));
+  return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', joinFirst(problems, '. '));
 }
-
-export const hasObjectsOutOfSync = ({ conditions }: BindingView): boolean =>
-  findCondition(conditions, connected)?.reason === 'ObjectsNotInSync';
 
 function noExportCondition({ name }: BindingView, { clusterNamespace, request }: ExportFacts): BindConditionUpdate {
   if (request?.phase === 'Failed') {
@@ -229,7 +209,8 @@ function ofKind<Kind extends CrdOutcome['kind']>(outcomes: readonly CrdOutcome[]
 const messagesOf = (outcomes: readonly { readonly message: string }[]): string =>
   outcomes.map(({ message }) => message).join('. ');
 
-function joinProblems(problems: readonly string[]): string {
-  const more = problems.length - maxProblems;
-  return [...problems.slice(0, maxProblems), ...(more > 0 ? [`and ${more} more`] : [])].join('. ');
+/** The provider chooses how many there are. */
+function joinFirst(texts: readonly string[], separator: string): string {
+  const more = texts.length - maxNamed;
+  return [...texts.slice(0, maxNamed), ...(more > 0 ? [`and ${more} more`] : [])].join(separator);
 }

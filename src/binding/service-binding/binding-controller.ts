@@ -61,7 +61,6 @@ export class BindingReconciler implements Reconciler {
 
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const binding = this.#deps.stores.bindings.get(name);
-    if (!binding || binding.deleting) this.#binder.forget(name);
     const result = binding ? await this.#bindOrUnbind(binding, signal) : done;
     // Last: the server may lack permission on objects of an earlier binding of this name.
     await this.#releaseAbandoned(name, binding, signal);
@@ -69,8 +68,7 @@ export class BindingReconciler implements Reconciler {
   }
 
   async #bindOrUnbind(binding: BindingView, signal: AbortSignal): Promise<Result> {
-    const { sessions, writer } = this.#deps;
-    if (writer.isStale(binding)) return notReady('the event of the last write');
+    const { sessions } = this.#deps;
     const lookup = lookupOf(sessions, binding);
     if (lookup.kind === 'pending') return notReady(`Secret ${keyOf(binding.secretRef)}`);
     const provider = { lookup, session: servingSession(lookup) };
@@ -92,13 +90,10 @@ interface Named {
 }
 
 function bindingSources(deps: BindingReconcilerDeps): Source[] {
-  const { sessions, syncers, stores, writer, crdWriter, releaser } = deps;
+  const { sessions, syncers, stores, crdWriter, releaser } = deps;
   const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);
   return [
-    fromSubscription('binding', stores.bindings, (event) => {
-      writer.observe(event);
-      return [event.key];
-    }),
+    fromSubscription('binding', stores.bindings, ({ key }) => [key]),
     fromSubscription('crd', stores.crds, (event) => {
       if (event.type === 'deleted') {
         crdWriter.forget(event.key);

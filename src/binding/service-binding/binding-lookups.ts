@@ -29,7 +29,7 @@ export interface BoundSession {
   readonly session: ProviderSession | undefined;
 }
 
-/** From caches. Callers add `exportFacts` or `unbindProgress`; the binder also `settled`. */
+/** From caches. Callers add `exportFacts` or `unbindProgress`. */
 export function bindingFacts(
   { sessions, syncers, clock }: Pick<BindingReconcilerDeps, 'sessions' | 'syncers' | 'clock'>,
   binding: BindingView,
@@ -44,7 +44,6 @@ export function bindingFacts(
     problems: syncers.problemsOf(binding.name),
     refusedWatches: [...(session?.refusedWatches() ?? []), ...syncers.refusedWatchesOf(binding.name)],
     exportFacts: undefined,
-    settled: true,
     unbindProgress: undefined,
     nowMs: clock.now(),
     ...added,

@@ -9,40 +9,24 @@ import type { Client } from '../../kube/client.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
-import type { StoreEvent } from '../../kube/store.ts';
-import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
 import { type BindConditionUpdate, findCondition, setConditionsAndReady } from '../conditions.ts';
-import type { BindingView, ConsumerStores } from '../stores/consumer-stores.ts';
+import type { BindingView } from '../stores/consumer-stores.ts';
 
 export interface BindingWriterDeps {
-  readonly stores: Pick<ConsumerStores, 'bindings'>;
   readonly client: Client;
   readonly events: EventRecorder;
   readonly clock: Clock;
 }
 
-/** Each write has the uid and resourceVersion of the view that it was planned from. */
+/**
+ * Each write has the uid and resourceVersion of the view that it was planned from, so that a stale
+ * view writes nothing.
+ */
 export class BindingWriter {
   readonly #deps: BindingWriterDeps;
-  readonly #written: WriteThroughCache<ObjectVersion>;
 
   constructor(deps: BindingWriterDeps) {
     this.#deps = deps;
-    const { stores, clock } = deps;
-    this.#written = new WriteThroughCache<ObjectVersion>({
-      watched: (name) => stores.bindings.get(name),
-      uidOf: ({ uid }) => uid,
-      clock,
-    });
-  }
-
-  observe(event: StoreEvent<BindingView>): void {
-    this.#written.observe(event);
-  }
-
-  /** The store does not show this server's last write yet; its event enqueues the binding. */
-  isStale(binding: BindingView): boolean {
-    return this.#written.isStale(binding.name, binding);
   }
 
   /** Only differing fields. Ignores a conflict or a deletion, whose event enqueues the binding. */
@@ -59,9 +43,7 @@ export class BindingWriter {
     try {
       const patch = { metadata: { uid, resourceVersion }, status };
       const options = { subresource: 'status', signal };
-      await this.#written.call(name, async () =>
-        versionOf(await client.mergePatch(apiServiceBindings, { name }, patch, options)),
-      );
+      await client.mergePatch(apiServiceBindings, { name }, patch, options);
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return;
       throw error;
@@ -88,10 +70,8 @@ export class BindingWriter {
   ): Promise<BindingView> {
     const { name, uid, resourceVersion } = binding;
     const patch = { metadata: { uid, resourceVersion, finalizers } };
-    const written = await this.#written.call(name, async () =>
-      versionOf(await this.#deps.client.mergePatch(apiServiceBindings, { name }, patch, { signal })),
-    );
-    return { ...binding, finalizers, resourceVersion: written.resourceVersion };
+    const { metadata } = await this.#deps.client.mergePatch(apiServiceBindings, { name }, patch, { signal });
+    return { ...binding, finalizers, resourceVersion: metadata.resourceVersion ?? '' };
   }
 
   /** If the status or reason of `Ready` has changed, or which watches are refused; not for Info. */

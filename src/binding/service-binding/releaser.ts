@@ -1,25 +1,20 @@
 import { syncerFinalizer } from '../../api/binding/names.ts';
-import type { KubeObject, Resource } from '../../api/object.ts';
+import type { KubeObject, ObjectMeta, Resource } from '../../api/object.ts';
 import { customResourceDefinitions } from '../../api/resources.ts';
-import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { listIn, own } from '../../kit/json-value.ts';
-import { withDeadline } from '../../kit/promises.ts';
 import { type Client, findObject } from '../../kube/client.ts';
-import type { Cluster } from '../../kube/cluster.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { text } from '../../kube/fields.ts';
-import type { Projected } from '../../kube/store.ts';
-import { commonView } from '../stores/common-view.ts';
 import { type CrdView, isEstablished } from '../stores/consumer-stores.ts';
 
 /** Removes the finalizer `kubebind.io/syncer` from all objects of a CRD, once. */
 export class Releaser {
-  readonly #deps: ReleaseDeps;
+  readonly #client: Client;
   readonly #released = new Set<string>();
 
-  constructor(deps: ReleaseDeps) {
-    this.#deps = deps;
+  constructor({ client }: { readonly client: Client }) {
+    this.#client = client;
   }
 
   unreleased(crds: readonly CrdView[]): CrdView[] {
@@ -29,7 +24,7 @@ export class Releaser {
   /** A CRD that is gone or not served counts as released. Rejects at the first that fails. */
   async release(crds: readonly CrdView[], signal: AbortSignal): Promise<void> {
     for (const { name, uid } of this.unreleased(crds)) {
-      await releaseObjects(this.#deps, name, signal);
+      await releaseObjects(this.#client, name, signal);
       this.#released.add(uid);
     }
   }
@@ -40,32 +35,19 @@ export class Releaser {
   }
 }
 
-interface ReleaseDeps {
-  readonly consumer: Cluster;
-  readonly client: Client;
-  readonly clock: Clock;
-}
-
-interface ObjectWithFinalizer extends Projected {
-  readonly name: string;
-  readonly namespace: string | undefined;
-  readonly finalizers: readonly string[];
-}
-
 const maxConcurrentPatches = 16;
-const listTimeoutMs = 60_000;
 
-/** No syncer may run for the kind. Rejects after 60 s or if a patch fails; a retry goes on. */
-async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
-  const resource = await servedResource(deps.client, crdName, signal);
+/** No syncer may run for the kind. Rejects if a patch fails; a retry goes on. */
+async function releaseObjects(client: Client, crdName: string, signal: AbortSignal): Promise<void> {
+  const resource = await servedResource(client, crdName, signal);
   if (!resource) return;
-  const objects = await objectsWithFinalizer(deps, resource, signal);
+  const objects = await objectsWithFinalizer(client, resource, signal);
   const next = objects.values();
   const failures: unknown[] = [];
   const worker = async (): Promise<void> => {
     for (const object of next) {
       signal.throwIfAborted();
-      await removeFinalizer(deps.client, resource, object, signal).catch((error: unknown) => failures.push(error));
+      await removeFinalizer(client, resource, object, signal).catch((error: unknown) => failures.push(error));
     }
   };
   await Promise.all(Array.from({ length: maxConcurrentPatches }, worker));
@@ -92,42 +74,24 @@ function resourceOf(crd: KubeObject): Resource | undefined {
   return { group, version: served, plural, kind, namespaced: text(spec, 'scope') === 'Namespaced' };
 }
 
-/** Through a store, which keeps only the objects with the finalizer, as views. */
-async function objectsWithFinalizer(
-  { consumer, clock }: ReleaseDeps,
-  resource: Resource,
-  signal: AbortSignal,
-): Promise<ObjectWithFinalizer[]> {
-  const { store, release: close } = consumer.watch({ resource, project: viewWithFinalizer });
+async function objectsWithFinalizer(client: Client, resource: Resource, signal: AbortSignal): Promise<ObjectMeta[]> {
   try {
-    await withDeadline(clock, listTimeoutMs, store.whenSynced(signal));
-    return [...store.list()];
+    const { items } = await client.list(resource, { signal });
+    return items.map(({ metadata }) => metadata).filter(({ finalizers }) => finalizers?.includes(syncerFinalizer));
   } catch (error) {
     signal.throwIfAborted();
-    const why = store.failing?.reason ?? describe(error);
-    throw new Error(
-      `the objects of ${resource.plural}.${resource.group} could not be listed: ${why}; check that the konnector has permission to list and watch them`,
-    );
-  } finally {
-    close();
+    const message = `the objects of ${resource.plural}.${resource.group} could not be listed: ${describe(error)}; check that the konnector has permission to list them`;
+    throw new Error(message, { cause: error });
   }
-}
-
-function viewWithFinalizer(object: KubeObject): ObjectWithFinalizer | undefined {
-  const view = commonView(object);
-  if (!view?.finalizers.includes(syncerFinalizer)) return undefined;
-  const { key, uid, resourceVersion, name, finalizers } = view;
-  return { key, uid, resourceVersion, name, namespace: object.metadata.namespace, finalizers };
 }
 
 async function removeFinalizer(
   client: Client,
   resource: Resource,
-  object: ObjectWithFinalizer,
+  { name, namespace, uid, resourceVersion, finalizers: before = [] }: ObjectMeta,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, namespace, uid, resourceVersion } = object;
-  const finalizers = object.finalizers.filter((finalizer) => finalizer !== syncerFinalizer);
+  const finalizers = before.filter((finalizer) => finalizer !== syncerFinalizer);
   const patch = { metadata: { uid, resourceVersion, finalizers } };
   try {
     await client.mergePatch(resource, namespace ? { name, namespace } : { name }, patch, { signal });

@@ -1,14 +1,11 @@
 import type { RefusedWatch, Syncer, SyncMode } from '../sync-engine/syncer.ts';
 
-export type ObjectSyncer = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &
-  Partial<Pick<Syncer, 'refusedWatches' | 'remaining' | 'allowDeletes' | 'served'>>;
-
 export interface RunningSyncer {
   readonly binding: string;
   /** The CRD whose objects it syncs; undefined for claimed objects. */
   readonly crd: string | undefined;
   readonly mode: SyncMode;
-  readonly syncer: ObjectSyncer;
+  readonly syncer: Syncer;
 }
 
 /** By binding, in any session. Export controllers change them; the binding controller reads. */
@@ -24,7 +21,7 @@ export class RunningSyncers {
 
   /** A syncer of the definition has listed its objects, or has no version to sync. */
   isServed(binding: string, crd: string): boolean {
-    return this.#syncersOf(binding).some((running) => running.crd === crd && running.syncer.served?.());
+    return this.#syncersOf(binding).some((running) => running.crd === crd && running.syncer.served());
   }
 
   /** In the order of `Syncer.problems`, syncer by syncer. */
@@ -33,12 +30,12 @@ export class RunningSyncers {
   }
 
   refusedWatchesOf(binding: string): readonly RefusedWatch[] {
-    return this.#syncersOf(binding).flatMap(({ syncer }) => syncer.refusedWatches?.() ?? []);
+    return this.#syncersOf(binding).flatMap(({ syncer }) => syncer.refusedWatches());
   }
 
   /** Infinity while a syncer does not know it. */
   remainingOf(binding: string): number {
-    return this.#syncersOf(binding).reduce((sum, { syncer }) => sum + (syncer.remaining?.() ?? 0), 0);
+    return this.#syncersOf(binding).reduce((sum, { syncer }) => sum + syncer.remaining(), 0);
   }
 
   add(running: RunningSyncer): void {

@@ -16,28 +16,9 @@ import { unbindPolicy } from './unbind-plan.ts';
 export interface SyncFacts {
   readonly exported: ExportView;
   readonly binding: BindingView;
-  readonly schema: (name: string) => BoundSchemaView | undefined;
-  readonly crd: (name: string) => CrdView | undefined;
-  readonly bindable: readonly string[] | undefined;
-}
-
-export interface SyncFactsInput {
-  readonly exported: ExportView;
-  readonly binding: BindingView;
   readonly session: ProviderSession;
   readonly crds: Store<CrdView>;
   readonly bindable: readonly string[] | undefined;
-}
-
-export function syncFacts({ exported, binding, session, crds, bindable }: SyncFactsInput): SyncFacts {
-  const { clusterNamespace, stores } = session;
-  return {
-    exported,
-    binding,
-    bindable,
-    schema: (name) => stores.schemas.get(`${clusterNamespace}/${name}`),
-    crd: (name) => crds.get(name),
-  };
 }
 
 export interface PlannedSyncer {
@@ -63,25 +44,28 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
   if (!mode) return planned;
   for (const resource of exported.resources) {
     const name = boundSchemaName(resource);
-    const schema = facts.schema(name);
+    const schema = schemaOf(facts, name);
     if (!schema || !canSync(facts, schema, name, mode)) continue;
     planned.set(name, { schema, mode, fingerprint: fingerprintOf(exported, schema, resource.versions, mode) });
   }
   return planned;
 }
 
+const schemaOf = ({ session: { clusterNamespace, stores } }: SyncFacts, name: string): BoundSchemaView | undefined =>
+  stores.schemas.get(`${clusterNamespace}/${name}`);
+
 /**
  * The CRD may be served, and has this owner and the scope of the schema (with another, keys would
  * differ). In mode `drain` it may be gone, because copies may outlive it.
  */
 function canSync(
-  { binding, bindable, crd: crdOf }: SyncFacts,
+  { binding, bindable, crds }: SyncFacts,
   { scope }: BoundSchemaView,
   name: string,
   mode: SyncMode,
 ): boolean {
   if (bindable && !bindable.includes(name)) return false;
-  const crd = crdOf(name);
+  const crd = crds.get(name);
   if (!crd) return mode === 'drain';
   return mayBeServed(crd) && crd.scope === scope && isOwnedBy(crd.ownerReferences, binding);
 }
@@ -127,8 +111,8 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const { uid, isolation, informerScope, resources } = exported;
   // References are read only in objects of served kinds, in their synced version.
   const served = resources.map(boundSchemaName).map((name) => {
-    const crd = facts.crd(name);
-    const schema = facts.schema(name);
+    const crd = facts.crds.get(name);
+    const schema = schemaOf(facts, name);
     return [name, crd && mayBeServed(crd) && crd.uid, schema && syncVersion(schema, exported)?.name];
   });
   const fingerprint = canonicalJson({

@@ -7,8 +7,8 @@ import type { BindingView } from '../stores/consumer-stores.ts';
 export interface UnbindFacts {
   readonly binding: BindingView;
   readonly crds: readonly BoundCrdState[];
-  /** `noSession`: none serves the binding. `connecting`: its stores are not synced. */
-  readonly provider: 'noSession' | 'connecting' | 'synced';
+  /** `noSession`: none serves the binding. `connecting`: as after a restart, without a failure. */
+  readonly provider: 'noSession' | 'connecting' | 'unreachable' | 'synced';
   /** Objects with the syncer finalizer or a copy to delete; Infinity until known. */
   readonly remaining: number;
   /** Until all syncers in mode `drain` have started, `remaining` may be too low. */
@@ -78,6 +78,8 @@ export function planUnbind({ binding, crds, provider, remaining, drainSyncersRun
   const toRelease = crds.filter(({ exportState }) => policy === 'Orphan' || exportState === 'notExported');
   if (toRelease.some(({ syncing }) => syncing)) return waiting('waiting for the syncers to stop');
   const toDrain = crds.filter((crd) => !toRelease.includes(crd));
+  if (toDrain.length > 0 && provider === 'connecting')
+    return waiting(`waiting for the lists of the provider, to delete the copies of ${namesOf(toDrain)} there`);
   if (toDrain.length > 0 && provider !== 'synced') {
     const why =
       provider === 'noSession'

@@ -1,8 +1,6 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
-import { bindConditions } from '../../api/binding/names.ts';
 import { after, done, type Result, retry } from '../../engine/result.ts';
 import { describe } from '../../kit/errors.ts';
-import { findCondition } from '../conditions.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
 import { bindingConditions } from './binding-conditions.ts';
@@ -14,8 +12,8 @@ import {
   isExportAbsent,
   ownedCrds,
 } from './binding-lookups.ts';
-import { plannedSyncers, syncFacts } from './sync-plan.ts';
-import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.ts';
+import { plannedSyncers } from './sync-plan.ts';
+import { type BoundCrdState, planUnbind, type UnbindFacts, type UnbindStep } from './unbind-plan.ts';
 
 /** Events enqueue the binding earlier. */
 const pollMs = 5000;
@@ -45,10 +43,8 @@ export class Unbinder {
       cause = error;
       step = { kind: 'wait', blocked: true, message: `unbinding failed: ${describe(error)}; the server retries` };
     }
-    if (!(step.kind === 'wait' && isOpening(provider) && isUnbinding(binding))) {
-      const facts = bindingFacts(this.#deps, binding, provider, { unbindProgress: step });
-      await writer.writeStatus(binding, bindingConditions(facts), {}, signal);
-    }
+    const facts = bindingFacts(this.#deps, binding, provider, { unbindProgress: step });
+    await writer.writeStatus(binding, bindingConditions(facts), {}, signal);
     return cause === undefined ? after(pollMs) : retry(cause);
   }
 
@@ -68,7 +64,7 @@ export class Unbinder {
         exportState: syncedSession ? exportStateOf(crd, syncedSession, binding, exportAbsent) : 'exported',
         syncing: syncers.isSyncing(binding.name, crd.name),
       })),
-      provider: syncedSession ? 'synced' : providerWithoutStores(session),
+      provider: providerStateOf(session),
       remaining: syncers.remainingOf(binding.name),
       drainSyncersRunning: !syncedSession || this.#drainSyncersRun(binding, syncedSession),
     });
@@ -79,7 +75,7 @@ export class Unbinder {
     const { bindable, stores, syncers } = this.#deps;
     const exported = exportOf(session, binding.name);
     if (!exported) return true;
-    const planned = plannedSyncers(syncFacts({ exported, binding, session, crds: stores.crds, bindable }));
+    const planned = plannedSyncers({ exported, binding, session, crds: stores.crds, bindable });
     return [...planned.keys()].every((crd) => syncers.isSyncing(binding.name, crd, 'drain'));
   }
 
@@ -96,14 +92,11 @@ export class Unbinder {
   }
 }
 
-const providerWithoutStores = (session: ProviderSession | undefined): 'connecting' | 'noSession' =>
-  session ? 'connecting' : 'noSession';
-
-/** Until the session is synced or fails, condition Connected keeps reason Unbinding. */
-const isOpening = ({ session }: BoundSession): boolean =>
-  session?.state.kind === 'connecting' && session.state.problem === undefined;
-const isUnbinding = ({ conditions }: BindingView): boolean =>
-  findCondition(conditions, bindConditions.connected)?.reason === 'Unbinding';
+function providerStateOf(session: ProviderSession | undefined): UnbindFacts['provider'] {
+  if (!session) return 'noSession';
+  const { state } = session;
+  return state.kind === 'connecting' && state.problem !== undefined ? 'unreachable' : state.kind;
+}
 
 function exportStateOf(
   crd: CrdView,

@@ -14,16 +14,7 @@ import { SyncerSet } from './syncer-set.ts';
 const backoff = { baseMs: 100, capMs: 5000 };
 
 /** For one session. `run` closes all its syncers before it resolves. */
-export function serviceExportController(
-  session: ProviderSession,
-  sessions: Sessions,
-  deps: BindingDeps,
-  options: ExportOptions,
-): Controller {
-  return new ExportController(session, sessions, deps, options);
-}
-
-class ExportController extends Controller {
+export class ExportController extends Controller {
   readonly #set: SyncerSet;
 
   constructor(session: ProviderSession, sessions: Sessions, deps: BindingDeps, options: ExportOptions) {
@@ -35,7 +26,7 @@ class ExportController extends Controller {
       clock,
       log,
       metrics: metrics.controller('service-export'),
-      sources: exportSources(session, sessions, stores, writer),
+      sources: exportSources(session, sessions, stores),
       reconciler: new ExportReconciler({ ...deps, ...options, session, sessions, set, writer }),
       backoff,
     });
@@ -51,24 +42,13 @@ class ExportController extends Controller {
   }
 }
 
-function exportSources(
-  session: ProviderSession,
-  sessions: Sessions,
-  consumer: ConsumerStores,
-  writer: ExportWriter,
-): Source[] {
+function exportSources(session: ProviderSession, sessions: Sessions, consumer: ConsumerStores): Source[] {
   const { exports, schemas } = session.stores;
   const exportKey = (binding: string): string => `${session.clusterNamespace}/${binding}`;
   const exporting = (schema: string): string[] => exports.byIndex(bySchema, schema).map(({ key }) => key);
   return [
-    fromSubscription('export', exports, (event) => {
-      writer.observeExport(event);
-      return [event.key];
-    }),
-    fromSubscription('schema', schemas, (event) => {
-      writer.observeSchema(event);
-      return exporting('now' in event ? event.now.name : event.before.name);
-    }),
+    fromSubscription('export', exports, ({ key }) => [key]),
+    fromSubscription('schema', schemas, (event) => exporting('now' in event ? event.now.name : event.before.name)),
     fromSubscription('binding', consumer.bindings, ({ key }) => [exportKey(key)]),
     fromSubscription('crd', consumer.crds, (event) => {
       const { ownerReferences } = 'now' in event ? event.now : event.before;

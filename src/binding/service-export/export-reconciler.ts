@@ -2,16 +2,17 @@ import { boundSchemaName } from '../../api/binding/group-resource.ts';
 import { allowDeletesAnnotation, bindConditions, resyncAnnotation } from '../../api/binding/names.ts';
 import { nameOf } from '../../api/object.ts';
 import { done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
+import type { ClaimsOptions } from '../claims/open-claims.ts';
 import { type BindConditionUpdate, conditionFalse, conditionTrue, findCondition } from '../conditions.ts';
 import type { BindingDeps } from '../deps.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
-import type { ObjectSyncer, RunningSyncers } from '../service-binding/running-syncers.ts';
-import { plannedClaims, plannedSyncers, syncFacts } from '../service-binding/sync-plan.ts';
+import type { RunningSyncers } from '../service-binding/running-syncers.ts';
+import { plannedClaims, plannedSyncers } from '../service-binding/sync-plan.ts';
 import { lookupOf, type ProviderSession, type Sessions, servingSession } from '../sessions/provider-session.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import type { SyncerOptions } from '../sync/open-syncer.ts';
-import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
+import type { Syncer } from '../sync-engine/syncer.ts';
 import type { ExportWriter } from './export-writer.ts';
 import type { SyncerSet, WantedSyncer } from './syncer-set.ts';
 
@@ -70,7 +71,7 @@ export class ExportReconciler implements Reconciler {
 
   #wanted(exported: ExportView, binding: BindingView): Map<string, WantedSyncer> {
     const { session, stores, bindable, openSyncer, openClaims } = this.#deps;
-    const facts = syncFacts({ exported, binding, session, crds: stores.crds, bindable });
+    const facts = { exported, binding, session, crds: stores.crds, bindable };
     const wanted = new Map<string, WantedSyncer>();
     for (const [name, { schema, mode, fingerprint }] of plannedSyncers(facts)) {
       const open = (onChange: () => void) => openSyncer({ session, exported, schema, mode, onChange }, this.#deps);
@@ -79,13 +80,9 @@ export class ExportReconciler implements Reconciler {
     const claims = plannedClaims(facts);
     if (claims) {
       const { exported, mode, fingerprint } = claims;
-      const options = {
-        session,
-        exported,
-        mode,
-        mayShareProvider: (other: BindingView) => this.#mayShareProvider(other),
-      };
-      const open = (onProblems: () => void) => openClaims({ ...options, onProblems }, this.#deps);
+      const mayShareProvider = (other: BindingView): boolean => this.#mayShareProvider(other);
+      const open = (onChange: () => void) =>
+        openClaims({ session, exported, mode, mayShareProvider, onChange }, this.#deps);
       wanted.set('claims', { fingerprint, crd: undefined, mode, open });
     }
     return wanted;
@@ -130,18 +127,9 @@ function isSameProvider(a: ProviderSession, b: ProviderSession): boolean {
   );
 }
 
-export interface ClaimOptions {
-  readonly session: ProviderSession;
-  readonly exported: ExportView;
-  readonly mode: SyncMode;
-  /** Another binding may share the claimed objects. */
-  readonly mayShareProvider: (binding: BindingView) => boolean;
-  readonly onProblems: () => void;
-}
-
 export interface ExportOptions {
   readonly openSyncer: (options: SyncerOptions, deps: BindingDeps) => Syncer;
-  readonly openClaims: (options: ClaimOptions, deps: BindingDeps) => ObjectSyncer;
+  readonly openClaims: (options: ClaimsOptions, deps: BindingDeps) => Syncer;
   readonly syncers: RunningSyncers;
   readonly bindable?: readonly string[] | undefined;
 }

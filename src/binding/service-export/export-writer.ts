@@ -7,45 +7,27 @@ import type { Clock } from '../../kit/clock.ts';
 import { isRecord, type JsonObject } from '../../kit/json-value.ts';
 import type { Client } from '../../kube/client.ts';
 import { ApiError, isConflict, isNotFound } from '../../kube/errors.ts';
-import type { StoreEvent } from '../../kube/store.ts';
-import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
 import { type BindConditionUpdate, setConditionsAndReady } from '../conditions.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { CommonView } from '../stores/common-view.ts';
 import type { CrdView } from '../stores/consumer-stores.ts';
 import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
-/**
- * Writes status with the uid and resourceVersion that it was planned from, and not again before the
- * store shows the last write.
- */
+/** Writes status with the uid and resourceVersion that it was planned from. */
 export class ExportWriter {
   readonly #client: Client;
   readonly #clock: Clock;
-  readonly #exports: WriteThroughCache<ObjectVersion>;
-  readonly #schemas: WriteThroughCache<ObjectVersion>;
 
-  constructor({ client, stores }: Pick<ProviderSession, 'client' | 'stores'>, clock: Clock) {
+  constructor({ client }: Pick<ProviderSession, 'client'>, clock: Clock) {
     this.#client = client;
     this.#clock = clock;
-    const uidOf = ({ uid }: ObjectVersion): string => uid;
-    this.#exports = new WriteThroughCache<ObjectVersion>({ watched: (key) => stores.exports.get(key), uidOf, clock });
-    this.#schemas = new WriteThroughCache<ObjectVersion>({ watched: (key) => stores.schemas.get(key), uidOf, clock });
-  }
-
-  observeExport(event: StoreEvent<ExportView>): void {
-    this.#exports.observe(event);
-  }
-
-  observeSchema(event: StoreEvent<BoundSchemaView>): void {
-    this.#schemas.observe(event);
   }
 
   /** Ignores a conflict or a deletion, whose event enqueues the export. */
   async writeExport(exported: ExportView, updates: readonly BindConditionUpdate[], signal: AbortSignal): Promise<void> {
     const conditions = setConditionsAndReady(exported.conditions, updates, this.#clock.now());
     if (sameConditions(exported.conditions, conditions)) return;
-    await this.#write(apiServiceExports, this.#exports, exported, { conditions }, signal);
+    await this.#write(apiServiceExports, exported, { conditions }, signal);
   }
 
   /** Returns why the provider rejects the status (422). Ignores a conflict or a deletion. */
@@ -53,7 +35,7 @@ export class ExportWriter {
     const status = boundSchemaStatusPatch(schema, crd, this.#clock.now());
     if (!status) return undefined;
     try {
-      await this.#write(boundSchemas, this.#schemas, schema, status, signal);
+      await this.#write(boundSchemas, schema, status, signal);
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 422) throw error;
       return `the provider rejects the status of BoundSchema ${schema.name}: ${error.message}`;
@@ -64,19 +46,14 @@ export class ExportWriter {
   /** Ignores a conflict or a deletion, whose event enqueues the object. */
   async #write(
     resource: Resource,
-    written: WriteThroughCache<ObjectVersion>,
-    view: CommonView & { readonly namespace: string },
+    { namespace, name, uid, resourceVersion }: CommonView & { readonly namespace: string },
     status: object,
     signal: AbortSignal,
   ): Promise<void> {
-    if (written.isStale(view.key, view)) return;
-    const { key, namespace, name, uid, resourceVersion } = view;
     const patch = { metadata: { uid, resourceVersion }, status };
     const options = { subresource: 'status', fieldManager: bindFieldManager, signal };
     try {
-      await written.call(key, async () =>
-        versionOf(await this.#client.mergePatch(resource, { namespace, name }, patch, options)),
-      );
+      await this.#client.mergePatch(resource, { namespace, name }, patch, options);
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }

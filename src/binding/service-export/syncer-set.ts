@@ -1,10 +1,11 @@
 import type { BindingDeps } from '../deps.ts';
-import type { ObjectSyncer, RunningSyncer, RunningSyncers } from '../service-binding/running-syncers.ts';
+import type { RunningSyncer, RunningSyncers } from '../service-binding/running-syncers.ts';
+import type { Syncer } from '../sync-engine/syncer.ts';
 
 export interface WantedSyncer extends Pick<RunningSyncer, 'crd' | 'mode'> {
   /** A change of this text restarts the syncer. */
   readonly fingerprint: string;
-  readonly open: (onChange: () => void) => ObjectSyncer;
+  readonly open: (onChange: () => void) => Syncer;
 }
 
 interface StartedSyncer extends RunningSyncer {
@@ -57,7 +58,7 @@ export class SyncerSet {
   }
 
   allowDeletes(exportKey: string): void {
-    for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.allowDeletes?.();
+    for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.allowDeletes();
   }
 
   /** Waits for the last reconciles. No `apply` may be pending. */

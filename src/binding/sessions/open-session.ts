@@ -71,7 +71,7 @@ export class OpenSession implements ProviderSession {
       () => undefined,
     );
     for (const store of this.#opened.all) store.onRefusal(() => options.onChange(this));
-    this.#cancelTimer = options.clock.schedule(unreachableMs, () => void this.#onSyncTimeout());
+    this.#cancelTimer = options.clock.schedule(unreachableMs, () => this.#onSyncTimeout());
     void this.#readIdentity();
     this.#log.info('the session with a provider has been opened', { server: this.server, clusterNamespace: namespace });
   }
@@ -148,24 +148,13 @@ export class OpenSession implements ProviderSession {
     this.#setState(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });
   }
 
-  /** If no error is known, lists the first kind that is not synced, to find the cause. */
-  async #onSyncTimeout(): Promise<void> {
+  #onSyncTimeout(): void {
     const unsynced = this.#opened.all.filter(({ synced }) => !synced);
-    const [first] = unsynced;
-    if (!first || this.#ended.signal.aborted) return;
+    if (unsynced.length === 0) return;
     const names = unsynced.map(({ resource }) => resource.plural).join(', ');
-    const setUnreachable = (why: string | undefined): void => {
-      const message = `Informers did not sync within 2m30s: ${this.server} has not listed ${names}`;
-      this.#setState({ kind: 'unreachable', message: why === undefined ? message : `${message}: ${why}` });
-    };
-    setUnreachable(this.#lastError);
-    if (this.#lastError !== undefined) return;
-    const namespace = this.clusterNamespace;
-    try {
-      await this.cluster.client.list(first.resource, { namespace, limit: 1, signal: this.#ended.signal });
-    } catch (error) {
-      if (this.#state.kind === 'unreachable') setUnreachable(describe(error));
-    }
+    const message = `Informers did not sync within 2m30s: ${this.server} has not listed ${names}`;
+    const why = this.#lastError ?? unsynced.find(({ failing }) => failing)?.failing?.reason;
+    this.#setState({ kind: 'unreachable', message: why === undefined ? message : `${message}: ${why}` });
   }
 
   /** Retries until it succeeds or the session ends. Never rejects. */

@@ -134,7 +134,12 @@ export const mayBeServed = ({ established, conditions }: CrdView): boolean =>
   established || !conditions.some(({ type, status }) => type === 'NamesAccepted' && status === 'False');
 
 /** The API server serves it, or will within moments. */
-export const isEstablished = ({ status }: KubeObject): boolean =>
+export const isEstablished = (crd: KubeObject): boolean => hasCondition(crd, 'Established', 'True');
+
+/** It is not served until they are free, which changes the object. */
+export const areNamesTaken = (crd: KubeObject): boolean => hasCondition(crd, 'NamesAccepted', 'False');
+
+const hasCondition = ({ status }: KubeObject, type: string, value: 'True' | 'False'): boolean =>
   objectsIn(status, 'conditions').some(
-    (condition) => text(condition, 'type') === 'Established' && text(condition, 'status') === 'True',
+    (condition) => text(condition, 'type') === type && text(condition, 'status') === value,
   );

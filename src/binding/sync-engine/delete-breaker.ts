@@ -60,8 +60,8 @@ export class DeleteBreaker {
 }
 
 /** Why deletes are held back, and what to do. */
-export const heldDeletesAdvice = (binding: string): string =>
-  `the server keeps such copies if it would delete ${TRIP_COUNT} or more within a minute; restore the originals, or delete the copies: kubectl annotate apiservicebinding ${binding} --overwrite ${allowDeletesAnnotation}="$(date)"`;
+export const heldDeletes = (copies: number, binding: string): string =>
+  `${copies} copies have no original, and no watch showed that the originals were deleted; the server keeps such copies if it would delete ${TRIP_COUNT} or more within a minute; restore the originals, or delete the copies: kubectl annotate apiservicebinding ${binding} --overwrite ${allowDeletesAnnotation}="$(date)"`;
 
 /** Deletes within the window, including those that wait. */
 const TRIP_COUNT = 20;

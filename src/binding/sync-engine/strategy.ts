@@ -35,12 +35,16 @@ export interface KeyState {
   readonly isAhead: boolean;
 }
 
-export type SyncAction =
+/** Ends without a call. Plans of both kinds contain them as they are. */
+export type PassAction =
   /** Not ready until an event; `missing` in words. */
   | { readonly do: 'wait'; readonly missing: string }
   | { readonly do: 'requeue'; readonly ms: number }
-  /** With rank `refused`. */
-  | { readonly do: 'report'; readonly problem: string }
+  /** With rank `refused`. Why the object is not synced, and what to do. */
+  | { readonly do: 'report'; readonly problem: string };
+
+export type SyncAction =
+  | PassAction
   /** Before a delete whose cause was not observed: ends the pass while the breaker holds it. */
   | { readonly do: 'holdDeletes' }
   /** At the same time; a new plan follows, unless a read fails. */
@@ -76,8 +80,21 @@ export interface Call<Answer> extends CallId {
 
 export const call = <Answer>(spec: Call<Answer>): SyncAction => ({ do: 'call', ...spec });
 
-export const requestNamespace = (namespace: string, request: (signal: AbortSignal) => Promise<void>): SyncAction =>
-  call({ action: 'requestNamespace', side: 'provider', content: namespace, call: request, onFailure: 'continue' });
+export const requestNamespace = (
+  namespace: string,
+  request: (namespace: string, signal: AbortSignal) => Promise<void>,
+): SyncAction[] => [
+  call({
+    action: 'requestNamespace',
+    side: 'provider',
+    content: namespace,
+    call: (signal) => request(namespace, signal),
+    onFailure: 'continue',
+  }),
+  { do: 'wait', missing: serviceNamespaceOf(namespace) },
+];
+
+export const serviceNamespaceOf = (namespace: string): string => `the provider's namespace for ${namespace}`;
 
 export const readAll = <Answer>(...reads: readonly Call<Answer>[]): SyncAction => ({
   do: 'read',

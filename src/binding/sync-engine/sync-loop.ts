@@ -8,7 +8,7 @@ import type { BindingDeps } from '../deps.ts';
 import { bindingMetrics, Latency, type SyncObserver } from '../metrics.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { CallSender } from './call-sender.ts';
-import { DeleteBreaker } from './delete-breaker.ts';
+import { DeleteBreaker, heldDeletes } from './delete-breaker.ts';
 import { Problems, recordProblem } from './problems.ts';
 import { SyncReconciler, type SyncReconcilerOptions } from './reconciler.ts';
 import { type RefusableWatch, refusedWatch } from './refused-watches.ts';
@@ -26,8 +26,8 @@ export interface SyncLoopOptions {
   readonly mode: SyncMode;
   readonly workers: number;
   readonly random: () => number;
-  /** What `Syncer` reports may have changed; in mode `drain` with each event. */
-  readonly onChange: () => void;
+  /** At most five times a second: what `Syncer` reports may have changed. */
+  readonly onChange: (() => void) | undefined;
 }
 
 /** What differs between bound and claimed objects. */
@@ -65,6 +65,7 @@ export class SyncLoop {
   readonly #latency: SyncReconcilerOptions['latency'];
   readonly #hints = hintSource('resync');
   readonly #stops: (() => void)[];
+  readonly #notify: ReturnType<typeof coalesce>;
   readonly #openedAtMs: number;
   #parts: SyncLoopParts | undefined;
   #sender: CallSender | undefined;
@@ -73,18 +74,20 @@ export class SyncLoop {
 
   constructor(options: SyncLoopOptions, deps: BindingDeps) {
     const { session, binding, label, onChange } = options;
+    this.#notify = coalesce(deps.clock, onChange ?? (() => undefined));
     const { clock } = deps;
     this.#options = options;
     this.#deps = deps;
-    this.problems = new Problems(onChange);
+    this.problems = new Problems(this.#notify.trigger);
     this.log = deps.log.child({ provider: session.id, export: binding, kind: label });
     this.observer = bindingMetrics(deps.metrics).observer(label);
     this.#latency = { up: new Latency(clock), down: new Latency(clock) };
     this.#openedAtMs = clock.monotonic();
     this.#stops = [
       clock.schedule(LIST_MS, () => {
-        if (this.#parts?.unlisted().length) onChange();
+        if (this.#parts?.unlisted().length) this.#notify.trigger();
       }),
+      this.#notify.stop,
     ];
   }
 
@@ -125,7 +128,7 @@ export class SyncLoop {
   /** After each event of the key. */
   recordChange(side: Side, key: string): void {
     (side === 'consumer' ? this.#latency.up : this.#latency.down).start(key);
-    if (this.#options.mode !== 'sync') this.#options.onChange();
+    if (this.#options.mode !== 'sync') this.#notify.trigger();
   }
 
   wakeAll(reason: string): void {
@@ -141,13 +144,13 @@ export class SyncLoop {
     for (const key of this.#breaker.allow()) this.#hints.hint(key, 'allowed');
   }
 
-  get held(): number {
-    return this.#breaker.held;
-  }
-
-  /** Empty in the first 30 s. */
-  slowLists(): readonly string[] {
-    return (this.#isPastStart && this.#parts?.unlisted()) || [];
+  /** Those of the whole kind, then of single objects, worst first. */
+  listProblems(): string[] {
+    const { binding, label } = this.#options;
+    const { held } = this.#breaker;
+    const ofKind = (this.#isPastStart && this.#parts?.unlisted()) || [];
+    const heldBack = held > 0 ? [heldDeletes(held, binding)] : [];
+    return [...[...ofKind, ...heldBack].map((problem) => `${label}: ${problem}`), ...this.problems.list(label)];
   }
 
   refusedWatches(): readonly RefusedWatch[] {
@@ -157,7 +160,7 @@ export class SyncLoop {
 
   /** When a list is complete or its watch has ended. */
   listed(): void {
-    if (this.#isPastStart || this.#options.mode !== 'sync') this.#options.onChange();
+    if (this.#isPastStart || this.#options.mode !== 'sync') this.#notify.trigger();
   }
 
   /** The caller stops the controller. */
@@ -171,7 +174,7 @@ export class SyncLoop {
     this.#refused = this.refusedWatches().length;
     if (this.#refused === before) return;
     if (this.#refused === 0) this.resync();
-    this.#options.onChange();
+    this.#notify.trigger();
   }
 
   get #isPastStart(): boolean {
@@ -200,7 +203,7 @@ export class SyncLoop {
           },
         );
       this.#held = held;
-      this.#options.onChange();
+      this.#notify.trigger();
     }
     if (!problem) this.problems.clear(key);
     else if (this.problems.set(key, problem) && consumer) {
@@ -219,7 +222,7 @@ const atStart = (callback: () => void): Source => ({
 });
 
 /** One call, 200 ms after the first `trigger`. */
-export function coalesce(clock: Clock, callback: () => void): { trigger(): void; stop(): void } {
+function coalesce(clock: Clock, callback: () => void): { trigger(): void; stop(): void } {
   let cancel: (() => void) | undefined;
   return {
     trigger() {

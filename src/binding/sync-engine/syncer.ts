@@ -25,7 +25,7 @@ export interface Syncer {
   /** Those of the whole kind, then of single objects, worst first. */
   problems(): readonly string[];
   refusedWatches(): readonly RefusedWatch[];
-  /** The consumer's objects have been listed, or there is no version to sync. */
+  /** The consumer's objects have been listed, or nothing waits for them. */
   served(): boolean;
   /** The caller has removed the controllers. */
   close(): void;

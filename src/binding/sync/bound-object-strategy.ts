@@ -126,13 +126,11 @@ export class BoundObjectStrategy implements SyncStrategy {
   #syncActions(action: ObjectAction, facts: ObjectFacts): readonly SyncAction[] {
     switch (action.do) {
       case 'wait':
+      case 'requeue':
       case 'report':
         return [action];
       case 'requestNamespace':
-        return [
-          requestNamespace(action.namespace, (signal) => this.#options.requestNamespace(action.namespace, signal)),
-          { do: 'wait', missing: `the provider's namespace for ${action.namespace}` },
-        ];
+        return requestNamespace(action.namespace, this.#options.requestNamespace);
       case 'create':
         return [this.#create(action, facts)];
       case 'update':

@@ -1,21 +1,13 @@
 import type { Resource } from '../../api/object.ts';
-import type { Store, StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BoundSchemaView } from '../stores/provider-stores.ts';
+import { WatchSet } from '../stores/watch-set.ts';
 import type { Isolation } from './isolation.ts';
 import { ServiceNamespaceStore } from './service-namespace-store.ts';
 import { copyProjection, type SyncedObject } from './synced-object.ts';
 
 /** The provider's objects of a bound kind, at least where copies may be. */
-export interface Copies {
-  readonly store: Pick<Store<SyncedObject>, 'get' | 'list' | 'synced' | 'ageMs' | 'failing' | 'onRefusal'>;
-  /** Whether a missing entry in `store` means a missing object. */
-  isListed(key: string): boolean;
-  subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
-  /** `isListed` may have become true for more keys. */
-  onListed(listener: () => void): () => void;
-  close(): void;
-}
+export type Copies = WatchSet<SyncedObject>;
 
 /**
  * One watch for each service namespace if kind and `informerScope` are Namespaced; otherwise one
@@ -27,38 +19,14 @@ export function openCopies(
   isolation: Isolation,
   resource: Resource,
 ): Copies {
-  const spec = { resource, project: copyProjection(session), followsSchema: true };
+  const { cluster, clusterNamespace, stores } = session;
+  const spec = { resource, project: copyProjection(clusterNamespace), followsSchema: true };
   if (schema.scope === 'Namespaced' && schema.informerScope === 'Namespaced') {
-    const { cluster, clusterNamespace, stores } = session;
-    const store = new ServiceNamespaceStore({
-      cluster,
-      clusterNamespace,
-      serviceNamespaces: stores.serviceNamespaces,
-      spec,
-    });
-    return {
-      store,
-      isListed: (key) => store.isListed(key),
-      subscribe: (listener) => store.subscribe(listener),
-      onListed: (listener) => store.onListed(() => listener()),
-      close: () => store.close(),
-    };
+    const { serviceNamespaces } = stores;
+    return new ServiceNamespaceStore({ cluster, clusterNamespace, serviceNamespaces, spec });
   }
-  const { providerNamespace } = isolation;
-  const { store, release } = session.cluster.watch(
-    providerNamespace === undefined ? spec : { ...spec, namespace: providerNamespace },
-  );
-  return {
-    store,
-    isListed: () => store.synced,
-    subscribe: (listener) => store.subscribe(listener),
-    onListed: (listener) => onSynced(store, listener),
-    close: release,
-  };
-}
-
-export function onSynced(store: Pick<Store<never>, 'whenSynced'>, listener: () => void): () => void {
-  const stop = new AbortController();
-  store.whenSynced(stop.signal).then(listener, () => undefined);
-  return () => stop.abort();
+  const { providerNamespace: namespace } = isolation;
+  const copies = new WatchSet(cluster, spec);
+  copies.begin('copies', namespace === undefined ? {} : { namespace });
+  return copies;
 }

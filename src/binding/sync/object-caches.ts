@@ -30,7 +30,7 @@ export class ObjectCaches {
     const cache = (watched: (key: string) => SyncedObject | undefined) =>
       new WriteThroughCache({ watched, uidOf: ({ uid }: SyncedObject) => uid, clock });
     this.consumers = cache((key) => consumers.get(key));
-    this.copies = cache((key) => copies.store.get(key));
+    this.copies = cache((key) => copies.get(key));
   }
 
   observeConsumer(event: StoreEvent<SyncedObject>): string {

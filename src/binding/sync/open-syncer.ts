@@ -3,7 +3,7 @@ import type { OwnerReference, Resource } from '../../api/object.ts';
 import type { Controller } from '../../engine/controller.ts';
 import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
-import type { StoreEvent } from '../../kube/store.ts';
+import type { Store, StoreEvent } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
@@ -13,12 +13,11 @@ import {
   type ExportView,
   type ServiceNamespaceView,
 } from '../stores/provider-stores.ts';
-import { heldDeletesAdvice } from '../sync-engine/delete-breaker.ts';
-import { coalesce, SyncLoop } from '../sync-engine/sync-loop.ts';
+import { SyncLoop } from '../sync-engine/sync-loop.ts';
 import type { RefusedWatch, Side, Syncer, SyncMode } from '../sync-engine/syncer.ts';
 import { BoundObjectStrategy } from './bound-object-strategy.ts';
 import { ConsumerObjects, consumerResource, syncVersion, wantedVersions } from './consumer-objects.ts';
-import { type Copies, onSynced, openCopies } from './copies.ts';
+import { type Copies, openCopies } from './copies.ts';
 import { type Isolation, isolationOf, type NamespacePairs } from './isolation.ts';
 import { ObjectCaches } from './object-caches.ts';
 import { type BindingIdentity, ownershipOf } from './ownership.ts';
@@ -59,7 +58,6 @@ class BoundSyncer implements Syncer {
   readonly #isolation: Isolation;
   readonly #consumerObjects: ConsumerObjects;
   readonly #copies: Copies;
-  readonly #notify: ReturnType<typeof coalesce>;
   readonly #loop: SyncLoop;
   readonly #unsubscribeCrd: () => void;
 
@@ -77,7 +75,6 @@ class BoundSyncer implements Syncer {
     const { crds } = deps.stores;
     this.#consumerObjects = new ConsumerObjects({ cluster: deps.consumer, crds, crd: this.#crd, resource });
     this.#copies = openCopies(session, schema, this.#isolation, resources.provider);
-    this.#notify = coalesce(deps.clock, onChange ?? (() => undefined));
     this.#loop = new SyncLoop(
       {
         prefix: 'sync',
@@ -88,7 +85,7 @@ class BoundSyncer implements Syncer {
         mode,
         workers: WORKERS,
         random,
-        onChange: this.#notify.trigger,
+        onChange,
       },
       deps,
     );
@@ -108,7 +105,7 @@ class BoundSyncer implements Syncer {
 
   remaining(): number {
     const isDrain = this.#options.mode === 'drain';
-    const areCopiesKnown = this.#copies.store.synced && this.#areNamespacesKnown();
+    const areCopiesKnown = this.#copies.synced && this.#areNamespacesKnown();
     if (this.#consumerObjects.state === 'unknown' || (isDrain && !areCopiesKnown)) return Number.POSITIVE_INFINITY;
     const keys = new Set([...this.#consumerObjects.list()].filter(hasSyncerFinalizer).map(({ key }) => key));
     if (isDrain) for (const key of this.#keysOfProvenCopies()) keys.add(key);
@@ -116,11 +113,7 @@ class BoundSyncer implements Syncer {
   }
 
   problems(): readonly string[] {
-    const { exported, schema } = this.#options;
-    const { held, problems } = this.#loop;
-    const slowLists = this.#loop.slowLists();
-    const ofKind = held > 0 ? [...slowLists, heldBack(held, exported.name)] : slowLists;
-    return [...ofKind.map((problem) => `${schema.name}: ${problem}`), ...problems.list(schema.name)];
+    return this.#loop.listProblems();
   }
 
   refusedWatches(): readonly RefusedWatch[] {
@@ -134,7 +127,6 @@ class BoundSyncer implements Syncer {
   close(): void {
     this.#unsubscribeCrd();
     this.#loop.close();
-    this.#notify.stop();
     this.#consumerObjects.close();
     this.#copies.close();
   }
@@ -158,7 +150,7 @@ class BoundSyncer implements Syncer {
       namespacesKnown: () => this.#areNamespacesKnown(),
       context: () => this.#context(resources.provider, statusSubresource),
       caches,
-      copyProjection: copyProjection(session),
+      copyProjection: copyProjection(clusterNamespace),
       requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
       observer: loop.observer,
       clock,
@@ -170,8 +162,8 @@ class BoundSyncer implements Syncer {
       sources,
       keys: () => this.#keys(),
       size: () => ({ objects: [...consumers.list()].length, copies: this.#copiesOfConsumer().length }),
-      ages: { provider: () => copies.store.ageMs },
-      watches: { consumer: consumers, provider: copies.store },
+      ages: { provider: () => copies.ageMs },
+      watches: { consumer: consumers, provider: copies },
       unlisted: () => this.#unlisted(),
     });
   }
@@ -186,20 +178,18 @@ class BoundSyncer implements Syncer {
 
   *#keys(): Iterable<string> {
     for (const { key } of this.#consumerObjects.list()) yield key;
-    for (const { key } of this.#copies.store.list()) {
+    for (const { key } of this.#copies.list()) {
       const consumerKey = this.#isolation.consumerKeyOf(key);
       if (consumerKey !== undefined) yield consumerKey;
     }
   }
 
   #unlisted(): string[] {
-    const problems: string[] = [];
-    if (this.#consumerObjects.state === 'unknown') {
-      const isEstablished = this.#deps.stores.crds.get(this.#crd)?.established !== false;
-      problems.push(isEstablished ? unlistedHere : unestablished(this.#crd));
-    }
-    if (!this.#copies.store.synced) problems.push(unlistedInProvider);
-    return problems;
+    const { state, failing } = this.#consumerObjects;
+    return [
+      ...(state === 'unknown' ? [unlistedHere(this.#crd, failing?.reason)] : []),
+      ...(this.#copies.synced ? [] : [unlistedInProvider]),
+    ];
   }
 
   #areNamespacesKnown(): boolean {
@@ -220,7 +210,7 @@ class BoundSyncer implements Syncer {
 
   #copiesOfConsumer(): SyncedObject[] {
     const { clusterNamespace } = this.#options.session;
-    return [...this.#copies.store.list()].filter(
+    return [...this.#copies.list()].filter(
       (copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace,
     );
   }
@@ -234,15 +224,10 @@ class BoundSyncer implements Syncer {
   }
 }
 
-const unestablished = (crd: string): string =>
-  `CustomResourceDefinition ${crd} is not established; read its conditions: kubectl describe crd ${crd}`;
-const unlistedHere =
-  'the konnector has not listed the objects in this cluster yet; it needs permission to list and watch them';
+const unlistedHere = (crd: string, cause: string | undefined): string =>
+  `the konnector has not listed the objects in this cluster yet${cause === undefined ? '' : ` (${cause})`}; it needs permission to list and watch them, and an established CustomResourceDefinition: kubectl describe crd ${crd}`;
 const unlistedInProvider =
   'the konnector has not listed the copies in the provider yet; if the provider is reachable, ask it to let the user of the kubeconfig list and watch them';
-
-const heldBack = (copies: number, binding: string): string =>
-  `${copies} copies in the provider have no object in this cluster, and no watch showed that the objects were deleted; ${heldDeletesAdvice(binding)}`;
 
 /** Also before the lists are complete; the reconciler defers such keys. */
 function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop): Source[] {
@@ -290,6 +275,12 @@ function namespaceSources(
     fromSubscription('namespace', events, keysOf),
     onListChange('namespaces', (listener) => onSynced(store, listener), loop),
   ];
+}
+
+function onSynced(store: Pick<Store<never>, 'whenSynced'>, listener: () => void): () => void {
+  const stop = new AbortController();
+  store.whenSynced(stop.signal).then(listener, () => undefined);
+  return () => stop.abort();
 }
 
 function namespacePairs({ clusterNamespace, stores }: ProviderSession): NamespacePairs {

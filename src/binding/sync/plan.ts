@@ -2,6 +2,7 @@ import { consumerUidAnnotation, providerNamespaceAnnotation } from '../../api/bi
 import type { KubeObject, OwnerReference, Resource } from '../../api/object.ts';
 import { inexactNumber } from '../../kit/inexact-number.ts';
 import { own } from '../../kit/json-value.ts';
+import { type PassAction, serviceNamespaceOf } from '../sync-engine/strategy.ts';
 import type { SyncMode } from '../sync-engine/syncer.ts';
 import type { Place } from './isolation.ts';
 import { type BindingIdentity, hasOtherOrigin, type Ownership, ownershipOf } from './ownership.ts';
@@ -42,8 +43,9 @@ export interface SyncContext extends BindingIdentity {
   readonly statusSubresource: boolean;
 }
 
-/** `key`: of the copy. Others patch the consumer object. `missing`, `problem`: for people. */
+/** `key`: of the copy. Others patch the consumer object. */
 export type ObjectAction =
+  | PassAction
   | { readonly do: 'requestNamespace'; readonly namespace: string }
   | { readonly do: 'create'; readonly key: string; readonly object: KubeObject }
   | { readonly do: 'update'; readonly key: string; readonly patch: object }
@@ -52,9 +54,7 @@ export type ObjectAction =
   /** `inferred`: the deletion of the consumer object was not observed. */
   | { readonly do: 'deleteCopy'; readonly key: string; readonly uid: string; readonly inferred: boolean }
   | { readonly do: 'checkCopy'; readonly key: string }
-  | { readonly do: 'removeFinalizer'; readonly patch: object }
-  | { readonly do: 'wait'; readonly missing: string }
-  | { readonly do: 'report'; readonly problem: string };
+  | { readonly do: 'removeFinalizer'; readonly patch: object };
 
 /** While the place is unknown, as an earlier sync recorded it on the consumer object. */
 export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): string | undefined {
@@ -117,7 +117,7 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
   if (place.kind === 'impossible') return [{ do: 'report', problem: place.problem }];
   if (place.kind === 'unmapped') {
     const { namespace } = place;
-    if (place.requested) return [{ do: 'wait', missing: `the provider's namespace for ${namespace}` }];
+    if (place.requested) return [{ do: 'wait', missing: serviceNamespaceOf(namespace) }];
     return [{ do: 'requestNamespace', namespace }];
   }
   const { key, terminating } = place;

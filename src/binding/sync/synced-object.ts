@@ -2,7 +2,6 @@ import { clusterNamespaceAnnotation, syncerFinalizer } from '../../api/binding/n
 import { type KubeObject, keyOf } from '../../api/object.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Projected } from '../../kube/store.ts';
-import type { ProviderSession } from '../sessions/provider-session.ts';
 import { lastApplied } from '../stores/common-view.ts';
 
 /** Without managedFields and kubectl's last-applied-configuration. */
@@ -28,23 +27,14 @@ export function projectObject(object: KubeObject): SyncedObject {
   };
 }
 
-/** Watches share a store only if their projections are identical. */
-const copyProjections = new WeakMap<ProviderSession, Projection>();
-
-/** The same function for each call with a session. */
-export function copyProjection(session: ProviderSession): Projection {
-  const existing = copyProjections.get(session);
-  if (existing) return existing;
-  const { clusterNamespace } = session;
-  const projection: Projection = (object) => {
+export const copyProjection =
+  (clusterNamespace: string): Projection =>
+  (object) => {
     const view = projectObject(object);
     if (annotationOf(view, clusterNamespaceAnnotation) === clusterNamespace) return view;
     const { apiVersion, kind, metadata } = view.object;
     return { ...view, object: { apiVersion, kind, metadata } };
   };
-  copyProjections.set(session, projection);
-  return projection;
-}
 
 /** A provider may send any JSON, so it may be no string. */
 export function annotationOf({ object }: SyncedObject, name: string): string | undefined {

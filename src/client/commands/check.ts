@@ -16,7 +16,7 @@ import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
 import { type Manifest, readManifests } from '../manifests.ts';
 import { type Column, outputForm, type Presentation, Printer } from '../output.ts';
-import { findServed, isNotServed, Problem, plainMessage, problemOf } from '../problem.ts';
+import { findServed, isByRbac, isNotServed, Problem, plainMessage, problemOf } from '../problem.ts';
 import { type RuleLine, requestLine, ruleColumns, ruleLine, templateLine } from '../rule-lines.ts';
 
 /** A rule for one object of a file. */
@@ -31,7 +31,7 @@ export const check: Command = {
   name: 'check',
   summary: 'Check manifests of templates and requests, for example in CI',
   details:
-    'Asks the server to check each template and request in the files without storing it (dry run), and lists every rule that fails or could not be checked. Exits with 3 if the server would refuse one, if access could not open through a template, or if a file is no YAML; with 1 if an object could not be checked; with 0 otherwise. What apply only warns about, such as a missing workload, fails here. Skips other kinds. You need the permission to create, get, and update templates, and hold what they hand out.',
+    'Asks the server to check each template and request in the files without storing it (dry run), and lists every rule that fails or could not be checked. Exits with 3 if the server would refuse one, if access could not open through a template, or if a file is no YAML; with 1 if an object could not be checked, for example because you lack a permission; with 0 otherwise. What apply only warns about, such as a missing workload, fails here. Skips other kinds. You need the permission to create, get, and update templates, and hold what they hand out.',
   args: [{ name: 'FILE', optional: true, repeated: true, complete: 'files' }],
   flags: [
     {
@@ -82,6 +82,8 @@ async function checkLines(connection: ClusterConnection, manifest: Manifest): Pr
     return lines.map((line) => ({ ...subject, ...line }));
   } catch (error) {
     const { exitCode, message } = problemOf(error);
+    // It says nothing about the object.
+    if (isByRbac(error)) return [{ ...subject, ...noRules, requirement: message }];
     throw new Problem(exitCode, `${quote(file, 256)}, ${subject.object}: ${message}`);
   }
 }
@@ -120,7 +122,7 @@ async function rulesFor(
 
 /** @throws the error if it is not about the object. */
 function refusalLine(error: unknown): RuleLine {
-  if (!(error instanceof ApiError) || isDryRunUnsupported(error)) throw error;
+  if (!(error instanceof ApiError) || isDryRunUnsupported(error) || isByRbac(error)) throw error;
   if (isAlreadyExists(error))
     return ruleLine(
       'note',

@@ -14,7 +14,18 @@ const WIDTH = 100;
 const MEANING_WIDTH = 38;
 const TEXT_WIDTH = 80;
 
-const all: readonly CodeEntry[] = [...codeEntries, ...endEntries];
+/** Not of drawbridge, so in no list of its codes. */
+const forbidden: CodeEntry = {
+  code: 'Forbidden',
+  topic: 'Kubernetes',
+  audience: 'everyone',
+  meaning:
+    'Kubernetes itself refused the call (HTTP 403), mostly because no Role gives you the verb on the resource that the message names. It is no answer of drawbridge.',
+  remedy:
+    'To see what you may do: kubectl auth can-i --list -n NAMESPACE. Ask an administrator to bind a role that has the permission, such as a ClusterRole of the chart: drawbridge-requester, drawbridge-approver, or drawbridge-viewer.',
+};
+
+const all: readonly CodeEntry[] = [...codeEntries, ...endEntries, forbidden];
 
 export const helpCodes: Command = {
   name: 'help codes',

@@ -8,6 +8,7 @@ import {
   requestWithFlags,
   type TypedObject,
 } from '../access-requests.ts';
+import { usageProblem } from '../args.ts';
 import { awaitedDecision } from '../choices.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
@@ -24,7 +25,7 @@ const reasonFlag: FlagSpec = { name: 'reason', value: 'TEXT', help: 'Why, for th
 const aboutFlag: FlagSpec = {
   name: 'about',
   value: 'WHAT',
-  help: 'Access, Extension-1 for the first extension, or Review of an emergency, also if its request was deleted. Default: what the request waits for, otherwise Access.',
+  help: 'Access, Extension-1 for the first extension, or Review of an emergency, also if its request was deleted. Required while emergency access is open. Default: what the request waits for, otherwise Access.',
   complete: ['Access', 'Extension-1', 'Review'],
 };
 
@@ -32,7 +33,7 @@ export const approve: Command = {
   name: 'approve',
   summary: 'Approve a request, an extension, or the review of an emergency',
   details:
-    'An approval of access or of an extension counts for one version of the template: that of --template-version, by default the current one. If the template was changed after the creation of the request (in whole seconds), the flag is required. A vote cannot be changed; to withdraw an approval, deny the request.',
+    'An approval of access or of an extension counts for one version of the template: that of --template-version, by default the current one. If the template was changed after the creation of the request (in whole seconds), the flag is required. A vote cannot be changed; to undo an approval, deny the request.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [
     { name: 'max', value: 'DURATION', help: 'The longest duration that you approve.' },
@@ -53,7 +54,7 @@ export const deny: Command = {
   name: 'deny',
   summary: 'Deny a request, an extension, or the review of an emergency',
   details:
-    'A denial is final. It also ends open access. While an extension waits, deny refuses only the extension; to end the access, add --about Access. While an emergency awaits its review, deny completes the review, and ends open access; to end only the access, add --about Access, too.',
+    'A denial is final. It also ends open access. While an extension waits, deny refuses only the extension; to end the access, add --about Access. While emergency access is open, add --about Review to complete its review and end the access, or --about Access to end only the access.',
   args: [{ ...requestArgument, repeated: true }],
   flags: [reasonFlag, aboutFlag],
   examples: ["deny payments-shell-x7k2p --reason 'use the staging cluster'"],
@@ -70,7 +71,9 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     if (args.text('about') === 'Review') return review(context, connection, text, decision);
     const found = await findRequest(connection, text, 'pending');
     const about = args.text('about') ?? awaitedDecision(found.object) ?? 'Access';
-    if (about !== 'Review' && cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
+    if (about === 'Review') {
+      if (!cannotOpen(stateOf(found.object).state)) throw openEmergencyProblem(connection, found, decision);
+    } else if (cannotOpen(stateOf(found.object).state)) throw endedProblem(found.object);
     const approves = decision === 'Approve' && about !== 'Review';
     const seen = args.text('template-version');
     const template = approves
@@ -83,6 +86,16 @@ async function vote(context: Context, decision: 'Approve' | 'Deny'): Promise<num
     if (unready !== '') context.io.printError(`note: template ${template?.metadata.name} is not ready: ${unready}\n`);
     return { object, subject: found.object, result: decidedText(found.object, about, decision) };
   });
+}
+
+/** There is only one review, so a vote on open access names what it is about. */
+function openEmergencyProblem(connection: ClusterConnection, { type, object }: TypedObject, decision: string): Problem {
+  const { name } = object.metadata;
+  const command = (verb: string, about: string): string =>
+    `${connection.program} ${verb} ${requestWithFlags(connection, type, name)} --about ${about}`;
+  return usageProblem(
+    `the emergency access ${name} is still open, and is reviewed only once; to review it now: ${command(decision.toLowerCase(), 'Review')}; to end only the access: ${command('deny', 'Access')}`,
+  );
 }
 
 /** The request may be deleted: the server then finds the owed review by kind and name. */

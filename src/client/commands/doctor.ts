@@ -2,8 +2,9 @@ import { isForbidden } from '../../kube/errors.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
 import { exits } from '../command-spec.ts';
+import { bypassChecks } from '../doctor-bypasses.ts';
 import type { Check } from '../doctor-check.ts';
-import { checks } from '../doctor-checks.ts';
+import { installationChecks } from '../doctor-checks.ts';
 import { outputForm, type Presentation, Printer } from '../output.ts';
 import { plainMessage } from '../problem.ts';
 
@@ -17,13 +18,17 @@ export const doctor: Command = {
   name: 'doctor',
   summary: 'Check who can bypass drawbridge, and whether it works',
   details:
-    'Each check is ok, found, or not checked. For found, the message describes the fault; if it is about a user, a group, or a ServiceAccount, remove the binding that it names, unless you intend it. For not checked, it names the missing permission or the error. Exits with 1 unless every check is ok. The checks do not list the group system:masters, the controller manager, the scheduler, the ServiceAccounts in the namespace of the server, and bindings of Kubernetes for its controllers in kube-system. --namespace is the namespace of the server; default: drawbridge-system.',
+    'Each check is ok, found, or not checked. For found, the message describes the fault; if it is about a user, a group, or a ServiceAccount, remove the binding that it names, unless you intend it. For not checked, it names the missing permission or the error. Exits with 1 unless every check is ok. The checks do not list the groups system:masters and kubeadm:cluster-admins, the controller manager, the scheduler, the API server as client of the kubelets, the ServiceAccounts in the namespace of the server, and bindings of Kubernetes for its controllers in kube-system. --namespace is the namespace of the server; default: drawbridge-system.',
+  flags: [
+    { name: 'installation', help: 'Check only whether drawbridge works, not who can bypass it; helm test does.' },
+  ],
   examples: ['doctor', 'doctor -n drawbridge-system -o wide'],
   async run(context) {
     const { args, io } = context;
     const form = outputForm(args);
     const connection = await context.connect();
     const serverNamespace = args.text('namespace') ?? 'drawbridge-system';
+    const checks = [...installationChecks, ...(args.has('installation') ? [] : bypassChecks)];
     const lines = (
       await Promise.all(checks.map((check) => runCheck(check, connection, serverNamespace, context)))
     ).flat();

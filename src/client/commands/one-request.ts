@@ -11,7 +11,7 @@ import {
 import { usageProblem } from '../args.ts';
 import type { ClusterConnection } from '../cluster-connection.ts';
 import type { Command, Context } from '../command.ts';
-import { exits, requestArgument } from '../command-spec.ts';
+import { exits, requestArgument, unendedArgument } from '../command-spec.ts';
 import { detailsOf } from '../details.ts';
 import { kubectlExec } from '../kubectl-exec.ts';
 import { outputForm, printObject } from '../output.ts';
@@ -43,7 +43,7 @@ export const watch: Command = {
   summary: 'Wait for a request, or watch all of yours',
   details:
     'With a name, waits until access is open, and prints the command that uses it, as request does. Without one, prints your requests, and then each change until Ctrl-C.',
-  args: [{ ...requestArgument, optional: true }],
+  args: [{ ...unendedArgument, optional: true }],
   flags: [timeoutFlag],
   examples: ['watch payments-shell-x7k2p --timeout 10m', 'watch -A'],
   async run(context) {
@@ -63,7 +63,7 @@ export const exec: Command = {
   summary: 'Open a shell in the pod of a request, or run a command',
   details:
     'Waits until access is open, then runs kubectl exec with the same connection. The exit code is then that of the command. The default command is /bin/sh.',
-  args: [requestArgument],
+  args: [unendedArgument],
   rest: 'COMMAND',
   flags: [
     timeoutFlag,
@@ -100,7 +100,7 @@ export const claim: Command = {
   name: 'claim',
   summary: 'Claim approved access that waits for you, which starts it',
   details: 'Only for templates with claimWithin. The duration of access counts from its opening.',
-  args: [requestArgument],
+  args: [unendedArgument],
   flags: [timeoutFlag],
   examples: ['claim payments-shell-x7k2p'],
   async run(context) {
@@ -118,7 +118,7 @@ export const claim: Command = {
 export const extend: Command = {
   name: 'extend',
   summary: 'Extend open access; open shells stay open',
-  args: [requestArgument],
+  args: [unendedArgument],
   flags: [
     { name: 'by', value: 'DURATION', help: 'How much longer, such as 30m. Required.' },
     { name: 'reason', value: 'TEXT', help: 'Why, for the approvers and the audit.' },
@@ -149,7 +149,7 @@ export const extend: Command = {
     }
     const decided = await waitFor(context, connection, found, { timeoutMs, extension });
     const { state, message = '', expiresAt } = statusOf(decided).extensions?.[extension] ?? {};
-    if (state === 'Refused') throw new Problem(exits.denied, `the extension was refused: ${message}`);
+    if (state === 'Denied') throw new Problem(exits.denied, `the extension was denied: ${message}`);
     io.printError(`${openText(decided, clock.now())}\n`);
     if (!printObject(io, form, decided)) io.print(`${fullName(decided)} extended until ${expiresAt}\n`);
     return exits.done;

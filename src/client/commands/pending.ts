@@ -80,7 +80,7 @@ function requestedDuration(request: KubeObject, template: KubeObject | undefined
 
 /** An extension waits until access ends without it. */
 function decideBy(request: KubeObject): string {
-  if (!awaitedExtension(request)) return statusOf(request).approval?.until ?? '';
+  if (!awaitedExtension(request)) return statusOf(request).approval?.due ?? '';
   const { endsMs } = stateOf(request);
   return endsMs === undefined ? '' : formatTime(endsMs);
 }

@@ -192,7 +192,7 @@ export function printAccess(
   const { why } = stateOf(ready);
   if (why !== '') io.printError(`note: ${why}\n`);
   if (printObject(io, form, ready)) return;
-  const command = useText(ready);
+  const command = useText(ready, connection);
   const request = requestWithFlags(connection, typeOf(ready), ready.metadata.name);
   if (command !== '') io.print(`${command}\n`);
   else io.printError(`note: to see what the access permits: ${io.program} get ${request} -o yaml\n`);

@@ -12,7 +12,7 @@ import {
 import { usageProblem } from '../args.ts';
 import { type ClusterConnection, searchedText } from '../cluster-connection.ts';
 import type { Command } from '../command.ts';
-import { requestArgument } from '../command-spec.ts';
+import { unendedArgument } from '../command-spec.ts';
 import { forEach } from '../for-each.ts';
 import { outputForm } from '../output.ts';
 import { Problem } from '../problem.ts';
@@ -24,7 +24,7 @@ export const revoke: Command = {
   summary: 'End access, of yours or of others, or all access of a user',
   details:
     'Open access ends, and a request that waits opens none. Users who may request access in a namespace may also revoke that of others there (patch). With --user, revokes every request of the user in the namespace, or with -A in all. Until the server has closed the access, drawbridge who lists it as Ending. A session in a pod of a workload (request exec) outlives the access, unless it is through the gateway.',
-  args: [{ ...requestArgument, optional: true, repeated: true }],
+  args: [{ ...unendedArgument, optional: true, repeated: true }],
   flags: [
     { name: 'reason', value: 'TEXT', help: 'Why, for the requester and the audit.' },
     { name: 'user', value: 'NAME', help: 'Every open or waiting request of this user.' },
@@ -39,7 +39,10 @@ export const revoke: Command = {
     const form = outputForm(args);
     const [user, why] = [args.text('user'), args.text('reason')];
     if ((user === undefined) === (args.positionals.length === 0))
-      throw usageProblem('give the names of requests, or --user NAME', 'revoke');
+      throw usageProblem(
+        `give either names of requests, or --user NAME; to see yours: ${io.program} list; to see all that are open: ${io.program} who`,
+        'revoke',
+      );
     if (user === '') throw usageProblem('--user must not be empty', 'revoke');
     const connection = await connect();
     const where = ({ object }: TypedObject): string =>

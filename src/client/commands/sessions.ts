@@ -27,7 +27,7 @@ export const sessionsList: Command = {
   name: 'sessions list',
   summary: 'List the open sessions through the gateway',
   details:
-    'Lists the sessions in one namespace, or with -A in all. RECORDING is what the template asks for; the journal shows a lost recording. Needs the ClusterRole drawbridge-session-auditor.',
+    'Lists the sessions in one namespace, or with -A in all. RECORD is what the template asks for; the journal shows a lost recording. Needs the ClusterRole drawbridge-session-auditor.',
   examples: ['sessions list', 'sessions list -A -o json'],
   async run(context) {
     const { args, io, clock } = context;
@@ -144,7 +144,7 @@ function sessionTable(withNamespace: boolean, now: () => number): Presentation<A
     { title: 'SINCE', text: ({ spec }) => span(now() - (parseTime(spec.startedAt) ?? now())) },
     // Not the last column, because a long last column is wrapped.
     { title: 'SESSION', long: true, text: ({ metadata }) => metadata.name },
-    { title: 'RECORDING', text: ({ spec }) => spec.recording },
+    { title: 'RECORD', text: ({ spec }) => spec.recording },
     { title: 'REQUEST', wide: true, text: ({ spec }) => spec.request.name },
     { title: 'REPLICA', wide: true, text: ({ spec }) => spec.replica },
   ];

@@ -81,7 +81,9 @@ ${isPod ? copyText : ''}  accessConfig:
     # Who must approve. They also need the ClusterRole drawbridge-approver. Without approvals, access opens at once.
     approvals:
       all: [{name: peer, groups: [${groups}]}]
-${isPod ? '' : gatewayText}    # A reason that each request must give.
+${isPod ? '' : gatewayText}    # What access allows besides exec, if the administrator permits it (grantable of the chart).
+    #allow: [logs, port-forward]
+    # A reason that each request must give.
     #reason: {minLength: 10, prompt: ticket and why}
     # How often, and how long in total, requesters can extend open access.
     #extension: {times: 1, total: 8h}

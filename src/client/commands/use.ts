@@ -6,7 +6,7 @@ import { shellWord } from '../../kit/shell-word.ts';
 import { derivedContext } from '../../kube/kubeconfig.ts';
 import { requestWithFlags, typeOf } from '../access-requests.ts';
 import type { Command } from '../command.ts';
-import { exits, requestArgument } from '../command-spec.ts';
+import { exits, unendedArgument } from '../command-spec.ts';
 import { gatewayUrl } from '../kubectl-exec.ts';
 import { Problem } from '../problem.ts';
 import { stateOf } from '../request-state.ts';
@@ -19,7 +19,7 @@ export const use: Command = {
   summary: 'Let kubectl, k9s, or Lens reach the pod of a request through the gateway',
   details:
     'Waits until access is open, then writes a context for it to a file in ~/.kube/drawbridge, and prints the line that selects it in a shell. The file has no credentials, so the line also names your kubeconfig.',
-  args: [requestArgument],
+  args: [unendedArgument],
   flags: [timeoutFlag],
   examples: ['use payments-shell-x7k2p', 'use payments-logs-k2m4x --timeout 10m'],
   async run(context) {

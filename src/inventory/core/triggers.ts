@@ -14,7 +14,7 @@ export type Lane = (typeof lanes)[keyof typeof lanes];
 /**
  * Reasons for a run, in records, logs, and requests; details after a colon:
  * `InputChanged:/status/outputs/network/vnetName`. Events have `whyText`.
- * docs/reference/run-reasons.md lists all but `LeaseOver`.
+ * docs/inventory/run-reasons.md lists all but `LeaseOver`.
  */
 export const triggerReasons = {
   created: 'Created',

@@ -73,7 +73,7 @@ export function registerInventoryGauges(metrics: Metrics, deps: GaugesDeps): voi
   );
   gauge(
     'drawbridge_inventory_watch_last_event_age_seconds',
-    'Time since the API server last sent data to the watch of entries, or answered a check. Alert above 60.',
+    'Time since the API server last sent data to the watch of entries, or answered a check.',
     [],
     (set) => set({}, watchAgeMs() / 1000),
   );

@@ -1,5 +1,4 @@
 import { sleep } from '../../kit/clock.ts';
-import { type Deferred, deferred } from '../../kit/promises.ts';
 import type { Effect, KeyEvent } from '../core/key-state.ts';
 import { step } from '../core/steps/step.ts';
 import { lanes, triggerReasons } from '../core/triggers.ts';
@@ -19,7 +18,7 @@ export class KeyExecutor {
   readonly #deps: KeyLoopDeps;
   readonly #memory: KeyMemory;
   #mailbox: Mailbox | undefined;
-  #call: Deferred<void> | undefined;
+  #call: PromiseWithResolvers<void> | undefined;
   #keepsSlot = false;
 
   constructor(memory: KeyMemory, deps: KeyLoopDeps) {
@@ -56,7 +55,7 @@ export class KeyExecutor {
 
   /** Resolves when the task has ended, even if it failed. */
   run(task: Task): Promise<void> {
-    const settled = deferred();
+    const settled = Promise.withResolvers<void>();
     this.submit(task);
     this.submit(() => void settled.resolve());
     return settled.promise;
@@ -191,7 +190,7 @@ export class KeyExecutor {
     const { run } = this.#memory;
     const answer = callComponent(this.#deps, this.#memory, entry);
     if (!answer || !run) return;
-    const call = deferred();
+    const call = Promise.withResolvers<void>();
     this.#call = call;
     answer.then(
       (reply) =>

@@ -1,4 +1,3 @@
-import { deferred } from '../../kit/promises.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { KeyState } from '../core/key-state.ts';
 import type { StoredRecord } from '../core/run-record.ts';
@@ -95,7 +94,7 @@ export class KeyLoop {
   /** Runs `task` for a report, between two events. Rejects if it fails or a reload is due. */
   report<T>(task: (memory: KeyMemory, handle: (eventOf: EventFactory) => Promise<void>) => Promise<T>): Promise<T> {
     const memory = this.#memory;
-    const result = deferred<T>();
+    const result = Promise.withResolvers<T>();
     const failed = (error: unknown): void => {
       result.reject(error);
       // Otherwise the report changed nothing, and the component reports again.

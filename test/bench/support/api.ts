@@ -1,7 +1,6 @@
 import { Client, Pool } from 'undici';
 import { type Identity, issue } from '../../../sandbox/pki.ts';
 import type { PlaneClient } from '../../../sandbox/plane-client.ts';
-import { deferred } from '../../../src/kit/promises.ts';
 
 export const connections = 32;
 
@@ -43,7 +42,7 @@ export class Api {
     this.#server = plane.server;
     this.#authority = plane.authority.certificate;
     this.#identity = issue(plane.authority, { commonName: user, groups });
-    this.#pool = new Pool(this.#server, { connections, connect: this.#tls });
+    this.#pool = new Pool(this.#server, { connections, allowH2: false, connect: this.#tls });
   }
 
   /** Opens every connection, so that no figure includes handshakes. */
@@ -79,7 +78,7 @@ export class Api {
   async watch(collection: string, onEvent: (event: Watched) => void): Promise<() => void> {
     const { metadata } = (await this.call('GET', `${collection}?limit=1`)) as ApiObject;
     let from = metadata.resourceVersion;
-    const client = new Client(this.#server, { connect: this.#tls, bodyTimeout: 0 });
+    const client = new Client(this.#server, { allowH2: false, connect: this.#tls, bodyTimeout: 0 });
     this.#watches.add(client);
     const open = async (): Promise<void> => {
       const path = `${collection}?watch=1&resourceVersion=${from}`;
@@ -134,7 +133,7 @@ export async function inParallel(
 /** Resolves to the instant at which a watch showed the last of `count` names. */
 export function gathering(count: number, what: string, limitMs: number) {
   const names = new Set<string>();
-  const { promise, resolve, reject } = deferred<number>();
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
   const timer = setTimeout(() => reject(new Error(`${names.size} of ${count} ${what} in time`)), limitMs).unref();
   promise.catch(() => undefined);
   return {

@@ -7,13 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { freePorts } from '../../../sandbox/ports.ts';
 import { ServerProcess } from '../../../sandbox/server-process.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { splitPath } from '../../../src/certificates/path-segment.ts';
-import { formatTime } from '../../../src/kit/clock.ts';
 import { deadlineOf, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { percentile } from '../../support/percentile.ts';
 import { sharedPlane } from '../../support/plane.ts';
-import { enter } from '../../support/pod-entries.ts';
 import { PortAttack } from '../../support/port-attack.ts';
 import { SteadyLoad } from '../../support/steady-load.ts';
 
@@ -113,7 +110,7 @@ describe('certificates without cert-manager', () => {
     await stage.createReady(stage.alice, podRequest('first'));
     const { body } = await stage.plane.probe(secretUrl);
     const { data } = body as { data: Record<string, string> };
-    assert.deepEqual(Object.keys(data).sort(), ['ca.crt', 'path-segment', 'tls.crt', 'tls.key']);
+    assert.deepEqual(Object.keys(data).sort(), ['ca.crt', 'tls.crt', 'tls.key']);
     assert.deepEqual([...new Set(await bundles())], [Buffer.from(data['ca.crt'] ?? '', 'base64').toString()]);
     assert.equal(await serving(other), await serving(stage.server));
   });
@@ -228,37 +225,6 @@ describe('certificates without cert-manager', () => {
         `      ${what}: requests took ${Math.round(percentile(times, 0.5))} ms, ${Math.round(percentile(times, 0.99))} ms at p99`,
       );
 
-    it('an attacker without the path segment gets no signature, and causes no log line, metric label, or API call', async () => {
-      const { server } = stage;
-      const port = server.installation.port;
-      const stored = [await readFile(server.auditFile, 'utf8'), await server.log(), await metricsOf(server)];
-      const names = ['drawbridge-mallory', 'drawbridge-forged'];
-      const since = stage.plane.auditLog.mark();
-      for (const path of await paths()) {
-        const { route, segment } = splitPath(path);
-        assert.match(segment, /^[0-9a-f]{32}$/);
-        const wrong = segment.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
-        for (const called of [route, `${route}/`, `${route}/${wrong}`, `${route}/${wrong}?timeout=3s`]) {
-          const answer = await attack.post(
-            port,
-            called,
-            forged({ userInfo: { username: names[0], groups: [names[1]] } }),
-          );
-          assert.equal(answer?.status, 404, called);
-        }
-      }
-      const [audit, log, metrics] = [
-        await readFile(server.auditFile, 'utf8'),
-        await server.log(),
-        await metricsOf(server),
-      ];
-      assert.deepEqual([audit, log], stored.slice(0, 2));
-      assert.match(metrics, /^drawbridge_admission_unknown_paths_total [1-9]/m);
-      for (const name of names) assert.ok(![audit, log, metrics].some((text) => text.includes(name)), name);
-      const asked = stage.plane.auditLog.calls({ user: server.installation.serverUser, since });
-      assert.ok(!asked.some(({ resource }) => resource === 'subjectaccessreviews'));
-    });
-
     it('an attacker with the path cannot fill the log or the metrics with names, groups, and texts', async () => {
       const { server } = stage;
       const port = server.installation.port;
@@ -367,62 +333,6 @@ describe('certificates without cert-manager', () => {
 
   // Last: it changes state that the earlier tests need.
   describe('after an upgrade', () => {
-    it('are answered at every path during an upgrade from a version without path segments', async function () {
-      this.timeout(120_000);
-      const { plane } = stage;
-      const request = await stage.createReady(stage.alice, podRequest('entered'));
-      // The state that the earlier version leaves.
-      await stage.stop();
-      await other.stop();
-      const forget = { data: { 'path-segment': null } };
-      assert.equal((await plane.call('PATCH', secretUrl, forget)).status, 200);
-      await stage.restoreWebhooks();
-      const { installation } = stage.server;
-      await stage.start({ installation, flags: flags('left') });
-      other = await ServerProcess.start(plane, { installation: other.installation, flags: flags('right') });
-      const load = new SteadyLoad(plane, { user: 'alice', groups: ['devs'], everyMs: 25, status: 201 }, (index) => ({
-        path: dryRun,
-        body: podRequest(`upgrade-${index}`),
-      }));
-      const { author: _, ...spec } = (await stage.read('PodAccessTemplate', 'payments-shell'))?.spec ?? {};
-      const kind = { apiVersion: 'crds.wizardofoz.co/v1alpha1', kind: 'PodAccessTemplate' };
-      const template = { ...kind, metadata: { name: 'written' }, spec };
-      const worksAtAll = async (when: string): Promise<void> => {
-        const written = await plane.call('POST', `${stage.urlOf('PodAccessTemplate')}?dryRun=All`, template);
-        assert.equal(written.status, 201, `${when}: ${JSON.stringify(written.body)}`);
-        const entered = await enter.exec(stage.alice, stage.namespace, request.status?.podName ?? '');
-        assert.ok(![403, 500].includes(entered.status), `${when}: ${JSON.stringify(entered.body)}`);
-      };
-      try {
-        await more(load, 20);
-        assert.ok(
-          (await paths()).every((path) => splitPath(path).segment === ''),
-          'older replicas may still be there',
-        );
-        await worksAtAll('before paths have segments');
-        const due = Buffer.from(formatTime(Date.now() + 5 * 60_000)).toString('base64');
-        assert.equal((await plane.call('PATCH', secretUrl, { data: { 'fixed-paths-until': due } })).status, 200);
-        const carried = async (): Promise<boolean> => (await paths()).every((path) => splitPath(path).segment !== '');
-        await until('every path to end with the segment', carried, { timeoutMs: 30_000, everyMs: 20 });
-        await worksAtAll('as soon as paths have segments');
-        await more(load, 20);
-        const attack = new PortAttack();
-        const unanswered = async (server: ServerProcess): Promise<boolean> =>
-          (await attack.post(server.installation.port, routeOfRequests, '{}'))?.status === 404;
-        for (const server of [stage.server, other]) {
-          await until('paths without segment to be answered no more', () => unanswered(server), {
-            timeoutMs: 60_000,
-            everyMs: 100,
-          });
-        }
-        attack.end();
-        await worksAtAll('when only paths with segments are answered');
-        await more(load, 20);
-      } finally {
-        assert.deepEqual((await load.stop()).failures, []);
-      }
-    });
-
     it('are answered with --client-ca-file only to callers with a client certificate, such as the API server', async function () {
       this.timeout(60_000);
       const { plane, server } = stage;

@@ -166,7 +166,7 @@ describe('the chart with inventory, installed by Helm', function () {
     try {
       await several.whenReady();
       const checks = await (await fetch(`http://127.0.0.1:${healthPort}/readyz`)).text();
-      for (const check of ['stores', 'signing-keys', 'audit-keys', 'binding-stores', 'inventory-stores']) {
+      for (const check of ['stores', 'installation', 'audit-keys', 'binding-stores', 'inventory-stores']) {
         assert.match(checks, new RegExp(`\\b${check}\\b`), checks);
       }
     } finally {

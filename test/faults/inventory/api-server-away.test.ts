@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import type { RunRecord } from '../../../src/inventory/core/run-record.ts';
-import { deferred } from '../../../src/kit/promises.ts';
 import { report } from '../../support/inventory/run-report.ts';
 import type { Script } from '../../support/inventory/scripted-component.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
@@ -78,7 +77,7 @@ for (const { who, flags, elected } of replicas) {
         await Promise.all([...names, 'deleted'].map((name) => stage.entry(name)));
         await stage.ready(...names, 'deleted');
 
-        const answer = deferred();
+        const answer = Promise.withResolvers<void>();
         const outputs = { network: { vnetName: 'v-1' } };
         await called('held', () => answer.promise.then(() => ({ outcome: 'Done', outputs })));
         const reporting = await called('reporting', () => ({ status: 202, body: { leaseSeconds: 300 } }));
@@ -135,7 +134,7 @@ for (const { who, flags, elected } of replicas) {
 
     /** Changes the entry and returns the resulting call, which `script` answers. */
     async function called(name: string, script: Script): Promise<ReconcileRequest> {
-      const run = deferred<ReconcileRequest>();
+      const run = Promise.withResolvers<ReconcileRequest>();
       scripts.set(name, (request) => {
         run.resolve(request);
         return script(request);

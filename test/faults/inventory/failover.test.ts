@@ -10,7 +10,6 @@ import { until } from '../../../sandbox/wait.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { systemClock as clock } from '../../../src/kit/clock.ts';
-import { deferred } from '../../../src/kit/promises.ts';
 import { report } from '../../support/inventory/run-report.ts';
 import type { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
 import { ServiceAddress } from '../../support/inventory/service-address.ts';
@@ -40,7 +39,7 @@ describe('two servers of the inventory', function () {
   const closers: (() => unknown)[] = [];
   /** Calls of both components. */
   const calls: ReconcileRequest[] = [];
-  const resume = deferred();
+  const resume = Promise.withResolvers<void>();
   /** Status codes of the reports of `slow`. */
   const answers: number[] = [];
   /** Non-GET calls of `right` that pass its proxy. */
@@ -150,7 +149,7 @@ describe('two servers of the inventory', function () {
   it('when the leader was paused past its Lease: it detects the lost leadership, and its actions have no effect', async () => {
     await left.begin();
     const [paused, other] = [await stage.get('e0'), await stage.get('e1')];
-    const released = deferred();
+    const released = Promise.withResolvers<void>();
     let inFlight: ReconcileRequest | undefined;
     quick.script = async (run) => {
       inFlight = run;

@@ -24,6 +24,7 @@ import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts
 import { bindingPlane } from '../../support/binding/planes.ts';
 import { inventoryExample } from '../../support/inventory/examples.ts';
 import { adminKubeconfig, ReferenceFleet } from '../../support/inventory/reference-fleet.ts';
+import { runAsReader, scriptOf } from '../../support/page-commands.ts';
 import { percentile } from '../../support/percentile.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
 import { shown } from '../../support/shown-output.ts';
@@ -105,7 +106,7 @@ describe('the reference components, with a second plane as the managed cluster',
     const { stdout } = await management.kubectl(['get', kinds, '-n', namespace, '-o', 'yaml']);
     throw new Error(`${String(error)}\n${stdout}\n${await server.log()}`);
   };
-  const ready = (name: string): Promise<boolean> =>
+  const ready = (name: string, timeoutMs = waiting.timeoutMs): Promise<boolean> =>
     until(
       `${name} to be ready`,
       async () => {
@@ -114,7 +115,7 @@ describe('the reference components, with a second plane as the managed cluster',
           (one) => valueAt(one, '/type') === 'Ready' && valueAt(one, '/status') === 'True',
         );
       },
-      waiting,
+      { ...waiting, timeoutMs },
     ).catch(withObjects);
   const found = async (cluster: OpenCluster, resource: Resource, name: { namespace: string; name: string }) => {
     try {
@@ -134,8 +135,9 @@ describe('the reference components, with a second plane as the managed cluster',
   it('create a network, a cluster in it, and a working kubeconfig, without a declared order', async () => {
     await create('managed.yaml', 'orders');
     await ready('orders');
-    const { stdout } = await management.kubectl(['get', 'clusterinventories', '-n', namespace]);
-    assert.match(stdout, shown('run-the-inventory.md', 'WAITING FOR'));
+    const get = scriptOf('docs/inventory/run-the-inventory.md', 'kubectl get').replace('fleet', namespace);
+    const stdout = await runAsReader({ plane: management, folder: management.directory }, get);
+    assert.match(stdout, shown('inventory/run-the-inventory.md', 'WAITING FOR'));
     const uid = String(await at('orders', '/metadata/uid'));
     assert.equal(await at('orders', '/status/outputs/network/vnetName'), `vnet-${uid}`);
     const shoot = String(await at('orders', '/status/outputs/cluster/shootName'));
@@ -287,7 +289,8 @@ describe('the reference components, with a second plane as the managed cluster',
     assert.match(await server.metrics(), /^drawbridge_inventory_remote_watch_unhealthy 1$/m);
     await proxied.pass();
     await until('the entry to say that it is back', hasStatus('orders', 'True'), waiting);
-    await ready('orders');
+    // Each attempt while it was away doubled the time until the next one.
+    await ready('orders', 150_000);
   });
 
   it('tear down without a declared order, and keep an existing cluster', async () => {

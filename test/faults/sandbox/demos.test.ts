@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
 import { ensureBinaries } from '../../../sandbox/build/binaries.ts';
 import { run } from '../../../sandbox/build/run.ts';
 import { until } from '../../../sandbox/wait.ts';
+import { scriptOf } from '../../support/page-commands.ts';
+import { shown } from '../../support/shown-output.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const limitMs = 240_000;
@@ -70,16 +73,48 @@ async function assertAddressesAnswer(text: string): Promise<void> {
   assert.equal(answer.stdout, 'yes\n', answer.stderr);
 }
 
-/** Asserts that the first commands of a demo are those with which a page of docs/tasks begins: a Secret, and an object that names it. */
+/** Asserts that the first commands of a demo are those with which a page below docs/ begins: a Secret, and an object that names it. */
 function assertBeginsAs(page: string, output: string): void {
-  const text = readFileSync(`${root}docs/tasks/${page}`, 'utf8');
-  const [, secret = '', manifest = ''] =
-    /^ *(kubectl create secret .*)\n *kubectl apply -f - <<'YAML'\n([\s\S]*?) *YAML$/m.exec(text) ?? [];
-  assert.notEqual(secret, '', page);
+  const secret = scriptOf(`docs/${page}`, 'kubectl create secret').trim();
+  const [, manifest = ''] = /<<'YAML'\n(.*?)YAML$/ms.exec(scriptOf(`docs/${page}`, 'kubectl apply -f -')) ?? [];
   const [first, second] = [...output.matchAll(/^ +\$ (kubectl .*)$/gm)].map(([, command]) => command);
   assert.deepEqual([first, second], [secret, 'kubectl apply -f bundle.yaml']);
   const printed = stringify(parse(manifest)).replace(/^(?=.)/gm, ' '.repeat(5));
   assert.ok(output.includes(`$ kubectl apply -f bundle.yaml\n${printed}`), output);
+}
+
+/** Follows docs/inventory/write-a-component.md with the lines that the demo prints. */
+async function runComponent(text: string): Promise<void> {
+  const page = 'docs/inventory/write-a-component.md';
+  const lines = text.split('\n').filter((line) => /^ +(cd|export) /.test(line));
+  const bash = async (script: string): Promise<string> => {
+    const { code, stdout, stderr } = await run('bash', ['-euc', [...lines, script].join('\n')]);
+    assert.equal(code, 0, `${script}\n${stdout}${stderr}`);
+    return stdout;
+  };
+  const prints = async (words: string, expected: RegExp, port = ''): Promise<void> =>
+    assert.match(await bash(scriptOf(page, words).replace('PORT', port)), expected);
+
+  assert.ok((await fetch(row(text, 'callbacks of components'))).status >= 400);
+  await bash(scriptOf(page, 'kubectl create serviceaccount'));
+  const start = [...lines, scriptOf(page, 'python3')].join('\n');
+  // In a group of its own, which ends with Python.
+  const component = spawn('bash', ['-euc', start], { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
+  try {
+    const [port] = (await once(createInterface(component.stdout), 'line')) as [string];
+    await prints('ComponentReconciler', shown('inventory/write-a-component.md', 'componentreconciler'), port);
+    await prints('ClusterInventory', shown('inventory/write-a-component.md', 'try-dns created'));
+    await prints('kubectl wait', shown('inventory/write-a-component.md', 'condition met'));
+    await prints('status.outputs', shown('inventory/write-a-component.md', 'hello'));
+    await bash(scriptOf(page, 'kubectl patch'));
+    const events = scriptOf(page, 'kubectl events');
+    await until('the answer', async () => (await bash(events)).includes('NotReady'), { timeoutMs: 30_000 });
+    await prints('kubectl events', shown('inventory/write-a-component.md', 'LAST SEEN'));
+    await prints('kubectl get reconcilerun', shown('inventory/write-a-component.md', 'SEQ'));
+    await prints('inventory why', shown('inventory/write-a-component.md', 'or earlier'));
+  } finally {
+    if (component.pid) process.kill(-component.pid);
+  }
 }
 
 describe('make run', function () {
@@ -88,18 +123,19 @@ describe('make run', function () {
   const demos: readonly {
     readonly program: string;
     readonly last?: RegExp;
-    readonly callbacks?: true;
+    /** Follows a page with what the demo prints. */
+    readonly follow?: (text: string) => Promise<void>;
     readonly lasts?: string;
-    /** The page of docs/tasks that begins in the same way. */
+    /** The page below docs/ that begins in the same way. */
     readonly page?: string;
   }[] = [
     { program: 'run', last: execNote },
-    { program: 'run-binding', page: 'bind-a-provider.md' },
-    { program: 'run-inventory', callbacks: true },
+    { program: 'run-binding', page: 'binding/bind-a-provider.md' },
+    { program: 'run-inventory', follow: runComponent },
     // Too short for a warning two minutes before the end, and long enough for a busy machine.
     { program: 'run-session', lasts: '40s' },
   ];
-  for (const { program, last, callbacks, lasts = '20s', page } of demos) {
+  for (const { program, last, follow, lasts = '20s', page } of demos) {
     it(`of sandbox/${program}.ts tells its story, prints addresses that answer, and removes everything at its end`, async () => {
       const demo = new Demo(program, { DURATION: lasts, ONCE: '' });
       let kubeconfig: string;
@@ -108,7 +144,7 @@ describe('make run', function () {
         await assertAddressesAnswer(text);
         kubeconfig = row(text, 'kubeconfig of the administrator');
         if (page) assertBeginsAs(page, demo.output);
-        if (callbacks) assert.ok((await fetch(row(text, 'callbacks of components'))).status >= 400);
+        await follow?.(text);
       } finally {
         await demo.stop();
       }

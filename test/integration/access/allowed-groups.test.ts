@@ -4,7 +4,6 @@ import { role, roleBinding } from '../../support/access-manifests.ts';
 import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
-import { shown } from '../../support/shown-output.ts';
 
 describe('a user without an allowed group', () => {
   let stage: AccessStage;
@@ -33,16 +32,6 @@ describe('a user without an allowed group', () => {
   it('creates no object', async () => {
     const left = await stage.kubectl('get', 'pods,roles,rolebindings', '-l', requestLabel, '-o', 'name');
     assert.equal(left, '');
-  });
-
-  it('with groups of an identity provider sees them as groups-from-oidc.md shows', async () => {
-    await stage.configure('PodAccessTemplate', 'payments-shell', { allowedGroups: ['oidc:devs'] });
-    await stage.kubectl('create', 'rolebinding', 'oidc', '--role=request-access', '--user=oidc:bob');
-    const alice = await Person.of(stage.plane, 'oidc:alice', ['oidc:devs', 'oidc:on-call']);
-    assert.match((await alice.kubectl(['auth', 'whoami'])).stdout, shown('groups-from-oidc.md', 'ATTRIBUTE'));
-    const bob = await Person.of(stage.plane, 'oidc:bob', ['oidc:on-call']);
-    const { message } = (await stage.create(bob, podRequest('by-bob'))).body as { message: string };
-    assert.match(message.slice(message.indexOf('NotEligible')), shown('groups-from-oidc.md', 'NotEligible'));
   });
 
   describe('with their own permissions in the namespace', () => {

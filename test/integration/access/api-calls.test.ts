@@ -40,6 +40,13 @@ describe('the API calls of access', () => {
   const callsFor = ({ metadata: { name = '' } }: Manifest, since: number): AuditCall[] =>
     counted(since).filter((call) => call.name.startsWith(name) || call.resource === 'replicasets');
 
+  /** The reads that prove that the policies are in force: decisions at the same time share them. */
+  const proofs = (since: number): string[] =>
+    stage.plane.auditLog
+      .calls({ user: stage.server.installation.serverUser, since, verbs: ['get'] })
+      .filter(({ name, resource }) => name === 'drawbridge-policies' || /^validatingadmissionpolic/.test(resource))
+      .map(({ resource, name }) => `${resource} ${name}`);
+
   const writes = (calls: readonly AuditCall[]): string[] =>
     calls.filter(({ verb }) => writeVerbs.includes(verb)).map(({ verb, resource }) => `${verb} ${resource}`);
 
@@ -103,6 +110,13 @@ describe('the API calls of access', () => {
         calls.map(({ verb, resource }) => `${verb} ${resource}`),
         expected,
       );
+      assert.deepEqual(proofs(since).sort(), [
+        'secrets drawbridge-policies',
+        'validatingadmissionpolicies drawbridge-access',
+        'validatingadmissionpolicies drawbridge-children',
+        'validatingadmissionpolicybindings drawbridge-access',
+        'validatingadmissionpolicybindings drawbridge-children',
+      ]);
     });
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +9,7 @@ import { headNames } from '../../../src/audit/head.ts';
 import type { ChainReport, VerifyReport } from '../../../src/audit/verify/report.ts';
 import { podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { commandsOf, runAsReader } from '../../support/page-commands.ts';
 import { Person } from '../../support/person.ts';
 import { shown } from '../../support/shown-output.ts';
 
@@ -76,10 +77,19 @@ describe('the audit journal', () => {
     const ours = ofServer(chains);
     assert.deepEqual([verdict, ours?.first, ours?.last], ['intact', 1, linesOf(stage.server.auditFile).length]);
     assert.ok(keys.length > 0);
-    // The plane may have heads of earlier servers.
-    const { out } = await verify(...live());
-    const given = out.replace(/^.*: the given files contain no line of it\n/gm, '');
-    assert.match(given, shown('verify-the-audit-journal.md', 'INTACT'));
+    const folder = mkdtempSync(join(stage.plane.directory, 'reader-'));
+    symlinkSync(stage.plane.adminKubeconfig, join(folder, 'admin.yaml'));
+    const lines = linesOf(stage.server.auditFile).map((line) => `${line}\n`);
+    writeFileSync(join(folder, 'audit.log.1'), lines.slice(0, 2).join(''));
+    writeFileSync(join(folder, 'audit.log'), lines.slice(2).join(''));
+    const [plain, zipped] = commandsOf('docs/tasks/verify-the-audit-journal.md', 'audit.log.1');
+    const rotate = 'mv audit.log.1 audit.log.2\ngzip audit.log.2\n: > audit.log.1';
+    for (const command of [plain, `${rotate}\n${zipped}`]) {
+      // The plane may have heads of earlier servers.
+      const found = await runAsReader({ plane: stage.plane, folder }, `${command} --partial`);
+      const given = found.replace(/^.*: the given files contain no line of it\n/gm, '');
+      assert.match(given, shown('tasks/verify-the-audit-journal.md', 'INTACT'));
+    }
     console.log(`      ${ours?.last} lines, signed to ${ours?.signedTo}, by one of ${keys.join(' ')}`);
   });
 

@@ -3,8 +3,8 @@ import { until } from '../../../sandbox/wait.ts';
 import { type AccessInProcess, runAccess } from '../../support/access-in-process.ts';
 import { deadlineOf, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { attested } from '../../support/attested.ts';
 import { OffsetClock } from '../../support/offset-clock.ts';
-import { attested, signerOn } from '../../support/signers.ts';
 
 const hourMs = 3_600_000;
 
@@ -18,7 +18,7 @@ describe('a wall clock that jumps', () => {
     stage = await AccessStage.open();
     // Stops the server, because the controllers run in this process from now on, with the clock of the test.
     await stage.stop();
-    await stage.removeWebhooks();
+    await stage.removeWebhooksOnly();
   });
   after(() => stage?.close());
 
@@ -29,8 +29,7 @@ describe('a wall clock that jumps', () => {
   afterEach(() => controllers?.stop());
 
   const granted = async (name: string, duration: string): Promise<StoredRequest> => {
-    const manifest = attested(await signerOn(stage.plane), podRequest(name, { duration }), stage);
-    return stage.createReady(stage.plane, manifest);
+    return stage.createReady(stage.alice, attested(podRequest(name, { duration })));
   };
 
   const mayExec = ({ status }: StoredRequest): Promise<boolean> =>

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { GrantVerifier } from '../../../src/access/signing/signer.ts';
 import type { Grant } from '../../../src/api/access/grant.ts';
 import { childNameOf } from '../../../src/api/access/names.ts';
-import type { ExtensionStatus } from '../../../src/api/access/status.ts';
 import { connectSubresources } from '../../../src/audit/record.ts';
 import { accessTemplate } from '../../support/access-manifests.ts';
 import {
@@ -62,10 +60,7 @@ describe('access through the gateway', () => {
     );
     await stage.apply(
       template('PodAccessTemplate', 'shell', { session }),
-      template('ExecAccessTemplate', 'enter', {
-        session,
-        extension: { times: 2, total: '4h', approvals: 'None' },
-      }),
+      template('ExecAccessTemplate', 'enter', { session }),
     );
   });
   after(async () => {
@@ -187,30 +182,6 @@ describe('access through the gateway', () => {
       assert.match(JSON.stringify(others.body), /NoGrant/);
     });
   }
-
-  it('has grants and extensions that anyone can verify by the public keys', async () => {
-    const asked = { spec: { extensions: [{ by: '10m' }] } };
-    const { status, body } = await stage.alice.call('PATCH', stage.urlOf(ofWorkload.kind, 'shared'), asked);
-    assert.equal(status, 200, JSON.stringify(body));
-    const extensionsOf = (request: StoredRequest) =>
-      (request.status as unknown as { extensions?: ExtensionStatus[] }).extensions ?? [];
-    const extended = await stage.requestUntil('to be extended', ofWorkload, (now) =>
-      extensionsOf(now).some(({ state }) => state === 'Granted'),
-    );
-    const { body: list } = await stage.plane.call(
-      'GET',
-      '/api/v1/namespaces/drawbridge-system/configmaps/drawbridge-signing-keys',
-    );
-    const keys = Object.keys((list as { data: object }).data).map((key) => Buffer.from(key, 'base64url'));
-    const verifier = new GrantVerifier(keys);
-    const owner = { namespace: stage.namespace, ...extended.metadata };
-    const [extension] = extensionsOf(extended);
-    assert.ok(extension);
-    assert.equal(verifier.isGrantOf(owner, grantOf(extended)), true);
-    assert.equal(verifier.isExtensionOf(owner, grantOf(extended), 0, extension), true);
-    assert.equal(verifier.isExtensionOf(owner, grantOf(extended), 0, { ...extension, by: '4h' }), false);
-    assert.equal(verifier.isGrantOf({ ...owner, name: 'other' }, grantOf(extended)), false);
-  });
 
   it('admits the gateway no longer once the request is revoked', async () => {
     for (const { kind, metadata } of [ofPod, ofWorkload])

@@ -28,7 +28,7 @@ describe('a request that ended', () => {
   };
   /** How long a request stays after its end, as kubectl prints it. */
   const keptMs = async (kind: string, name: string): Promise<number> => {
-    const { stdout } = await alice('get', kind, name, '-o', 'jsonpath={.status.ended.at} {.status.ended.until}');
+    const { stdout } = await alice('get', kind, name, '-o', 'jsonpath={.status.ended.at} {.status.ended.keptUntil}');
     const [at = '', untilText = ''] = stdout.split(' ');
     return Date.parse(untilText) - Date.parse(at);
   };
@@ -88,7 +88,7 @@ describe('a request that ended', () => {
 
     it('cannot have its end changed or removed, even by an administrator without the policies', async () => {
       const { name } = request.metadata;
-      for (const status of [{ ended: null }, { ended: { until: '2099-01-01T00:00:00Z' } }]) {
+      for (const status of [{ ended: null }, { ended: { keptUntil: '2099-01-01T00:00:00Z' } }]) {
         const args = ['patch', 'par', name, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status })];
         const { stderr } = await stage.plane.kubectl(['-n', stage.namespace, ...args], { reject: false });
         assert.match(stderr, /StatusReserved|status\.ended is immutable/);
@@ -149,7 +149,7 @@ describe('a request that ended', () => {
       const asked = await stage.createReady(stage.alice, execRequest('named', { duration: '5s' }));
       const request = await ended(asked);
       assert.equal(await keptMs('ear', 'named'), 8000);
-      const { until: untilText } = request.status?.ended ?? {};
+      const { keptUntil: untilText } = request.status?.ended ?? {};
       assert.deepEqual((await row('ear', 'named')).slice(4, 5), ['Expired']);
       await until('it to go', async () => (await stage.read(asked.kind, 'named')) === undefined, {
         timeoutMs: 30_000,

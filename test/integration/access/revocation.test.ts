@@ -3,6 +3,7 @@ import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { attested } from '../../support/attested.ts';
 import { Person } from '../../support/person.ts';
 
 const limitMs = 1000;
@@ -152,9 +153,8 @@ describe('a revoked request', () => {
 
   it('is never granted if it is created as revoked without the webhooks', async () => {
     await stage.stop();
-    await stage.removeWebhooks();
-    const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
-    const request = await stage.createOk(stage.plane, podRequest('unseen', { requester, revoked: true }));
+    await stage.removeWebhooksOnly();
+    const request = await stage.createOk(stage.alice, attested(podRequest('unseen', { revoked: true })));
     await stage.start();
     await stage.gone(request);
     assert.deepEqual(await stage.audit(({ what, event }) => event === 'grant' && what.name === 'unseen'), []);

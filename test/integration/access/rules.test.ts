@@ -12,12 +12,13 @@ import {
   type StoredRequest,
 } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { valuesOf } from '../../support/page-commands.ts';
 import { Person } from '../../support/person.ts';
 import { sharedPlane } from '../../support/plane.ts';
 import { chooseSeed, seededRandom } from '../../support/random.ts';
 
-const logs = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };
-const forward = { apiGroups: [''], resources: ['pods/portforward'], verbs: ['get', 'create'] };
+const page = 'docs/tasks/write-a-template.md';
+const [logs, forward] = valuesOf(page, 'values.yaml').grantable;
 
 interface GrantedRules {
   readonly resources: readonly string[];
@@ -102,13 +103,14 @@ describe('rules that a template adds', () => {
     await observed(false, stage.alice, 'get', 'log', pod);
   });
 
-  for (const [name, subresource, verb, command] of [
-    ['payments-logs', 'log', 'get', /^kubectl logs -f -n access-\S+ payments-/],
-    ['payments-port', 'portforward', 'create', /^kubectl port-forward -n access-\S+ payments-\S+ 8080:8080$/],
+  const ofPage = valuesOf(page, 'exec: false').accessConfig;
+  for (const [name, subresource, verb, command, config] of [
+    ['payments-logs', 'log', 'get', /^kubectl logs -f -n access-\S+ payments-/, ofPage],
+    ['payments-port', 'portforward', 'create', /^kubectl port-forward -n access-\S+ payments-\S+ 8080:8080$/, {}],
   ] as const) {
     it(`of examples/without-exec.yaml replace exec: ${name}`, async () => {
       await stage.applyFiles('examples/without-exec.yaml');
-      await stage.templateReady('ExecAccessTemplate', name);
+      await stage.configure('ExecAccessTemplate', name, config);
       const request = await stage.createReady(stage.alice, execRequest(`by-${name}`, { templateName: name }));
       const pod = request.status?.podName ?? '';
       await observed(true, stage.alice, verb, subresource, pod);

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { keySecretName } from '../../../src/access/signing/key-secret.ts';
 import { accessTemplate, role, targetOf } from '../../support/access-manifests.ts';
 import {
   conditionOf,
@@ -92,16 +90,6 @@ describe('a template grants', () => {
   /** Resolves once the webhook denies a request for the template, with its message. */
   const refusalThrough = (templateName: string): Promise<string> =>
     stage.answered(403, stage.alice, podRequest('through', { templateName }));
-  const grantThrough = async (name: string, templateName: string): Promise<void> => {
-    const manifest = podRequest(name, { templateName, duration: '10m' });
-    await stage.answered(201, stage.alice, manifest);
-    await stage.createReady(stage.alice, manifest);
-  };
-  const unknown = async (name: string): Promise<void> => {
-    const stored = await stage.templateReady('PodAccessTemplate', name, false);
-    assert.equal(conditionOf(stored, 'AuthorHoldsRights')?.reason, 'AuthorUnknown');
-    assert.match(await refusalThrough(name), /TemplateNotReady: .*AuthorHoldsRights is not True/);
-  };
 
   describe('nothing to groups that Kubernetes assigns:', () => {
     for (const group of ['system:authenticated', 'system:masters', 'system:serviceaccounts:payments']) {
@@ -203,74 +191,6 @@ describe('a template grants', () => {
       await stage.restart();
       await stage.templateReady('PodAccessTemplate', 'of-erin');
       await stage.answered(201, stage.alice, podRequest('through', { templateName: 'of-erin' }));
-    });
-  });
-
-  describe('nothing without a verified author:', () => {
-    const unseen = podTemplate('unseen');
-
-    before(async () => {
-      const attestedTemplate = await createOk(erin, podTemplate('attested'));
-      await createOk(erin, podTemplate('changed'));
-      await stage.templateReady('PodAccessTemplate', 'changed');
-      await stage.removeWebhooks();
-      await createOk(stage.plane, unseen);
-      await createOk(stage.plane, podTemplate('copied', { author: attestedTemplate.spec?.['author'] }));
-      const { status } = await patch(stage.plane, podTemplate('changed'), { spec: { maxCpu: '1' } });
-      assert.equal(status, 200);
-      await stage.restoreWebhooks();
-    });
-
-    it('written without the webhooks', () => unknown('unseen'));
-    it('with the attestation of another template', () => unknown('copied'));
-    it('changed without the webhooks, with the previous attestation', () => unknown('changed'));
-
-    it('unless the server trusts existing templates, and then only those without an author', async () => {
-      await stage.stop();
-      await stage.start({ installation: stage.server.installation, flags: ['--trust-existing-templates=true'] });
-      await stage.templateReady('PodAccessTemplate', 'unseen');
-      await grantThrough('trusted', 'unseen');
-      await unknown('changed');
-      await stage.restart();
-      await unknown('unseen');
-    });
-
-    it('until a user with all the permissions writes the author', async () => {
-      await holds('editors', writesTemplates, sees, execs);
-      const claim = { spec: { author: { username: 'me' } } };
-      refused(await patch(mallory, unseen, claim), /AuthorLacksRights/);
-      assert.equal((await patch(erin, unseen, claim)).status, 200);
-      assert.equal(await authorOf(unseen), 'erin');
-      await stage.templateReady('PodAccessTemplate', 'unseen');
-      await grantThrough('vouched', 'unseen');
-    });
-
-    it('or until such a user applies a change', async () => {
-      await stage.apply(podTemplate('changed', { maxCpu: '2' }));
-      await stage.templateReady('PodAccessTemplate', 'changed');
-    });
-  });
-
-  describe('the same permissions', () => {
-    it('after two rotations of the keys', async () => {
-      const url = `/api/v1/namespaces/drawbridge-system/secrets/${keySecretName}`;
-      const signatureOf = ({ status }: StoredRequest): unknown =>
-        (status as { authorSignature?: string } | undefined)?.authorSignature;
-      for (const _ of ['once', 'twice']) {
-        const before = signatureOf(await stage.templateReady('PodAccessTemplate', 'of-erin'));
-        const { body } = await stage.plane.call('GET', url);
-        const previous = (body as { data: { current: string } }).data.current;
-        await stage.plane.call('PATCH', url, { data: { current: randomBytes(32).toString('base64'), previous } });
-        await stage.restart();
-        const signed = await stage.requestUntil(
-          'to be signed by the current key, because the next rotation drops the one before',
-          { kind: 'PodAccessTemplate', metadata: { name: 'of-erin', uid: '' } },
-          (now) => signatureOf(now) !== before,
-        );
-        assert.equal(signed.status?.ready, true);
-        await stage.createReady(stage.alice, podRequest(`rotated-${_}`, { templateName: 'of-erin', duration: '10m' }));
-      }
-      assert.equal(await authorOf(podTemplate('of-erin')), 'erin');
     });
   });
 });

@@ -9,7 +9,7 @@ import {
   podRequest,
   type StoredRequest,
 } from '../../support/access-requests.ts';
-import { AccessStage } from '../../support/access-stage.ts';
+import { AccessStage, administrator } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
 
 describe('a later edit of a template', () => {
@@ -133,8 +133,9 @@ describe('a later edit of a template', () => {
     it('takes effect even if no server runs at that time', async () => {
       const request = await grantThrough(template('unseen'));
       await stage.stop();
-      await stage.removeWebhooks();
-      await edit('unseen', { accessConfig: { maxDuration: '1s', defaultDuration: '1s' } });
+      await stage.removeWebhooksOnly();
+      const accessConfig = { maxDuration: '1s', defaultDuration: '1s' };
+      await edit('unseen', { accessConfig, author: administrator() });
       await stage.start();
       await ended(request, 'Shortened', Date.now());
     });

@@ -99,9 +99,9 @@ describe('a stored template is judged by the objects around it', () => {
   it('becomes ready in one write when its workload is created', async () => {
     const since = stage.plane.auditLog.mark();
     await apply(workload('ledger'));
-    assert.deepEqual(codesOf(await judged('ledger', 'Success')), [true, 'True', 'Success']);
+    assert.deepEqual(codesOf(await judged('ledger', 'Success')), [true, 'True', 'Ready']);
     const table = await stage.kubectl('get', 'podaccesstemplate', 'ledger');
-    assert.match(table, /^NAME +READY +STATE .*\nledger +true +Success /m);
+    assert.match(table, /^NAME +READY +STATE .*\nledger +true +Ready /m);
     await settled();
     assert.deepEqual(writesOf(since), ['ledger']);
   });
@@ -133,7 +133,7 @@ describe('a stored template is judged by the objects around it', () => {
       assert.match(await apply(copy), new RegExp(`^Warning: ${code}: ${message.source.slice(1)}`, 'm'));
       await stage.kubectl('delete', 'podaccesstemplate', 'copy');
       await stage.kubectl('delete', object.kind, 'shells');
-      assert.deepEqual(codesOf(await judged('ledger', 'Success')), [true, 'True', 'Success']);
+      assert.deepEqual(codesOf(await judged('ledger', 'Success')), [true, 'True', 'Ready']);
       await settled();
       assert.deepEqual(writesOf(since), ['ledger', 'ledger']);
     });

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import { voteName } from '../../../src/access/policy/vote-policy.ts';
+import type { VoteSpec } from '../../../src/api/access/access-vote.ts';
 import { requestLabel } from '../../../src/api/access/names.ts';
 import type { RequestStatus } from '../../../src/api/access/status.ts';
 import { accessTemplate, approverRights } from '../../support/access-manifests.ts';
@@ -106,35 +108,32 @@ describe('votes on real requests, under attack', () => {
     assert.match(messageOf(await vote(stage.carol, 'replaced', { request })), /RequestNotFound: /);
   });
 
-  it('do not count as copies, and status.approval does not replace them, even if the webhooks and the policies are not registered', async () => {
-    const [voted, other] = await Promise.all([ask('voted', 'two'), ask('other', 'one')]);
-    const { spec } = created(await vote(stage.carol, 'voted')) as StoredRequest & { spec: { request: object } };
-    await pending(voted, 1);
-    await pending(other, 0);
-    const approval = { state: 'Approved', all: [{ name: 'peer', have: 1, need: 1 }], votes: [] };
-    const writeApproval = (): Promise<ApiAnswer> =>
-      stage.plane.call('PATCH', `${stage.urlOf('ExecAccessRequest', 'other')}/status`, { status: { approval } });
-    assert.equal((await writeApproval()).status, 403);
-    await stage.removeWebhooks();
+  it('count once for each person without the webhooks too, and no other client writes status.approval', async () => {
+    const request = await ask('voted', 'two');
+    const { metadata, spec } = created(await vote(stage.carol, 'voted')) as StoredRequest & { spec: VoteSpec };
+    await pending(request, 1);
+    const approval = { state: 'Approved', all: [{ name: 'peer', have: 2, need: 2 }], votes: [] };
+    const status = `${stage.urlOf('ExecAccessRequest', 'voted')}/status`;
+    assert.match(messageOf(await stage.plane.call('PATCH', status, { status: { approval } })), /StatusReserved: /);
+    await stage.removeWebhooksOnly();
     try {
-      assert.equal((await writeApproval()).status, 200);
-      assert.deepEqual(approvalOf(await pending(other, 0))?.all, [{ name: 'peer', have: 0, need: 1 }]);
-      const copy = (name: string, uid: string, changes: object = {}): Promise<ApiAnswer> =>
-        erin.call('POST', stage.votesUrl(), {
+      const copy = (person: Person, name: string, changes: object = {}): Promise<ApiAnswer> =>
+        person.call('POST', stage.votesUrl(), {
           apiVersion: `${votes}/v1alpha1`,
           kind: 'AccessVote',
-          metadata: { name, labels: { [requestLabel]: uid } },
+          metadata: { ...metadata, resourceVersion: undefined, name },
           spec: { ...spec, ...changes },
         });
-      const { uid } = other.metadata;
-      created(await copy('copy', voted.metadata.uid));
-      created(await copy('replay', uid, { request: { ...spec.request, name: 'other', uid } }));
-      assert.deepEqual(ignoredIn(await pending(voted, 2)).sort(), ['StampInvalid', undefined]);
-      assert.deepEqual(ignoredIn(await pending(other, 1)), ['StampInvalid']);
-      for (const { metadata } of [voted, other]) assert.deepEqual(await stage.children(metadata.uid), []);
+      assert.match(messageOf(await copy(erin, 'of-carol')), /IdentityForged: /);
+      created(await copy(stage.carol, 'again'));
+      const voter = { username: 'alice', uid: '', groups: ['devs', 'system:authenticated'], time: spec.voter?.time };
+      created(await copy(stage.alice, voteName(request.metadata.uid, 'alice', spec), { voter }));
+      const now = await pending(request, 3);
+      assert.deepEqual(ignoredIn(now).sort(), ['MissingIdentity', 'SelfApproval', undefined]);
+      assert.deepEqual(approvalOf(now)?.all, [{ name: 'peer', have: 1, need: 2 }]);
+      assert.deepEqual(await stage.children(request.metadata.uid), []);
     } finally {
       await stage.restoreWebhooks();
-      await stage.policiesAre('in force');
     }
   });
 });

@@ -3,8 +3,7 @@ import { ClusterNamespace } from '../../../sandbox/binding/cluster-namespace.ts'
 import { type FixtureKind, fixtureKinds } from '../../../sandbox/binding/fixture-kinds.ts';
 import { Provider } from '../../../sandbox/binding/provider.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { keySecretName } from '../../../src/access/signing/key-secret.ts';
-import { signingKeys } from '../../../src/access/signing/signing-keys.ts';
+import { KeySecret } from '../../../src/access/signing/key-secret.ts';
 import {
   apiServiceBindings,
   boundSchemas,
@@ -13,6 +12,7 @@ import {
 } from '../../../src/api/binding/names.ts';
 import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
 import { configMaps, customResourceDefinitions, secrets, serviceAccounts } from '../../../src/api/resources.ts';
+import { headNames } from '../../../src/audit/head.ts';
 import { accountFor, kubeconfigSecretFor } from '../../../src/inventory/accounts/entry-objects.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { noLog } from '../../../src/observe/log.ts';
@@ -20,21 +20,9 @@ import { getIfThere } from '../../support/binding/consumer.ts';
 import { konnectorNamespace } from '../../support/binding/konnector-rights.ts';
 import { bindingPlane } from '../../support/binding/planes.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
+import { runAsReader, scriptOf } from '../../support/page-commands.ts';
 
-/** Invalid kubeconfigs: a description, the change that makes the text invalid, and the message of the binding. */
-const kubeconfigs: [what: string, change: (text: string) => string, message: RegExp][] = [
-  [
-    'has no namespace',
-    (text) => text.replace(/\n *namespace: .*/, ''),
-    /has no namespace; set the namespace that the provider reserves for this cluster/,
-  ],
-  [
-    'runs a program',
-    (text) => text.replace(/token: .*/, 'exec: {command: touch}'),
-    /exec of the user is not allowed here/,
-  ],
-  ['is not encrypted', (text) => text.replace('https://', 'http://'), /must begin with https/],
-];
+const keySecretName = headNames.access.keys;
 
 describe('bad input', () => {
   let stage: BindingStage;
@@ -64,19 +52,6 @@ describe('bad input', () => {
     const { consumer } = stage.side;
     await consumer.whenCondition(binding, type, 'False', { reason, message });
     await consumer.whenCondition(binding, 'Ready', 'False', { reason, message });
-  }
-
-  /** Creates a Secret with this content and a binding that names it. */
-  async function bindWith(binding: string, data: Readonly<Record<string, string>>, key?: string): Promise<void> {
-    const { client } = stage.side.consumer;
-    const encoded = Object.entries(data).map(([name, text]) => [name, Buffer.from(text).toString('base64')]);
-    await client.create(secrets, {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { namespace: konnectorNamespace, name: binding },
-      data: Object.fromEntries(encoded),
-    });
-    await stage.side.consumer.bind(binding, binding, key === undefined ? {} : { key });
   }
 
   before(async function () {
@@ -111,13 +86,6 @@ describe('bad input', () => {
       await stage.side.consumer.whenCondition('missing', 'SecretValid');
       await assertCondition('missing', 'Connected', 'APIServiceExportNotFound', /has no APIServiceExport missing/);
     });
-
-    for (const [index, [what, spoil, message]] of kubeconfigs.entries()) {
-      it(`the kubeconfig ${what}`, async () => {
-        await bindWith(`bad-${index}`, { kubeconfig: spoil(stage.side.backend.identity.kubeconfig) });
-        await assertCondition(`bad-${index}`, 'SecretValid', 'KubeconfigSecretInvalid', message);
-      });
-    }
 
     it("the kubeconfig names another cluster's namespace of the same name", async () => {
       const { backend, consumer } = stage.side;
@@ -213,6 +181,15 @@ describe('bad input', () => {
       );
       await stage.create(kettles, { namespace, name: 'tea' });
       await stage.whenSynced(kettles, { namespace, name: 'tea' });
+      const reader = { plane: consumer.plane, folder: consumer.plane.directory };
+      const follow = (path: string, words: string): Promise<string> =>
+        runAsReader(reader, scriptOf(path, words).replace('widgets', 'greedy'));
+      assert.match(await follow('docs/binding/annotations.md', 'resync'), /greedy annotated$/m);
+      assert.match(await follow('docs/binding/claims.md', 'claimable'), /greedy annotated$/m);
+      const accepted = "kubectl get sb greedy -o jsonpath='{.status.permissionClaims[*].resource}'";
+      const isLimited = async (): Promise<boolean> => (await runAsReader(reader, accepted)) === 'configmaps';
+      await until('the binding to accept only claims on ConfigMaps', isLimited, { timeoutMs: 30_000 });
+      await runAsReader(reader, 'kubectl annotate sb greedy binding.drawbridge.dev/claimable-');
     });
 
     it('claims are on everything: the consumer keeps its own objects, and no object of the provider replaces them', async () => {
@@ -223,10 +200,13 @@ describe('bad input', () => {
       stage.alsoRemove(elsewhere);
       const since = consumer.plane.auditLog.mark();
       const entry = { namespace, name: 'cluster', uid: '0b0e3c1e-8b7e-4c7c-9a63-4c1f7a1f0001' };
-      await signingKeys({
+      await new KeySecret({
         client: consumer.client,
         namespace: elsewhere,
+        name: keySecretName,
+        purpose: 'test',
         adopt: false,
+        rereadMs: 60_000,
         clock: systemClock,
         log: noLog,
       }).refresh();

@@ -42,7 +42,7 @@ describe('objects that disappeared while the konnector was down', () => {
     await fill(many);
     await lose(many);
     // The condition counts the copies that were held back when it was written, 20 or more. It is written again after a minute.
-    const message = /2[0-5] copies in the provider have no object in this cluster.*allow-deletes/;
+    const message = /2[0-5] copies have no original.*allow-deletes/;
     await consumer.whenCondition('kitchen', 'Connected', 'False', { reason: 'ObjectsNotInSync', message });
     await fill(['meanwhile']);
     assert.equal(await copies(many), 25);

@@ -14,6 +14,7 @@ import {
 import type { KubeObject } from '../../../src/api/object.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
+import { runAsReader, scriptOf } from '../../support/page-commands.ts';
 
 /**
  * The rollback. Instead of running kube-bind's konnector, each test makes the same calls as its code, as the administrator, because its
@@ -107,12 +108,11 @@ describe("for kube-bind's konnector, this konnector leaves", () => {
     await stage.whenObjectGone(kind(), name('tea'));
   });
 
-  it('a binding that is deleted once kubectl removed its finalizer, as docs/tasks/migrate-from-kube-bind.md says', async () => {
+  it('a binding that is deleted once kubectl removed its finalizer, as docs/binding/migrate-from-kube-bind.md says', async () => {
     const { consumer } = stage.side;
     assert.deepEqual(binding.metadata.finalizers, [unbindFinalizer]);
-    const shown = JSON.parse((await consumer.plane.kubectl(['get', 'sb', 'kitchen', '-o', 'json'])).stdout);
-    shown.metadata.finalizers = shown.metadata.finalizers.filter((finalizer: string) => finalizer !== unbindFinalizer);
-    await consumer.plane.kubectl(['replace', '-f', '-'], { input: JSON.stringify(shown) });
+    const remove = scriptOf('docs/binding/migrate-from-kube-bind.md', 'kubectl replace');
+    await runAsReader({ plane: consumer.plane, folder: consumer.plane.directory }, remove);
     await consumer.client.delete(apiServiceBindings, { name: 'kitchen' });
     assert.equal(await consumer.get(apiServiceBindings, { name: 'kitchen' }), undefined);
   });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import type { Plane } from '../../../sandbox/plane.ts';
-import { installCertManagerCrds } from '../../support/cert-manager.ts';
+import { installCertManagerCrds } from '../../support/module-crds.ts';
 import { sharedPlane } from '../../support/plane.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../../certs/${name}`, import.meta.url));

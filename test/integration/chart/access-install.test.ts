@@ -6,13 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chart } from '../../../sandbox/chart/helm.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { keySecretName } from '../../../src/access/signing/key-secret.ts';
+import { headNames } from '../../../src/audit/head.ts';
 import { accessUrl, execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { deniedCalls, type Rule, rightFor, rightsIn, serverRightsIn } from '../../support/chart-manifests.ts';
 import { ChartStage } from '../../support/chart-stage.ts';
 
 const crdUrl = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podaccessrequests.crds.wizardofoz.co';
 const keySecrets = '/api/v1/namespaces/drawbridge-system/secrets';
+const keySecretName = headNames.access.keys;
 
 const grantedByGrants: readonly Rule[] = [
   { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
@@ -45,14 +46,14 @@ describe('the chart, installed by Helm', function () {
   });
   after(() => stage?.close());
 
-  it('rejects signing keys from before the first start, and creates its own once they are deleted', async () => {
+  it('rejects audit keys from before the first start, and creates its own once they are deleted', async () => {
     const secret = { metadata: { name: keySecretName }, data: { current: randomBytes(32).toString('base64') } };
     const { body } = await stage.plane.call('POST', keySecrets, secret);
     const premade = (body as StoredRequest).metadata.uid;
     const isRefused = async (): Promise<boolean> => {
       const asked = stage.kubelet.pods.map((pod) => fetch(`http://127.0.0.1:${pod.port('health')}/readyz`));
       const answers = await Promise.all(asked.map(async (answer) => (await answer).text())).catch(() => []);
-      return answers.length === 2 && answers.every((text) => /signing-keys.*nothing proves that this/.test(text));
+      return answers.length === 2 && answers.every((text) => /audit-keys.*nothing proves that this/.test(text));
     };
     const refused = async (): Promise<void> => {
       await until('both replicas to refuse the keys', isRefused, { timeoutMs: 60_000 });
@@ -98,7 +99,6 @@ describe('the chart, installed by Helm', function () {
 
   it('upgrades with its CRDs, and grants continue', async () => {
     const called = await stage.webhooksAsCalled();
-    assert.ok(called.flatMap(({ paths }) => paths).every((path) => /\/[0-9a-f]{32}$/.test(path)));
     const newer = await mkdtemp(join(tmpdir(), 'drawbridge-chart-'));
     try {
       await cp(chart, newer, { recursive: true });
@@ -119,11 +119,44 @@ describe('the chart, installed by Helm', function () {
     assert.equal((await stage.granted()).length, 3 + 2);
   });
 
+  it('refuses namespaces that do not exist, or that lack one with open access', async () => {
+    await assert.rejects(
+      stage.upgrade('own', { namespaces: ['payments', 'orders'] }),
+      /namespaces: orders does not exist/,
+    );
+    await stage.plane.kubectl(['create', 'namespace', 'orders']);
+    await assert.rejects(
+      stage.upgrade('own', { namespaces: ['orders'] }),
+      /namespaces: access is open in payments, and the server could no longer end it there; end it first/,
+    );
+    assert.equal((await stage.granted()).length, 3 + 2);
+  });
+
+  it('shows a grant that it may not close, and closes it once it may', async () => {
+    const url = `${accessUrl('PodAccessRequest', stage.payments)}/unclosed`;
+    await stage.createReady(stage.alice, podRequest('unclosed'));
+    const stored = async (): Promise<StoredRequest> => (await stage.plane.probe(url)).body as StoredRequest;
+    const bindings = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
+    const { body } = await stage.plane.call('GET', `${bindings}/drawbridge-grants`);
+    const { roleRef, subjects } = body as { roleRef: unknown; subjects: unknown };
+    await stage.plane.call('DELETE', `${bindings}/drawbridge-grants`);
+    await stage.alice.call('PATCH', url, { spec: { revoked: true } });
+    const isShown = async (): Promise<boolean> =>
+      (await stored()).status?.conditions?.find(({ type }) => type === 'Ready')?.reason === 'ResourceRefused';
+    await until('its condition Ready to say so', isShown, { timeoutMs: 30_000 });
+
+    await stage.plane.call('POST', bindings, { metadata: { name: 'drawbridge-grants' }, roleRef, subjects });
+    const isGone = async (): Promise<boolean> => (await stage.plane.probe(url)).status === 404;
+    await until('the grant to be closed', isGone, { timeoutMs: 60_000 });
+    await stage.upgrade('own');
+    assert.equal((await stage.granted()).length, 3 + 2);
+  });
+
   it('revokes everything before it is uninstalled, and leaves no grant behind', async () => {
     const said = await stage.uninstall();
     assert.match(said, /release "drawbridge" uninstalled/, `${said}\n${await stage.kubelet.logs()}`);
     const [job] = stage.kubelet.all.filter(({ name }) => name.startsWith('drawbridge-revoke-all')).slice(-1);
-    assert.match((await job?.log()) ?? '', /requests and \d+ objects of grants remain[\s\S]*nothing is open\n$/);
+    assert.match((await job?.log()) ?? '', /requests? and \d+ objects? of grants remain[\s\S]*nothing is open\n$/);
     assert.deepEqual(await stage.granted(), []);
   });
 

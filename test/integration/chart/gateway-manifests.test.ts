@@ -7,6 +7,7 @@ import { until } from '../../../sandbox/wait.ts';
 import { gatewayApiService, gatewayUserOf } from '../../../src/api/gateway/names.ts';
 import { headNames } from '../../../src/audit/head.ts';
 import { itRejects, named, rightsIn, rolesIn, rulesOf, sharedHelm } from '../../support/chart-manifests.ts';
+import { valuesOf } from '../../support/page-commands.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
 import { accountUser } from '../../support/server-token.ts';
 
@@ -109,7 +110,6 @@ describe('the chart with the gateway', () => {
       ...['get', 'create', 'delete'].map((verb) => `${verb} access.drawbridge.dev/accesssessions`),
     ]);
     assert.deepEqual(held('Role', 'drawbridge-gateway'), [
-      ...['list', 'watch'].map((verb) => `${verb} /configmaps drawbridge-signing-keys`),
       'create /secrets',
       `get /secrets ${keys}`,
       ...['get', 'create', 'patch'].map((verb) => `${verb} /configmaps ${keys} ${heads}`),
@@ -348,13 +348,8 @@ describe('the chart with the gateway', () => {
 
   describe('with a bucket for recordings', () => {
     const inBucket = (s3: object, more: object = {}): object => ({ ...on, gateway: { recordings: { s3 } }, ...more });
-    const minio = {
-      bucket: 'recordings',
-      prefix: 'prod/eu',
-      endpoint: 'https://minio.example.org:9000',
-      caBundle: certificate,
-      secretName: 's3-credentials',
-    };
+    const page = 'docs/tasks/record-sessions-in-a-bucket.md';
+    const minio = { ...valuesOf(page, 'minio').gateway.recordings.s3, caBundle: certificate };
     const podOf = (manifests: Manifest[]): Manifest['spec'] =>
       named(manifests, 'Deployment', 'drawbridge-gateway')['spec'].template.spec;
     const flagsOf = (manifests: Manifest[]): string[] =>
@@ -364,20 +359,19 @@ describe('the chart with the gateway', () => {
     const noNode = { name: 'AWS_EC2_METADATA_DISABLED', value: 'true' };
 
     it('uses the role of the ServiceAccount at AWS, and not that of the node', async () => {
-      const role = { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/recordings' };
-      const s3 = { bucket: 'recordings', region: 'eu-west-1' };
-      const manifests = await helm.template(namespace, {
-        ...on,
-        gateway: { serviceAccountAnnotations: role, recordings: { s3, retention: '24h' } },
-      });
+      const { gateway } = valuesOf(page, 'role-arn');
+      const recordings = { ...gateway.recordings, retention: '24h' };
+      const manifests = await helm.template(namespace, { ...on, gateway: { ...gateway, recordings } });
       assert.deepEqual(flagsOf(manifests), [
-        '--recordings=s3://recordings',
+        '--recordings=s3://recordings/prod',
         '--s3-region=eu-west-1',
         '--recording-retention=24h',
       ]);
       assert.deepEqual(envOf(manifests), [noNode]);
       assert.equal(podOf(manifests).volumes, undefined);
-      assert.deepEqual(named(manifests, 'ServiceAccount', 'drawbridge-gateway').metadata.annotations, role);
+      assert.deepEqual(named(manifests, 'ServiceAccount', 'drawbridge-gateway').metadata.annotations, {
+        'eks.amazonaws.com/role-arn': 'arn:aws:iam::123456789012:role/recordings',
+      });
       assert.equal(named(manifests, 'ServiceAccount', 'drawbridge').metadata.annotations, undefined);
     });
 
@@ -390,7 +384,7 @@ describe('the chart with the gateway', () => {
     it('takes the credentials and the authority of another server from objects', async () => {
       const manifests = await helm.template(namespace, inBucket(minio));
       assert.deepEqual(flagsOf(manifests), [
-        '--recordings=s3://recordings/prod/eu',
+        '--recordings=s3://recordings/prod',
         '--s3-endpoint=https://minio.example.org:9000',
         '--recording-retention=720h',
       ]);

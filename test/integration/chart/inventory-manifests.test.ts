@@ -130,9 +130,12 @@ describe('the chart with all features', () => {
       'ClusterRole drawbridge-grants': 'drawbridge',
       'ClusterRole drawbridge-inventory': 'drawbridge-inventory',
       'ClusterRole drawbridge-inventory-entries': 'drawbridge-inventory',
+      'ClusterRole drawbridge-test': 'drawbridge-test',
       'Role drawbridge': 'drawbridge',
       'Role drawbridge-binding': 'drawbridge-binding',
       'Role drawbridge-inventory': 'drawbridge-inventory',
+      'Role drawbridge-test-lease': 'drawbridge-test',
+      'Role drawbridge-test-request': 'drawbridge-test',
     });
   });
 
@@ -141,7 +144,7 @@ describe('the chart with all features', () => {
       rulesOf(named(all, 'Role', role))
         .filter(({ resources, verbs }) => resources.includes('secrets') && verbs.includes('get'))
         .flatMap(({ resourceNames = ['every Secret'] }) => resourceNames);
-    assert.deepEqual(readBy('drawbridge'), ['drawbridge-audit-keys', 'drawbridge-signing-keys', 'drawbridge-policies']);
+    assert.deepEqual(readBy('drawbridge'), ['drawbridge-audit-keys', 'drawbridge-policies']);
     assert.deepEqual(readBy('drawbridge-inventory'), ['drawbridge-inventory-audit-keys']);
   });
 

@@ -5,8 +5,9 @@ import { userRoles } from '../../../sandbox/installation.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
-import { Client } from '../../support/client.ts';
+import { type Caller, Client } from '../../support/client.ts';
 import { commandLinesIn } from '../../support/command-lines.ts';
+import { commandsOf, runAsReader, scriptOf, valuesOf } from '../../support/page-commands.ts';
 import { Person } from '../../support/person.ts';
 import { shown } from '../../support/shown-output.ts';
 
@@ -14,9 +15,14 @@ type Answer = readonly [person: 'alice' | 'bob' | 'carol' | 'admin', code: numbe
 /** The first line of a page that a row answers, without the program and the namespace, and what the command then says. */
 type Row = readonly [line: string, ...answer: Answer];
 
+/** A line that ends with the code of a denial. */
+const denied = (line: string): string => `${line.trim()} && exit 1 || [ $? = 3 ]`;
+
 describe('the commands of the page', () => {
   let stage: AccessStage;
   let client: Client;
+  /** Alice, on call. */
+  let alice: Person;
   /** The chart's ClusterRoles for people. */
   let roles = '';
 
@@ -26,8 +32,9 @@ describe('the commands of the page', () => {
     client = new Client(stage);
     roles = (await userRoles(stage.plane)).map((role) => JSON.stringify(role)).join('\n---\n');
     await stage.plane.kubectl(['apply', '-f', '-'], { input: roles });
-    const groups = ['--group=secops', '--group=devs'];
-    await stage.kubectl('create', 'rolebinding', 'approvers', '--clusterrole=drawbridge-approver', ...groups);
+    alice = await Person.of(stage.plane, 'alice', ['devs', 'oncall']);
+    const approvers = await follow('require-approvals', 'kubectl create rolebinding', client.admin);
+    assert.match(approvers, shown('tasks/require-approvals.md', 'rolebinding.rbac'));
   });
   after(async () => {
     await stage?.plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: roles });
@@ -39,6 +46,18 @@ describe('the commands of the page', () => {
     await stage.kubectl('patch', 'pat', 'payments-shell', '--type=merge', '-p', patch);
     await stage.templateReady('PodAccessTemplate', 'payments-shell');
   };
+  /** Runs the block of a page that contains the words, in the namespace of the stage, about a request; resolves with what it prints. */
+  const follow = (page: string, words: string, person: Caller, request = ''): Promise<string> =>
+    runHere(scriptOf(`docs/tasks/${page}.md`, words), person, request);
+  const runHere = async (lines: string, { kubeconfig }: Caller, request = ''): Promise<string> => {
+    const script = lines.replaceAll('-n payments', `-n ${stage.namespace}`);
+    const reader = { plane: stage.plane, folder: stage.plane.directory, kubeconfig };
+    const output = await runAsReader(reader, script.replaceAll(/REQUEST|[a-z-]+-x7k2p/g, request));
+    return output.replaceAll(`-n ${stage.namespace}`, '-n payments');
+  };
+  /** Sets what the only YAML block of a page with these words sets. */
+  const setAsIn = (page: string, words: string): Promise<void> =>
+    setTemplate(valuesOf(`docs/tasks/${page}.md`, words).spec.accessConfig);
   const pageOf = (page: string): string =>
     readFileSync(new URL(`../../../docs/tasks/${page}`, import.meta.url), 'utf8');
   const linesOf = (page: string): string[][] =>
@@ -57,7 +76,7 @@ describe('the commands of the page', () => {
     for (const [index, [line, who, code, text]] of rows.entries()) {
       const request = await prepare(line);
       const words = (shown[index] ?? []).map((word) => (/-x7k2p$/.test(word) ? request : word));
-      const person = who === 'admin' ? { kubeconfig: stage.plane.adminKubeconfig } : stage[who];
+      const person = who === 'admin' ? client.admin : who === 'alice' ? alice : stage[who];
       // That access starts in two hours. And no one ends a shell here.
       const isShell = line.startsWith('exec') || line.endsWith('--exec');
       const flags = line.includes('--at') ? ['--no-wait'] : isShell ? ['--', 'true'] : [];
@@ -95,7 +114,7 @@ describe('the commands of the page', () => {
         ['revoke payments-shell-x7k2p', 'alice', 0, /revocation requested; the server closes the access$/m],
         ['list', 'alice', 0, /^payments-shell-\w+ +pod +payments-shell +(Ending|Revoked) /m],
         ['get payments-shell-x7k2p', 'alice', 0, /^State: +(Ending|Revoked)$/m],
-        ['explain payments-shell', 'bob', 3, shown('troubleshoot-access.md', 'VERDICT')],
+        ['explain payments-shell', 'bob', 3, /^fail +eligible /m],
         ['approvers payments-shell', 'alice', 0, /^the template requires no approvals$/m],
         ['who', 'alice', 0, /^alice +Open +pod\/other +other-\S+ +\S+Z /m],
         ['request pod payments-shell --at 2h', 'alice', 0, /^created \S+\/payments-shell-\w+$/m],
@@ -114,6 +133,14 @@ describe('the commands of the page', () => {
         return request;
       },
     );
+    const command = await follow('write-a-template', 'accessMessage', alice, request);
+    assert.match(command, shown('tasks/write-a-template.md', 'kubectl exec'));
+    const explained = await runHere(denied(scriptOf('docs/tasks/troubleshoot-access.md', 'explain')), stage.bob);
+    assert.match(explained, shown('tasks/troubleshoot-access.md', 'VERDICT'));
+    assert.ok((await follow('backup', 'podaccessrequests,exec', client.admin)).includes(`/${request} `));
+    const objects = await follow('troubleshoot-access', 'kubectl get rolebindings', client.admin);
+    for (const kind of ['pod', 'role.rbac', 'rolebinding.rbac'])
+      assert.match(objects, new RegExp(`^${stage.namespace} +${kind}\\S*/${request}-`, 'm'));
   });
 
   it('approve-access', async () => {
@@ -122,10 +149,15 @@ describe('the commands of the page', () => {
     await runAll(
       linesOf('approve-access.md'),
       [
-        ['pending', 'carol', 0, shown('approve-access.md', 'DECIDE BY')],
-        ['show debug-x7k2p', 'carol', 0, /^Permissions: /m],
-        ['approve debug-x7k2p --max 20m --reason ticket checked', 'carol', 0, /\/first approved$/m],
-        ['deny debug-x7k2p --reason use staging', 'carol', 0, /\/second denied$/m],
+        ['pending', 'carol', 0, shown('tasks/approve-access.md', 'DECIDE BY')],
+        ['show debug-x7k2p', 'carol', 0, shown('tasks/approve-access.md', 'Permissions:')],
+        [
+          'approve debug-x7k2p --max 20m --reason ticket checked',
+          'carol',
+          0,
+          shown('tasks/approve-access.md', 'approved'),
+        ],
+        ['deny debug-x7k2p --reason use staging', 'carol', 0, shown('tasks/approve-access.md', 'denied')],
         ['revoke --user alice -A', 'admin', 0, /\/first of alice: revocation requested in \S+; /],
       ],
       async (line) => {
@@ -135,30 +167,99 @@ describe('the commands of the page', () => {
     );
   });
 
+  it('approve-access, without the client', async () => {
+    const page = 'docs/tasks/approve-access.md';
+    const { metadata, ...vote } = valuesOf(page, 'kind: AccessVote');
+    const cast = async (name: string, ...as: string[]): Promise<void> => {
+      const { generateName } = metadata;
+      const input = JSON.stringify({ ...vote, metadata: { generateName } }).replace('debug-x7k2p', name);
+      await stage.plane.kubectl(['create', '-n', stage.namespace, '-f', '-', ...as], { input });
+      const request = { kind: 'PodAccessRequest', metadata: { name, uid: '' } };
+      await stage.requestUntil('to be approved', request, ({ status }) => status?.approval?.state === 'Claimable');
+    };
+    await cast(await ask('third'), '--as=carol', '--as-group=devs', '--as-group=system:authenticated');
+    await setTemplate({ approvals: { all: [{ name: 'program' }], serviceAccounts: true } });
+    await stage.apply(valuesOf(page, 'approve-on-call'));
+    const to = [`--serviceaccount=${stage.namespace}:on-call`, '--role=approve-on-call'];
+    await stage.kubectl('create', 'rolebinding', 'approve-on-call', ...to);
+    const program = `system:serviceaccount:${stage.namespace}:on-call`;
+    await stage.allowed(program, { verb: 'create', group: 'access.drawbridge.dev', resource: 'accessvotes' });
+    await cast(await ask('fourth'), `--as=${program}`);
+    await stage.kubectl('delete', 'rolebinding', 'approve-on-call');
+  });
+
   it('extend-access', async () => {
-    await setTemplate({ approvals: null, extension: { times: 1, total: '8h' } });
-    await stage.createReady(stage.alice, podRequest('debug', { duration: '25m' }));
-    const extended = shown('extend-access.md', 'extended until');
+    await setTemplate({ approvals: null });
+    await setAsIn('extend-access', 'extension:');
+    const request = await stage.createReady(stage.alice, podRequest('debug', { duration: '25m' }));
+    const patched = await follow('extend-access', '/spec/extensions', alice);
+    assert.match(patched, /\/debug patched$/m);
+    await stage.requestUntil('to be extended', request, ({ status }) => status?.extensions?.[0]?.state === 'Granted');
+    const extended = shown('tasks/extend-access.md', 'extended until');
     await runAll(linesOf('extend-access.md'), [['extend debug --by 30m --reason INC-42', 'alice', 0, extended]], () =>
       Promise.resolve('debug'),
     );
+    await stage.alice.call('DELETE', stage.urlOf(request.kind, 'debug'));
+    await stage.closed(request);
+    await setAsIn('extend-access', 'claimWithin');
+    await client.ok(stage.carol, 'approve', await ask('debug'));
+    const claimed = await follow('extend-access', 'kubectl wait', alice);
+    assert.match(claimed, shown('tasks/extend-access.md', 'condition met'));
+    await stage.ready(request);
+  });
+
+  it('emergency-access', async () => {
+    await setTemplate({ approvals: null, extension: null });
+    await setAsIn('emergency-access', 'emergency:');
+    const earlier = await namesOf();
+    let request = '';
+    await runAll(
+      linesOf('emergency-access.md'),
+      [
+        [
+          'request pod payments-shell --emergency --reason the database does not answer',
+          'alice',
+          0,
+          shown('tasks/emergency-access.md', 'created'),
+        ],
+        ['pending', 'carol', 0, shown('tasks/emergency-access.md', 'DECIDE BY')],
+        [
+          'approve payments-shell-x7k2p --about Review --reason the journal shows only the restart',
+          'carol',
+          0,
+          shown('tasks/emergency-access.md', 'Review approved'),
+        ],
+      ],
+      async (line) => {
+        if (line === 'pending') {
+          [request = ''] = (await namesOf()).filter((one) => !earlier.includes(one));
+          await client.ok(stage.alice, 'revoke', request);
+          await stage.requestUntil(
+            'to owe a review',
+            { kind: 'PodAccessRequest', metadata: { name: request, uid: '' } },
+            ({ status }) => status?.ended !== undefined,
+          );
+        }
+        return request;
+      },
+    );
+    await setTemplate({ emergency: null });
   });
 
   it('require-approvals', async () => {
-    const all = [
-      { name: 'peer', groups: ['devs'] },
-      { name: 'security', groups: ['secops'] },
-    ];
-    await setTemplate({ approvals: { all }, extension: null });
-    const row: Row = ['approvers payments-shell', 'admin', 0, shown('require-approvals.md', 'needed')];
+    await setTemplate({ approvals: null });
+    await setAsIn('require-approvals', 'secops');
+    const row: Row = ['approvers payments-shell', 'admin', 0, shown('tasks/require-approvals.md', 'needed')];
     await runAll(linesOf('require-approvals.md'), [row], () => Promise.resolve(''));
     const asked = client.start(stage.alice, 'request', 'pod', 'payments-shell');
-    const waits = shown('require-approvals.md', 'waiting for approvals');
+    const waits = shown('tasks/require-approvals.md', 'waiting for approvals');
     await until('the client to say for whom it waits', () => Promise.resolve(waits.test(asked.soFar().stderr)), {
       timeoutMs: 30_000,
     });
     asked.kill('SIGTERM');
     await asked.ended;
+    for (const words of ['minLength', 'maxAhead'])
+      await setTemplate(valuesOf('docs/tasks/require-approvals.md', words));
   });
 
   it('write-a-template', async () => {
@@ -168,23 +269,26 @@ describe('the commands of the page', () => {
       file,
       manifest.replace(/^ {3}/gm, '').replace('namespace: payments', `namespace: ${stage.namespace}`),
     );
-    const [, lines = ''] =
-      /```sh\n(kubectl create role template-authors[\s\S]*?)```/.exec(pageOf('write-a-template.md')) ?? [];
-    for (const line of lines.trim().replaceAll('\\\n', ' ').split('\n')) {
-      const [, ...args] = line.split(/ +/).map((word) => (word === 'payments' ? stage.namespace : word));
-      await stage.plane.kubectl(args);
-    }
+    const authors = await follow('write-a-template', 'kubectl create role', client.admin);
+    assert.match(authors, shown('tasks/write-a-template.md', 'template-authors created'));
     await stage.kubectl('create', 'rolebinding', 'owners', '--clusterrole=admin', '--group=payments-leads');
     const olga = await Person.of(stage.plane, 'olga', ['payments-leads']);
     await stage.kubectl('delete', 'pat/payments-shell', 'deployment/payments');
-    const checked = await client.run(olga, 'check', '-f', file);
-    assert.equal(checked.code, 3, checked.stderr);
-    assert.match(checked.stdout, shown('write-a-template.md', 'VERDICT'));
+    const checked = await runHere(denied(scriptOf('docs/tasks/write-a-template.md', 'drawbridge check')), olga);
+    assert.match(checked, shown('tasks/write-a-template.md', 'VERDICT'));
     await stage.applyFiles('examples/workload.yaml');
-    const kubectl = async (...args: string[]) => (await olga.kubectl([...args, '-n', stage.namespace])).stdout;
-    assert.match(await kubectl('apply', '-f', file), shown('write-a-template.md', 'created'));
-    const ready = shown('write-a-template.md', 'READY');
-    const isReady = async () => ready.test(await kubectl('get', 'podaccesstemplate'));
+    const [apply = '', get = ''] = commandsOf('docs/tasks/write-a-template.md', 'kubectl apply');
+    assert.match(await runHere(apply, olga), shown('tasks/write-a-template.md', 'payments-shell created'));
+    const ready = shown('tasks/write-a-template.md', 'READY');
+    const isReady = async () => ready.test(await runHere(get, olga));
     await until('the template to be ready', isReady, { timeoutMs: 30_000 });
+    const requesters = await follow('write-a-template', 'rolebinding requesters', client.admin);
+    assert.match(requesters, shown('tasks/write-a-template.md', 'requesters created'));
+    const sue = await Person.of(stage.plane, 'sue', ['sre']);
+    await stage.createReady(sue, podRequest('by-sue', { duration: '10m' }));
+    await stage.kubectl('delete', 'deployment/payments');
+    const unready = shown('concepts/ready-templates.md', 'TargetNotFound');
+    const isUnready = async () => unready.test(await runHere(get, olga));
+    await until('the template to be unready', isUnready, { timeoutMs: 30_000 });
   });
 });

@@ -7,6 +7,7 @@ import { customResourceDefinition } from '../../../src/api/schema/crd.ts';
 import type { Kind } from '../../../src/api/schema/kind.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Client } from '../../support/client.ts';
+import { commandsOf, runAsReader, scriptOf } from '../../support/page-commands.ts';
 
 interface ComponentItem {
   readonly component: string;
@@ -37,12 +38,15 @@ describe('drawbridge tells administrators', () => {
   };
   const uninstall = (...kinds: Kind[]) => stage.plane.kubectl(['delete', 'crd', ...kinds.map(nameOf)]);
 
-  const doctor = ['doctor', '-n', 'drawbridge-system'];
+  const [, ...doctor] = scriptOf('docs/tasks/install.md', 'drawbridge doctor').trim().split(' ');
 
   it('who can bypass it, and what works', async () => {
     await stage.kubectl('create', 'rolebinding', 'mallory', '--clusterrole=edit', '--user=mallory');
     const { code, stdout, stderr } = await client.run(client.admin, ...doctor);
     assert.equal(code, 1, stderr);
+    const [again, objects = ''] = commandsOf('docs/tasks/troubleshoot-access.md', 'drawbridge doctor');
+    assert.equal(again, `drawbridge ${doctor.join(' ')}`);
+    await runAsReader({ plane: stage.plane, folder: stage.plane.directory }, objects);
     for (const check of ['CRDs', 'webhooks', 'webhooks answer', 'policies', 'clocks', 'nodes/proxy']) {
       assert.match(stdout, new RegExp(`^${check} +ok +`, 'm'));
     }

@@ -50,7 +50,6 @@ describe('after a mistake, the client prints what to type instead', () => {
       revoked,
       /refused was denied: InvalidTargetPod: .*; to delete it: kubectl delete execaccessrequest refused -n /,
     );
-    // Until the signature of the request has expired.
     await runs(revoked, 'to delete it');
     await client.ok(stage.alice, ...ask);
   });

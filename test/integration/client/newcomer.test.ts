@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AccessStage } from '../../support/access-stage.ts';
 import { type Caller, Client } from '../../support/client.ts';
 import { commandLinesIn } from '../../support/command-lines.ts';
+import { commandsOf, runAsReader, scriptOf, tryAsReader } from '../../support/page-commands.ts';
 import type { Person } from '../../support/person.ts';
 import { shown } from '../../support/shown-output.ts';
 
@@ -44,8 +45,7 @@ describe('a newcomer with a fresh kubeconfig and an empty home, by the commands 
   };
 
   it('installs the client with the first command', async () => {
-    const [fence = ''] = /(?<=```sh\n)[^`]*/.exec(shell) ?? [];
-    const [install, ...others] = fence.trim().split('\n');
+    const [install, ...others] = scriptOf('docs/tasks/request-access.md', 'make npm').trim().split('\n');
     // The tests of the package install it so.
     assert.equal(install, 'make npm && npm install --global ./dist/npm');
     assert.equal(others.length, 2);
@@ -61,7 +61,7 @@ describe('a newcomer with a fresh kubeconfig and an empty home, by the commands 
     const input = 'echo "this shell adds: $((40 + 2))"; exit\n';
     const { code, stdout, stderr } = await client.run(as(stage.alice, { input }), ...lineOf('request pod', shell));
     assert.deepEqual([code, stdout], [0, 'this shell adds: 42\n'], stderr);
-    assert.match(stderr, shown('request-access.md', 'created'));
+    assert.match(stderr, shown('tasks/request-access.md', 'created'));
     [, request = ''] = /^created podaccessrequest\.crds\.wizardofoz\.co\/(\S+)$/m.exec(stderr) ?? [];
     assert.match(request, /^payments-shell-\w+$/);
   });
@@ -74,24 +74,32 @@ describe('a newcomer with a fresh kubeconfig and an empty home, by the commands 
   });
 
   it('has access without the client, by the commands for kubectl', async () => {
-    const alone = section('With kubectl alone');
-    const [manifest = ''] = /(?<=```yaml\n)[^`]*/.exec(alone) ?? [];
-    const input = manifest.replace('namespace: payments', `namespace: ${stage.namespace}`);
-    const kubectl = async (begin: string, name = ''): Promise<string> => {
-      const [, line = ''] = new RegExp(`^kubectl (${begin}.*?) *#`, 'm').exec(alone) ?? [];
-      const values: Record<string, string> = { payments: stage.namespace, NAME: name, 'request.yaml': '-' };
-      const args = line
-        .replaceAll("'", '')
-        .split(' ')
-        .map((word) => values[word] ?? word);
-      return (await stage.alice.kubectl(args, { input })).stdout;
-    };
-    assert.match(await kubectl('get podaccesstemplates'), /^NAME .* GROUPS +DURATION +MAX +APPROVALS +REASON +WHY$/m);
-    const [, name = ''] = /\/(\S+) created$/m.exec(await kubectl('create')) ?? [];
+    const path = 'docs/tasks/request-access.md';
+    const reader = { plane: stage.plane, folder: home, kubeconfig: stage.alice.kubeconfig };
+    const [templates, create, watch = '', access, message = '', remove = ''] = commandsOf(path, 'request.yaml').map(
+      (line) => line.replace('-n payments', `-n ${stage.namespace}`),
+    );
+    const [manifest = ''] = /(?<=```yaml\n)[^`]*/.exec(section('With kubectl alone')) ?? [];
+    writeFileSync(join(home, 'request.yaml'), manifest.replace('namespace: payments', `namespace: ${stage.namespace}`));
+    assert.match(await runAsReader(reader, `${templates}`), /^NAME .* GROUPS +DURATION +MAX +APPROVALS +REASON +WHY$/m);
+    const created = await runAsReader(reader, `${create}`);
+    const [, name = ''] = /\/(\S+) created$/m.exec(created) ?? [];
     await stage.ready({ kind: 'PodAccessRequest', metadata: { name, uid: '' } });
-    const message = await kubectl('get podaccessrequest NAME', name);
-    assert.match(message, new RegExp(`^kubectl exec -ti -n ${stage.namespace} ${name}-\\S+ -- /bin/sh$`));
-    assert.match(await kubectl('delete', name), /deleted/);
+    const { stdout: watched } = await tryAsReader(reader, `timeout 3 ${watch}`);
+    assert.match(watched, new RegExp(`^${name} .* Open `, 'm'));
+    const all = await tryAsReader(reader, `${access}`);
+    assert.equal(all.code, 1);
+    assert.match(all.stderr, /Forbidden/i);
+    assert.match(all.stdout, new RegExp(`/${name} `));
+    const given = new RegExp(`^kubectl exec -ti -n ${stage.namespace} ${name}-\\S+ -- /bin/sh$`);
+    assert.match(await runAsReader(reader, message.replace('NAME', name)), given);
+    assert.match(await runAsReader(reader, remove.replace('NAME', name)), /deleted/);
+  });
+
+  it('has completion by the line of the page', async () => {
+    const script = scriptOf('docs/tasks/request-access.md', 'completion bash');
+    const reader = { plane: stage.plane, folder: home };
+    assert.match(await runAsReader(reader, `${script}\ncomplete -p drawbridge`), /^complete .*drawbridge$/m);
   });
 
   it('learns in one command who is in the namespace', async () => {

@@ -5,6 +5,7 @@ import type { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { type AccessSession, accessSessions } from '../../../src/api/access/access-session.ts';
 import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
+import { shown } from '../../support/shown-output.ts';
 
 const sleepCommand = ['sh', '-c', 'echo on; sleep 600'];
 
@@ -65,6 +66,8 @@ describe('an AccessSession', () => {
       table.stdout,
       new RegExp(`^${name} +alice +payments +exec +${grant.name} +\\d+s +app +BestEffort +${replica}$`, 'm'),
     );
+    const short = await stage.plane.kubectl(['get', 'accesssessions', '-n', stage.namespace]);
+    assert.match(short.stdout, shown('concepts/gateway-sessions.md', 'STREAM'));
     const ofCategory = await stage.plane.kubectl(['get', 'access', '-n', stage.namespace]);
     assert.match(ofCategory.stdout, new RegExp(`^accesssession\\.access\\.drawbridge\\.dev/${name} +alice `, 'm'));
     assert.match(ofCategory.stdout, /^execaccessrequest\.crds\.wizardofoz\.co\/\S+ /m);

@@ -26,7 +26,7 @@ describe('the end of a stream through the gateway', () => {
         const terminal = stage.terminal(stage.alice, [...grant.via, 'exec', '-ti', 'payments', '--', 'sh']);
         await terminal.shows(/\$|#/);
         assert.equal(await terminal.exit(), 1);
-        assert.match(terminal.text, shown('open-sessions-through-the-gateway.md', 'access ended at'));
+        assert.match(terminal.text, shown('tasks/open-sessions-through-the-gateway.md', 'access ended at'));
         assert.match(terminal.text, /error: access ended at \d\d:\d\d UTC: Expired; create a new request/);
         assert.equal((await stage.ended(grant))['code'], 'Expired');
       },

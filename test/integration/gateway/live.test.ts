@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
+import { userRoles } from '../../../sandbox/installation.ts';
 import type { Terminal } from '../../../sandbox/terminal.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { Grant } from '../../../src/api/access/grant.ts';
 import { sessionLogPath } from '../../../src/api/gateway/names.ts';
+import { commandLinesIn } from '../../support/command-lines.ts';
 import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
+import { runAsReader, scriptOf } from '../../support/page-commands.ts';
 import { Person } from '../../support/person.ts';
 import { shown } from '../../support/shown-output.ts';
+
+const page = 'docs/tasks/watch-sessions.md';
 
 describe('the view of a session', () => {
   let stage: GatewayStage;
@@ -21,9 +26,19 @@ describe('the view of a session', () => {
     this.timeout(180_000);
     stage = await GatewayStage.open((directory) => [`--recordings=${mkdtempSync(join(directory, 'recordings-'))}`]);
     carol = await Person.of(stage.plane, 'carol', ['auditors']);
-    await stage.allowViews('auditors');
+    const auditor = (await userRoles(stage.plane)).find(({ metadata }) => metadata.name.endsWith('session-auditor'));
+    await stage.plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify(auditor) });
+    const bind = scriptOf(page, 'kubectl create rolebinding').replace('-n payments', `-n ${stage.namespace}`);
+    const bound = await runAsReader({ plane: stage.plane, folder: stage.plane.directory }, bind);
+    assert.match(bound, shown('tasks/watch-sessions.md', 'created'));
+    const what = { group: 'gateway.drawbridge.dev', resource: 'sessions', subresource: 'log' };
+    const mayView = () => carol.may({ namespace: stage.namespace, verb: 'get', ...what });
+    await until('carol to be allowed to view sessions', mayView, { timeoutMs: 30_000 });
   });
-  after(() => stage?.close());
+  after(async () => {
+    await stage?.plane.kubectl(['delete', '--ignore-not-found', 'clusterrole/drawbridge-session-auditor']);
+    await stage?.close();
+  });
 
   const shell = async (session: Partial<NonNullable<Grant['session']>> = {}) => {
     const grant = await stage.grant({ over: { session: { via: 'Gateway', ...session } } });
@@ -196,21 +211,28 @@ describe('the view of a session', () => {
   });
 
   describe('of drawbridge sessions', () => {
+    /** The line of docs/tasks/watch-sessions.md about this command, for the session. */
+    const lineOf = (command: string, id = ''): string[] => {
+      const found = commandLinesIn(readFileSync(page, 'utf8')).find((words) => words[1] === command) ?? [];
+      return found.flatMap((word, at) =>
+        word === '-n' || found[at - 1] === '-n' ? [] : /^6f0c/.test(word) ? id : word,
+      );
+    };
     const hostile = "printf 'A\\033[6nB\\033]52;c;ZXZpbA==\\007C\\033[31mD\\n'\n";
 
     it('list shows who is connected, for people and for programs, and kill ends it and may be repeated', async () => {
       const { terminal, id } = await shell({ record: 'Required' });
-      const list = stage.client(carol, ['sessions', 'list']);
+      const list = stage.client(carol, lineOf('list'));
       assert.equal(await list.exit(), 0, list.text);
-      assert.match(list.text, shown('watch-sessions.md', 'RECORDING'));
+      assert.match(list.text, shown('tasks/watch-sessions.md', 'RECORD'));
       assert.ok(list.text.includes(id));
       const json = stage.client(carol, ['sessions', 'list', '-o', 'json']);
       await json.exit();
       const { items } = JSON.parse(json.text) as { items: { metadata: { name: string } }[] };
       assert.ok(items.some(({ metadata }) => metadata.name === id));
-      const kill = stage.client(carol, ['sessions', 'kill', id]);
+      const kill = stage.client(carol, lineOf('kill', id));
       assert.equal(await kill.exit(), 0, kill.text);
-      assert.match(kill.text, shown('watch-sessions.md', 'ended: exec'));
+      assert.match(kill.text, shown('tasks/watch-sessions.md', 'ended: exec'));
       await terminal.shows(/the session ended at \d\d:\d\d UTC: Killed/);
       const again = stage.client(carol, ['sessions', 'kill', id]);
       assert.equal(await again.exit(), 0);
@@ -219,7 +241,7 @@ describe('the view of a session', () => {
 
     it('tail shows it until its end, without what a terminal would answer', async () => {
       const { terminal, id, grant } = await shell();
-      const tail = stage.client(carol, ['sessions', 'tail', id]);
+      const tail = stage.client(carol, lineOf('tail', id));
       await until('the view to begin', async () => (await viewed(id)).length > 0, { timeoutMs: 30_000 });
       terminal.write(hostile);
       const text = await tail.shows(/ABC/);
@@ -238,7 +260,7 @@ describe('the view of a session', () => {
       const tail = stage.client(carol, ['sessions', 'tail', id]);
       assert.equal(await tail.exit(), 5);
       assert.match(tail.text, /is not open in namespace .*; or play its recording: drawbridge sessions play/s);
-      const replay = stage.client(carol, ['sessions', 'play', id, '--speed', '100']);
+      const replay = stage.client(carol, lineOf('play', id));
       assert.equal(await replay.exit(), 0);
       assert.match(replay.text, /\[drawbridge\] this session is recorded.*^paid-42/ms);
     });

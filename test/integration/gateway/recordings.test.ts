@@ -7,8 +7,8 @@ import { GatewayProcess } from '../../../sandbox/gateway-process.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { Grant } from '../../../src/api/access/grant.ts';
 import { RecordingsVerifier } from '../../../src/audit/verify/recordings.ts';
-import { Client } from '../../support/client.ts';
 import { GatewayStage, type StagedGrant } from '../../support/gateway-stage.ts';
+import { scriptOf, tryAsReader } from '../../support/page-commands.ts';
 import { shown } from '../../support/shown-output.ts';
 
 describe('a recorded session through the gateway', () => {
@@ -140,11 +140,11 @@ describe('a recorded session through the gateway', () => {
       assert.ok(chunks.length > 4, `${chunks.length} chunks`);
     });
 
-    const run = async (): Promise<{ readonly code: number | null; readonly stdout: string }> => {
-      const client = new Client(stage);
-      // The plane also has heads of earlier gateways, whose journals are not here.
-      const flags = ['--partial', '--recordings', folder];
-      return client.run(client.admin, 'audit', 'verify', stage.gateway.auditFile, ...flags);
+    const run = (): Promise<{ readonly code: number | null; readonly stdout: string }> => {
+      const line = scriptOf('docs/tasks/record-sessions.md', '--recordings').replace('DIR', folder);
+      // The heads are in the namespace of the stage. The plane also has those of earlier gateways, whose journals are not here.
+      const script = line.replace('JOURNAL...', `${stage.gateway.auditFile} -n ${stage.namespace} --partial`);
+      return tryAsReader({ plane: stage.plane, folder }, script);
     };
 
     it('is unchanged', async () => {
@@ -156,7 +156,7 @@ describe('a recorded session through the gateway', () => {
       await until('the signed head of the last line', isIntact, { timeoutMs: 40_000, everyMs: 500 }).catch(() =>
         assert.equal(found.code, 0, found.stdout),
       );
-      assert.match(found.stdout, shown('record-sessions.md', 'INTACT'));
+      assert.match(found.stdout, shown('tasks/record-sessions.md', 'INTACT'));
     });
 
     const flipped = ([header, first = Buffer.alloc(0), ...rest]: Buffer[]) => {

@@ -6,6 +6,7 @@ import { roleBindings, serviceAccounts } from '../../../src/api/resources.ts';
 import { registerChain, untilReady } from '../../support/inventory/chain.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 import { percentile } from '../../support/percentile.ts';
+import { Prometheus } from '../../support/prometheus.ts';
 
 describe('an entry', function () {
   this.timeout(120_000);
@@ -52,6 +53,23 @@ describe('an entry', function () {
     const { ref } = await stage.get('one');
     const record = (await stage.records()).find(({ entry, component }) => entry.uid === ref.uid && component === 'e');
     assert.ok((record?.seq ?? 99) <= 10);
+  });
+
+  it('is shown by the board of the inventory', async () => {
+    await stage.component('network', () => ({ outcome: 'Done' }));
+    await stage.entry('one');
+    await stage.ready('one');
+    const prometheus = await Prometheus.start({ 'drawbridge-inventory-metrics': stage.server.metricsPort });
+    try {
+      await prometheus.showBoard('inventory', [
+        'drawbridge_inventory_fence_rejections_total',
+        'drawbridge_inventory_notready_entries',
+        'drawbridge_inventory_reports_rejected_total',
+        'drawbridge_watch_refusals_total',
+      ]);
+    } finally {
+      await prometheus.stop();
+    }
   });
 
   it('keeps unknown fields', async () => {

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { freePorts } from '../../../sandbox/ports.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
+import { runAsReader, scriptOf } from '../../support/page-commands.ts';
+import { shown } from '../../support/shown-output.ts';
 
 describe('kubectl and the inventory', function () {
   this.timeout(180_000);
@@ -26,6 +30,30 @@ describe('kubectl and the inventory', function () {
       const { stdout } = await kubectl('explain', field, '--api-version=inventory.drawbridge.dev/v1alpha1');
       assert.ok(stdout.replace(/\s+/g, ' ').includes(text), `${field}: ${stdout}`);
     }
+  });
+
+  it('creates an entry, and registers the reference components, by the commands of run-the-inventory.md', async () => {
+    const page = 'docs/inventory/run-the-inventory.md';
+    const folder = mkdtempSync(join(stage.plane.directory, 'reader-'));
+    const examples = 'examples/inventory';
+    mkdirSync(join(folder, examples), { recursive: true });
+    const authority = stage.plane.authority.certificate.trim().replaceAll('\n', '\n    ');
+    for (const name of ['managed.yaml', 'components.yaml', 'reference-rights.yaml']) {
+      const content = readFileSync(join(examples, name), 'utf8').replaceAll(/: fleet\b/g, `: ${stage.namespace}`);
+      writeFileSync(
+        join(folder, examples, name),
+        content.replaceAll(/-{5}BEGIN[\s\S]*?END CERTIFICATE-{5}/g, authority),
+      );
+    }
+    const reader = { plane: stage.plane, folder };
+    const follow = (words: string): Promise<string> =>
+      runAsReader(reader, scriptOf(page, words).replace('-n fleet', `-n ${stage.namespace}`));
+    // Without a component, which the sandbox does not run, the entry can be deleted at once.
+    assert.match(await follow('managed.yaml'), shown('inventory/run-the-inventory.md', 'orders created'));
+    await stage.delete('orders');
+    await stage.gone('orders');
+    assert.match(await follow('components.yaml'), shown('inventory/run-the-inventory.md', 'network created'));
+    await runAsReader(reader, scriptOf(page, 'components.yaml').replace('apply', 'delete'));
   });
 
   it('prints at most 80 characters of what an entry waits for, and all of it with -o wide', async () => {
@@ -98,11 +126,12 @@ describe('kubectl and the inventory', function () {
     const denied = (await remove()).stderr;
     assert.match(denied, new RegExp(`HasRuns: component network still has runs for ${stage.namespace}/one; `));
     const [, command = ''] = /(annotate clusterinventory \S+ -n \S+ \S+)=REASON/.exec(denied) ?? [];
-    const asAlice = { kubeconfig: await stage.plane.kubeconfigFor('alice', ['system:masters']) };
-    await stage.plane.kubectl(
-      [...command.split(' ').slice(0, -1), `${command.split(' ').at(-1)}=its account is lost`],
-      asAlice,
-    );
+    const page = scriptOf('docs/inventory/run-the-inventory.md', 'abandon.inventory')
+      .replace('orders -n fleet', `one -n ${stage.namespace}`)
+      .replace('NAME', 'network');
+    assert.equal(page, `kubectl ${command}='its account is lost'\n`);
+    const kubeconfig = await stage.plane.kubeconfigFor('alice', ['system:masters']);
+    await runAsReader({ plane: stage.plane, folder: stage.plane.directory, kubeconfig }, page);
     await stage.until('the end of the run', async () => (await stage.records()).length === 0);
     const entry = await stage.get('one');
     assert.deepEqual(entry.content.status.outputs, {});

@@ -38,18 +38,20 @@ export class BindingChartStage {
   readonly backend: Backend;
   readonly kinds: FixtureKinds;
   /** Namespace of the release. */
-  readonly namespace = 'drawbridge-system';
+  readonly namespace: string;
   /** Namespace of the consumer's objects. */
   readonly kitchen = 'kitchen';
-  readonly serverUser = `system:serviceaccount:${this.namespace}:drawbridge-binding`;
+  readonly serverUser: string;
   /** A client as the administrator of the consumer. */
   readonly client: Client;
   readonly #cluster: Cluster;
 
   private constructor(
-    parts: Pick<BindingChartStage, 'plane' | 'kubelet' | 'provider' | 'backend' | 'kinds'>,
+    parts: Pick<BindingChartStage, 'namespace' | 'plane' | 'kubelet' | 'provider' | 'backend' | 'kinds'>,
     cluster: Cluster,
   ) {
+    this.namespace = parts.namespace;
+    this.serverUser = `system:serviceaccount:${parts.namespace}:drawbridge-binding`;
     this.plane = parts.plane;
     this.kubelet = parts.kubelet;
     this.provider = parts.provider;
@@ -61,18 +63,18 @@ export class BindingChartStage {
     this.helm = new Helm({ program: binaries.helm, home: directory, kubeconfig: adminKubeconfig });
   }
 
-  static async open(): Promise<BindingChartStage> {
+  static async open(namespace = 'drawbridge-system'): Promise<BindingChartStage> {
     const [plane, provider] = await Promise.all([
       startPlane(),
       bindingPlane('provider').then((its) => Provider.open(its)),
     ]);
     const kinds = fixtureKinds('chart.kitchen.example', isolation);
     await provider.install(kinds.kettles.crd, kinds.ovens.crd);
-    const place = { clusterNamespace: 'kube-bind-chart', isolation, informerScope: 'Namespaced' } as const;
+    const place = { clusterNamespace: 'kube-bind-1a2b', isolation, informerScope: 'Namespaced' } as const;
     const backend = await Backend.open(provider, place);
     const cluster = openCluster(await fileCredentials(plane.adminKubeconfig), { clock: systemClock });
-    const kubelet = await HostKubelet.start(plane, 'drawbridge-system');
-    const stage = new BindingChartStage({ plane, kubelet, provider, backend, kinds }, cluster);
+    const kubelet = await HostKubelet.start(plane, namespace);
+    const stage = new BindingChartStage({ namespace, plane, kubelet, provider, backend, kinds }, cluster);
     for (const name of [stage.namespace, stage.kitchen]) {
       await put(stage.client, namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     }

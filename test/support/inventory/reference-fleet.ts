@@ -133,7 +133,7 @@ class Program {
 
   /** Resolves once it listens. */
   static async start(settings: Readonly<Record<string, string>>): Promise<Program> {
-    const child = spawn(process.execPath, ['--import', 'tsx', program], {
+    const child = spawn(process.execPath, [program], {
       cwd: root,
       env: { PATH: process.env['PATH'], ...settings },
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -24,8 +24,8 @@ describe('the lookup of a pod that a user enters', () => {
   afterEach(() => stage.stop());
 
   const lookUp = () => {
-    const { cluster, signer, clock } = stage;
-    return connectTargets({ stores: openAccessStores(cluster), client: cluster.client, signer, clock });
+    const { cluster, clock } = stage;
+    return connectTargets({ stores: openAccessStores(cluster), client: cluster.client, clock });
   };
   const entered = () => lookUp().connectTarget(namespace, pod.metadata.name, signal);
   const opened = () => ({
@@ -50,17 +50,13 @@ describe('the lookup of a pod that a user enters', () => {
 
   it('reads the API if the stores do not have the pod and the grant yet', async () => {
     await stage.stop();
-    const { cluster, signer, clock } = stage;
+    const { cluster, clock } = stage;
     const stored = request();
     cluster.drop(pods, { namespace, name: pod.metadata.name });
     change({ status: {} });
     const stores = openAccessStores(cluster);
     const client = { get: async (resource: typeof pods) => structuredClone(resource === pods ? pod : stored) };
-    const found = await connectTargets({ stores, client, signer, clock }).connectTarget(
-      namespace,
-      pod.metadata.name,
-      signal,
-    );
+    const found = await connectTargets({ stores, client, clock }).connectTarget(namespace, pod.metadata.name, signal);
     assert.deepEqual(found, opened());
     assert.equal(lookUp().cachedConnectTarget(namespace, pod.metadata.name), undefined);
   });
@@ -77,10 +73,6 @@ describe('the lookup of a pod that a user enters', () => {
     [
       'of an emergency that ended early and is kept for its review',
       () => stage.forge({ conditions: [condition('AccessStillValid', 'False', { reason: 'VoteDenied' })] }),
-    ],
-    [
-      'under an unsigned grant',
-      () => stage.forge({ grant: { ...stage.status.grant, subjects: [{ kind: 'User', name: 'mallory' }] } }),
     ],
     ['of a deleted request', () => stage.cluster.drop(podAccessRequests, requestName)],
   ];

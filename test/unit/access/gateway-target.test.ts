@@ -28,8 +28,8 @@ describe('the lookup of a pod that the gateway enters', () => {
   afterEach(() => stage.stop());
 
   const targets = () => {
-    const { cluster, signer, clock } = stage;
-    return connectTargets({ stores: openAccessStores(cluster), client: cluster.client, signer, clock });
+    const { cluster, clock } = stage;
+    return connectTargets({ stores: openAccessStores(cluster), client: cluster.client, clock });
   };
   const aborter = new AbortController();
   /** The names of the requests whose grants open the pod to the gateway; undefined if there is no such pod. */
@@ -45,7 +45,7 @@ describe('the lookup of a pod that the gateway enters', () => {
   const request = (): KubeObject => stage.cluster.find(podAccessRequests, requestName) as KubeObject;
   const direct = (): Grant => {
     const { session: _, ...grant } = stage.status.grant as Grant;
-    return stage.signer.signGrant({ ...requestName, uid: request().metadata.uid ?? '' }, grant);
+    return grant;
   };
 
   it('finds the grant at once, and makes no call', async () => {
@@ -71,14 +71,6 @@ describe('the lookup of a pod that the gateway enters', () => {
     ['after the deadline', () => stage.clock.setWall(stage.clock.now() + 600_000)],
     ['of a request that was revoked', () => stage.change({ revoked: true })],
     ['of a deleted request', () => stage.cluster.drop(podAccessRequests, requestName)],
-    [
-      'of a grant with another pod than the server signed',
-      () => stage.forge({ grant: { ...stage.status.grant, subjects: [{ kind: 'User', name: 'eve' }] } }),
-    ],
-    [
-      'of a direct grant that another client made one through the gateway',
-      () => stage.forge({ grant: { ...direct(), session: { via: 'Gateway' } } }),
-    ],
     ['of a direct grant', () => stage.forge({ grant: direct() })],
     [
       'of a pod that has replaced that of the grant',
@@ -104,11 +96,10 @@ describe('the lookup of a pod that the gateway enters', () => {
         session: { via: 'Gateway' },
         expiresAt: formatTime(stage.clock.now() + 600_000),
       }) as unknown as Grant;
-      const owner = { namespace, name: 'look', uid: 'r-9' };
       stage.cluster.put(execAccessRequests, {
         ...manifest,
         metadata: { ...manifest.metadata, uid: 'r-9' },
-        status: { grant: stage.signer.signGrant(owner, grant) },
+        status: { grant },
       } as KubeObject);
     };
     beforeEach(() => stage.stop());

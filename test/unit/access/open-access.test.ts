@@ -7,21 +7,18 @@ import type { Grant } from '../../../src/api/access/grant.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { grantOf, podRequestManifest } from '../../support/access-objects.ts';
-import { signerOf } from '../../support/signers.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const minute = 60_000;
 
 describe('the access of a request, as an extension needs it', () => {
   const clock = new SimulatedClock();
-  const signer = signerOf('ours');
   const podEndMs = clock.now() + 90 * minute;
   const { openAccess } = admissionReads({
     stores: { pods: { get: () => ({ deadlineMs: podEndMs }) } } as unknown as AccessStores,
     client: {} as Client,
     quota: {} as GrantQuota,
     reviews: {} as OwedReviews,
-    signer,
     clock,
   });
   const startMs = clock.now() - 10 * minute;
@@ -29,12 +26,7 @@ describe('the access of a request, as an extension needs it', () => {
     startsAt: formatTime(startMs),
     expiresAt: formatTime(startMs + 30 * minute),
   }) as unknown as Grant;
-  const owner = { namespace: 'payments', name: 'debug', uid: 'r-1' };
-  const extension = signer.signExtension(owner, grant, 0, {
-    by: '10m',
-    state: 'Granted',
-    expiresAt: formatTime(startMs + 40 * minute),
-  });
+  const extension = { by: '10m', state: 'Granted', expiresAt: formatTime(startMs + 40 * minute) };
   const request = (status: object, metadata: object = {}, spec: object = {}) => {
     const manifest = podRequestManifest(spec as Record<string, unknown>);
     const creationTimestamp = formatTime(startMs - 5 * minute);
@@ -56,7 +48,6 @@ describe('the access of a request, as an extension needs it', () => {
   for (const [what, object] of [
     ['granted', request({})],
     ['open any more', request({ grant: expired })],
-    ['open, because the extension is unsigned', request({ grant: expired, extensions: [{ ...extension, mac: 'x' }] })],
     ['open, because it is being deleted', request({ grant }, { deletionTimestamp: formatTime(clock.now()) })],
     ['open, because it is revoked', request({ grant }, {}, { revoked: true })],
     [

@@ -6,13 +6,12 @@ import { FairQueue } from '../../../src/admission/fair-queue.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { FairShare } from '../../../src/kit/fair-share.ts';
 import { type Listening, listenHttp } from '../../../src/kit/listen.ts';
-import { deferred } from '../../../src/kit/promises.ts';
 
 const BYTES = 1_000_000;
 
 describe('the body of a review', () => {
   let limits: BodyLimits;
-  let read: ReturnType<typeof deferred<{ readonly body: Buffer; readonly response: ServerResponse }>>;
+  let read: PromiseWithResolvers<{ readonly body: Buffer; readonly response: ServerResponse }>;
   let listening: Listening;
   const server = createServer((call, response) => {
     readBody(call, response, limits).then((body) => read.resolve({ body, response }), read.reject);
@@ -23,7 +22,7 @@ describe('the body of a review', () => {
   });
   beforeEach(() => {
     limits = { memory: new FairShare({ total: 2 * BYTES }), queue: new FairQueue({ clock: systemClock }) };
-    read = deferred();
+    read = Promise.withResolvers();
   });
   after(() => listening.close());
 

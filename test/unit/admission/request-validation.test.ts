@@ -7,7 +7,7 @@ describe('validation of requests', () => {
   beforeEach(() => {
     world = new World();
   });
-  const stamped = (spec: Record<string, unknown> = {}) => accessRequest({ requester, ...spec });
+  const attested = (spec: Record<string, unknown> = {}) => accessRequest({ requester, ...spec });
   const create = (object: unknown, fields: Record<string, unknown> = {}) =>
     world.review(paths.validatePod, reviewOf('podaccessrequests', 'CREATE', { object, ...fields }));
   const update = (object: unknown, oldObject: unknown, fields: Record<string, unknown> = {}) =>
@@ -18,7 +18,7 @@ describe('validation of requests', () => {
   };
 
   it('allows a member of an allowed group, after one audit line and without a call to the API server', async () => {
-    const response = await allowed(create(stamped()));
+    const response = await allowed(create(attested()));
     assert.equal(response.uid, '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11');
     assert.deepEqual(response.auditAnnotations, { template: 'payments-shell' });
     assert.deepEqual(world.asked, ['PodAccessTemplate payments/payments-shell']);
@@ -47,7 +47,7 @@ describe('validation of requests', () => {
 
   it('denies a caller outside the groups with a reason that names the template and its groups', async () => {
     const eve = { username: 'eve', uid: '', groups: ['guests'] };
-    const response = await create(stamped({ requester: { ...requester, ...eve } }), { userInfo: eve });
+    const response = await create(attested({ requester: { ...requester, ...eve } }), { userInfo: eve });
     assert.equal(response.allowed, false);
     const message =
       'NotEligible: user eve is in [guests]; template payments-shell allows [devs]; ask for membership in one of these groups, or name another template';
@@ -64,38 +64,38 @@ describe('validation of requests', () => {
   it('records the deciding group first, because the journal keeps only some', async () => {
     const others = Array.from({ length: 40 }, (_, index) => `team-${index}`);
     const eve = { username: 'eve', uid: '', groups: [...others, 'devs'] };
-    await allowed(create(stamped({ requester: { ...requester, ...eve } }), { userInfo: eve }));
+    await allowed(create(attested({ requester: { ...requester, ...eve } }), { userInfo: eve }));
     assert.deepEqual(world.lines[0]?.who.groups, ['devs', ...others]);
   });
 
   it('allows a caller outside the groups who already has the permissions', async () => {
     world.holds = true;
     const root = { username: 'root', uid: '', groups: ['system:masters'] };
-    await allowed(create(stamped({ requester: { ...requester, ...root } }), { userInfo: root }));
+    await allowed(create(attested({ requester: { ...requester, ...root } }), { userInfo: root }));
     assert.deepEqual(world.asked, ['PodAccessTemplate payments/payments-shell', 'holds root payments']);
     assert.equal(world.lines[0]?.message, 'eligible by permissions already held');
   });
 
   const refusals: [string, () => Promise<unknown>, number, string][] = [
-    ['a template that does not exist', () => create(stamped()), 404, 'TemplateNotFound'],
-    ['a request without a signature', () => create(accessRequest()), 403, 'MissingIdentity'],
+    ['a template that does not exist', () => create(attested()), 404, 'TemplateNotFound'],
+    ['a request without a requester', () => create(accessRequest()), 403, 'MissingIdentity'],
     [
-      'the signature of another user',
-      () => create(stamped({ requester: { ...requester, username: 'bob' } })),
+      'another user as the requester',
+      () => create(attested({ requester: { ...requester, username: 'bob' } })),
       403,
       'MissingIdentity',
     ],
-    ['an invalid duration', () => create(stamped({ duration: '1 day' })), 422, 'InvalidDuration'],
+    ['an invalid duration', () => create(attested({ duration: '1 day' })), 422, 'InvalidDuration'],
     [
       'one grant too many',
       () => {
         world.limits = [{ scope: 'user', name: 'alice', limit: 1, open: 1, freeAt: '2026-11-21T10:00:00Z' }];
-        return create(stamped());
+        return create(attested());
       },
       403,
       'LimitReached',
     ],
-    ['an invalid spec', () => create(stamped({ templateName: 7 })), 422, 'InvalidObject'],
+    ['an invalid spec', () => create(attested({ templateName: 7 })), 422, 'InvalidObject'],
     ['no object at all', () => create(null), 422, 'InvalidObject'],
   ];
   for (const [title, ask, status, code] of refusals) {
@@ -111,7 +111,7 @@ describe('validation of requests', () => {
   it('warns if the server could not plan the access when it last judged the template, and does not deny', async () => {
     const unplannable = { code: 'PodIsSelected', message: 'Service web selects the access pod by its labels' };
     world.template = () => Promise.resolve(readyTemplate({ unplannable }));
-    const response = await allowed(create(stamped()));
+    const response = await allowed(create(attested()));
     assert.deepEqual(response.warnings, ['PodIsSelected: Service web selects the access pod by its labels']);
   });
 
@@ -121,11 +121,11 @@ describe('validation of requests', () => {
     assert.deepEqual((await createExec()).warnings, [
       'access opens, but the server cannot write its command: accessCommand names label "app2". Ask the author of the template to correct it',
     ]);
-    assert.deepEqual((await create(stamped())).warnings, ['InvalidAccessCommand: accessCommand names label "app2"']);
+    assert.deepEqual((await create(attested())).warnings, ['InvalidAccessCommand: accessCommand names label "app2"']);
   });
 
   it('warns if the template limits the duration', async () => {
-    const response = await create(stamped({ duration: '9h' }));
+    const response = await create(attested({ duration: '9h' }));
     assert.deepEqual(response.warnings, ["spec.duration: requested 9 h, limited to the template's maximum of 2 h"]);
   });
 
@@ -134,18 +134,18 @@ describe('validation of requests', () => {
     const spec = { ...readyTemplate().spec, controllerTargetMutationConfig: { patchSpecOperations } };
     world.template = () => Promise.resolve(readyTemplate({ spec }));
     const warning = 'access lasts at most 5 s, because the template sets activeDeadlineSeconds of its pod to 5';
-    assert.deepEqual((await create(stamped())).warnings, [warning]);
-    assert.equal((await create(stamped({ duration: '5s' }))).warnings, undefined);
-    assert.deepEqual((await create(stamped({ duration: '9h' }))).warnings, [warning]);
+    assert.deepEqual((await create(attested())).warnings, [warning]);
+    assert.equal((await create(attested({ duration: '5s' }))).warnings, undefined);
+    assert.deepEqual((await create(attested({ duration: '9h' }))).warnings, [warning]);
   });
 
   it('denies new requests, and only these, while the journal cannot be written', async () => {
     world.journalWorks = false;
-    const response = await create(stamped());
+    const response = await create(attested());
     assert.equal(response.allowed, false);
     assert.equal(response.status?.code, 503);
     assert.match(response.status?.message ?? '', /^AuditUnavailable: /);
-    const stored = stamped();
+    const stored = attested();
     await allowed(world.review(paths.validatePod, reviewOf('podaccessrequests', 'DELETE', { oldObject: stored })));
     assert.equal((await update(stored, stored)).allowed, true);
     const bad = await create(accessRequest());
@@ -153,13 +153,13 @@ describe('validation of requests', () => {
   });
 
   it('marks the audit line of a dry run', async () => {
-    await create(stamped(), { dryRun: true });
+    await create(attested(), { dryRun: true });
     assert.equal(world.lines[0]?.dryRun, true);
   });
 
   it('records every field that the requester set', async () => {
     const asked = { duration: '9h', reason: 'INC-42 disk full' };
-    await create(stamped(asked));
+    await create(attested(asked));
     const { duration, reason } = world.lines[0] ?? {};
     assert.deepEqual({ duration, reason }, asked);
     await createExec({ targetPod: 'web-0' });
@@ -167,7 +167,7 @@ describe('validation of requests', () => {
   });
 
   it('records what a denied request asked for', async () => {
-    await create(stamped({ startAt: '2026-11-21T12:00:00Z', reason: 'maintenance' }));
+    await create(attested({ startAt: '2026-11-21T12:00:00Z', reason: 'maintenance' }));
     assert.deepEqual(pluck(world.lines, 'code', 'startAt', 'reason'), [
       ['InvalidRequest', '2026-11-21T12:00:00Z', 'maintenance'],
     ]);
@@ -177,7 +177,7 @@ describe('validation of requests', () => {
     const oncall = { username: 'alice', uid: 'u-1', groups: ['oncall'] };
     const ask = (spec: Record<string, unknown> = {}, user = oncall) => {
       const asked = { emergency: true, reason: 'the database does not answer', ...spec };
-      return create(stamped({ requester: { ...requester, ...user }, ...asked }), { userInfo: user });
+      return create(attested({ requester: { ...requester, ...user }, ...asked }), { userInfo: user });
     };
     beforeEach(() => world.configure({ emergency: { groups: ['oncall'], maxDuration: '30m', reviewWithin: '72h' } }));
 
@@ -204,7 +204,7 @@ describe('validation of requests', () => {
     it('denies them while the review of an earlier one is overdue', async () => {
       world.overdueReview = { request: 'debug', requestUid: 'r-1', reviewBy: '2026-11-21T08:00:00Z' };
       assert.match((await ask()).status?.message ?? '', /^ReviewOverdue: /);
-      assert.equal((await create(stamped())).allowed, true, 'other access');
+      assert.equal((await create(attested())).allowed, true, 'other access');
     });
 
     it('does not open other access to members of their groups', async () => {
@@ -215,7 +215,7 @@ describe('validation of requests', () => {
 
   it('records who revokes a request, and why', async () => {
     const userInfo = { username: 'carol', uid: '', groups: ['sre'] };
-    await allowed(update(stamped({ revoked: true, revokedReason: 'wrong pod' }), stamped(), { userInfo }));
+    await allowed(update(attested({ revoked: true, revokedReason: 'wrong pod' }), attested(), { userInfo }));
     const { who, message, reason } = world.lines[0] ?? {};
     assert.deepEqual([who?.user, message, reason], ['carol', 'revokes the access', 'wrong pod']);
   });
@@ -236,17 +236,17 @@ describe('validation of requests', () => {
   });
 
   it('denies changes of the spec and of the requester', async () => {
-    const longer = await update(stamped({ duration: '2h' }), stamped({ duration: '1h' }));
+    const longer = await update(attested({ duration: '2h' }), attested({ duration: '1h' }));
     assert.match(longer.status?.message ?? '', /^SpecImmutable: /);
-    const taken = await update(stamped({ requester: { ...requester, username: 'eve' } }), stamped());
+    const taken = await update(attested({ requester: { ...requester, username: 'eve' } }), attested());
     assert.match(taken.status?.message ?? '', /^SpecImmutable: /);
-    const repaired = await update(stamped(), accessRequest({ templateName: 7 }));
+    const repaired = await update(attested(), accessRequest({ templateName: 7 }));
     assert.match(repaired.status?.message ?? '', /^SpecImmutable: the stored spec is invalid: spec\.\w+ .*;/);
   });
 
   it('denies without the cause if the template cannot be read', async () => {
     world.template = () => Promise.reject(new Error('dial tcp 10.0.0.1: secret'));
-    const response = await create(stamped());
+    const response = await create(attested());
     assert.equal(response.status?.code, 500);
     assert.match(response.status?.message ?? '', /^InternalError: /);
     assert.doesNotMatch(response.status?.message ?? '', /secret/);
@@ -255,7 +255,7 @@ describe('validation of requests', () => {
 
   it('denies before the timeout of the API server', async () => {
     world.template = () => new Promise(() => {});
-    const answer = create(stamped());
+    const answer = create(attested());
     const deadline = performance.now() + 5_000;
     while (world.asked.length === 0 && performance.now() < deadline) await world.clock.settle();
     await world.clock.advance(3_000);
@@ -266,7 +266,7 @@ describe('validation of requests', () => {
   });
 
   it('records each outcome in the metrics without identities', async () => {
-    await create(stamped());
+    await create(attested());
     await create(accessRequest());
     assert.deepEqual(pluck(world.outcomes, 'webhook', 'operation', 'allowed', 'code'), [
       ['vpodaccessrequest.kb.io', 'CREATE', true, ''],

@@ -40,7 +40,7 @@ describe('a review above the limits', () => {
         assert.match(response.status?.message ?? '', message);
         assert.ok((response.status?.message.length ?? 0) < 300);
       }
-      assert.deepEqual([world.lines, world.outcomes, world.asked, world.signed], [[], [], [], []]);
+      assert.deepEqual([world.lines, world.outcomes, world.asked], [[], [], []]);
     });
   }
 
@@ -51,7 +51,6 @@ describe('a review above the limits', () => {
     const fields = { userInfo, namespace: 'n'.repeat(63), name, object: named(name, uid(64)) };
     const { allowed } = await world.review(paths.attestPod, create(fields));
     assert.equal(allowed, true);
-    assert.deepEqual(pluck(world.signed, 'name'), [name]);
   });
 
   it('passes with the names of proxy calls', async () => {

@@ -12,7 +12,6 @@ import { createAuthority, type Identity, issue } from '../../../sandbox/pki.ts';
 import { FileCertificate } from '../../../src/admission/certificate.ts';
 import { type AdmissionServer, startAdmissionServer } from '../../../src/admission/server.ts';
 import { type Clock, systemClock } from '../../../src/kit/clock.ts';
-import { deferred } from '../../../src/kit/promises.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { advanceIo, settleIo } from '../../support/io.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
@@ -155,7 +154,7 @@ describe('the webhook server', () => {
   it('serves a new certificate to new connections without failing a request', async () => {
     await start(new World().app);
     const { peer: before } = await post();
-    const stop = deferred();
+    const stop = Promise.withResolvers<void>();
     let stopped = false;
     void stop.promise.then(() => {
       stopped = true;
@@ -222,8 +221,8 @@ describe('the webhook server', () => {
   });
 
   it('delivers pending answers when it closes, and accepts no new calls', async () => {
-    const entered = deferred();
-    const release = deferred();
+    const entered = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
     const clock = new SimulatedClock();
     await start((_request, response) => {
       entered.resolve();
@@ -293,8 +292,8 @@ describe('the webhook server', () => {
 
     it('with idle connections of the address that the API server has: evicts some for another one, and no call in flight', async () => {
       const { template } = world;
-      const entered = deferred();
-      const release = deferred();
+      const entered = Promise.withResolvers<void>();
+      const release = Promise.withResolvers<void>();
       world.template = async () => {
         entered.resolve();
         await release.promise;

@@ -20,15 +20,9 @@ import type {
   PodConnectEvent,
   PresentPlan,
 } from '../../../src/admission/ports.ts';
-import type { VoteAttestation } from '../../../src/api/access/access-vote.ts';
 import type { Ended } from '../../../src/api/access/ended.ts';
 import type { TemplateSpec } from '../../../src/api/access/kinds.ts';
-import type {
-  RequesterAttestation,
-  RequesterChange,
-  RequesterSignature,
-} from '../../../src/api/access/request-spec.ts';
-import type { AccessConfig, AuthorAttestation } from '../../../src/api/access/template-spec.ts';
+import type { AccessConfig } from '../../../src/api/access/template-spec.ts';
 import type { ReconcileRun } from '../../../src/api/inventory/reconcile-run.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import type { RegistrationPaths } from '../../../src/inventory/policy/registration-rules.ts';
@@ -59,8 +53,7 @@ export const paths = {
 } as const;
 
 export const alice = { username: 'alice', uid: 'u-1', groups: ['devs', 'system:authenticated'] };
-export const proof = { nonce: 'once', signature: 'signed' };
-export const requester = { ...alice, time: '2026-11-21T09:00:00Z', ...proof };
+export const requester = { ...alice, time: '2026-11-21T09:00:00Z' };
 
 export const accessPod = 'debug-1a2b3c4d-access';
 
@@ -93,9 +86,6 @@ export class World {
   /** Exhausted resources, one per rejected call. */
   readonly overloads: string[] = [];
   readonly asked: string[] = [];
-  readonly votes: VoteAttestation[] = [];
-  /** The signed changes of requesters, as `namespace/name uid`, and the change. */
-  readonly changes: (readonly [string, RequesterChange])[] = [];
   /** The access of the request that an update changes. */
   access: Extendable | undefined;
   ended: Ended | undefined;
@@ -114,10 +104,6 @@ export class World {
   gatewayViolation: Violation | undefined;
   /** Permissions that no caller has. */
   lacks: (right: Permission) => boolean = () => false;
-  readonly authors: AuthorAttestation[] = [];
-  readonly signed: RequesterAttestation[] = [];
-  /** Undefined: there are no keys. */
-  signature: RequesterSignature | undefined = proof;
   template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
 
   /** When the vote that a review creates was created before, epoch ms. */
@@ -151,24 +137,8 @@ export class World {
       this.asked.push(`approve ${caller.username} ${template.kind} ${template.namespace}/${template.name}`);
       return Promise.resolve(this.approves);
     },
-    signChange: ({ namespace, name, uid }, change) => {
-      this.changes.push([`${namespace}/${name} ${uid}`, change]);
-      return this.signature?.signature;
-    },
     openAccess: () => this.access,
-    verifiedEnd: () => this.ended,
-    signVote: (attestation) => {
-      this.votes.push(attestation);
-      return this.signature?.signature;
-    },
-    signAuthor: (attestation) => {
-      this.authors.push(attestation);
-      return this.signature?.signature;
-    },
-    signRequester: (attestation) => {
-      this.signed.push(attestation);
-      return this.signature;
-    },
+    endOf: () => this.ended,
     cachedConnectTarget: () => this.pod,
     connectTarget: () => Promise.resolve(this.pod),
     gatewayTarget: () =>

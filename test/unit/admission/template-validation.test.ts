@@ -10,7 +10,7 @@ const template = (spec: unknown) => ({
   metadata: { name: 'payments-shell', namespace: 'payments' },
   spec,
 });
-const author = { ...alice, time: '2026-11-21T09:00:00Z', signature: 'signed' };
+const author = { ...alice, time: '2026-11-21T09:00:00Z' };
 const good = { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef: target, author };
 
 describe('validation of templates', () => {

@@ -44,7 +44,7 @@ describe('the certificate that the server creates itself', () => {
       assert.equal(left, right);
       assert.notEqual(left, before);
       assert.deepEqual(stage.untrusted(), []);
-      assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'path-segment', 'tls.crt', 'tls.key']);
+      assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'tls.crt', 'tls.key']);
       assert.deepEqual(stage.problems(), [undefined, undefined]);
       const stored = stage.cluster.find(secrets, secret);
       assert.deepEqual([stored?.['type'], stored?.metadata.labels?.[madeByServerLabel]], ['kubernetes.io/tls', 'true']);
@@ -142,7 +142,7 @@ describe('the certificate that the server creates itself', () => {
         assert.equal(seen.size, day < 59 ? 1 : day < 119 ? 2 : 3, `day ${day}`);
         for (const { current } of stage.replicas) assert.ok(current.expiresAtMs - stage.clock.now() > 29 * days);
       }
-      assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'path-segment', 'tls.crt', 'tls.key']);
+      assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'tls.crt', 'tls.key']);
       assert.deepEqual(
         [...new Set(stage.bundles())].map((bundle) => pems(bundle).length),
         [1],
@@ -272,25 +272,14 @@ describe('the certificate that the server creates itself', () => {
         const upgraded = await lead();
         assert.equal(upgraded.certificate.problem(), undefined);
         assert.deepEqual(stage.untrusted(), []);
-        assert.deepEqual(['/one', '/two'].map(stage.paths.at(-1)?.routeOf ?? assert.fail), ['/one', '/two']);
         await stage.clock.advance(loadMs - 1_000);
         assert.ok(isEarlierServed());
         stage.cluster.fault = () => undefined;
         await stage.clock.advance(2_000);
         assert.ok(stage.bundles().every((bundle) => pems(bundle).length === 1 && !bundle.includes(authority.trim())));
-        await stage.clock.advance(loadMs);
-        assert.ok(stage.configuredPaths().every((path) => /^\/(one|two)\/[0-9a-f]{32}$/.test(path)));
         assert.deepEqual(stage.untrusted(), []);
       });
     }
-
-    it('answers the paths without a segment, too, if the Secret is deleted meanwhile', async () => {
-      configureFiles();
-      await lead();
-      await dropSecret();
-      assert.deepEqual(['/one', '/two'].map(stage.paths.at(-1)?.routeOf ?? assert.fail), ['/one', '/two']);
-      assert.deepEqual(stage.untrusted(), []);
-    });
 
     it('trusts no other authority once its own was in a webhook', async () => {
       await lead();

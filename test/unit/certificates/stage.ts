@@ -9,7 +9,6 @@ import {
 import { type CertificateDeps, certificateControllers } from '../../../src/certificates/controllers.ts';
 import { OwnCertificate } from '../../../src/certificates/own-certificate.ts';
 import { openCertificateStores } from '../../../src/certificates/stores.ts';
-import { WebhookPaths } from '../../../src/certificates/webhook-paths.ts';
 import { Manager } from '../../../src/engine/manager.ts';
 import { type Log, noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
@@ -29,7 +28,6 @@ export class CertificateStage {
   readonly lines: unknown[] = [];
   readonly replicas: OwnCertificate[] = [];
   /** The certificates of the replicas. */
-  readonly paths: WebhookPaths[] = [];
   /** Cached results of signature checks, by PEM, because tests check them many thousand times. */
   readonly #serials = new Map<string, string>();
   readonly #signed = new Map<string, boolean>();
@@ -93,7 +91,6 @@ export class CertificateStage {
     let leading = false;
     const certificate = new OwnCertificate({ stores, secret, names, leads: () => leading, clock, log });
     this.replicas.push(certificate);
-    this.paths.push(new WebhookPaths(stores, clock));
     let end = async (): Promise<void> => {};
     const lead = (): void => {
       leading = true;

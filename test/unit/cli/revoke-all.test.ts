@@ -91,8 +91,8 @@ describe('revoke-all', () => {
     await clock.advance(4000);
     assert.equal(outcome.done, true);
     assert.deepEqual(said, [
-      '1 open requests and 0 objects of grants remain: PodAccessRequest payments/b; 2 ended requests remain, too',
-      'no access is open, and 1 ended requests remain: PodAccessRequest payments/a',
+      '1 open request and 0 objects of grants remain: PodAccessRequest payments/b; 2 ended requests remain, too',
+      'no access is open, and 1 ended request remains: PodAccessRequest payments/a',
       'nothing is open',
     ]);
   });
@@ -115,7 +115,7 @@ describe('revoke-all', () => {
     const { outcome } = start();
     await clock.advance(10_000);
     assert.equal(outcome.done, false);
-    assert.match(said[0] ?? '', /^0 open requests and 1 objects .*: RoleBinding payments\/orphan$/);
+    assert.match(said[0] ?? '', /^0 open requests and 1 object of grants remain.*: RoleBinding payments\/orphan$/);
     assert.deepEqual(
       [...new Set(lists.map(({ labelSelector }) => labelSelector))],
       [undefined, 'access.drawbridge.dev/request'],
@@ -134,7 +134,7 @@ describe('revoke-all', () => {
     const { outcome } = start();
     await clock.advance(10_000);
     assert.equal(outcome.done, false);
-    assert.match(said[0] ?? '', /^0 open requests and 1 objects .*: RoleBinding payments\/orphan$/);
+    assert.match(said[0] ?? '', /^0 open requests and 1 object of grants remain.*: RoleBinding payments\/orphan$/);
     stored.set('rolebindings', [leaving('RoleBinding')]);
     await clock.advance(4000);
     assert.equal(outcome.done, true);
@@ -154,6 +154,6 @@ describe('revoke-all', () => {
     stored.set('podaccessrequests', [request('stuck')]);
     const { outcome } = start({ timeoutMs: 5000 });
     await clock.advance(6000);
-    assert.match(outcome.error?.message ?? '', /^not finished after 5 s: 1 open requests .*payments\/stuck;/);
+    assert.match(outcome.error?.message ?? '', /^not finished after 5 s: 1 open request and .*payments\/stuck;/);
   });
 });

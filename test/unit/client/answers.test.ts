@@ -33,6 +33,31 @@ describe('the client says what happened:', () => {
     });
   }
 
+  const oneKind: readonly (readonly [argv: readonly string[], stdout: RegExp])[] = [
+    [['list'], /^a +pod /m],
+    [['pending'], /^b +pod +shell +bob +Access /m],
+    [['get', 'a'], /^Name: +pod\/a$/m],
+    [['approve', 'b', 'a'], /\/b approved\n.*\/a approved$/m],
+  ];
+  for (const [argv, stdout] of oneKind)
+    it(`once which kind it did not search, if the user may read only the other: ${argv.join(' ')}`, async () => {
+      const waits = { approval: { state: 'Pending', all: [] } };
+      const found = [request('a', waits), request('b', waits, { requester: { username: 'bob' } })];
+      await open({ podaccessrequests: found }, answering(/\/execaccessrequests(\/.)?$/, 403, 'Forbidden'));
+      const one = await cluster.run(argv);
+      const note = 'note: not searched: execaccessrequests, which you may not read\n';
+      assert.deepEqual([one.code, one.stderr], [0, note]);
+      assert.match(one.stdout, stdout);
+    });
+
+  it('that the user may read requests of neither kind', async () => {
+    await open({}, answering(/\/(pod|exec)accessrequests(\/a)?$/, 403, 'Forbidden'));
+    for (const argv of [['list'], ['get', 'a']]) {
+      const { code, stderr } = await cluster.run(argv);
+      assert.deepEqual([code, stderr], [3, 'drawbridge: denied: scripted 403\n']);
+    }
+  });
+
   it('commands whose flags a shell reads as they were given', async () => {
     const flags = ['--as', 'alice', '--as-group', 'all devs; id'];
     for (const argv of [['list'], ['get', 'none']]) {
@@ -97,7 +122,8 @@ describe('the client says what happened:', () => {
     { ready: true, grant, extensions: [{ state: 'Pending' }] },
     { extensions: [{ by: '5m' }] },
   );
-  const owed = request('a', { approval: { state: 'ReviewOwed' } }, { emergency: true });
+  const review = { approval: { state: 'ReviewOwed' } };
+  const owed = request('a', { ...review, ended: { how: 'Expired' } }, { emergency: true });
   const [peer, security] = [
     { name: 'peer', have: 0, need: 1 },
     { name: 'security', have: 0, need: 2 },
@@ -137,7 +163,7 @@ describe('the client says what happened:', () => {
     ended: { how: 'Revoked', reason: 'Revoked' },
   };
   const endings: readonly (readonly [what: string, later: object | undefined, note: string])[] = [
-    ['stays', request('a', ended), `has ended: ${message}`],
+    ['stays', request('a', ended), `has ended: Revoked: ${message}`],
     [
       'is revoked, and its access not closed yet',
       {
@@ -232,8 +258,8 @@ describe('the client says what happened:', () => {
   }
 
   it('that the requester must claim access that was approved, and how', async () => {
-    const approval = { state: 'Claimable', until: '2099-01-01T00:00:00Z' };
-    const message = `waiting until ${approval.until} for the requester to claim the access`;
+    const approval = { state: 'Claimable', due: '2099-01-01T00:00:00Z' };
+    const message = `waiting until ${approval.due} for the requester to claim the access`;
     const conditions = [{ type: 'AccessApproved', status: 'Unknown', reason: 'Claimable', message }];
     await open({ podaccessrequests: [request('a', { approval, conditions })] });
     const { stderr } = await cluster.run(['watch', 'a', '--timeout', '1ms']);
@@ -271,6 +297,13 @@ describe('the client says what happened:', () => {
     const { code, stdout } = await cluster.run(['revoke', 'a']);
     assert.equal(code, 0);
     assert.match(stdout, /\/a of bob: revocation requested; /);
+  });
+
+  it('what finds the names of requests, if revoke gets none', async () => {
+    const { code, stderr } = await cluster.run(['revoke']);
+    const message =
+      'give either names of requests, or --user NAME; to see yours: drawbridge list; to see all that are open: drawbridge who; see drawbridge revoke --help';
+    assert.deepEqual([code, stderr], [2, `drawbridge: ${message}\n`]);
   });
 
   it('what becomes of the sessions of access that is revoked', async () => {
@@ -329,6 +362,16 @@ describe('the client says what happened:', () => {
     });
   }
 
+  it('how to use access with the flags with which it was requested', async () => {
+    const status = { ready: true, grant, podName: 'a-access', accessMessage: logs };
+    await open({ podaccessrequests: [request('a', status)] });
+    const flags = ['--context', 'one', '--as', 'alice', '--as-group', 'all devs', '--as-uid', 'u1'];
+    const command = "kubectl --context=one --as=alice '--as-group=all devs' --as-uid=u1 logs -f -n payments a-access\n";
+    assert.equal((await cluster.run(['watch', 'a', ...flags])).stdout, command);
+    const { stdout } = await cluster.run(['get', 'a', ...flags]);
+    assert.ok(stdout.includes(`Use:       ${command}`), stdout);
+  });
+
   const toSee = 'note: to see what the access permits: drawbridge get pod/a -n payments -o yaml\n';
   const permitted: readonly (readonly [what: string, resource: string, command: string, note: string])[] = [
     ['exec', 'pods/exec', 'exec -ti -n payments p -- /bin/sh', ''],
@@ -367,7 +410,7 @@ describe('the client says what happened:', () => {
 
   const forbidding = (verb: string, resource: string, namespace = 'payments'): Fault => {
     const message = `x is forbidden: User "alice" cannot ${verb} resource "${resource}" in API group "x" in the namespace "${namespace}"`;
-    return answering('podaccessrequests', 403, { kind: 'Status', code: 403, message });
+    return answering(/accessrequests$/, 403, { kind: 'Status', code: 403, message });
   };
 
   it('to name a namespace to those who may not list all', async () => {

@@ -66,6 +66,8 @@ describe('drawbridge check', () => {
 
   const [shell, debug] = ['PodAccessTemplate/payments-shell', 'PodAccessRequest/debug'];
   const pass = (object: string): readonly string[] => [object, 'pass', '18 rules', '-'];
+  const noPermission =
+    'podaccesstemplates.crds.wizardofoz.co is forbidden: User "alice" cannot create resource "podaccesstemplates" in API group "crds.wizardofoz.co" in the namespace "payments"';
   const exists = 'a request of this name exists already; to request access again, delete it first';
   const unseen = (object: string): readonly string[] => [
     object,
@@ -125,9 +127,26 @@ describe('drawbridge check', () => {
     [
       'a template that the caller may not create',
       template,
-      refusing(403, { reason: 'Forbidden', message: 'podaccesstemplates is forbidden' }),
+      refusing(403, { reason: 'Forbidden', message: noPermission }),
+      1,
+      [
+        [
+          shell,
+          'not checked',
+          'no-rules',
+          `denied: ${noPermission}; check the name of the namespace, or ask an administrator for this permission`,
+        ],
+      ],
+    ],
+    [
+      'a template that a policy refuses',
+      template,
+      refusing(403, {
+        reason: 'Forbidden',
+        message: `"x" is forbidden: ValidatingAdmissionPolicy 'x' denied request: no`,
+      }),
       3,
-      [[shell, 'fail', 'Forbidden', 'podaccesstemplates is forbidden']],
+      [[shell, 'fail', 'Forbidden', `"x" is forbidden: ValidatingAdmissionPolicy 'x' denied request: no`]],
     ],
     [
       'a request whose template needs a correction',
@@ -331,6 +350,20 @@ describe('drawbridge check', () => {
       assert.match(run.stderr, /^drawbridge: "\S+objects\.yaml", PodAccessTemplate\/payments-shell: /);
     });
   }
+
+  it('exits with 1 for a template that the caller may not read, and checks the other objects', async () => {
+    const message = noPermission.replace('create', 'get');
+    cluster = await ScriptedCluster.open({}, ({ method, path }, answer) => {
+      if (method === 'POST') accepting(passed)(answer);
+      else if (path.includes('podaccesstemplates')) refusing(403, { reason: 'Forbidden', message })(answer);
+      else return false;
+      return true;
+    });
+    const run = await cluster.run(['check', '-f', fileWith(`${template}\n---\n${request}`)]);
+    const [row = [], ...others] = rowsOf(run);
+    assert.deepEqual([run.code, row.slice(0, 3), others], [1, [shell, 'not checked', 'no-rules'], [pass(debug)]]);
+    assert.match(row[3] ?? '', /cannot get resource "podaccesstemplates"/);
+  });
 
   it('shows what it found before a fault of the cluster', async () => {
     let calls = 0;

@@ -38,7 +38,7 @@ describe('the codes', () => {
       [],
     );
     assert.ok(texts.some((text) => text.includes('(docs/tasks/record-sessions.md)')));
-    assert.ok(texts.some((text) => text.includes('contract (docs/reference/component-answers.md#reports)')));
+    assert.ok(texts.some((text) => text.includes('contract (docs/inventory/component-answers.md#reports)')));
   });
 
   const { meaning, remedy } = requestCodes.NotEligible;
@@ -60,6 +60,13 @@ describe('the codes', () => {
   it('of ends are explained for grants and for sessions', async () => {
     const { stdout } = await run('explain-code', 'expired');
     assert.deepEqual(stdout.match(/^Topic: .*$/gm), ['Topic:   Ends of grants', 'Topic:   Ends of sessions']);
+  });
+
+  it('of Kubernetes itself, Forbidden, is explained, although it is in no list', async () => {
+    const { code, stdout } = await run('explain-code', 'Forbidden');
+    assert.equal(code, 0);
+    assert.match(stdout, /^Topic: +Kubernetes$/m);
+    assert.match(stdout, /kubectl auth can-i --list/);
   });
 
   const unknown: readonly (readonly [asked: string, question: string])[] = [

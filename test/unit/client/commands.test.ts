@@ -258,6 +258,16 @@ describe('the client', () => {
     });
   }
 
+  it('completes requests that have not ended, for a command that cannot use others', async () => {
+    const ended = { how: 'Expired', reason: 'Expired' };
+    const found = [request('ended', { ended }), request('waits'), request('ends', {}, { revoked: true })];
+    await open(answering('execaccessrequests', 403, 'Forbidden'), { podaccessrequests: found });
+    const complete = async (...argv: string[]): Promise<string> => (await cluster.run(['__complete', ...argv])).stdout;
+    for (const command of ['revoke', 'claim', 'extend', 'exec', 'use', 'watch'])
+      assert.equal(await complete(command, ''), 'waits\tpod\n:4\n', command);
+    assert.equal(await complete('get', ''), 'ended\tpod\nwaits\tpod\nends\tpod\n:4\n');
+  });
+
   it('completes namespaces and contexts, of which the flag has no value yet', async () => {
     await open(undefined, { namespaces: [{ metadata: { name: 'payments' } }, { metadata: { name: 'fleet' } }] });
     const complete = async (...argv: string[]): Promise<string> => (await cluster.run(['__complete', ...argv])).stdout;

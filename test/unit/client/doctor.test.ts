@@ -4,15 +4,14 @@ import { routes } from '../../../src/admission/routes.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import type { ClusterConnection } from '../../../src/client/cluster-connection.ts';
 import { bypassChecks, isBuiltIn } from '../../../src/client/doctor-bypasses.ts';
-import {
-  expectedPolicies,
-  expectedWebhooks,
-  policyProblems,
-  webhookProblems,
-} from '../../../src/client/doctor-checks.ts';
-import { subjectsIn } from '../../../src/client/rbac-view.ts';
+import { expectedWebhooks, webhookProblems } from '../../../src/client/doctor-checks.ts';
+import { openGrants } from '../../../src/client/doctor-grants.ts';
+import { expectedPolicies, policyProblems } from '../../../src/client/doctor-policies.ts';
+import { type BoundPermissions, subjectsIn } from '../../../src/client/rbac-view.ts';
+import type { RbacRule } from '../../../src/rbac/rule-cover.ts';
 import { ScriptedCluster } from '../../support/scripted-cluster.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
+import { request } from './objects.ts';
 
 const object = (spec: object, fields: object = {}): KubeObject =>
   ({ apiVersion: 'v1', kind: 'X', metadata: { name: 'drawbridge-access' }, spec, ...fields }) as unknown as KubeObject;
@@ -34,6 +33,14 @@ describe('the doctor', () => {
     ['Group system:unauthenticated', 'cluster-admin', 'cluster-admin', false],
     ['User system:anonymous', 'cluster-admin', 'cluster-admin', false],
     ['User system:masters', 'cluster-admin', 'cluster-admin', false],
+    ['User kube-apiserver-kubelet-client', 'kubeadm:apiserver-kubelet-client', 'system:kubelet-api-admin', true],
+    ['User kube-apiserver-kubelet-client', 'kubelet-api', 'system:kubelet-api-admin', true],
+    ['User kube-apiserver-kubelet-client', 'kubelet-api', 'cluster-admin', false],
+    ['Group kube-apiserver-kubelet-client', 'kubelet-api', 'system:kubelet-api-admin', false],
+    ['User mallory', 'kubeadm:apiserver-kubelet-client', 'system:kubelet-api-admin', false],
+    ['Group kubeadm:cluster-admins', 'kubeadm:cluster-admins', 'cluster-admin', true],
+    ['User kubeadm:cluster-admins', 'kubeadm:cluster-admins', 'cluster-admin', false],
+    ['Group system:authenticated', 'kubeadm:cluster-admins', 'cluster-admin', false],
   ];
   for (const [text, binding, role, builtIn] of subjects) {
     it(`${builtIn ? 'does not list' : 'lists'} ${text} by ${binding} to ${role}`, () => {
@@ -57,6 +64,12 @@ describe('the doctor', () => {
       assert.deepEqual(subjectsIn(binding), [{ kind: subject.split(' ')[0], name: subject.split(' ')[1] }]);
     });
   }
+
+  it('lists the client of the kubelet if a RoleBinding binds it', () => {
+    const subject = { kind: 'User', name: 'kube-apiserver-kubelet-client' };
+    const held = { subject, binding: 'kubelet-api', role: 'ClusterRole system:kubelet-api-admin', by: '' };
+    assert.equal(isBuiltIn({ ...held, namespace: 'payments' }), false);
+  });
 
   it('lists a controller that a RoleBinding binds', () => {
     const subject = { kind: 'ServiceAccount', name: 'kube-system/job-controller' };
@@ -144,11 +157,96 @@ describe('the doctor', () => {
     });
   }
 
-  it('expects the admission policies of access in the chart', () => {
-    const chart = readFileSync('charts/drawbridge/templates/policies.yaml', 'utf8');
-    const named = [...chart.matchAll(/^kind: ValidatingAdmissionPolicy\nmetadata:\n {2}name: (\S+)$/gm)];
-    assert.deepEqual(named.map(([, name]) => name).sort(), [...expectedPolicies, 'drawbridge-webhooks'].sort());
+  const [early, late] = ['2026-11-21T08:59:30Z', '2026-11-21T08:50:00Z'];
+  const [grant, held] = [{ rules: [], expiresAt: late }, [{ kind: 'User', name: 'alice' }]];
+  const open = { ready: true, grant };
+  const grants: readonly (readonly [what: string, request: object | undefined, end: string, subjects?: object[]])[] = [
+    ['is open', request('a', { ...open, expiresAt: '2026-11-21T09:30:00Z' }), ''],
+    ['has just ended', request('a', { ...open, expiresAt: early }), ''],
+    ['ended long ago', request('a', open), `should have ended at ${late}`],
+    ['was revoked', request('a', { ...open, expiresAt: early }, { revoked: true }), 'was revoked'],
+    [
+      'is being deleted',
+      request('a', { ...open, expiresAt: early }, {}, { deletionTimestamp: early }),
+      `was deleted at ${early}`,
+    ],
+    [
+      'is closed by its status',
+      request('a', { ...open, expiresAt: early, ended: { at: late, how: 'Revoked', reason: 'TargetPodGone' } }),
+      `ended at ${late} (TargetPodGone)`,
+    ],
+    ['ended long ago, but has no subjects', request('a', open), '', []],
+    ['has no request', undefined, 'has no request and may still grant access'],
+  ];
+  for (const [what, found, end, bound = held] of grants) {
+    it(`finds ${end === '' ? 'nothing' : 'a RoleBinding that still grants access'} if access ${what}`, async () => {
+      const metadata = {
+        name: 'a-access',
+        namespace: 'payments',
+        labels: { 'access.drawbridge.dev/request': 'uid-a' },
+      };
+      const objects: Readonly<Record<string, readonly object[]>> = {
+        rolebindings: [{ metadata, subjects: bound }],
+        podaccessrequests: found ? [found] : [],
+      };
+      const list = async ({ plural }: { plural: string }) => ({ items: objects[plural] ?? [] });
+      const connection = { cluster: { client: { list } }, serverAheadMs: () => undefined };
+      const options = { serverNamespace: 'drawbridge-system', clock: new SimulatedClock() };
+      const faults = await openGrants.faults(connection as unknown as ClusterConnection, options);
+      assert.equal(faults.length, end === '' ? 0 : 1);
+      const text = faults.join();
+      assert.ok(text.includes(end), text);
+      if (found && end !== '')
+        for (const part of [
+          'RoleBinding payments/a-access still grants',
+          'kubectl describe podaccessrequest a -n payments',
+          'list payments again',
+        ])
+          assert.ok(text.includes(part), text);
+    });
+  }
+
+  const policiesOf = (file: string): string[] => {
+    const chart = readFileSync(`charts/drawbridge/templates/${file}`, 'utf8');
+    return [...chart.matchAll(/^kind: ValidatingAdmissionPolicy\nmetadata:\n {2}name: (\S+)$/gm)].map(
+      ([, name = '']) => name,
+    );
+  };
+  const boundTo = (account: string, rules: readonly RbacRule[]) => ({
+    subject: { kind: 'ServiceAccount', name: `drawbridge-system/${account}` },
+    rules,
+    binding: account,
+    role: `ClusterRole ${account}`,
+    by: '',
   });
+  const writesWebhooks = {
+    apiGroups: ['admissionregistration.k8s.io'],
+    resources: ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'],
+    resourceNames: ['drawbridge-podaccessrequests'],
+    verbs: ['patch'],
+  };
+  const [server, gateway, binding] = [
+    boundTo('drawbridge', [writesWebhooks]),
+    boundTo('drawbridge-gateway', []),
+    boundTo('drawbridge-binding', []),
+  ];
+  const ofAccess = policiesOf('policies.yaml');
+  const features: readonly (readonly [what: string, held: readonly BoundPermissions[], policies: readonly string[]])[] =
+    [
+      ['access', [server], ofAccess],
+      [
+        'access without a certificate of its own',
+        [boundTo('drawbridge', [])],
+        ofAccess.filter((name) => name !== 'drawbridge-webhooks'),
+      ],
+      ['the gateway', [server, gateway], [...ofAccess, ...policiesOf('gateway-policies.yaml')]],
+      ['binding', [server, binding], [...ofAccess, ...policiesOf('binding-policies.yaml')]],
+    ];
+  for (const [what, held, expected] of features) {
+    it(`expects all ${expected.length} admission policies that the chart installs with ${what}`, () => {
+      assert.deepEqual(expectedPolicies(held, 'drawbridge-system').sort(), [...expected].sort());
+    });
+  }
 
   const [policyName, actions] = ['drawbridge-access', { validationActions: ['Deny'] }];
   const policies: readonly (readonly [what: string, policy: object, binding: object, found: number])[] = [

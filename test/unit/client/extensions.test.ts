@@ -79,7 +79,7 @@ describe('an approver', () => {
   const approval = { state: 'Pending' };
   const grant = { startsAt: '2099-01-01T00:10:00Z', expiresAt: '2099-01-01T00:40:00Z' };
   const waits = { ready: false, grant: undefined, approval };
-  const owed = { grant, approval: { state: 'ReviewOwed', until: '2099-01-04T00:10:00Z' } };
+  const owed = { grant, approval: { state: 'ReviewOwed', due: '2099-01-04T00:10:00Z' } };
   const rows: readonly (readonly [title: string, spec: object, status: object, listed: string, shown: string])[] = [
     ['the default duration', {}, waits, 'Access +1h +-', "Duration: +the template's default of 1 h"],
     [
@@ -179,9 +179,9 @@ describe('a person who reads a request that was extended', () => {
     const message = 'VoteDenied: carol denied the extension: enough';
     await openRequest(
       { extensions: [{ by: '2m', reason: 'please' }] },
-      { extensions: [{ by: '2m', state: 'Refused', message }] },
+      { extensions: [{ by: '2m', state: 'Denied', message }] },
     );
     const stdout = await printed('get', 'a');
-    assert.match(stdout, new RegExp(`^Extensions: +by 2m, because "please": Refused, ${message}$`, 'm'));
+    assert.match(stdout, new RegExp(`^Extensions: +by 2m, because "please": Denied, ${message}$`, 'm'));
   });
 });

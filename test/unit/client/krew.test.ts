@@ -5,9 +5,11 @@ describe('the Krew manifest', () => {
   const manifest = krewManifest({
     version: '0.1.0',
     baseUrl: 'https://releases.example/v0.1.0',
-    archive: 'drawbridge-0.1.0-linux-amd64.tar.gz',
-    platform: { os: 'linux', arch: 'amd64' },
-    sha256: 'a'.repeat(64),
+    archives: ['amd64', 'arm64'].map((arch) => ({
+      name: `drawbridge-0.1.0-linux-${arch}.tar.gz`,
+      platform: { os: 'linux', arch },
+      sha256: 'a'.repeat(64),
+    })),
   });
   const { metadata, spec } = manifest;
 
@@ -21,7 +23,7 @@ describe('the Krew manifest', () => {
   });
 
   it('has platforms with an archive, its hash, a program, files, and a selector of os and arch', () => {
-    assert.ok(spec.platforms.length > 0);
+    assert.equal(spec.platforms.length, 2);
     for (const { uri, sha256, bin, files, selector } of spec.platforms) {
       assert.ok(URL.canParse(uri) && uri.endsWith('.tar.gz'));
       assert.match(sha256, /^[a-f0-9]{64}$/);

@@ -127,11 +127,16 @@ describe('the state of a request', () => {
       assert.deepEqual([found.state, found.code], [state, code]);
       const shown = state === 'Ended' ? code : state;
       assert.match(
-        detailsOf(request, { program: 'drawbridge', where: '-n payments' }, 0),
+        detailsOf(request, { program: 'drawbridge', where: '-n payments', kubectlFlags: [] }, 0),
         new RegExp(`^State: +${shown}$`, 'm'),
       );
     });
   }
+
+  it('has the code of its end, as for a denial', () => {
+    const ended = { how: 'Revoked', reason: 'TargetPodGone' };
+    assert.equal(stateOf(failed(grant, 'AccessStillValid', 'TargetPodGone', { ended })).why, 'TargetPodGone: because');
+  });
 
   it('tells what to do about a denial, by its code', () => {
     assert.match(remedyOf('LimitReached'), /^Revoke a grant, or create/);

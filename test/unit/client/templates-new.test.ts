@@ -44,10 +44,19 @@ describe('drawbridge templates new', () => {
     const schema = accessOfTemplate(kind).template.structural.spec;
     const read = readBySchema<TemplateInput['spec']>(schema, spec, 'spec');
     if (!read.ok) return [...read.errors];
-    const input: TemplateInput = { kind, namespace: 'payments', name: metadata.name, spec: read.value, grantable: [] };
+    // As the comment of allow says, an administrator must permit it.
+    const grantable = ['pods/log', 'pods/portforward'].map((name) => ({
+      apiGroups: [''],
+      resources: [name],
+      resourceNames: [],
+      verbs: ['get', 'create'],
+    }));
+    const input: TemplateInput = { kind, namespace: 'payments', name: metadata.name, spec: read.value, grantable };
     const failed = explain(templatePolicy, input).filter(({ verdict }) => verdict !== 'pass');
     return [...unknownIn(spec, read.value), ...celRefusals(schema, read.value), ...failed, ...templateWarnings(input)];
   };
+
+  it('is also template new', async () => assert.deepEqual(await ran('template', 'new'), await run()));
 
   const kinds: readonly TemplateKind[] = ['PodAccessTemplate', 'ExecAccessTemplate'];
   for (const kind of kinds) {
@@ -73,7 +82,7 @@ describe('drawbridge templates new', () => {
     const file = join(directory, 'template.yaml');
     writeFileSync(file, text);
     const path = kind === 'PodAccessTemplate' ? paths.podTemplate : paths.execTemplate;
-    const author = { ...alice, time: '2026-11-21T09:00:00Z', signature: 'signed' };
+    const author = { ...alice, time: '2026-11-21T09:00:00Z' };
     const webhook = await ScriptedCluster.open({}, ({ method, body }, answer) => {
       if (method !== 'POST') return false;
       const { metadata, spec } = body as { metadata: { name: string }; spec: object };

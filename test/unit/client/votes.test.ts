@@ -95,7 +95,8 @@ describe('a voter', () => {
     ['access that waits', [], pending, 'denied'],
     ['open access', [], ready, 'denied; the server closes the access'],
     ['open access by the gateway', [], gateway, 'denied; the server closes the access; the gateway ends its sessions'],
-    ['an emergency', [], owed, 'Review denied; the server closes the access'],
+    ['an emergency', ['--about', 'Review'], owed, 'Review denied; the server closes the access'],
+    ['the access of an emergency', ['--about', 'Access'], owed, 'denied; the server closes the access'],
     ['an extension', ['--about', 'Extension-1'], ready, 'Extension-1 denied'],
   ] as const) {
     it(`sees what becomes of the access when they deny ${title}`, async () => {
@@ -104,6 +105,19 @@ describe('a voter', () => {
       assert.equal(stdout, `podaccessrequest.crds.wizardofoz.co/a ${result}\n`, stderr);
     });
   }
+
+  for (const decision of ['approve', 'deny'])
+    it(`must say what they ${decision} while emergency access is open, because it has only one review`, async () => {
+      await open({ podaccessrequests: [request('a', { emergency: true }, owed)] });
+      const { code, stderr } = await cluster.run([decision, 'a']);
+      const commands = `to review it now: drawbridge ${decision} pod/a -n payments --about Review; to end only the access: drawbridge deny pod/a -n payments --about Access`;
+      assert.equal(code, 2);
+      assert.ok(
+        stderr.endsWith(`the emergency access a is still open, and is reviewed only once; ${commands}\n`),
+        stderr,
+      );
+      assert.deepEqual(cluster.writes, []);
+    });
 
   it('sees the start windows of the template, which an emergency does not need', async () => {
     const windows = [{ days: ['Mon', 'Tue'], from: '08:00', to: '18:00', timeZone: 'UTC' }];

@@ -10,7 +10,6 @@ import {
   retryConflict,
 } from '../../../src/engine/result.ts';
 import type { Emit, Source } from '../../../src/engine/source.ts';
-import { type Deferred, deferred } from '../../../src/kit/promises.ts';
 import { noControllerMetrics } from '../../../src/observe/controller-metrics.ts';
 import { type Log, noLog } from '../../../src/observe/log.ts';
 import { pluck } from '../../support/pluck.ts';
@@ -20,7 +19,7 @@ interface Call {
   readonly key: string;
   readonly atMs: number;
   readonly signal: AbortSignal;
-  readonly answer: Deferred<Result>;
+  readonly answer: PromiseWithResolvers<Result>;
 }
 
 /** Stops what a test has set up, and its reconciles. */
@@ -32,7 +31,7 @@ function setUp(
   options: Partial<ControllerOptions> = {},
 ) {
   const clock = new WorkClock();
-  const synced = deferred();
+  const synced = Promise.withResolvers<void>();
   const calls: Call[] = [];
   const metrics: string[] = [];
   let emit: Emit = () => assert.fail('the source was not started');
@@ -53,7 +52,7 @@ function setUp(
     metrics: { ...noControllerMetrics, reconciled: (outcome) => metrics.push(outcome) },
     reconciler: {
       reconcile: (key, signal) => {
-        const call = { key, atMs: clock.monotonic(), signal, answer: deferred<Result>() };
+        const call = { key, atMs: clock.monotonic(), signal, answer: Promise.withResolvers<Result>() };
         calls.push(call);
         const result = answer?.(key, calls.length);
         if (result) call.answer.resolve(result);

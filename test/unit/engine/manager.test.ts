@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import type { LeaderGate } from '../../../src/engine/leader-gate.ts';
 import { Manager } from '../../../src/engine/manager.ts';
 import type { Runnable } from '../../../src/engine/supervisor.ts';
-import { deferred } from '../../../src/kit/promises.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -21,12 +20,12 @@ function setUp() {
   const events: string[] = [];
   const manager = new Manager({ clock, log: noLog, drainMs: 5000, random: () => 0.5 });
   const controller = (name: string, { syncs = true, drains = true } = {}): Scripted => {
-    let current = { sync: () => {}, end: deferred() };
+    let current = { sync: () => {}, end: Promise.withResolvers<void>() };
     return {
       name,
       async run(signal, onSynced) {
         events.push(`${name} starts`);
-        const end = deferred();
+        const end = Promise.withResolvers<void>();
         current = { sync: onSynced, end };
         signal.addEventListener('abort', () => {
           events.push(`${name} stops`);
@@ -44,7 +43,7 @@ function setUp() {
   const gate = (name: string) => {
     let lead: ((signal: AbortSignal) => Promise<void>) | undefined;
     let term: AbortController | undefined;
-    const released = deferred();
+    const released = Promise.withResolvers<void>();
     const it: LeaderGate = {
       name,
       get leading() {

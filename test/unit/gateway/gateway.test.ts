@@ -7,7 +7,6 @@ import { grantProxyPath } from '../../../src/api/gateway/names.ts';
 import { newSignedPair } from '../../../src/certificates/material.ts';
 import { Gateway } from '../../../src/gateway/gateway.ts';
 import { Sessions } from '../../../src/gateway/sessions.ts';
-import { deferred } from '../../../src/kit/promises.ts';
 import { silentLog } from '../../../src/kube/log.ts';
 import { GatewayCluster } from '../../support/gateway-cluster.ts';
 import {
@@ -37,9 +36,8 @@ describe('a call for a grant', () => {
 
   beforeEach(async () => {
     cluster = new GatewayCluster(new SimulatedClock());
-    cluster.listKeys('ours');
     [begun, denied] = [[], []];
-    const whenClosed = deferred();
+    const whenClosed = Promise.withResolvers<void>();
     closed = whenClosed.promise;
     const { pair, authority: signer } = newSignedPair(['gateway.ns.svc'], Date.now());
     authorityOfServer = signer;

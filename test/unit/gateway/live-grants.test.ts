@@ -8,7 +8,6 @@ describe('a call for a grant', () => {
   function stage() {
     const clock = new SimulatedClock();
     const cluster = new GatewayCluster(clock);
-    cluster.listKeys('ours');
     const answers: string[] = [];
     const call = ({ namespace, name } = cluster.grant): void => {
       void cluster.grants

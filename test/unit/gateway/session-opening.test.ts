@@ -14,7 +14,6 @@ import { SessionOpening } from '../../../src/gateway/session-opening.ts';
 import { Sessions } from '../../../src/gateway/sessions.ts';
 import type { Answer } from '../../../src/gateway/upstream.ts';
 import { CodedError } from '../../../src/kit/errors.ts';
-import { deferred } from '../../../src/kit/promises.ts';
 import { silentLog } from '../../../src/kube/log.ts';
 import type { Log } from '../../../src/observe/log.ts';
 import { duplexPair, settlePairs as settle } from '../../support/duplex-pair.ts';
@@ -63,7 +62,6 @@ class Stage {
     });
     client.on('end', () => client.end());
     pod.resume();
-    this.cluster.listKeys('ours');
     const session = { via: 'Gateway', ...(record ? { record } : {}) } as const;
     this.cluster.open(this.clock.now() + 10 * minute, { session });
     const stage = this;
@@ -128,7 +126,7 @@ class Stage {
 
   /** Begins to open, and waits for one part. Resolves to what lets it go on until it is open or refused. */
   async openAndWait(part: 'sinkWaits' | 'serverWaits' | 'objectWaits'): Promise<() => Promise<void>> {
-    const { promise, resolve } = deferred();
+    const { promise, resolve } = Promise.withResolvers<void>();
     this[part] = promise;
     const opened = this.open();
     await settle();

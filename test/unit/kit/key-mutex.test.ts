@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
 import { KeyMutex } from '../../../src/kit/key-mutex.ts';
-import { deferred } from '../../../src/kit/promises.ts';
 
 describe('KeyMutex', () => {
   it('runs the work of one key in order, one at a time, concurrently with other keys', async () => {
     const mutex = new KeyMutex();
     const began: string[] = [];
-    const [first, second, other] = [deferred(), deferred(), deferred()];
+    const [first, second, other] = [
+      Promise.withResolvers<void>(),
+      Promise.withResolvers<void>(),
+      Promise.withResolvers<void>(),
+    ];
     const begin = (name: string, end: Promise<void>) => () => {
       began.push(name);
       return end;

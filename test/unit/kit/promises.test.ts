@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { aborted, deferred, unlessAborted, withDeadline } from '../../../src/kit/promises.ts';
+import { aborted, unlessAborted, withDeadline } from '../../../src/kit/promises.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 describe('withDeadline', () => {
@@ -13,7 +13,9 @@ describe('withDeadline', () => {
 
   it('rejects at the deadline', async () => {
     const clock = new SimulatedClock();
-    const rejected = assert.rejects(withDeadline(clock, 100, deferred().promise), { code: 'DeadlineExceeded' });
+    const rejected = assert.rejects(withDeadline(clock, 100, Promise.withResolvers<void>().promise), {
+      code: 'DeadlineExceeded',
+    });
     await clock.advance(100);
     await rejected;
   });
@@ -28,7 +30,7 @@ describe('unlessAborted', () => {
 
   it('rejects with the reason of the signal, even if the signal was aborted before', async () => {
     const controller = new AbortController();
-    const waiting = unlessAborted(deferred().promise, controller.signal);
+    const waiting = unlessAborted(Promise.withResolvers<void>().promise, controller.signal);
     controller.abort(new Error('lost the lease'));
     await assert.rejects(waiting, /lost the lease/);
     await assert.rejects(unlessAborted(Promise.resolve(7), controller.signal), /lost the lease/);

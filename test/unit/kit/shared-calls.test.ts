@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
-import { type Deferred, deferred } from '../../../src/kit/promises.ts';
 import { SharedCalls } from '../../../src/kit/shared-calls.ts';
 
 const never = new AbortController().signal;
@@ -8,7 +7,7 @@ const never = new AbortController().signal;
 interface Call {
   readonly questions: readonly string[];
   readonly signal: AbortSignal;
-  readonly answer: Deferred<string>;
+  readonly answer: PromiseWithResolvers<string>;
 }
 
 describe('SharedCalls', () => {
@@ -17,7 +16,7 @@ describe('SharedCalls', () => {
   beforeEach(() => {
     calls = [];
     shared = new SharedCalls((questions, signal) => {
-      const answer = deferred<string>();
+      const answer = Promise.withResolvers<string>();
       signal.addEventListener('abort', () => answer.reject(signal.reason));
       calls.push({ questions, signal, answer });
       return answer.promise;

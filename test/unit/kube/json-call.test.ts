@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
+import { createSecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { createAuthority, issue } from '../../../sandbox/pki.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { listen } from '../../../src/kit/listen.ts';
 import { CallError, JsonCaller } from '../../../src/kube/json-call.ts';
@@ -104,4 +106,18 @@ describe('a JSON call', () => {
     await assert.rejects(calling, /enough/);
     await assert.rejects(call('/', { signal: abort.signal }), /enough/);
   });
+});
+
+it('a JSON call speaks HTTP/1.1 to a server that prefers HTTP/2', async () => {
+  const authority = createAuthority('test-ca');
+  const { certificate: cert, key } = issue(authority, { commonName: 'server', serves: ['127.0.0.1'] });
+  const server = createSecureServer({ cert, key, allowHTTP1: true, ALPNProtocols: ['h2', 'http/1.1'] });
+  server.on('request', ({ httpVersion }, response) => response.end(httpVersion));
+  await listen(server, '127.0.0.1', 0);
+  const caller = new JsonCaller({ ca: authority.certificate }, systemClock);
+  const { port } = server.address() as AddressInfo;
+  const { body } = await caller.call({ method: 'GET', url: new URL(`https://127.0.0.1:${port}/`), headers: {} });
+  caller.close();
+  server.close();
+  assert.equal(`${body}`, '1.1');
 });

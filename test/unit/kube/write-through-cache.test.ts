@@ -122,15 +122,6 @@ describe('write-through cache', () => {
     assert.equal(cache.get(key), written);
   });
 
-  it('recognizes objects that are older than the known one', async () => {
-    show(version(3));
-    assert.equal(cache.isStale(key, version(3)), false);
-    await answer(version(5));
-    assert.equal(cache.isStale(key, version(3)), true);
-    assert.equal(cache.isStale(key, version(5)), false);
-    assert.equal(cache.isStale(key, version('opaque')), false);
-  });
-
   describe('of deleted objects', () => {
     it('reports an accepted delete until the watch shows the deletion', () => {
       show(version(3));

@@ -86,6 +86,17 @@ describe('createMetrics', () => {
     assert.ok(lines.includes('many_seconds_count{a="other"} 500'));
   });
 
+  it('exposes no value that a scrape did not collect', async () => {
+    const metrics = createMetrics();
+    let led = true;
+    metrics.collected({ name: 'of_the_leader', help: 'h', labels: [] }, (set) => {
+      if (led) set({}, 1);
+    });
+    assert.match(await metrics.expose(), /^of_the_leader 1$/m);
+    led = false;
+    assert.doesNotMatch(await metrics.expose(), /^of_the_leader /m);
+  });
+
   it('separates two registries', async () => {
     createMetrics().counter({ name: 'only_here_total', help: 'h' }).inc();
     assert.doesNotMatch(await createMetrics().expose(), /only_here_total/);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { macAnnotation, planHashAnnotation, requestLabel } from '../../../src/api/access/names.ts';
+import { planHashAnnotation, requestLabel } from '../../../src/api/access/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { pods, roleBindings, roles } from '../../../src/api/resources.ts';
 import type { Client } from '../../../src/kube/client.ts';
@@ -8,20 +8,16 @@ import { Applier } from '../../../src/rbac/applier.ts';
 
 const { signal } = new AbortController();
 const name = { namespace: 'payments', name: 'debug-1a2b3c4d-access' };
-const provenance = {
-  ownerUid: 'r-1',
-  planHash: 'c0ffee',
-  isOurMac: (mac: string | undefined) => Promise.resolve(mac === 'ours'),
-};
+const provenance = { ownerUid: 'r-1', planHash: 'c0ffee' };
 
-const object = (uid: string, ownerUid = 'r-1', planHash = 'c0ffee', controller = true, mac = 'ours'): KubeObject => ({
+const object = (uid: string, ownerUid = 'r-1', planHash = 'c0ffee', controller = true): KubeObject => ({
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'RoleBinding',
   metadata: {
     ...name,
     uid,
     labels: { [requestLabel]: ownerUid },
-    annotations: { [planHashAnnotation]: planHash, ...(mac === '' ? {} : { [macAnnotation]: mac }) },
+    annotations: { [planHashAnnotation]: planHash },
     ownerReferences: [{ apiVersion: 'v1', kind: 'R', name: 'debug', uid: ownerUid, controller }],
   },
 });
@@ -59,8 +55,6 @@ describe('the applier', () => {
       ['its object of an earlier attempt', object('b-1'), 'adopted'],
       ['one of another request', object('b-1', 'r-2'), 'collision'],
       ['its object of another plan', object('b-1', 'r-1', 'beef'), 'collision'],
-      ['a lookalike without a MAC', object('b-1', 'r-1', 'c0ffee', true, ''), 'collision'],
-      ['a lookalike with another MAC', object('b-1', 'r-1', 'c0ffee', true, 'theirs'), 'collision'],
       ['one that names us as owner, but not as controller', object('b-1', 'r-1', 'c0ffee', false), 'collision'],
       ['a lookalike without our label, which no admission policy restricts', withoutLabels(object('b-1')), 'collision'],
     ];

@@ -2,7 +2,7 @@ import { parseTime } from './clock.ts';
 import type { KubeObject } from './kubernetes.ts';
 import { CodedError, isRecord, type JsonPointer, own } from './values.ts';
 
-/** The contract that docs/reference/component-contract.md of drawbridge describes, as types. */
+/** The contract that docs/inventory/component-contract.md of drawbridge describes, as types. */
 export interface ReconcileRequest {
   readonly protocol: 'v1';
   readonly run: {

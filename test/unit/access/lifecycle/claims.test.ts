@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { claimSignature } from '../../../../src/api/access/request-spec.ts';
-import { formatTime } from '../../../../src/kit/clock.ts';
-import { LifecycleStage, peer, requestName } from './lifecycle-stage.ts';
+import { LifecycleStage, peer } from './lifecycle-stage.ts';
 
 const minute = 60_000;
 
@@ -97,28 +95,4 @@ describe('access that its requester claims', () => {
     const { reason, note } = stage.events.at(-1) ?? {};
     assert.deepEqual([reason, note], ['NotClaimed', text]);
   });
-
-  for (const [what, signature] of [
-    ['without a signature', () => undefined],
-    [
-      'with the signature of another time',
-      () => {
-        const owner = { ...requestName, uid: stage.request?.metadata.uid ?? '' };
-        return stage.signer.signChange(owner, { field: 'claimed', time: formatTime(0) });
-      },
-    ],
-  ] as const) {
-    it(`does not begin with a claim ${what}`, async () => {
-      await stage.voted('carol');
-      const time = formatTime(stage.clock.now());
-      const mac = signature();
-      stage.change({ claimed: true, ...(mac === undefined ? {} : { claimSignature: claimSignature(time, mac) }) });
-      await stage.pass(1000);
-      assert.equal(stage.isOpen, false);
-      assert.equal(state(), 'Claimable');
-      await stage.pass(31 * minute);
-      assert.equal(stage.isOpen, false);
-      assert.equal(state(), 'TimedOut');
-    });
-  }
 });

@@ -40,6 +40,33 @@ describe('a request that ended', () => {
     );
   });
 
+  it('says that it is still open while the API server refuses to delete its RoleBinding, and then ends', async () => {
+    await stage.granted();
+    const error = new ApiError(403, 'Forbidden', 'cannot delete resource "rolebindings"');
+    stage.cluster.fail('delete', 'rolebindings', { error });
+    stage.change({ revoked: true });
+    await stage.clock.advance(2 * minute);
+    const why = 'the server tries to end the access (the request was revoked), but the API server refuses: ';
+    assert.ok(stage.request);
+    assert.equal(readyOf(stage.request), `false ResourceRefused: ${why}${error.message}`);
+    assert.deepEqual(stage.cluster.names(roleBindings).length, 1);
+    const refusals = () => stage.events.filter(({ reason }) => reason === 'ResourceRefused');
+    assert.equal(refusals().length, 1, 'one Event, not one a try');
+    const writes = stage.cluster.calls.filter(({ verb, plural }) => verb === 'patch' && plural === 'podaccessrequests');
+    await stage.clock.advance(2 * minute);
+    assert.deepEqual(
+      stage.cluster.calls.filter(({ verb, plural }) => verb === 'patch' && plural === 'podaccessrequests'),
+      writes,
+      'no write while nothing changes',
+    );
+
+    stage.cluster.fault = () => {};
+    await stage.clock.advance(6 * minute);
+    assert.deepEqual([stage.request, stage.cluster.names(roleBindings)], [undefined, []]);
+    assert.ok(shown.some((text) => /^false Revoked: access ended at/.test(text)));
+    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
+  });
+
   it('says so before it goes, with the reason, if it was revoked', async () => {
     await stage.granted();
     await stage.clock.advance(minute);
@@ -49,20 +76,8 @@ describe('a request that ended', () => {
     assert.match(shown.at(-1) ?? '', /^false Revoked: access ended at .*: the request was revoked: wrong pod$/);
   });
 
-  it('says so while its name is held, if a user deleted it', async () => {
+  it('goes without another write if a user deletes it', async () => {
     await stage.granted();
-    await deleteByUser();
-    await stage.clock.advance(100);
-    assert.ok(stage.request, 'its signature could be reused');
-    assert.match(readyOf(stage.request), /^false Revoked: access ended at .*: the request was deleted$/);
-    assert.deepEqual([stage.status.ready, stage.status.accessMessage, stage.status.children], [false, undefined, []]);
-    await stage.clock.advance(15_000);
-    assert.equal(stage.request, undefined);
-  });
-
-  it('goes without another write if a user deletes it later', async () => {
-    await stage.granted();
-    await stage.clock.advance(minute);
     stage.cluster.calls.length = 0;
     await deleteByUser();
     await stage.clock.advance(100);
@@ -85,9 +100,8 @@ describe('a request that ended', () => {
     assert.equal(stage.status.approval?.state, 'Pending');
     stage.change({ revoked: true });
     await stage.clock.advance(100);
-    assert.ok(stage.request, 'its signature could be reused');
-    assert.match(readyOf(stage.request), /^false Revoked: the request ended at .*: the request was revoked$/);
-    assert.equal(stage.status.approval, undefined);
+    assert.equal(stage.request, undefined);
+    assert.match(shown.at(-1) ?? '', /^false Revoked: the request ended at .*: the request was revoked$/);
   });
 
   describe('says why in one Event', () => {

@@ -29,7 +29,6 @@ describe('a grant through the gateway', () => {
   };
   const role = (): unknown => stage.cluster.all(roles)[0]?.['rules'];
   const owner = () => ({ ...requestName, uid: stage.request?.metadata.uid ?? '' });
-  const isOurs = (changed: Grant) => stage.signer.isOurGrant(owner(), changed, new AbortController().signal);
   const roleViaGateway = () => [
     { apiGroups: [''], resources: ['pods'], resourceNames: [grant().pod.name], verbs: ['get', 'list', 'watch'] },
     {
@@ -51,22 +50,10 @@ describe('a grant through the gateway', () => {
     );
   });
 
-  it('is signed with its session, so that no other client can remove it or lengthen its idle limit', async () => {
-    await askVia({ session: { via: 'Gateway', idleAfter: '15m' } });
-    const { session: _, ...direct } = grant();
-    assert.equal(await isOurs(grant()), true);
-    assert.equal(await isOurs(direct), false);
-    assert.equal(await isOurs({ ...grant(), session: { via: 'Gateway' } }), false);
-    assert.equal(await isOurs({ ...grant(), session: { via: 'Gateway', idleAfter: '24h' } }), false);
-  });
-
-  it('is signed with its recording, so that no other client can switch it off or add what users type', async () => {
+  it('has the recording of its template', async () => {
     const session = { via: 'Gateway', record: 'Required' } as const;
     await askVia({ session });
     assert.deepEqual(grant().session, session);
-    assert.equal(await isOurs(grant()), true);
-    for (const changed of [{ via: 'Gateway' }, { ...session, record: 'BestEffort' }, { ...session, recordInput: true }])
-      assert.equal(await isOurs({ ...grant(), session: changed as typeof session }), false);
   });
 
   for (const [title, config, command] of [

@@ -3,20 +3,15 @@ import { accessControllers } from '../../../../src/access/controllers.ts';
 import { OwedReviews, reviewsSpec } from '../../../../src/access/emergency/owed-reviews.ts';
 import { withdrawalSpec } from '../../../../src/access/gateway-withdrawal.ts';
 import { GrantQuota } from '../../../../src/access/lifecycle/grant-quota.ts';
+import type { Certified } from '../../../../src/access/policies/policy-check.ts';
 import { type Limits, noLimits } from '../../../../src/access/policy/limits.ts';
 import { voteName } from '../../../../src/access/policy/vote-policy.ts';
-import { Signer, type SigningKeys } from '../../../../src/access/signing/signer.ts';
 import { openAccessStores } from '../../../../src/access/stores/access-stores.ts';
 import { accessVotes, type VoteSpec } from '../../../../src/api/access/access-vote.ts';
 import { execAccess, execAccessRequests } from '../../../../src/api/access/exec-access.ts';
 import type { RequestSpec } from '../../../../src/api/access/kinds.ts';
 import { requestLabel, revokeFinalizer } from '../../../../src/api/access/names.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
-import {
-  claimSignature,
-  type RequestedExtension,
-  type RequesterChange,
-} from '../../../../src/api/access/request-spec.ts';
 import type { RequestStatus } from '../../../../src/api/access/status.ts';
 import { gatewayApiService } from '../../../../src/api/gateway/names.ts';
 import type { Condition, KubeObject, ObjectMeta } from '../../../../src/api/object.ts';
@@ -36,7 +31,6 @@ import {
   podRequestManifest,
   podTemplateManifest,
 } from '../../../support/access-objects.ts';
-import { keyOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from './memory-cluster.ts';
 
@@ -49,12 +43,6 @@ export const peer = approvals;
 export class LifecycleStage {
   readonly clock = new SimulatedClock();
   readonly cluster = new MemoryCluster(this.clock);
-  /** The keys with which the controllers sign. A test can remove them. */
-  readonly ring: { keys: SigningKeys | undefined; refresh(): Promise<void> } = {
-    keys: { current: keyOf('life') },
-    refresh: () => Promise.resolve(),
-  };
-  readonly signer = new Signer(this.ring);
   readonly lines: AuditRecord[] = [];
   /** While true, the journal takes no lines. */
   journalFails = false;
@@ -63,6 +51,8 @@ export class LifecycleStage {
   limits: Limits = noLimits;
   grantable: readonly RbacRule[] = [];
   certificates: 'files' | 'own' = 'files';
+  /** Epoch ms: end of the last gap of the policies. 'never': within one. */
+  policiesSinceMs: number | 'never' = 0;
   #stop = new AbortController();
   #run: Promise<void> = Promise.resolve();
 
@@ -93,9 +83,14 @@ export class LifecycleStage {
     const reviews = this.reviews();
     const loops = accessControllers({
       client: cluster.client,
-      signer: this.signer,
-      quota: new GrantQuota({ stores, limits: this.limits, signer: this.signer, clock }),
+      quota: new GrantQuota({ stores, limits: this.limits, clock }),
       reviews,
+      policies: {
+        isFirstLook: false,
+        assess: this.assess,
+        certify: async (createdAtMs) => this.assess(createdAtMs),
+        certifyVersion: async ({ createdAtMs }) => this.assess(createdAtMs),
+      },
       grantable: this.grantable,
       serverNamespace: 'drawbridge-system',
       stores,
@@ -111,7 +106,7 @@ export class LifecycleStage {
       clock,
       log: noLog,
       metrics,
-      // The template of this stage has no attestation of the webhook.
+      // The template of this stage has no author.
       trustExistingTemplates: true,
       accessPods: 'confined',
       certificates: this.certificates,
@@ -133,17 +128,22 @@ export class LifecycleStage {
 
   /** The reviews that are owed, as another process would read them. */
   reviews(): OwedReviews {
-    const { clock, cluster, signer } = this;
+    const { clock, cluster } = this;
     const store = cluster.watch(reviewsSpec(serverNamespace)).store;
-    return new OwedReviews({ store, client: cluster.client, signer, namespace: serverNamespace, clock });
+    return new OwedReviews({ store, client: cluster.client, namespace: serverNamespace, clock });
   }
+
+  readonly assess = (createdAtMs: number): Certified => {
+    if (this.policiesSinceMs === 'never') return 'gap';
+    return createdAtMs > this.policiesSinceMs ? 'certified' : 'uncertified';
+  };
 
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#run;
   }
 
-  /** Creates a request of alice, attested like by the webhook. */
+  /** Creates a request of alice, as the webhook fills it in. */
   ask(
     spec: Readonly<Record<string, unknown>> = {},
     {
@@ -166,15 +166,7 @@ export class LifecycleStage {
   ): void {
     const requester = { username: user, uid, groups, time: formatTime(this.clock.now()) };
     const manifestOf = exec ? execRequestManifest : podRequestManifest;
-    const unsigned = manifestOf({ duration: '10m', ...spec });
-    const signed = this.signer.signRequester({
-      ...requestName,
-      name,
-      kind: unsigned.kind,
-      spec: unsigned.spec,
-      requester,
-    });
-    const manifest = manifestOf({ duration: '10m', requester: { ...requester, ...signed }, ...spec });
+    const manifest = manifestOf({ duration: '10m', requester, ...spec });
     const generateName = generated ? { generateName: name.slice(0, -1) } : {};
     const metadata = { ...manifest.metadata, ...generateName, name, finalizers: [revokeFinalizer] };
     this.cluster.put(exec ? execAccessRequests : podAccessRequests, { ...manifest, metadata } as KubeObject);
@@ -193,7 +185,7 @@ export class LifecycleStage {
     });
   }
 
-  /** A vote on a request of alice, signed as the webhook does it. `over` changes the spec after that. A name stands for a person in `devs`. */
+  /** A vote on a request of alice, as the webhook fills it in. `over` changes the spec after that. A name stands for a person in `devs`. */
   vote(
     person: string | { readonly username: string; readonly uid: string; readonly groups?: readonly string[] },
     asked: Readonly<Partial<VoteSpec>> = {},
@@ -221,7 +213,7 @@ export class LifecycleStage {
     return this.putVote(voter, { requestUid: uid, template: version, ...asked }, { ownerReferences }, over);
   }
 
-  /** A signed vote on the request with this uid, which may be deleted. `over` changes the spec after that. */
+  /** A vote on the request with this uid, which may be deleted. `over` changes the spec after that. */
   putVote(
     voter: { readonly username: string; readonly uid: string; readonly groups: string[] },
     { requestUid, ...asked }: Readonly<Partial<VoteSpec>> & { readonly requestUid: string },
@@ -233,28 +225,24 @@ export class LifecycleStage {
     const spec: VoteSpec = { request, about: 'Access', decision: 'Approve', ...asked };
     const timed = { ...voter, time: formatTime(this.clock.now()) };
     const name = voteName(requestUid, voter.username, spec);
-    const signature = this.signer.signVote({ namespace, name, spec, voter: timed });
     this.cluster.put(accessVotes, {
       apiVersion: 'access.drawbridge.dev/v1alpha1',
       kind: 'AccessVote',
       metadata: { namespace, name, labels: { [requestLabel]: requestUid }, ...metadata },
-      spec: { ...spec, voter: { ...timed, signature }, ...over },
+      spec: { ...spec, voter: timed, ...over },
     });
     return name;
   }
 
-  /** Sets `spec.claimed`, signed as the webhook does it for alice. */
+  /** Sets `spec.claimed`, as alice would. */
   claim(): void {
-    const time = formatTime(this.clock.now());
-    this.change({ claimed: true, claimSignature: claimSignature(time, this.#signed({ field: 'claimed', time })) });
+    this.change({ claimed: true });
   }
 
-  /** Adds an extension, signed as the webhook does it for alice. `over` changes the entry after that. */
-  extend(by: string, reason?: string, over: Readonly<Partial<RequestedExtension>> = {}): void {
+  /** Adds an extension, as alice would. */
+  extend(by: string, reason?: string): void {
     const { extensions = [] } = (this.request?.spec ?? {}) as Partial<RequestSpec>;
-    const asked = { by, ...(reason === undefined ? {} : { reason }) };
-    const signature = this.#signed({ field: 'extensions', index: extensions.length, ...asked });
-    this.change({ extensions: [...extensions, { ...asked, signature, ...over }] });
+    this.change({ extensions: [...extensions, { by, ...(reason === undefined ? {} : { reason }) }] });
   }
 
   /** Changes fields of the spec of alice's request. */
@@ -274,13 +262,6 @@ export class LifecycleStage {
     const { request } = this;
     if (!request) throw new Error('the request is gone');
     this.cluster.put(podAccessRequests, { ...request, status: { ...this.status, ...fields } } as KubeObject);
-  }
-
-  #signed(change: RequesterChange): string {
-    const uid = this.request?.metadata.uid;
-    const signature = uid === undefined ? undefined : this.signer.signChange({ ...requestName, uid }, change);
-    if (signature === undefined) throw new Error('there is no request to change, or no key');
-    return signature;
   }
 
   get request(): KubeObject | undefined {

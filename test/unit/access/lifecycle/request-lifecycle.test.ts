@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import { deployments, pods, roleBindings, roles } from '../../../../src/api/resources.ts';
 import { own } from '../../../../src/kit/json-value.ts';
-import { deferred } from '../../../../src/kit/promises.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { pluck } from '../../../support/pluck.ts';
 import { LifecycleStage, requestName, templateName } from './lifecycle-stage.ts';
@@ -296,7 +295,7 @@ describe('the lifecycle of a request', () => {
 
   it('ends at once when it is deleted, even if many others wait for the API server', async () => {
     await stage.granted();
-    const answers = deferred();
+    const answers = Promise.withResolvers<void>();
     stage.cluster.fault = ({ verb }) => (verb === 'create' ? answers.promise : undefined);
     for (let i = 0; i < 50; i++) stage.ask({}, { name: `other-${i}` });
     await stage.clock.advance(10);
@@ -327,7 +326,7 @@ describe('the lifecycle of a request', () => {
   }
 
   it('creates no RoleBinding if its deadline passes before its pod is created', async () => {
-    const answer = deferred();
+    const answer = Promise.withResolvers<void>();
     stage.cluster.fault = ({ verb, plural }) => (verb === 'create' && plural === 'pods' ? answer.promise : undefined);
     stage.ask();
     await stage.clock.advance(600_010);
@@ -339,7 +338,7 @@ describe('the lifecycle of a request', () => {
   });
 
   it('checks twice for a RoleBinding whose creation was in flight at the deadline', async () => {
-    const landed = deferred();
+    const landed = Promise.withResolvers<void>();
     stage.cluster.fault = ({ verb, plural }) =>
       verb === 'create' && plural === 'rolebindings' ? landed.promise : undefined;
     stage.ask();
@@ -357,20 +356,6 @@ describe('the lifecycle of a request', () => {
     assert.deepEqual(stage.children, []);
     const deletes = stage.cluster.calls.filter(({ verb }) => verb === 'delete').map(({ plural }) => plural);
     assert.deepEqual(new Set(deletes.slice(0, 40)), new Set(['rolebindings']));
-  });
-
-  it('keeps the request, without access, until its attestation is too old', async () => {
-    await stage.granted();
-    await stage.cluster.client.delete(podAccessRequests, requestName);
-    await stage.clock.advance(1000);
-    assert.deepEqual(stage.children, []);
-    const calls = stage.cluster.calls.length;
-    await stage.clock.advance(9000);
-    assert.ok(stage.request);
-    assert.equal(stage.cluster.calls.length, calls);
-    await stage.clock.advance(1000);
-    assert.equal(stage.request, undefined);
-    assert.deepEqual(stage.auditVerdicts, ['grant granted', 'revocation revoked']);
   });
 
   it('reports its end once, even if another process releases it', async () => {
@@ -432,25 +417,4 @@ describe('the lifecycle of a request', () => {
     const line = (await stage.metrics.expose()).split('\n').find((one) => one.startsWith(series));
     return Number(line?.slice(series.length));
   };
-
-  it('is revoked with its children if its grant does not match its signature', async () => {
-    await stage.granted();
-    stage.forge({ grant: { ...stage.status.grant, expiresAt: '2099-01-01T00:00:00Z' } });
-    await stage.clock.advance(10);
-    assert.deepEqual(stage.children, []);
-    assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
-  });
-
-  it('waits for the keys before a grant, but not before its end', async () => {
-    await stage.granted();
-    await stage.stop();
-    stage.ask({}, { name: 'later' });
-    stage.ring.keys = undefined;
-    await stage.start();
-    await stage.clock.advance(5000);
-    assert.equal(stage.cluster.find(podAccessRequests, { ...requestName, name: 'later' })?.status, undefined);
-    await stage.cluster.client.delete(podAccessRequests, requestName);
-    await stage.clock.advance(10);
-    assert.deepEqual(stage.children, []);
-  });
 });

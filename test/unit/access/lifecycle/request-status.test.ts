@@ -29,7 +29,7 @@ const endAt = (atMs: number, how: Ended['how']): Ended => ({
   at: formatTime(atMs),
   how,
   reason: 'Because',
-  until: formatTime(atMs),
+  keptUntil: formatTime(atMs),
 });
 const denied = endAt(createdAtMs, 'Denied');
 const progress = (over: Partial<Progress> = {}): Progress => ({
@@ -141,7 +141,6 @@ describe('the status of a request', () => {
       ['TemplateDeleted', 'Revoked'],
       ['NoLongerAllowed', 'Revoked'],
       ['TargetPodGone', 'Revoked'],
-      ['GrantInvalid', 'Revoked'],
     ];
     for (const [ending, outcome] of outcomes) {
       it(`is Ready=False ${outcome} if the ending is ${ending}, with the time and the reason`, () => {
@@ -183,7 +182,7 @@ describe('the status of a request', () => {
 
   describe('of a request that waits for approvals', () => {
     const waiting = requestView({
-      approval: { state: 'Pending', until: '2026-11-21T10:00:00Z' },
+      approval: { state: 'Pending', due: '2026-11-21T10:00:00Z' },
       conditions: [{ ...condition('AccessApproved', 'False'), status: 'Unknown', reason: 'Pending' }],
     });
 

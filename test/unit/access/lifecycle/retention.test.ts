@@ -10,7 +10,7 @@ describe('a request that waits for a start window', () => {
   const window = { days: ['Sun'], from: '02:00', to: '03:00', timeZone: 'Europe/Berlin' } as const;
   const config = { start: { windows: [window] } } as unknown as AccessConfig;
   const waiting = (untilMs: number) =>
-    requestView({ approval: { state: 'Scheduled', until: formatTime(untilMs) } } as const);
+    requestView({ approval: { state: 'Scheduled', due: formatTime(untilMs) } } as const);
 
   it('stays for an hour after the longest usual wait', () => {
     for (const request of [requestView(), waiting(createdAtMs + hour)])

@@ -9,7 +9,7 @@ const hourMs = 3_600_000;
 /** Ended requests of one requester, the oldest first. They go at `untilMs`. */
 const ended = (username: string, count: number, untilMs = nowMs + hourMs): RequestView[] =>
   Array.from({ length: count }, (_, index) => {
-    const endedAt = { at: formatTime(nowMs - (count - index) * 1000), until: formatTime(untilMs) };
+    const endedAt = { at: formatTime(nowMs - (count - index) * 1000), keptUntil: formatTime(untilMs) };
     return { uid: `${username}-${index}`, namespace: 'payments', spec: { requester: { username } }, ended: endedAt };
   }) as unknown as RequestView[];
 

@@ -5,7 +5,6 @@ import type { RequestView, TemplateView } from '../../../../src/access/stores/ac
 import type { TemplateSpec } from '../../../../src/api/access/kinds.ts';
 import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
 import type { Client } from '../../../../src/kube/client.ts';
-import { signerOf } from '../../../support/signers.ts';
 
 const { signal } = new AbortController();
 const minute = 60_000;
@@ -34,7 +33,6 @@ describe('the effect of later template edits on a grant', () => {
     edits = new TemplateEdits({
       kind: { templateKind: 'ExecAccessTemplate', templates: { get: () => template } } as unknown as AccessKind,
       client,
-      signer: signerOf('ours'),
     });
   });
 

@@ -13,7 +13,13 @@ import { certifyingManifests } from '../../../support/certifying-objects.ts';
 type Live = ReturnType<typeof certifyingManifests>;
 
 describe('the certifying policies', () => {
-  const recorded: PolicyRecord = { versions: ['uid-0/1', 'uid-1/1', 'uid-2/1', 'uid-3/1'], certifies };
+  const recorded: PolicyRecord = {
+    versions: ['uid-0/1', 'uid-1/1', 'uid-2/1', 'uid-3/1'],
+    certifies,
+    since: '2026-11-21T09:00:00Z',
+    first: true,
+    unjudged: [],
+  };
   const verdictOf = (change: (live: Live) => readonly (KubeObject | undefined)[], stored: StoredRecord = recorded) =>
     judge(stored, change(certifyingManifests()));
   const policyWith = (spec: object) => (live: Live) => [
@@ -42,7 +48,7 @@ describe('the certifying policies', () => {
   for (const [what, change, stored] of upgrades) {
     it(`stay in force, with a new record, if ${what}`, () => {
       const versions = change(certifyingManifests()).map(({ metadata }) => `${metadata.uid}/${metadata.generation}`);
-      assert.deepEqual(verdictOf(change, stored), { is: 'upgraded', record: { versions, certifies } });
+      assert.deepEqual(verdictOf(change, stored), { is: 'upgraded', record: { ...recorded, versions, certifies } });
     });
   }
 
@@ -111,6 +117,7 @@ describe('the certifying policies', () => {
       { record: 'e30=' },
       { record: '!' },
       recordData({ ...recorded, versions: [] }),
+      recordData({ ...recorded, since: 'soon' }),
     ]) {
       assert.equal(readRecord(secret(data)), 'unreadable');
     }

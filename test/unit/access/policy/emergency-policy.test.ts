@@ -22,7 +22,7 @@ describe('emergency access', () => {
     ['members of the allowed groups', { emergency: true }, ['devs'], config, /none of the groups \[oncall, sre\]/],
     ['people without groups', { emergency: true }, [], config, /none of the groups/],
     ['templates without it', { emergency: true }, ['oncall'], usual, /allows no emergency access/],
-    ['a later beginning', { emergency: true, startAt: '2026-11-21T12:00:00Z' }, ['oncall'], config, /begins at once/],
+    ['a later beginning', { emergency: true, startAt: '2026-11-21T12:00:00Z' }, ['oncall'], config, /starts at once/],
   ] as const) {
     it(`is not for ${title}`, () => {
       const violation = emergencyViolation(spec, groups, template);

@@ -56,6 +56,13 @@ describe('the extension of access', () => {
     });
   }
 
+  it('is refused because it is an emergency, whatever the template allows', () => {
+    for (const given of [config, undefined]) {
+      const chosen = chooseExtension({ by: '10m' }, given, { ...open, emergency: true });
+      assert.equal('message' in chosen && chosen.message, 'emergency access cannot be extended; create a new request');
+    }
+  });
+
   it('says how long access lasts, which may be longer than the total', () => {
     const chosen = chooseExtension({ by: '10m' }, config, { ...open, endMs: 180 * minute });
     assert.equal(

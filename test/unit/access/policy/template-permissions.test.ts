@@ -32,6 +32,18 @@ describe('the permissions that a template grants', () => {
     assert.deepEqual(rights('ExecAccessTemplate', { accessConfig: { rules } }), [...exec, ...added]);
   });
 
+  it('include those of allow, before those of its rules', () => {
+    const rules = [{ apiGroups: [''], resources: ['pods/attach'], verbs: ['get'] }];
+    const accessConfig = { allow: ['port-forward', 'logs'], rules };
+    const added = ['get pods portforward', 'create pods portforward', 'get pods log', 'get pods attach'];
+    assert.deepEqual(rights('ExecAccessTemplate', { accessConfig }), [...exec, ...added]);
+    const held = permissionsToHold({ kind: 'ExecAccessTemplate', name: 'both', spec: { accessConfig } } as never);
+    assert.deepEqual(
+      held.map(({ verb, resource, subresource }) => `${verb} ${resource} ${subresource}`),
+      ['create pods exec', ...added],
+    );
+  });
+
   it('are only to read pods and those of its rules without exec, also for those who need no group', () => {
     const rules = [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }];
     const logsOnly = {

@@ -135,6 +135,7 @@ describe('template policy', () => {
       'rules instead of exec, with a command that they allow',
       configured({ exec: false, rules: [rule('pods/log', 'get')], accessCommand: logsCommand }),
     ],
+    ['allow instead of exec', configured({ exec: false, allow: ['logs'], accessCommand: logsCommand })],
     [
       'sessions through the gateway, with every rule that it passes',
       {
@@ -264,10 +265,10 @@ describe('template policy', () => {
     ],
     ['rules of 65 different rights', withRights(65), 'InvalidTemplate accessConfig.rules', /65 different rights/],
     [
-      'neither exec nor rules, before the default command',
-      configured({ exec: false }),
-      'InvalidTemplate accessConfig.rules',
-      /is empty and spec\.accessConfig\.exec is false/,
+      'neither exec nor anything else, before the default command',
+      configured({ exec: false, allow: [] }),
+      'InvalidTemplate accessConfig',
+      /^spec\.accessConfig has neither allow nor rules and exec is false, .*; add, for example, allow: \[logs\]$/,
     ],
     [
       'exec by a rule, although exec is false',
@@ -288,7 +289,7 @@ describe('template policy', () => {
     [
       'a subresource that Pods do not have, before the default command',
       configured({ exec: false, rules: [rule('pods/logs', 'get')] }),
-      'NotGrantable accessConfig.rules',
+      'NotGrantable accessConfig',
       /Pods have no subresource "logs"/,
     ],
     [
@@ -297,21 +298,27 @@ describe('template policy', () => {
       'InvalidTemplate accessConfig.rules[0].apiGroups',
     ],
     [
+      'a word in allow that is not grantable here',
+      configured({ allow: ['logs', 'port-forward'] }),
+      'NotGrantable accessConfig',
+      /^spec\.accessConfig hands out get pods\/portforward, create pods\/portforward, which .*; for pods\/portforward it allows nothing;/,
+    ],
+    [
       'rules that are not grantable here',
       configured({ rules: [rule('pods/log', 'get'), rule('pods/portforward', 'get', 'create')] }),
-      'NotGrantable accessConfig.rules',
+      'NotGrantable accessConfig',
       /hands out get pods\/portforward, create pods\/portforward, which .*; for pods\/portforward it allows nothing; write what it allows, or ask an administrator to add the rest to the chart value grantable$/,
     ],
     [
       'another verb than the grantable ones',
       configured({ rules: [rule('pods/log', 'list'), rule('pods', 'patch')] }),
-      'NotGrantable accessConfig.rules',
+      'NotGrantable accessConfig',
       /hands out list pods\/log, patch pods, which .*; for pods\/log it allows get; for pods it allows get, list, watch; write what/,
     ],
     [
       'rights on many resources, and says for three of them what is allowed',
       configured({ rules: ['attach', 'proxy', 'resize', 'eviction'].map((name) => rule(`pods/${name}`, 'get')) }),
-      'NotGrantable accessConfig.rules',
+      'NotGrantable accessConfig',
       /get pods\/eviction, which .*; for pods\/resize it allows nothing; write what/,
     ],
     [

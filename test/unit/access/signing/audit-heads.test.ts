@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { AuditHeads, maxHeads } from '../../../../src/access/signing/audit-heads.ts';
-import type { SigningKeys } from '../../../../src/access/signing/signer.ts';
+import type { SigningKeys } from '../../../../src/access/signing/key-secret.ts';
 import { configMaps } from '../../../../src/api/resources.ts';
 import { HeadSigner, headNames, isSigned, readHeads, type SignedHead } from '../../../../src/audit/head.ts';
 import { formatMicroTime } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
-import { keyOf } from '../../../support/signers.ts';
+import { keyOf } from '../../../support/key-of.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from '../lifecycle/memory-cluster.ts';
 

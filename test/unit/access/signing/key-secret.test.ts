@@ -2,21 +2,20 @@ import assert from 'node:assert/strict';
 import {
   KeySecret,
   type KeySecretOptions,
-  keySecretName,
   readKeys,
+  type SigningKeys,
 } from '../../../../src/access/signing/key-secret.ts';
-import type { SigningKeys } from '../../../../src/access/signing/signer.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { configMaps, secrets } from '../../../../src/api/resources.ts';
 import { DerivedKeyPair } from '../../../../src/kit/ed25519.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { type Log, noLog } from '../../../../src/observe/log.ts';
-import { keyOf } from '../../../support/signers.ts';
+import { keyOf } from '../../../support/key-of.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from '../lifecycle/memory-cluster.ts';
 
 const namespace = 'drawbridge-system';
-const name = { namespace, name: keySecretName };
+const name = { namespace, name: 'drawbridge-audit-keys' };
 
 const secretOf = (data: unknown): KubeObject => ({ apiVersion: 'v1', kind: 'Secret', metadata: name, data });
 const text = (seed: string): string => Buffer.from(keyOf(seed)).toString('base64');
@@ -55,7 +54,7 @@ describe('the Secret of the signing keys', () => {
 
   it('is created if it is missing, with two keys of 32 bytes', async () => {
     const keys = open();
-    assert.match(keys.problem() ?? '', /drawbridge-signing-keys: not read yet/);
+    assert.match(keys.problem() ?? '', /drawbridge-audit-keys: not read yet/);
     await clock.advance(10);
     assert.equal(keys.problem(), undefined);
     assert.deepEqual([keys.keys?.current.length, keys.keys?.previous?.length], [32, 32]);

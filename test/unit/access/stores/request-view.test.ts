@@ -59,6 +59,15 @@ describe('the view of a request', () => {
     );
   });
 
+  it('has the other fields of a status in which another version wrote a state', () => {
+    const granted = { by: '30m', state: 'Granted', expiresAt: '2026-11-21T10:00:00Z' };
+    const extensions = [granted, { by: '10m', state: 'Refused' }];
+    const view = viewRequest(stored(podRequestManifest(), {}, { grant: grantOf(), children, ready: true, extensions }));
+    assert.deepEqual([view?.spec.templateName, view?.children, view?.ready], ['payments-shell', children, true]);
+    assert.deepEqual(view?.extensions[0], granted);
+    assert.equal(view?.extensions[1]?.state, 'Denied');
+  });
+
   it('has the revocation of a request with other invalid fields', () => {
     for (const [spec, revoked] of [
       [{ revoked: true }, true],

@@ -17,7 +17,6 @@ const template = (conditions: readonly Condition[], ready?: boolean): TemplateVi
   conditions,
   ready,
   createdAtMs: 0,
-  authorSignature: undefined,
 });
 const at = (generation: number): Partial<Condition> => ({ observedGeneration: generation });
 

@@ -5,6 +5,7 @@ import { TemplateReconciler } from '../../../../src/access/template/template-rec
 import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { TemplateStatus } from '../../../../src/api/access/status.ts';
 import { accessConfig } from '../../../support/access-objects.ts';
+import { policiesInForce } from '../../../support/policies.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 type Unanswered = 'unanswered';
@@ -45,10 +46,10 @@ describe('the status of a template that is not judged yet', () => {
       resource: podAccessTemplates,
       templates: { get: () => template },
       workload: () => undefined,
-      authors: { violation: () => Promise.resolve(undefined), attestationOf: () => undefined },
+      authors: { violation: () => Promise.resolve(undefined) },
+      policies: policiesInForce,
       judge: { judge: () => Promise.resolve(judgementOf(state.judged)), forget: () => undefined },
       planValidMessage: 'planned',
-      signer: {},
       client: {
         mergePatch: async (_resource: unknown, _name: unknown, patch: { status: TemplateStatus }) => {
           state.writes++;

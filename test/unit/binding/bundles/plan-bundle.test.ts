@@ -26,8 +26,6 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
-  { title: 'creates a binding for each export', exports: ['b', 'a'], bindings: [], create: ['a', 'b'] },
-  { title: 'keeps a binding whose export exists', exports: ['a'], bindings: [binding('a')] },
   {
     title: 'creates no binding if one of another owner exists',
     exports: ['a'],
@@ -37,21 +35,6 @@ const cases: readonly Case[] = [
     title: 'creates none while the old one is being deleted',
     exports: ['a'],
     bindings: [binding('a', { deleting: true })],
-  },
-  {
-    title: 'deletes a binding if the deletion of its export was observed',
-    exports: ['a'],
-    bindings: [binding('a'), binding('b')],
-    deleted: ['b'],
-    delete: ['b'],
-  },
-  {
-    title: 'keeps a binding whose export is only missing, as after the provider was restored from a backup',
-    exports: ['a'],
-    bindings: [binding('a'), binding('b'), binding('c')],
-    deleted: ['c'],
-    delete: ['c'],
-    held: ['b'],
   },
   {
     title: 'deletes no binding of another owner, and none that is being deleted',

@@ -72,8 +72,7 @@ export const unclaimed = { consumer: false, provider: false };
 export const shared = { kind: 'ready', name: 'team-a' } as const;
 
 export const brief = (action: ClaimAction): string => {
-  if (action.kind === 'request-namespace') return action.kind;
-  return action.kind === 'delete'
-    ? `delete ${action.side} ${action.uid} ${action.reason}`
-    : `${action.kind} ${action.side}`;
+  if (!('side' in action)) return action.do;
+  if (action.do !== 'delete') return `${action.do} ${action.side}`;
+  return `delete ${action.side} ${action.uid}${action.inferred ? ' inferred' : ''}`;
 };

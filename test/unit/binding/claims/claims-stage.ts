@@ -9,11 +9,11 @@ import {
 import type { PermissionClaim } from '../../../../src/api/binding/permission-claim.ts';
 import { type KubeObject, keyOf, type ObjectMeta } from '../../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces, secrets } from '../../../../src/api/resources.ts';
-import { type ClaimSyncer, openClaims } from '../../../../src/binding/claims/open-claims.ts';
+import { openClaims } from '../../../../src/binding/claims/open-claims.ts';
 import { ownerReferenceOf } from '../../../../src/binding/service-binding/owner.ts';
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
 import { type ExportView, openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
-import type { SyncMode } from '../../../../src/binding/sync-engine/syncer.ts';
+import type { Syncer, SyncMode } from '../../../../src/binding/sync-engine/syncer.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
 import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
 import { type Log, type LogFields, noLog } from '../../../../src/observe/log.ts';
@@ -80,7 +80,7 @@ export class ClaimsStage {
   identity: string | undefined = 'uid-of-kb-acme';
   /** Whether the binding of that name may use the same provider. */
   leadHere = (_name: string): boolean => true;
-  readonly #session: { stop: AbortController; runs: Promise<void>[]; claims: ClaimSyncer }[] = [];
+  readonly #session: { stop: AbortController; runs: Promise<void>[]; claims: Syncer }[] = [];
 
   constructor() {
     this.namespace('team-a');
@@ -109,7 +109,7 @@ export class ClaimsStage {
     return this.provider.writes.filter((write) => write.startsWith('create apiservicenamespaces'));
   }
 
-  get claims(): ClaimSyncer {
+  get claims(): Syncer {
     const [last] = this.#session.slice(-1);
     assert.ok(last);
     return last.claims;
@@ -153,7 +153,7 @@ export class ClaimsStage {
         mode,
         mayShareProvider: ({ name }) => this.leadHere(name),
         random: () => 0.5,
-        onProblems: () => this.told.push(this.claims.problems()),
+        onChange: () => this.told.push(this.claims.problems()),
       },
       deps,
     );

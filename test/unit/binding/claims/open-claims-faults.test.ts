@@ -62,23 +62,6 @@ describe('claims', () => {
       assert.deepEqual(stage.claims.problems(), []);
     });
 
-    it('do not count observed deletions towards the deletes that are held back', async () => {
-      const { uid } = stage.consumerCluster();
-      const names = Array.from({ length: 20 }, (_, i) => `gone-${i}`);
-      for (const name of names) stage.consumer.put(secrets, secretIn('team-a', name));
-      await stage.open([secretsOf('kettle')]);
-      await stage.settle(1000);
-      assert.equal(stage.provider.list(secrets).length, 20);
-      for (const name of names) stage.consumer.drop(secrets, { namespace: 'team-a', name });
-      await stage.settle(1000);
-      assert.equal(stage.provider.list(secrets).length, 0);
-      const lost = secretIn('kb-acme-team-a', 'lost', { labels: { 'kube-bind.io/owner': 'consumer' } });
-      const annotations = { 'kube-bind.io/consumer-uid': 'gone', [copyOfAnnotation]: `${uid}/team-a/lost` };
-      stage.provider.put(secrets, { ...lost, metadata: { ...lost.metadata, annotations } });
-      await stage.settle(3000);
-      assert.deepEqual(stage.provider.list(secrets), []);
-    });
-
     it('report a namespace of the provider that cannot be watched', async () => {
       stage.watched = {
         watch: (spec) => ({ store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }),

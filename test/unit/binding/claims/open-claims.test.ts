@@ -93,26 +93,6 @@ describe('claims', () => {
       assert.ok(stage.up('lost'));
     });
 
-    it('carry a proof of name and cluster, which clones and copies of another cluster lack', async () => {
-      const { uid } = stage.consumerCluster();
-      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
-      await stage.open([secretsOf('kettle')]);
-      const copy = stage.up();
-      assert.equal(copy?.metadata.annotations?.[copyOfAnnotation], `${uid}/team-a/creds`);
-      const { labels = {}, annotations = {} } = copy?.metadata ?? {};
-      const like = (name: string, said: Record<string, string>) => {
-        const { metadata, ...secret } = secretIn('kb-acme-team-a', name, { labels });
-        stage.provider.put(secrets, { ...secret, metadata: { ...metadata, annotations: { ...annotations, ...said } } });
-      };
-      like('clone', {});
-      const [proved, theirs] = [`${uid}/team-a/proved`, 'uid-of-another/team-a/theirs'];
-      for (const [name, copyOf] of Object.entries({ proved, theirs })) {
-        like(name, { 'kube-bind.io/consumer-uid': 'gone', [copyOfAnnotation]: copyOf });
-      }
-      await stage.settle(3000);
-      assert.deepEqual([stage.up('proved'), !!stage.up('clone'), !!stage.up('theirs')], [undefined, true, true]);
-    });
-
     for (const resource of [configMaps, serviceAccounts]) {
       it(`work for ${resource.plural}`, async () => {
         stage.consumer.put(resource, {
@@ -155,7 +135,6 @@ describe('claims', () => {
     it('are reported, and the others stay in effect', async () => {
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([
-        { group: 'apps', resource: 'deployments', selector: { labelSelector: {} } },
         claimOn('configmaps', { labelSelector: { matchExpressions: [{ key: 'a', operator: 'Like' }] } }),
         claimOn('secrets', {
           labelSelector: { matchLabels: { app: 'kettle' } },
@@ -163,8 +142,7 @@ describe('claims', () => {
         }),
       ]);
       assert.ok(stage.up());
-      const [deployments, labels, reference, ...more] = stage.claims.problems();
-      assert.match(deployments ?? '', /deployments.apps is ignored; a provider may claim configmaps, secrets/);
+      const [labels, reference, ...more] = stage.claims.problems();
       assert.match(labels ?? '', /configmaps selects nothing: .*Like/);
       assert.match(reference ?? '', /references of kettles.kitchen.example: the path "spec.refs\[\*\].name"/);
       assert.deepEqual(more, []);

@@ -28,10 +28,7 @@ describe('the namespace controller', () => {
   async function run(allowed?: (namespace: string) => boolean): Promise<void> {
     const log: Log = { ...noLog, warn: () => void warnings++, child: () => log };
     const deps = depsOf(stage.consumer, stage.clock, { log });
-    void namespaceController(stage.session(), deps, {
-      random: () => 0.5,
-      ...(allowed ? { mayCreate: allowed } : {}),
-    }).run(stop.signal);
+    void namespaceController(stage.session(), deps, allowed).run(stop.signal);
     await stage.settle();
   }
 

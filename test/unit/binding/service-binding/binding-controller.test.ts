@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { apiServiceExports, boundSchemas, clusterBindings } from '../../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
 import { bindingController } from '../../../../src/binding/service-binding/binding-controller.ts';
-import type { ObjectSyncer } from '../../../../src/binding/service-binding/running-syncers.ts';
 import { conditionsOf, crdName, MemoryStage, statusOf } from '../../../support/binding/memory-stage.ts';
 import { boundSchemaManifest, clusterBindingManifest, exportManifest } from '../../../support/binding/objects.ts';
+import { working } from './binding-stage.ts';
 
 /** The events that enqueue a binding, without calls of its reconciler. */
 describe('the controller of bindings', () => {
@@ -27,7 +27,7 @@ describe('the controller of bindings', () => {
 
   const said = (type: string) => conditionsOf(stage.binding())[type];
 
-  const syncer: ObjectSyncer = { controllers: [], resync() {}, close() {}, problems: () => [], served: () => true };
+  const syncer = working({ served: () => true });
   const serve = () => stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer });
 
   async function settle(ms = 1000): Promise<void> {
@@ -102,7 +102,7 @@ describe('the controller of bindings', () => {
     stage.offer();
     await settle();
     let problems = ['team-a/blue: forbidden'];
-    const failing: ObjectSyncer = { ...syncer, problems: () => problems };
+    const failing = { ...syncer, problems: () => problems };
     stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer: failing });
     await settle(10_000);
     assert.equal(said('Connected')?.message, 'team-a/blue: forbidden');

@@ -2,7 +2,7 @@ import { BindingReconciler } from '../../../../src/binding/service-binding/bindi
 import { BindingWriter } from '../../../../src/binding/service-binding/binding-writer.ts';
 import { CrdWriter } from '../../../../src/binding/service-binding/crd-writer.ts';
 import { Releaser } from '../../../../src/binding/service-binding/releaser.ts';
-import type { ObjectSyncer } from '../../../../src/binding/service-binding/running-syncers.ts';
+import type { Syncer } from '../../../../src/binding/sync-engine/syncer.ts';
 import type { Result } from '../../../../src/engine/result.ts';
 import { conditionsOf, crdName, kettles, MemoryStage } from '../../../support/binding/memory-stage.ts';
 import { exportManifest } from '../../../support/binding/objects.ts';
@@ -10,6 +10,12 @@ import { exportManifest } from '../../../support/binding/objects.ts';
 /** A binding and its reconciler, which a test runs with `look`. */
 export class BindingStage extends MemoryStage {
   reconciler = this.make();
+  readonly #serving = {
+    binding: 'kettles',
+    crd: crdName,
+    mode: 'sync',
+    syncer: working({ served: () => true }),
+  } as const;
 
   /** Creates the reconciler, as after a restart. */
   make(allowed?: readonly string[]): BindingReconciler {
@@ -44,11 +50,12 @@ export class BindingStage extends MemoryStage {
 
   /** Acts as a syncer that has listed the objects. */
   async serve(): Promise<void> {
-    const syncer = working({ served: () => true });
-    const running = { binding: 'kettles', crd: crdName, mode: 'sync', syncer } as const;
-    this.syncers.add(running);
+    this.syncers.add(this.#serving);
     await this.look();
-    this.syncers.delete(running);
+  }
+
+  stopServing(): void {
+    this.syncers.delete(this.#serving);
   }
 
   /** The finalizers of the object that `object()` creates. */
@@ -63,10 +70,14 @@ export const tooLarge = () => ({
   resources: Array.from({ length: 257 }, (_, i) => ({ group: 'kitchen.example', resource: `kettles${i}` })),
 });
 
-export const working = (syncer: Partial<ObjectSyncer> = {}): ObjectSyncer => ({
+export const working = (syncer: Partial<Syncer> = {}): Syncer => ({
   controllers: [],
   resync() {},
+  allowDeletes() {},
+  remaining: () => 0,
   problems: () => [],
+  refusedWatches: () => [],
+  served: () => false,
   close() {},
   ...syncer,
 });

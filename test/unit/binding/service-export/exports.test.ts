@@ -9,8 +9,9 @@ import {
   unbindPolicyAnnotation,
 } from '../../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
-import { serviceExportController } from '../../../../src/binding/service-export/export-controller.ts';
-import { type ClaimOptions, ExportReconciler } from '../../../../src/binding/service-export/export-reconciler.ts';
+import type { ClaimsOptions } from '../../../../src/binding/claims/open-claims.ts';
+import { ExportController } from '../../../../src/binding/service-export/export-controller.ts';
+import { ExportReconciler } from '../../../../src/binding/service-export/export-reconciler.ts';
 import { ExportWriter } from '../../../../src/binding/service-export/export-writer.ts';
 import { SyncerSet } from '../../../../src/binding/service-export/syncer-set.ts';
 import type { SyncerOptions } from '../../../../src/binding/sync/open-syncer.ts';
@@ -47,7 +48,7 @@ describe('the reconciler of exports', () => {
   let stage: MemoryStage;
   let reconciler: ExportReconciler;
   let opened: Opened[];
-  let sharesProvider: ClaimOptions['mayShareProvider'] | undefined;
+  let sharesProvider: ClaimsOptions['mayShareProvider'] | undefined;
   /** What `openSyncer` throws. */
   let broken: Error | undefined;
 
@@ -73,7 +74,7 @@ describe('the reconciler of exports', () => {
         if (broken) throw broken;
         return open(schema.name, mode);
       },
-      openClaims: ({ exported, mode, mayShareProvider }: ClaimOptions): Syncer => {
+      openClaims: ({ exported, mode, mayShareProvider }: ClaimsOptions): Syncer => {
         sharesProvider = mayShareProvider;
         return open(
           exported.permissionClaims.map(({ resource }) => resource).join(),
@@ -308,19 +309,6 @@ describe('the reconciler of exports', () => {
     assert.equal(opened.length, 2);
   });
 
-  it('distinguishes exports whose names have the same prefix', async () => {
-    await bound();
-    const { metadata } = exportManifest();
-    stage.provider.put(
-      apiServiceExports,
-      exportManifest({ metadata: { ...metadata, name: 'kettles-prod', uid: 'prod' } }),
-    );
-    await look('kb-acme/kettles-prod');
-    await look('kb-acme/kett');
-    assert.deepEqual(atWork(), [`sync ${crdName}`]);
-    assert.equal(opened.length, 1);
-  });
-
   it('follows the references of claims in the version that is synced now', async () => {
     await bound();
     bind({}, { ...inSync, permissionClaims: [secretsClaim] });
@@ -474,7 +462,7 @@ describe('the reconciler of exports', () => {
   it('closes its syncers when its controller stops, and opens them again when it starts', async () => {
     const { deps, session, sessions } = stage;
     arrange();
-    const controller = serviceExportController(session, sessions, deps, options());
+    const controller = new ExportController(session, sessions, deps, options());
     for (const turn of [1, 2]) {
       const stop = new AbortController();
       const run = controller.run(stop.signal);

@@ -3,17 +3,12 @@ import fc from 'fast-check';
 import {
   apiServiceBindingBundles,
   apiServiceBindings,
-  apiServiceExportRequests,
   apiServiceExports,
-  apiServiceNamespaces,
   boundSchemas,
-  clusterBindings,
-  ownerLabel,
 } from '../../../../src/api/binding/names.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { customResourceDefinitions, namespaces } from '../../../../src/api/resources.ts';
 import { bySecret, openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
-import { bySchema, byServiceNamespace, openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
+import { bySchema, openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
 import { type Log, type LogFields, noLog } from '../../../../src/observe/log.ts';
 import { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
 import * as objects from '../../../support/binding/objects.ts';
@@ -81,16 +76,6 @@ describe('the stores of the consumer', () => {
     });
   });
 
-  it('find bindings and bundles by their Secret', () => {
-    const { cluster, opened } = open();
-    cluster.put(apiServiceBindings, objects.bindingManifest());
-    cluster.put(apiServiceBindingBundles, objects.bundleManifest());
-    const names = [opened.stores.bindings, opened.stores.bundles].flatMap((store) =>
-      store.byIndex(bySecret, 'kube-bind/kubeconfig-acme').map(({ name }) => name),
-    );
-    assert.deepEqual(names, ['kettles', 'acme']);
-  });
-
   it('keep an object whose status has unexpected values', () => {
     const { cluster, opened } = open();
     const status = { conditions: 'none', boundSchemas: [null, 7, {}], permissionClaims: {}, providerPrettyName: 3 };
@@ -125,28 +110,6 @@ describe('the stores of the consumer', () => {
     ];
     assert.deepEqual(logged, [{ kind: 'APIServiceBindingBundle', object: 'acme', problems }]);
     assert.match(said.join(), /; the server treats it as absent; /);
-  });
-
-  it('show namespaces, and CRDs without their schemas', () => {
-    const { cluster, opened } = open();
-    cluster.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team-a' } });
-    cluster.put(customResourceDefinitions, {
-      apiVersion: 'apiextensions.k8s.io/v1',
-      kind: 'CustomResourceDefinition',
-      metadata: { name: 'kettles.kitchen.example' },
-      spec: { scope: 'Cluster', versions: [{ name: 'v1', schema: {} }] },
-      status: {
-        acceptedNames: { plural: 'kettles', kind: 'Kettle' },
-        storedVersions: ['v1'],
-        conditions: [{ ...ready, type: 'Established', reason: 'InitialNamesAccepted', message: 'ok' }, { type: 'x' }],
-      },
-    });
-    assert.equal(opened.stores.namespaces.get('team-a')?.deleting, false);
-    const { established, scope, conditions, acceptedNames, storedVersions } =
-      opened.stores.crds.get('kettles.kitchen.example') ?? {};
-    assert.deepEqual([established, scope, storedVersions], [true, 'Cluster', ['v1']]);
-    assert.deepEqual(acceptedNames, { plural: 'kettles', kind: 'Kettle' });
-    assert.deepEqual(conditions, [{ ...ready, type: 'Established', reason: 'InitialNamesAccepted', message: 'ok' }]);
   });
 
   it('end all their watches together', () => {
@@ -185,16 +148,6 @@ describe('the stores of a provider', () => {
     );
   });
 
-  it('show an APIServiceNamespace, and find it by its service namespace', () => {
-    const { cluster, stores } = open();
-    const labelled = withMetadata(objects.serviceNamespaceManifest(), { labels: { [ownerLabel]: 'provider' } });
-    cluster.put(apiServiceNamespaces, labelled);
-    assert.equal(stores.serviceNamespaces.get('kb-acme/team-a')?.serviceNamespace, undefined);
-    cluster.put(apiServiceNamespaces, { ...labelled, status: { namespace: 'kb-acme-team-a' } });
-    const [view] = stores.serviceNamespaces.byIndex(byServiceNamespace, 'kb-acme-team-a');
-    assert.deepEqual([view?.name, view?.owner], ['team-a', 'provider']);
-  });
-
   for (const [title, schema] of [
     ['without a wrapper', { type: 'object' }],
     ['in its wrapper', { openAPIV3Schema: { type: 'object' } }],
@@ -209,31 +162,6 @@ describe('the stores of a provider', () => {
       ]);
     });
   }
-
-  it('show the ClusterBinding with the status that a konnector wrote', () => {
-    const { cluster, stores } = open();
-    const status = {
-      lastHeartbeatTime: now,
-      heartbeatInterval: '5m0s',
-      konnectorVersion: 'v0.8.1',
-      consumerSecretRef: { namespace: 'kube-bind', name: 'kubeconfig-acme' },
-      conditions: [ready],
-    };
-    cluster.put(clusterBindings, objects.clusterBindingManifest({ status }));
-    const view = stores.clusterBindings.get('kb-acme/cluster');
-    assert.deepEqual({ ...view, ...status }, view);
-    assert.deepEqual([view?.secretRef, view?.providerPrettyName], [{ name: 'kubeconfig', key: 'kubeconfig' }, 'Acme']);
-  });
-
-  it('show the phase of a request', () => {
-    const { cluster, stores } = open();
-    const status = { phase: 'Failed', terminalMessage: '100 % wrong' };
-    cluster.put(apiServiceExportRequests, objects.exportRequestManifest());
-    assert.equal(stores.exportRequests.get('kb-acme/kettles')?.phase, 'Pending');
-    cluster.put(apiServiceExportRequests, objects.exportRequestManifest({ status }));
-    const view = stores.exportRequests.get('kb-acme/kettles');
-    assert.deepEqual([view?.phase, view?.terminalMessage], ['Failed', '100 % wrong']);
-  });
 
   it('do not show objects of other cluster namespaces', () => {
     const { cluster, stores } = open();

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import type { BoundSchemaView, ExportView } from '../../../../src/binding/stores/provider-stores.ts';
-import { consumerResource, syncVersion } from '../../../../src/binding/sync/consumer-objects.ts';
+import { ConsumerObjects, syncVersion } from '../../../../src/binding/sync/consumer-objects.ts';
+import { depsOf } from '../../../support/binding/deps.ts';
+import { SyncStage } from '../../../support/binding/sync-stage.ts';
 
 /** Notation of versions: `v1` is served, `v1-` is not served, `v1*` is stored. */
 const schema = (versions: string, scope = 'Namespaced'): BoundSchemaView =>
@@ -38,10 +40,14 @@ describe('the version that is synced', () => {
   });
 });
 
-describe('the bound kind in the consumer', () => {
-  it('has the version that is synced', () => {
-    const kettles = { group: 'kitchen.example', version: 'v2', plural: 'kettles', kind: 'Kettle' };
-    assert.deepEqual(consumerResource(schema('v2*'), 'v2'), { ...kettles, namespaced: true });
-    assert.deepEqual(consumerResource(schema('v2*', 'Cluster'), 'v2'), { ...kettles, namespaced: false });
+describe('the objects of a bound kind', () => {
+  it('do not count as listed, and deleted, once they are closed', () => {
+    const stage = new SyncStage();
+    const { crds } = depsOf(stage.consumer, stage.clock).stores;
+    const resource = stage.kettles.consumer;
+    const objects = new ConsumerObjects({ cluster: stage.consumer, crds, crd: 'kettles.kitchen.example', resource });
+    assert.equal(objects.state, 'listed');
+    objects.close();
+    assert.equal(objects.state, 'unknown');
   });
 });

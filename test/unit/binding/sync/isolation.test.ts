@@ -21,14 +21,16 @@ describe('isolation', () => {
     }
   });
 
-  const places: [keyof typeof strategies, string, string][] = [
-    ['byNamespace', 'team-a/tea', 'kb-acme-team-a/tea'],
-    ['prefixed', 'tea', 'kb-acme-tea'],
-    ['namespaced', 'tea', 'kb-acme/tea'],
-    ['none', 'tea', 'tea'],
+  const places: [keyof typeof strategies, string, string, owned: boolean][] = [
+    ['byNamespace', 'team-a/tea', 'kb-acme-team-a/tea', false],
+    ['prefixed', 'tea', 'kb-acme-tea', true],
+    ['namespaced', 'tea', 'kb-acme/tea', false],
+    ['none', 'tea', 'tea', true],
   ];
-  for (const [name, consumerKey, providerKey] of places) {
+  for (const [name, consumerKey, providerKey, owned] of places) {
     it(`${name}: ${consumerKey} is ${providerKey} in the provider, and back`, () => {
+      assert.equal(strategies[name].providerNamespaced, providerKey.includes('/'));
+      assert.equal(strategies[name].ownedByClusterNamespace, owned);
       assert.deepEqual(strategies[name].placeOf(consumerKey), { kind: 'at', key: providerKey });
       assert.equal(strategies[name].consumerKeyOf(providerKey), consumerKey);
     });

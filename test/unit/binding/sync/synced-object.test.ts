@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { copyProjection, projectObject } from '../../../../src/binding/sync/synced-object.ts';
-import { SyncStage } from '../../../support/binding/sync-stage.ts';
 import { deepFreeze } from '../../../support/deep-freeze.ts';
 
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
@@ -40,8 +39,7 @@ describe('what stores keep of bound objects', () => {
 });
 
 describe('what stores keep of copies', () => {
-  const session = new SyncStage().session();
-  const project = copyProjection(session);
+  const project = copyProjection('kb-acme');
   const named = (clusterNamespace: string) => object({ 'kube-bind.io/cluster-namespace': clusterNamespace });
 
   it('is the whole object for our copies', () => {
@@ -53,10 +51,5 @@ describe('what stores keep of copies', () => {
       const { apiVersion, kind, metadata } = projectObject(foreign).object;
       assert.deepEqual(project(foreign).object, { apiVersion, kind, metadata });
     }
-  });
-
-  it('comes from one function for each session, so that its watches are shared', () => {
-    assert.equal(copyProjection(session), project);
-    assert.notEqual(copyProjection(new SyncStage().session()), project);
   });
 });

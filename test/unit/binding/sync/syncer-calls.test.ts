@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { apiServiceNamespaces } from '../../../../src/api/binding/names.ts';
 import { own } from '../../../../src/kit/json-value.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
@@ -6,6 +7,7 @@ import { silentLog } from '../../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
 import type { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
 import {
+  clusterNamespace,
   litresOf,
   openStage,
   type SyncStage,
@@ -161,12 +163,13 @@ describe('a syncer whose calls or lists fail', () => {
   });
 
   /** Keeps the objects of the kind unlisted in a cluster. Returns a function that lists them. */
-  function unlist(cluster: MemoryCluster): () => void {
+  function unlist(cluster: MemoryCluster, cause?: string): () => void {
     const watch = cluster.watch.bind(cluster);
     const stores: { list(): void }[] = [];
     cluster.watch = <T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> => {
       if (spec.resource.plural !== 'kettles') return watch(spec);
       const store = new InformerStore(spec, stage.clock, silentLog);
+      if (cause !== undefined) store.failed(cause);
       stores.push({ list: () => store.beginList().commit() });
       return { store, release: () => store.close() };
     };
@@ -175,14 +178,24 @@ describe('a syncer whose calls or lists fail', () => {
 
   it('reports that this cluster does not list its objects, also after a restart', async () => {
     open();
-    unlist(stage.consumer);
+    unlist(stage.consumer, '403: kettles is forbidden');
     let changes = 0;
     const syncer = stage.start('sync', { onChange: () => changes++ });
     await stage.settle(20_000);
     assert.deepEqual([syncer.served(), syncer.problems(), changes], [false, [], 0]);
     await stage.settle(20_000);
-    assert.match(syncer.problems().join(), /objects in this cluster yet; it needs permission to list and watch them/);
+    const says =
+      /objects in this cluster yet \(403: kettles is forbidden\); it needs permission to list and watch them/;
+    assert.match(syncer.problems().join(), says);
     assert.equal(changes, 1);
+  });
+
+  it('reports a CustomResourceDefinition that is not established', async () => {
+    open();
+    stage.establish(false);
+    const syncer = stage.start();
+    await stage.settle(40_000);
+    assert.match(syncer.problems().join(), /this cluster yet; .*kubectl describe crd kettles\.kitchen\.example$/);
   });
 
   it('syncs a kind that the API server serves before its CustomResourceDefinition is established', async () => {
@@ -199,14 +212,6 @@ describe('a syncer whose calls or lists fail', () => {
     assert.equal(syncer.served(), false, 'the definition was established, and is no longer');
   });
 
-  it('reports a CustomResourceDefinition that is not established', async () => {
-    open();
-    stage.establish(false);
-    const syncer = stage.start();
-    await stage.settle(40_000);
-    assert.match(syncer.problems().join(), /CustomResourceDefinition kettles\.kitchen\.example is not established/);
-  });
-
   for (const informerScope of ['Namespaced', 'Cluster'] as const) {
     it(`notifies its owner when a late list of the provider is complete: informerScope ${informerScope}`, async () => {
       open({ informerScope });
@@ -220,6 +225,19 @@ describe('a syncer whose calls or lists fail', () => {
       assert.equal(reported.at(-1), '');
     });
   }
+
+  it('does not reconcile the objects of other namespaces when a service namespace is removed', async () => {
+    await inStep();
+    const reconciles = async () =>
+      (await stage.metrics.expose()).match(/^controller_runtime_reconcile_total\{controller="sync.* \d+$/gm);
+    stage.answerNamespace('team-b');
+    await stage.settle();
+    const before = await reconciles();
+    stage.provider.drop(apiServiceNamespaces, { namespace: clusterNamespace, name: 'team-b' });
+    await stage.settle();
+    assert.ok(before);
+    assert.deepEqual(await reconciles(), before);
+  });
 
   it('notifies its owner when a drain learns that the provider has no copies', async () => {
     open();

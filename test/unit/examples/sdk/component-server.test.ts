@@ -7,7 +7,7 @@ import type { Component } from '../../../../examples/inventory/components/sdk/co
 import { httpTransports } from '../../../../examples/inventory/components/sdk/http-transports.ts';
 import { until } from '../../../../sandbox/wait.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
-import { aborted, deferred } from '../../../../src/kit/promises.ts';
+import { aborted } from '../../../../src/kit/promises.ts';
 import { ConformanceWorld, component } from '../../../support/inventory/conformance-world.ts';
 import { post } from '../../../support/inventory/plain-client.ts';
 
@@ -92,7 +92,7 @@ describe('the server of a component', () => {
   });
 
   it('enforces its limit of runs for concurrent calls', async () => {
-    const known = deferred<boolean>();
+    const known = Promise.withResolvers<boolean>();
     let asked = 0;
     let running = 0;
     knows = () => {
@@ -120,7 +120,7 @@ describe('the server of a component', () => {
   });
 
   it('authenticates at most 64 callers concurrently, and answers 429 to more', async () => {
-    const known = deferred<boolean>();
+    const known = Promise.withResolvers<boolean>();
     let asked = 0;
     knows = () => {
       asked += 1;

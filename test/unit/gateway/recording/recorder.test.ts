@@ -4,7 +4,6 @@ import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Recorder, type Recording } from '../../../../src/gateway/recording/recorder.ts';
 import { SessionCast } from '../../../../src/gateway/recording/session-cast.ts';
 import type { RecordingFile, RecordingSink } from '../../../../src/gateway/recording/sink.ts';
-import { deferred } from '../../../../src/kit/promises.ts';
 import { pluck } from '../../../support/pluck.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
@@ -259,7 +258,7 @@ describe('the recorder', () => {
 
   it('must drain while 256 KiB wait for the sink, and no longer once they are written', async () => {
     const recording = await durable();
-    const { promise, resolve: answer } = deferred();
+    const { promise, resolve: answer } = Promise.withResolvers<void>();
     sink.hangs = promise;
     out(recording, 'x'.repeat(200_000));
     assert.equal(recording.drained, undefined);
@@ -331,7 +330,7 @@ describe('the recorder', () => {
     const all = recorder();
     const recording = begin(false, all);
     await recording.durable;
-    const { promise, resolve: release } = deferred();
+    const { promise, resolve: release } = Promise.withResolvers<void>();
     sink.hangs = promise;
     out(recording, 'last words');
     void recording.end();

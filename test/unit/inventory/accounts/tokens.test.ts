@@ -5,7 +5,6 @@ import { EntryAccounts } from '../../../../src/inventory/accounts/entry-accounts
 import { credentialIdOf, RunTokens, tokenReader } from '../../../../src/inventory/accounts/tokens.ts';
 import type { Entry } from '../../../../src/inventory/entry.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
-import { deferred } from '../../../../src/kit/promises.ts';
 import type { Client, WriteOptions } from '../../../../src/kube/client.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
@@ -83,7 +82,7 @@ describe('the token of a call', () => {
 
   it('keeps no caller waiting after its abort, and reaches the others', async () => {
     const { world, accounts } = stage();
-    const answer = deferred();
+    const answer = Promise.withResolvers<void>();
     const createToken: Client['createToken'] = async (...request) => {
       await answer.promise;
       return world.client.createToken(...request);

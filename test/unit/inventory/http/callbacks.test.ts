@@ -5,7 +5,6 @@ import { until } from '../../../../sandbox/wait.ts';
 import { callbackListener } from '../../../../src/inventory/http/callbacks.ts';
 import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
 import { listen } from '../../../../src/kit/listen.ts';
-import { deferred } from '../../../../src/kit/promises.ts';
 import { type LogFields, noLog } from '../../../../src/observe/log.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
@@ -18,7 +17,7 @@ describe('the callback listener', () => {
   let leads = true;
   let answer: ReportAnswer = { status: 200, extension: undefined };
   let reviews = 0;
-  let blocked = deferred();
+  let blocked = Promise.withResolvers<void>();
   const reports: unknown[] = [];
   const rejected: unknown[] = [];
   const clock = new SimulatedClock();
@@ -61,7 +60,7 @@ describe('the callback listener', () => {
     rejected.length = 0;
     warnings.length = 0;
     reviews = 0;
-    blocked = deferred();
+    blocked = Promise.withResolvers<void>();
   });
   after(() => server.close());
 

@@ -9,7 +9,6 @@ import type { Reply } from '../../../../src/inventory/ports.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
 import { listen } from '../../../../src/kit/listen.ts';
-import { type Deferred, deferred } from '../../../../src/kit/promises.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
 
@@ -205,9 +204,9 @@ describe('the HTTP client of components', () => {
 
   it('calls a component whose registration changes during the token request', async () => {
     const url = await serve((socket) => socket.write(ok({ outcome: 'Done' })));
-    const tokens: Deferred<string>[] = [];
+    const tokens: PromiseWithResolvers<string>[] = [];
     const forCall = (): Promise<string> => {
-      const token = deferred<string>();
+      const token = Promise.withResolvers<string>();
       tokens.push(token);
       return token.promise;
     };

@@ -97,9 +97,7 @@ describe('an abandonment', () => {
     await clock.advance(3000);
     assert.deepEqual([notes(next), next.audited], [[], []]);
   });
-});
 
-describe('an abandonment', () => {
   it('is recorded once if a status write that began before it ends after it was recorded', () => {
     const lines: string[] = [];
     const reporter = new AbandonmentReporter({

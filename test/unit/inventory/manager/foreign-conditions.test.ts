@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Reply } from '../../../../src/inventory/ports.ts';
-import { deferred } from '../../../../src/kit/promises.ts';
 import { done } from '../../../support/inventory/in-memory-manager.ts';
 import { stageWithEntry } from '../../../support/inventory/memory-stage.ts';
 
 describe('a condition of another writer', () => {
   it('is kept by a status write that precedes its watch event', async () => {
-    const outcome = deferred<Reply>();
+    const outcome = Promise.withResolvers<Reply>();
     const { clock, inventory, manager, ref } = await stageWithEntry([{ name: 'network' }], {
       network: () => outcome.promise,
     });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { sleep } from '../../../../src/kit/clock.ts';
-import { deferred } from '../../../../src/kit/promises.ts';
 import { done } from '../../../support/inventory/in-memory-manager.ts';
 import { evenRandom, memoryStage } from '../../../support/inventory/memory-stage.ts';
 
@@ -59,7 +58,7 @@ describe('a changed registration', () => {
 
   it('does not disturb a run that is starting', async () => {
     const { clock, inventory, registrations, manager } = await memoryStage([network]);
-    const answered = deferred();
+    const answered = Promise.withResolvers<void>();
     inventory.fault = (operation, when) =>
       operation === 'run.swap' && when === 'after' ? answered.promise.then(() => undefined) : undefined;
     const { ref } = inventory.create({ name: 'one' });
