@@ -1,4 +1,4 @@
-import { registerChain, untilReady } from '../support/inventory/chain.ts';
+import { registerChain } from '../support/inventory/chain.ts';
 import { writesOfUnreadField, writesToOneEntry } from '../support/inventory/consolidation.ts';
 import { killInFlight } from '../support/inventory/killed.ts';
 import { InventoryStage } from '../support/inventory/stage.ts';
@@ -53,4 +53,12 @@ async function convergenceRound(stage: InventoryStage): Promise<Figures> {
     killedBackMs: killed.backMs,
     killedTwice: killed.called.length - new Set(killed.called).size,
   };
+}
+
+/** Milliseconds from the creation of an entry until it is Ready. */
+async function untilReady(stage: InventoryStage, name: string): Promise<number> {
+  const began = performance.now();
+  await stage.entry(name);
+  await stage.ready(name);
+  return performance.now() - began;
 }

@@ -18,11 +18,3 @@ export async function registerChain(stage: InventoryStage, names: readonly strin
     component.delayMs = delayMs;
   }
 }
-
-/** Milliseconds from the creation of an entry until it is Ready. */
-export async function untilReady(stage: InventoryStage, name: string): Promise<number> {
-  const began = performance.now();
-  await stage.entry(name);
-  await stage.ready(name);
-  return performance.now() - began;
-}
