@@ -1,6 +1,7 @@
 import { componentLabel, componentReconcilers, reconcileRuns, runName } from '../api/inventory/names.ts';
-import { type ReconcileRun, readReconcileRun } from '../api/inventory/reconcile-run.ts';
+import { type ReconcileRun, reconcileRunKind } from '../api/inventory/reconcile-run.ts';
 import type { KubeObject } from '../api/object.ts';
+import { readObject } from '../api/schema/kind.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
 import { listIn, own } from '../kit/json-value.ts';
 import { type Client, findObject } from '../kube/client.ts';
@@ -47,7 +48,7 @@ async function latestRun(
   signal: AbortSignal,
 ): Promise<ReconcileRun | undefined> {
   const found = await findObject(client, reconcileRuns, name, { signal });
-  const read = found && readReconcileRun(found);
+  const read = found && readObject(reconcileRunKind, found);
   return read?.ok ? read.value : undefined;
 }
 

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
+import { defineKind, type ObjectOf } from '../schema/kind.ts';
 import { bindingColumns } from './api-service-binding.ts';
 import { bindConditionList } from './condition.ts';
 import { apiServiceBindingBundles } from './names.ts';
@@ -18,7 +17,3 @@ export const apiServiceBindingBundleKind = defineKind({
 });
 
 export type ApiServiceBindingBundle = ObjectOf<typeof apiServiceBindingBundleKind>;
-
-export function readApiServiceBindingBundle(object: unknown): Read<ApiServiceBindingBundle> {
-  return readObject(apiServiceBindingBundleKind, object);
-}

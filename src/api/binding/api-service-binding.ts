@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
+import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { bindConditionList, readyColumn } from './condition.ts';
 import { groupResourceFields } from './group-resource.ts';
 import { apiServiceBindings } from './names.ts';
@@ -63,7 +62,3 @@ export const apiServiceBindingKind = defineKind({
 });
 
 export type ApiServiceBinding = ObjectOf<typeof apiServiceBindingKind>;
-
-export function readApiServiceBinding(object: unknown): Read<ApiServiceBinding> {
-  return readObject(apiServiceBindingKind, object);
-}

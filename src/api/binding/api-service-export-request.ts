@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { objectName, opaqueObject } from '../schema/fields.ts';
-import { ageColumn, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
+import { ageColumn, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { bindConditionList, readyColumn } from './condition.ts';
 import { exportedResources, immutable } from './group-resource.ts';
 import { apiServiceExportRequests } from './names.ts';
@@ -57,7 +56,3 @@ export const apiServiceExportRequestKind = defineKind({
 });
 
 export type ApiServiceExportRequest = ObjectOf<typeof apiServiceExportRequestKind>;
-
-export function readApiServiceExportRequest(object: unknown): Read<ApiServiceExportRequest> {
-  return readObject(apiServiceExportRequestKind, object);
-}

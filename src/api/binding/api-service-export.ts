@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
+import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { bindConditionList } from './condition.ts';
 import { exportedResources, immutable } from './group-resource.ts';
 import { apiServiceExports } from './names.ts';
@@ -47,7 +46,3 @@ export const apiServiceExportKind = defineKind({
 });
 
 export type ApiServiceExport = ObjectOf<typeof apiServiceExportKind>;
-
-export function readApiServiceExport(object: unknown): Read<ApiServiceExport> {
-  return readObject(apiServiceExportKind, object);
-}

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
+import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { apiServiceNamespaces } from './names.ts';
 
 export const apiServiceNamespaceKind = defineKind({
@@ -25,7 +24,3 @@ export const apiServiceNamespaceKind = defineKind({
 });
 
 export type ApiServiceNamespace = ObjectOf<typeof apiServiceNamespaceKind>;
-
-export function readApiServiceNamespace(object: unknown): Read<ApiServiceNamespace> {
-  return readObject(apiServiceNamespaceKind, object);
-}

@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { listOf, opaqueObject } from '../schema/fields.ts';
-import { ageColumn, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
+import { ageColumn, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { bindConditionList, readyColumn } from './condition.ts';
 import { boundSchemas } from './names.ts';
 
@@ -166,9 +165,5 @@ export const boundSchemaKind = defineKind({
   categories: ['kube-bindings'],
 });
 
+/** The content of `schema` in its versions is not validated and stays untrusted. */
 export type BoundSchema = ObjectOf<typeof boundSchemaKind>;
-
-/** The content of `schema` is not validated and stays untrusted. */
-export function readBoundSchema(object: unknown): Read<BoundSchema> {
-  return readObject(boundSchemaKind, object);
-}

@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { objectName, opaqueObject, time } from '../schema/fields.ts';
-import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
+import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { bindConditionList, readyColumn } from './condition.ts';
 import { clusterBindings } from './names.ts';
 import { localSecretKeyRef } from './secret-key-ref.ts';
@@ -54,7 +53,3 @@ export const clusterBindingKind = defineKind({
 });
 
 export type ClusterBinding = ObjectOf<typeof clusterBindingKind>;
-
-export function readClusterBinding(object: unknown): Read<ClusterBinding> {
-  return readObject(clusterBindingKind, object);
-}

@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { conditions, listOf, objectName, opaqueObject, time } from '../schema/fields.ts';
-import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
+import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { maxColumnText, maxMissing, missingInput, mode } from './fields.ts';
 import { clusterInventories, maxComponents } from './names.ts';
 
@@ -202,8 +201,3 @@ export const clusterInventoryKind = defineKind({
 });
 
 export type ClusterInventory = ObjectOf<typeof clusterInventoryKind>;
-
-/** The content below `config`, `cluster`, and `outputs` is not validated and stays untrusted. */
-export function readClusterInventory(object: unknown): Read<ClusterInventory> {
-  return readObject(clusterInventoryKind, object);
-}

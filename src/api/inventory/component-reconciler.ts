@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { conditions, listOf, objectName, stringMap } from '../schema/fields.ts';
-import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
+import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { mode, readPath, writePath } from './fields.ts';
 import { componentNamePattern, componentReconcilers } from './names.ts';
 
@@ -228,7 +227,3 @@ export const componentReconcilerKind = defineKind({
 export type ComponentReconciler = ObjectOf<typeof componentReconcilerKind>;
 /** Its changes trigger runs. */
 export type RemoteWatch = Static<typeof remoteWatch>;
-
-export function readComponentReconciler(object: unknown): Read<ComponentReconciler> {
-  return readObject(componentReconcilerKind, object);
-}

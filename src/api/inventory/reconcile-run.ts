@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { listOf, objectName, time } from '../schema/fields.ts';
-import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
+import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { maxColumnText, maxMissing, missingInput } from './fields.ts';
 import { reconcileRuns } from './names.ts';
 
@@ -191,7 +190,3 @@ export type ReconcileRun = ObjectOf<typeof reconcileRunKind>;
 export type OutcomeName = Static<typeof outcomeName>;
 /** To reconcile, or to delete what the component created. */
 export type Operation = Static<typeof operation>;
-
-export function readReconcileRun(object: unknown): Read<ReconcileRun> {
-  return readObject(reconcileRunKind, object);
-}

@@ -1,6 +1,7 @@
-import { readBoundSchema } from '../../api/binding/bound-schema.ts';
+import { boundSchemaKind } from '../../api/binding/bound-schema.ts';
 import { boundSchemas } from '../../api/binding/names.ts';
 import type { ObjectName } from '../../api/object.ts';
+import { readObject } from '../../api/schema/kind.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
@@ -77,7 +78,7 @@ export async function missingSchemaOutcome(client: Client, key: ObjectName, sign
   const missing = `the provider exports ${name} but has no BoundSchema of that name in namespace ${namespace}; ask the provider to create it`;
   const schema = `BoundSchema ${name} in the provider's namespace ${namespace}`;
   try {
-    const read = readBoundSchema(await client.get(boundSchemas, key, { signal }));
+    const read = readObject(boundSchemaKind, await client.get(boundSchemas, key, { signal }));
     if (read.ok) return fetchFailed(missing);
     return fetchFailed(`${schema} is not valid: ${problemsOf(read.errors).join(', ')}; ask the provider to correct it`);
   } catch (error) {

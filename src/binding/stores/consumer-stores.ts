@@ -1,7 +1,7 @@
-import { type ApiServiceBinding, readApiServiceBinding } from '../../api/binding/api-service-binding.ts';
+import { type ApiServiceBinding, apiServiceBindingKind } from '../../api/binding/api-service-binding.ts';
 import {
   type ApiServiceBindingBundle,
-  readApiServiceBindingBundle,
+  apiServiceBindingBundleKind,
 } from '../../api/binding/api-service-binding-bundle.ts';
 import { type BindCondition, readBindConditions } from '../../api/binding/condition.ts';
 import type { GroupResource } from '../../api/binding/group-resource.ts';
@@ -60,12 +60,12 @@ export function openConsumerStores(cluster: Cluster, log: Log = noLog): OpenedSt
   return openStores(cluster, (open) => ({
     bindings: open<BindingView>({
       resource: apiServiceBindings,
-      project: projection(readApiServiceBinding, bindingView, log, blankBinding),
+      project: projection(apiServiceBindingKind, bindingView, log, blankBinding),
       indexes: { [bySecret]: secretOf },
     }),
     bundles: open<BundleView>({
       resource: apiServiceBindingBundles,
-      project: projection(readApiServiceBindingBundle, bundleView, log),
+      project: projection(apiServiceBindingBundleKind, bundleView, log),
       indexes: { [bySecret]: secretOf },
     }),
     namespaces: open({ resource: namespaces, project: commonView }),

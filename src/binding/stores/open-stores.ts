@@ -1,5 +1,6 @@
 import type { KubeObject } from '../../api/object.ts';
-import type { FieldError, Read } from '../../api/schema/read.ts';
+import { type Kind, type ObjectOf, readObject } from '../../api/schema/kind.ts';
+import type { FieldError } from '../../api/schema/read.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Projected, Store, StoreHandle, StoreSpec } from '../../kube/store.ts';
 import type { Log } from '../../observe/log.ts';
@@ -44,17 +45,17 @@ export type ViewBuilder<Spec, T extends CommonView> = (common: CommonView, spec:
  * status is not validated: an unexpected condition must not make an object look deleted.
  */
 export const projection =
-  <Spec, T extends CommonView>(
-    read: (object: unknown) => Read<{ spec: Spec }>,
-    view: ViewBuilder<Spec, T>,
+  <K extends Kind, T extends CommonView>(
+    objectKind: K,
+    view: ViewBuilder<ObjectOf<K>['spec'], T>,
     log: Log,
-    placeholder?: Spec,
+    placeholder?: ObjectOf<K>['spec'],
   ) =>
   (object: KubeObject): T | undefined => {
     const common = commonView(object);
     if (!common) return undefined;
     const { apiVersion, kind, spec } = object;
-    const result = read({ apiVersion, kind, spec, metadata: {} });
+    const result = readObject(objectKind, { apiVersion, kind, spec, metadata: {} });
     if (result.ok) return view(common, result.value.spec, object);
     const problems = problemsOf(result.errors);
     const consequence = placeholder === undefined ? 'treats it as absent' : 'does not use its spec';

@@ -1,11 +1,11 @@
-import { type ApiServiceExport, readApiServiceExport } from '../../api/binding/api-service-export.ts';
+import { type ApiServiceExport, apiServiceExportKind } from '../../api/binding/api-service-export.ts';
 import {
   type ApiServiceExportRequest,
-  readApiServiceExportRequest,
+  apiServiceExportRequestKind,
 } from '../../api/binding/api-service-export-request.ts';
-import { type ApiServiceNamespace, readApiServiceNamespace } from '../../api/binding/api-service-namespace.ts';
-import { type BoundSchema, readBoundSchema } from '../../api/binding/bound-schema.ts';
-import { type ClusterBinding, readClusterBinding } from '../../api/binding/cluster-binding.ts';
+import { type ApiServiceNamespace, apiServiceNamespaceKind } from '../../api/binding/api-service-namespace.ts';
+import { type BoundSchema, boundSchemaKind } from '../../api/binding/bound-schema.ts';
+import { type ClusterBinding, clusterBindingKind } from '../../api/binding/cluster-binding.ts';
 import { type BindCondition, readBindConditions } from '../../api/binding/condition.ts';
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
 import {
@@ -114,14 +114,14 @@ export function openProviderStores(
     exports: open({
       resource: apiServiceExports,
       namespace,
-      project: projection(readApiServiceExport, exportView, log, blankExport),
+      project: projection(apiServiceExportKind, exportView, log, blankExport),
       indexes: { [bySchema]: ({ resources }: ExportView) => resources.map(boundSchemaName) },
     }),
-    schemas: open({ resource: boundSchemas, namespace, project: projection(readBoundSchema, boundSchemaView, log) }),
+    schemas: open({ resource: boundSchemas, namespace, project: projection(boundSchemaKind, boundSchemaView, log) }),
     serviceNamespaces: open({
       resource: apiServiceNamespaces,
       namespace,
-      project: projection(readApiServiceNamespace, serviceNamespaceView, log),
+      project: projection(apiServiceNamespaceKind, serviceNamespaceView, log),
       indexes: {
         [byServiceNamespace]: ({ serviceNamespace }: ServiceNamespaceView) =>
           serviceNamespace === undefined ? [] : [serviceNamespace],
@@ -130,12 +130,12 @@ export function openProviderStores(
     clusterBindings: open({
       resource: clusterBindings,
       namespace,
-      project: projection(readClusterBinding, clusterBindingView, log),
+      project: projection(clusterBindingKind, clusterBindingView, log),
     }),
     exportRequests: open({
       resource: apiServiceExportRequests,
       namespace,
-      project: projection(readApiServiceExportRequest, exportRequestView, log),
+      project: projection(apiServiceExportRequestKind, exportRequestView, log),
     }),
   }));
 }

@@ -1,16 +1,13 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import {
-  type ClusterInventory,
-  clusterInventoryKind,
-  readClusterInventory,
-} from '../../api/inventory/cluster-inventory.ts';
+import { type ClusterInventory, clusterInventoryKind } from '../../api/inventory/cluster-inventory.ts';
 import {
   abandonAnnotation,
   abandonedByAnnotation,
   clusterInventories,
   forceAnnotation,
 } from '../../api/inventory/names.ts';
-import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
+import { type KubeObject, keyOf } from '../../api/object.ts';
+import { readObject } from '../../api/schema/kind.ts';
 import { RecentMap } from '../../kit/recent-map.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import type { Projected, Store, StoreEvent } from '../../kube/store.ts';
@@ -25,9 +22,7 @@ const annotationPrefixes = [forceAnnotation(''), abandonAnnotation(''), abandone
 
 /** Undefined if the ClusterInventory is invalid. */
 export function entryView(object: KubeObject): EntryView | undefined {
-  const { resource } = clusterInventoryKind;
-  // Items of a list have no apiVersion and kind.
-  const read = readClusterInventory({ ...object, apiVersion: apiVersionOf(resource), kind: resource.kind });
+  const read = readObject(clusterInventoryKind, object);
   if (!read.ok) return undefined;
   const { metadata } = read.value;
   const { namespace, name, uid, resourceVersion } = metadata;

@@ -1,6 +1,6 @@
-import { type ComponentReconciler, readComponentReconciler } from '../../api/inventory/component-reconciler.ts';
-import { componentReconcilers } from '../../api/inventory/names.ts';
-import { apiVersionOf, type Condition, type KubeObject } from '../../api/object.ts';
+import { type ComponentReconciler, componentReconcilerKind } from '../../api/inventory/component-reconciler.ts';
+import type { Condition, KubeObject } from '../../api/object.ts';
+import { readObject } from '../../api/schema/kind.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
 import type { Projected } from '../../kube/store.ts';
@@ -19,11 +19,7 @@ export interface RegistrationView extends Projected {
 
 /** Undefined if the ComponentReconciler is invalid. */
 export function registrationView(object: KubeObject): RegistrationView | undefined {
-  const read = readComponentReconciler({
-    ...object,
-    apiVersion: apiVersionOf(componentReconcilers),
-    kind: componentReconcilers.kind,
-  });
+  const read = readObject(componentReconcilerKind, object);
   if (!read.ok) return undefined;
   const { metadata, spec, status } = read.value;
   const { name, uid, resourceVersion, generation = 0 } = metadata;

@@ -6,8 +6,9 @@ import {
   reconcileRuns,
   runName,
 } from '../../api/inventory/names.ts';
-import { type ReconcileRun, readReconcileRun } from '../../api/inventory/reconcile-run.ts';
+import { type ReconcileRun, reconcileRunKind } from '../../api/inventory/reconcile-run.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import { readObject } from '../../api/schema/kind.ts';
 import { formatMicroTime, formatTime, parseTime } from '../../kit/clock.ts';
 import { shorten } from '../../kit/shorten.ts';
 import type { Projected } from '../../kube/store.ts';
@@ -20,7 +21,7 @@ export interface RunView extends StoredRecord, Projected {
 
 /** Undefined if the ReconcileRun is invalid, or its name is not `runName`. */
 export function recordIn(object: KubeObject): StoredRecord | undefined {
-  const read = readReconcileRun({ ...object, apiVersion: apiVersionOf(reconcileRuns), kind: reconcileRuns.kind });
+  const read = readObject(reconcileRunKind, object);
   if (!read.ok) return undefined;
   const { metadata, spec } = read.value;
   const { namespace, name, resourceVersion } = metadata;

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { referenceComponents } from '../../../examples/inventory/components/reference-components.ts';
-import { readClusterInventory } from '../../../src/api/inventory/cluster-inventory.ts';
-import { readComponentReconciler } from '../../../src/api/inventory/component-reconciler.ts';
+import { clusterInventoryKind } from '../../../src/api/inventory/cluster-inventory.ts';
+import { componentReconcilerKind } from '../../../src/api/inventory/component-reconciler.ts';
+import { readObject } from '../../../src/api/schema/kind.ts';
 import { ownOutputRead } from '../../../src/inventory/policy/registration-rules.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { MemoryCluster } from '../../support/binding/memory-cluster.ts';
@@ -14,7 +15,7 @@ describe('the examples of the inventory', () => {
     const registrations = inventoryExample(file).filter(({ kind }) => kind === 'ComponentReconciler');
     for (const object of registrations) {
       it(`${file} has a valid registration of ${object.metadata.name}`, () => {
-        const read = readComponentReconciler({ ...object, metadata: { ...object.metadata, ...uid } });
+        const read = readObject(componentReconcilerKind, { ...object, metadata: { ...object.metadata, ...uid } });
         assert.ok(read.ok, JSON.stringify(read));
         assert.equal(ownOutputRead(object.metadata.name, read.value.spec), undefined);
       });
@@ -35,7 +36,10 @@ describe('the examples of the inventory', () => {
   for (const file of ['managed.yaml', 'byoc.yaml']) {
     it(`${file} is a valid entry`, () => {
       for (const object of inventoryExample(file)) {
-        const read = readClusterInventory({ ...object, metadata: { ...object.metadata, namespace: 'fleet', ...uid } });
+        const read = readObject(clusterInventoryKind, {
+          ...object,
+          metadata: { ...object.metadata, namespace: 'fleet', ...uid },
+        });
         assert.ok(read.ok, JSON.stringify(read));
       }
     });

@@ -1,33 +1,31 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { readApiServiceBinding } from '../../../../src/api/binding/api-service-binding.ts';
-import { readApiServiceBindingBundle } from '../../../../src/api/binding/api-service-binding-bundle.ts';
-import { apiServiceExportKind, readApiServiceExport } from '../../../../src/api/binding/api-service-export.ts';
-import { readApiServiceExportRequest } from '../../../../src/api/binding/api-service-export-request.ts';
-import { readApiServiceNamespace } from '../../../../src/api/binding/api-service-namespace.ts';
-import { boundSchemaKind, readBoundSchema } from '../../../../src/api/binding/bound-schema.ts';
-import { clusterBindingKind, readClusterBinding } from '../../../../src/api/binding/cluster-binding.ts';
+import { apiServiceBindingKind } from '../../../../src/api/binding/api-service-binding.ts';
+import { apiServiceBindingBundleKind } from '../../../../src/api/binding/api-service-binding-bundle.ts';
+import { apiServiceExportKind } from '../../../../src/api/binding/api-service-export.ts';
+import { apiServiceExportRequestKind } from '../../../../src/api/binding/api-service-export-request.ts';
+import { apiServiceNamespaceKind } from '../../../../src/api/binding/api-service-namespace.ts';
+import { boundSchemaKind } from '../../../../src/api/binding/bound-schema.ts';
+import { clusterBindingKind } from '../../../../src/api/binding/cluster-binding.ts';
 import { boundSchemaName } from '../../../../src/api/binding/group-resource.ts';
 import { consumerKinds, providerKinds } from '../../../../src/api/binding/kinds.ts';
 import { readPermissionClaims } from '../../../../src/api/binding/permission-claim.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { customResourceDefinition } from '../../../../src/api/schema/crd.ts';
-import type { Kind } from '../../../../src/api/schema/kind.ts';
+import { type Kind, readObject } from '../../../../src/api/schema/kind.ts';
 import type { Read } from '../../../../src/api/schema/read.ts';
 import type { StructuralSchema } from '../../../../src/api/schema/structural-schema.ts';
 import * as objects from '../../../support/binding/objects.ts';
 import { celRefusals } from '../../../support/cel-rules.ts';
 
-type Reader = (object: unknown) => Read<{ spec: unknown; status?: unknown }>;
-
-const kinds: readonly [string, Reader, (fields?: Readonly<Record<string, unknown>>) => KubeObject][] = [
-  ['APIServiceBinding', readApiServiceBinding, objects.bindingManifest],
-  ['APIServiceBindingBundle', readApiServiceBindingBundle, objects.bundleManifest],
-  ['APIServiceExport', readApiServiceExport, objects.exportManifest],
-  ['APIServiceExportRequest', readApiServiceExportRequest, objects.exportRequestManifest],
-  ['APIServiceNamespace', readApiServiceNamespace, objects.serviceNamespaceManifest],
-  ['BoundSchema', readBoundSchema, objects.boundSchemaManifest],
-  ['ClusterBinding', readClusterBinding, objects.clusterBindingManifest],
+const kinds: readonly [Kind, (fields?: Readonly<Record<string, unknown>>) => KubeObject][] = [
+  [apiServiceBindingKind, objects.bindingManifest],
+  [apiServiceBindingBundleKind, objects.bundleManifest],
+  [apiServiceExportKind, objects.exportManifest],
+  [apiServiceExportRequestKind, objects.exportRequestManifest],
+  [apiServiceNamespaceKind, objects.serviceNamespaceManifest],
+  [boundSchemaKind, objects.boundSchemaManifest],
+  [clusterBindingKind, objects.clusterBindingManifest],
 ];
 
 function specOf(result: Read<{ spec: unknown }>): unknown {
@@ -36,7 +34,9 @@ function specOf(result: Read<{ spec: unknown }>): unknown {
 }
 
 describe('the readers of the kinds of kube-bind', () => {
-  for (const [kind, read, manifest] of kinds) {
+  for (const [definition, manifest] of kinds) {
+    const { kind } = definition.resource;
+    const read = (object: unknown): Read<{ spec: unknown; status?: unknown }> => readObject(definition, object);
     describe(kind, () => {
       it('reads its own output', () => {
         const { spec } = manifest();
@@ -70,7 +70,7 @@ describe('the readers of the kinds of kube-bind', () => {
   it('read a missing group as the core group', () => {
     const spec = { ...(objects.exportManifest().spec as object), resources: [{ resource: 'secrets' }] };
     assert.deepEqual(
-      (specOf(readApiServiceExport(objects.exportManifest({ spec }))) as { resources: unknown }).resources,
+      (specOf(readObject(apiServiceExportKind, objects.exportManifest({ spec }))) as { resources: unknown }).resources,
       [{ group: '', resource: 'secrets' }],
     );
   });
@@ -82,13 +82,13 @@ describe('the readers of the kinds of kube-bind', () => {
       versions: [{ name: 'v1' }],
       informerScope: 'Namespaced',
     };
-    assert.ok(!readApiServiceExport(objects.exportManifest({ spec })).ok);
+    assert.ok(!readObject(apiServiceExportKind, objects.exportManifest({ spec })).ok);
   });
 
   it('read a namespace without a spec, and no schema without one', () => {
     const { spec: _, ...bare } = objects.serviceNamespaceManifest();
-    assert.deepEqual(specOf(readApiServiceNamespace(bare)), {});
-    assert.ok(!readBoundSchema({ ...objects.boundSchemaManifest(), spec: undefined }).ok);
+    assert.deepEqual(specOf(readObject(apiServiceNamespaceKind, bare)), {});
+    assert.ok(!readObject(boundSchemaKind, { ...objects.boundSchemaManifest(), spec: undefined }).ok);
   });
 
   it('omit invalid claims', () => {

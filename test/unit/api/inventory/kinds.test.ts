@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
-import { clusterInventoryKind, readClusterInventory } from '../../../../src/api/inventory/cluster-inventory.ts';
-import {
-  componentReconcilerKind,
-  readComponentReconciler,
-} from '../../../../src/api/inventory/component-reconciler.ts';
-import { readReconcileRun } from '../../../../src/api/inventory/reconcile-run.ts';
+import { clusterInventoryKind } from '../../../../src/api/inventory/cluster-inventory.ts';
+import { componentReconcilerKind } from '../../../../src/api/inventory/component-reconciler.ts';
+import { reconcileRunKind } from '../../../../src/api/inventory/reconcile-run.ts';
+import { readObject } from '../../../../src/api/schema/kind.ts';
 import { celRefusals } from '../../../support/cel-rules.ts';
 
 const apiVersion = 'inventory.drawbridge.dev/v1alpha1';
@@ -13,7 +11,7 @@ const objectOf = (kind: string, spec: object) => ({ apiVersion, kind, metadata: 
 describe('the kinds of the inventory', () => {
   it('have the documented defaults', () => {
     const endpoint = { url: 'http://127.0.0.1:1' };
-    const registration = readComponentReconciler(objectOf('ComponentReconciler', { endpoint }));
+    const registration = readObject(componentReconcilerKind, objectOf('ComponentReconciler', { endpoint }));
     assert.deepEqual(registration.ok && registration.value.spec, {
       endpoint,
       protocol: 'v1',
@@ -29,14 +27,14 @@ describe('the kinds of the inventory', () => {
       retry: { baseSeconds: 1, capSeconds: 300 },
       notReadyAlertAfterSeconds: 900,
     });
-    const entry = readClusterInventory(objectOf('ClusterInventory', { components: { network: {} } }));
+    const entry = readObject(clusterInventoryKind, objectOf('ClusterInventory', { components: { network: {} } }));
     assert.deepEqual(entry.ok && entry.value.spec, {
       mode: 'managed',
       suspend: false,
       components: { network: { enabled: true } },
     });
     const record = { entry: { name: 'a', uid: 'u' }, component: 'network' };
-    const run = readReconcileRun(objectOf('ReconcileRun', record));
+    const run = readObject(reconcileRunKind, objectOf('ReconcileRun', record));
     assert.equal(run.ok && run.value.spec.phase, 'Idle');
   });
 
@@ -65,7 +63,7 @@ describe('the kinds of the inventory', () => {
     for (const path of paths) {
       it(`rejects ${path} in ${field}`, () => {
         const spec = { endpoint: { url: 'http://127.0.0.1:1' }, [field]: [path] };
-        assert.equal(readComponentReconciler(objectOf('ComponentReconciler', spec)).ok, false);
+        assert.equal(readObject(componentReconcilerKind, objectOf('ComponentReconciler', spec)).ok, false);
       });
     }
   }
