@@ -8,9 +8,7 @@ export interface JsonSchema {
   readonly anyOf?: readonly JsonSchema[];
   readonly format?: string;
   readonly minimum?: number;
-  readonly exclusiveMinimum?: boolean;
   readonly maximum?: number;
-  readonly exclusiveMaximum?: boolean;
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly minItems?: number;
@@ -51,13 +49,13 @@ const amount = (value: number): string => value.toLocaleString('en-US');
 function bounds(schema: JsonSchema): string[] {
   const { minimum, maximum, minLength, maxLength, minItems, maxItems, maxProperties } = schema;
   return [
-    range(minimum, maximum, schema.exclusiveMinimum),
+    range(minimum, maximum),
     range(minLength || undefined, maxLength),
     range(minItems || undefined, maxItems ?? maxProperties),
   ].filter((text) => text !== '');
 }
 
-function range(least: number | undefined, most: number | undefined, above = false): string {
-  if (most === undefined) return least === undefined ? '' : `${above ? 'more than' : 'at least'} ${amount(least)}`;
+function range(least: number | undefined, most: number | undefined): string {
+  if (most === undefined) return least === undefined ? '' : `at least ${amount(least)}`;
   return least === undefined ? `at most ${amount(most)}` : `${amount(least)} to ${amount(most)}`;
 }

@@ -1,5 +1,5 @@
 import { type Static, type TSchemaOptions, Type } from 'typebox';
-import { listOf } from '../schema/fields.ts';
+import { listOf, oneOf } from '../schema/fields.ts';
 
 /** CEL: Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
 export const matchesGoDuration = "matches('^(([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$')";
@@ -128,12 +128,11 @@ const reason = Type.Object(
 
 /** As `Intl.DateTimeFormat` abbreviates them in English. */
 export const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'] as const;
-type Weekday = (typeof weekdays)[number];
 
 const timeOfDay = (description: string, pattern: string) => Type.String({ description, pattern, maxLength: 5 });
 
 const startWindow = Type.Object({
-  days: listOf(Type.Unsafe<Weekday>(Type.Union(weekdays.map((day) => Type.Literal(day)))), 7, {
+  days: listOf(oneOf(weekdays), 7, {
     description: 'The days on which the window opens.',
     minItems: 1,
   }),
@@ -177,7 +176,7 @@ const extension = Type.Object(
       default: 1,
     }),
     total: boundedDuration('The longest access, with all extensions.', '1m', '168h'),
-    approvals: Type.Union([Type.Literal('Same'), Type.Literal('None')], {
+    approvals: oneOf(['Same', 'None'], {
       description: 'Same: an extension needs the approvals of the template again.',
       default: 'Same',
     }),
@@ -208,7 +207,7 @@ const emergency = Type.Object(
 
 const session = Type.Object(
   {
-    via: Type.Union([Type.Literal('Direct'), Type.Literal('Gateway')], {
+    via: oneOf(['Direct', 'Gateway'], {
       description:
         'Direct: users call the API server, and open sessions in a workload’s pod outlive the grant. Gateway: users reach the pod only through the gateway, which ends their sessions with the grant.',
       default: 'Direct',
@@ -221,7 +220,7 @@ const session = Type.Object(
       ),
     ),
     record: Type.Optional(
-      Type.Union([Type.Literal('Off'), Type.Literal('BestEffort'), Type.Literal('Required')], {
+      oneOf(['Off', 'BestEffort', 'Required'], {
         description:
           'Whether the gateway records the output of sessions, but never port-forwards and logs. BestEffort: a session continues if its recording fails. Required: no session starts or continues without its recording; in emergencies, as BestEffort. Default: Off.',
       }),

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { Resource } from '../object.ts';
-import { objectName, time } from '../schema/fields.ts';
+import { objectName, oneOf, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { accessCategory } from './names.ts';
 
@@ -21,14 +21,6 @@ export const maxReplicaName = 200;
 /** The limit of Kubernetes. */
 export const maxContainerName = 63;
 
-const oneOf = <const Value extends string>(description: string, ...values: Value[]) =>
-  Type.Unsafe<Value>(
-    Type.Union(
-      values.map((value) => Type.Literal(value)),
-      { description },
-    ),
-  );
-
 export const accessSessionKind = defineKind({
   resource: accessSessions,
   description:
@@ -44,7 +36,7 @@ export const accessSessionKind = defineKind({
       grant: objectName('The grant that allows the session: the name of its Role.'),
       request: Type.Object(
         {
-          kind: oneOf('The kind of the request.', 'PodAccessRequest', 'ExecAccessRequest'),
+          kind: oneOf(['PodAccessRequest', 'ExecAccessRequest'], { description: 'The kind of the request.' }),
           name: objectName('In the namespace of this session.'),
         },
         { description: 'The request of the grant.' },
@@ -57,7 +49,7 @@ export const accessSessionKind = defineKind({
           maxLength: maxContainerName,
         }),
       ),
-      stream: oneOf('The kind of stream.', 'exec', 'attach', 'portforward'),
+      stream: oneOf(['exec', 'attach', 'portforward'], { description: 'The kind of stream.' }),
       tty: Type.Boolean({ description: 'Whether the user asked for a terminal.' }),
       commandHash: Type.Optional(
         Type.String({
@@ -66,12 +58,9 @@ export const accessSessionKind = defineKind({
           maxLength: 64,
         }),
       ),
-      recording: oneOf(
-        'BestEffort: the session continues if its recording fails. Required: the gateway then ends it.',
-        'Off',
-        'BestEffort',
-        'Required',
-      ),
+      recording: oneOf(['Off', 'BestEffort', 'Required'], {
+        description: 'BestEffort: the session continues if its recording fails. Required: the gateway then ends it.',
+      }),
       replica: Type.String({
         description: 'The replica of the gateway that holds the session. It has the Lease drawbridge-gateway-REPLICA.',
         pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$',

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import type { Resource } from '../object.ts';
-import { objectName, time } from '../schema/fields.ts';
+import { objectName, oneOf, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { attestedUser, maxReasonLength } from './access-config.ts';
-import { accessCategory, type TemplateKind, templateKinds } from './names.ts';
+import { accessCategory, templateKinds } from './names.ts';
 
 /** One object for each vote, in the namespace of its request. */
 export const accessVotes = {
@@ -30,12 +30,7 @@ const voter = Type.Object(
 
 const votedTemplate = Type.Object(
   {
-    kind: Type.Unsafe<TemplateKind>(
-      Type.Union(
-        templateKinds.map((kind) => Type.Literal(kind)),
-        { description: 'The kind of the template.' },
-      ),
-    ),
+    kind: oneOf(templateKinds, { description: 'The kind of the template.' }),
     name: objectName('The name of the template.'),
     uid: Type.String({ description: 'The uid of the template.', minLength: 1, maxLength: 128 }),
     generation: Type.Integer({
@@ -52,7 +47,7 @@ const votedTemplate = Type.Object(
 
 const request = Type.Object(
   {
-    kind: Type.Union([Type.Literal('PodAccessRequest'), Type.Literal('ExecAccessRequest')], {
+    kind: oneOf(['PodAccessRequest', 'ExecAccessRequest'], {
       description: 'The kind of the request.',
     }),
     name: objectName('In the namespace of this vote.'),
@@ -81,7 +76,7 @@ export const accessVoteKind = defineKind({
         maxLength: 16,
         default: 'Access',
       }),
-      decision: Type.Union([Type.Literal('Approve'), Type.Literal('Deny')], {
+      decision: oneOf(['Approve', 'Deny'], {
         description:
           'A Deny about Access is final and ends open access; about an extension, it refuses that. Either settles a review; a Deny also ends emergency access that is open.',
       }),

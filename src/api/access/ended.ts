@@ -1,13 +1,13 @@
 import { type Static, Type } from 'typebox';
 import { own } from '../../kit/json-value.ts';
-import { time } from '../schema/fields.ts';
+import { oneOf, time } from '../schema/fields.ts';
 import { readBySchema } from '../schema/read.ts';
 import { type CelRule, toStructural } from '../schema/structural-schema.ts';
 
 export const ended = Type.Object(
   {
     at: time('When the request ended.'),
-    how: Type.Union([Type.Literal('Expired'), Type.Literal('Revoked'), Type.Literal('Denied')], {
+    how: oneOf(['Expired', 'Revoked', 'Denied'], {
       description: 'Also the reason of the condition Ready.',
     }),
     reason: Type.String({

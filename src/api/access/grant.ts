@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { own } from '../../kit/json-value.ts';
-import { listOf, objectName, time } from '../schema/fields.ts';
+import { listOf, objectName, oneOf, time } from '../schema/fields.ts';
 import { type Read, readBySchema } from '../schema/read.ts';
 import { toStructural } from '../schema/structural-schema.ts';
-import { type TemplateKind, templateKinds } from './names.ts';
+import { templateKinds } from './names.ts';
 
 const nonEmptyList = (maxItems: number, description: string) =>
   listOf(Type.String({ maxLength: 128 }), maxItems, { description, minItems: 1 });
@@ -40,12 +40,7 @@ export const grant = Type.Object(
   {
     template: Type.Object(
       {
-        kind: Type.Unsafe<TemplateKind>(
-          Type.Union(
-            templateKinds.map((kind) => Type.Literal(kind)),
-            { description: 'The kind of the template.' },
-          ),
-        ),
+        kind: oneOf(templateKinds, { description: 'The kind of the template.' }),
         name: objectName('The name of the template.'),
         uid: uid('The uid of the template.'),
         generation: Type.Integer({
@@ -58,7 +53,7 @@ export const grant = Type.Object(
     ),
     subjects: listOf(
       Type.Object({
-        kind: Type.Union([Type.Literal('User'), Type.Literal('Group')], {
+        kind: oneOf(['User', 'Group'], {
           description: 'A user, or a group of users.',
         }),
         name: Type.String({ description: 'The name of the user or group.', minLength: 1, maxLength: 1024 }),
@@ -78,7 +73,7 @@ export const grant = Type.Object(
     session: Type.Optional(
       Type.Object(
         {
-          via: Type.Union([Type.Literal('Gateway')], {
+          via: oneOf(['Gateway'], {
             description: 'Gateway: users reach the pod only through the gateway.',
           }),
           idleAfter: Type.Optional(
@@ -88,7 +83,7 @@ export const grant = Type.Object(
             }),
           ),
           record: Type.Optional(
-            Type.Union([Type.Literal('BestEffort'), Type.Literal('Required')], {
+            oneOf(['BestEffort', 'Required'], {
               description: 'Whether the gateway records sessions. If unset, it does not.',
             }),
           ),

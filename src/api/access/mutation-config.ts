@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { anyJson, listOf, objectName, opaqueObject, quantity, stringMap } from '../schema/fields.ts';
+import { anyJson, listOf, objectName, oneOf, opaqueObject, quantity, stringMap } from '../schema/fields.ts';
 
 const argv = (description: string) => Type.Optional(listOf(Type.String({ maxLength: 32_768 }), 256, { description }));
 
@@ -42,17 +42,7 @@ const resources = Type.Object(
 
 const patchOperation = Type.Object(
   {
-    op: Type.Union(
-      [
-        Type.Literal('add'),
-        Type.Literal('remove'),
-        Type.Literal('replace'),
-        Type.Literal('move'),
-        Type.Literal('copy'),
-        Type.Literal('test'),
-      ],
-      { description: 'The operation, by RFC 6902.' },
-    ),
+    op: oneOf(['add', 'remove', 'replace', 'move', 'copy', 'test'], { description: 'The operation, by RFC 6902.' }),
     path: Type.String({
       description: 'A JSON pointer into the pod template, for example /spec/containers/0/image.',
       maxLength: 1024,

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { listOf, objectName, opaqueObject, quantity } from '../schema/fields.ts';
+import { listOf, objectName, oneOf, opaqueObject, quantity } from '../schema/fields.ts';
 import { defineKind, type ObjectOf } from '../schema/kind.ts';
 import { endIsFinal } from './ended.ts';
 import { controllerTargetMutationConfig } from './mutation-config.ts';
@@ -11,7 +11,7 @@ import { accessConfig, author, controllerTargetRef } from './template-spec.ts';
 export const podAccessTemplates = accessResource('podaccesstemplates', 'PodAccessTemplate');
 
 const selectorReference = Type.Object({
-  kind: Type.Union([Type.Literal('Service'), Type.Literal('PodDisruptionBudget'), Type.Literal('NetworkPolicy')], {
+  kind: oneOf(['Service', 'PodDisruptionBudget', 'NetworkPolicy'], {
     description: 'The kind of the object.',
   }),
   name: objectName('The name of the object.'),

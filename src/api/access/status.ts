@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { conditions, listOf, objectName, time } from '../schema/fields.ts';
+import { conditions, listOf, objectName, oneOf, time } from '../schema/fields.ts';
 import { ageColumn, column } from '../schema/kind.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 import { maxExtensions, maxReasonLength } from './access-config.ts';
@@ -24,7 +24,7 @@ const common = {
 };
 
 const child = Type.Object({
-  kind: Type.Union([Type.Literal('Pod'), Type.Literal('Role'), Type.Literal('RoleBinding')], {
+  kind: oneOf(['Pod', 'Role', 'RoleBinding'], {
     description: 'The kind of the object.',
   }),
   name: objectName('The name of the object.'),
@@ -43,17 +43,17 @@ export const templateStatus = Type.Object(
 
 const approval = Type.Object(
   {
-    state: Type.Union(
+    state: oneOf(
       [
-        Type.Literal('Pending'),
-        Type.Literal('Scheduled'),
-        Type.Literal('Claimable'),
-        Type.Literal('Approved'),
-        Type.Literal('Denied'),
-        Type.Literal('TimedOut'),
-        Type.Literal('ReviewOwed'),
-        Type.Literal('ReviewOverdue'),
-        Type.Literal('Reviewed'),
+        'Pending',
+        'Scheduled',
+        'Claimable',
+        'Approved',
+        'Denied',
+        'TimedOut',
+        'ReviewOwed',
+        'ReviewOverdue',
+        'Reviewed',
       ],
       {
         description:
@@ -81,7 +81,7 @@ const approval = Type.Object(
         Type.Object({
           uid: Type.String({ description: 'The uid of the vote.', maxLength: 128 }),
           voter: Type.String({ description: 'Who voted.', maxLength: 1024 }),
-          decision: Type.Union([Type.Literal('Approve'), Type.Literal('Deny')], { description: 'Approve or Deny.' }),
+          decision: oneOf(['Approve', 'Deny'], { description: 'Approve or Deny.' }),
           at: time('When the vote was created.'),
           max: Type.Optional(
             Type.String({ description: 'The longest duration that it approves, a Go duration.', maxLength: 64 }),
@@ -102,7 +102,7 @@ const approval = Type.Object(
 
 const extension = Type.Object({
   by: Type.String({ description: 'How much longer the requester asked for, a Go duration.', maxLength: 64 }),
-  state: Type.Union([Type.Literal('Pending'), Type.Literal('Granted'), Type.Literal('Denied')], {
+  state: oneOf(['Pending', 'Granted', 'Denied'], {
     description: 'Pending: it waits for approvals. Denied: for good.',
   }),
   message: Type.Optional(Type.String({ description: 'What it waits for, or why it was refused.', maxLength: 2048 })),

@@ -1,5 +1,5 @@
 import { type Static, type TSchemaOptions, Type } from 'typebox';
-import { listOf, objectName, time } from '../schema/fields.ts';
+import { listOf, objectName, oneOf, time } from '../schema/fields.ts';
 import {
   accessConfigFields,
   attestedUser,
@@ -57,7 +57,7 @@ export const accessConfig = Type.Object(
       }),
     ),
     allow: Type.Optional(
-      listOf(Type.Union([Type.Literal('logs'), Type.Literal('port-forward')]), 2, {
+      listOf(oneOf(['logs', 'port-forward']), 2, {
         description:
           'What a grant also allows on its pod. logs is short for a rule with get on pods/log, and port-forward for one with get and create on pods/portforward.',
       }),
@@ -68,7 +68,7 @@ export const accessConfig = Type.Object(
           'What a grant also allows on its pod: verbs on pods and their subresources, such as get on pods/attach.',
       }),
     ),
-    grantTo: Type.Union([Type.Literal('Requester'), Type.Literal('AllowedGroups')], {
+    grantTo: oneOf(['Requester', 'AllowedGroups'], {
       description: 'Who gets access: the requester, or every member of allowedGroups, as in Oz.',
       default: 'Requester',
     }),
@@ -110,13 +110,10 @@ export type AccessConfig = Static<typeof accessConfig>;
 /** In the namespace of the template, which gives access to its pods. */
 export const controllerTargetRef = Type.Object(
   {
-    apiVersion: Type.Union([Type.Literal('apps/v1'), Type.Literal('argoproj.io/v1alpha1')], {
+    apiVersion: oneOf(['apps/v1', 'argoproj.io/v1alpha1'], {
       description: 'argoproj.io/v1alpha1 for a Rollout, otherwise apps/v1.',
     }),
-    kind: Type.Union(
-      [Type.Literal('Deployment'), Type.Literal('DaemonSet'), Type.Literal('StatefulSet'), Type.Literal('Rollout')],
-      { description: 'The kind of the workload.' },
-    ),
+    kind: oneOf(['Deployment', 'DaemonSet', 'StatefulSet', 'Rollout'], { description: 'The kind of the workload.' }),
     name: objectName('In the namespace of this template.'),
   },
   {

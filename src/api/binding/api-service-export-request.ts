@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { objectName, opaqueObject } from '../schema/fields.ts';
+import { objectName, oneOf, opaqueObject } from '../schema/fields.ts';
 import { ageColumn, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { bindConditionList, readyColumn } from './condition.ts';
 import { exportedResources, immutable } from './group-resource.ts';
@@ -27,7 +27,7 @@ export const apiServiceExportRequestKind = defineKind({
           ...immutable('parameters'),
         }),
       ),
-      schemaUpdatePolicy: Type.Union([Type.Literal('Never'), Type.Literal('Always')], {
+      schemaUpdatePolicy: oneOf(['Never', 'Always'], {
         description: 'Not used; part of the format of kube-bind.',
         default: 'Never',
         ...immutable('schemaUpdatePolicy'),
@@ -37,7 +37,7 @@ export const apiServiceExportRequestKind = defineKind({
   ),
   status: Type.Object(
     {
-      phase: Type.Union([Type.Literal('Pending'), Type.Literal('Failed'), Type.Literal('Succeeded')], {
+      phase: oneOf(['Pending', 'Failed', 'Succeeded'], {
         description: 'The progress of the request.',
         default: 'Pending',
       }),

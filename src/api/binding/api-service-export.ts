@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { oneOf } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { bindConditionList } from './condition.ts';
 import { exportedResources, immutable } from './group-resource.ts';
@@ -6,7 +7,7 @@ import { apiServiceExports } from './names.ts';
 import { immutablePermissionClaims } from './permission-claim.ts';
 
 const isolation = (field: string, description: string) =>
-  Type.Union([Type.Literal('Prefixed'), Type.Literal('Namespaced'), Type.Literal('None')], {
+  oneOf(['Prefixed', 'Namespaced', 'None'], {
     description,
     ...immutable(field),
   });
@@ -18,7 +19,7 @@ export const apiServiceExportKind = defineKind({
     {
       resources: exportedResources,
       permissionClaims: Type.Optional(immutablePermissionClaims),
-      informerScope: Type.Union([Type.Literal('Cluster'), Type.Literal('Namespaced')], {
+      informerScope: oneOf(['Cluster', 'Namespaced'], {
         description: 'Not used: that of the BoundSchemas counts.',
         ...immutable('informerScope'),
       }),

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { listOf, opaqueObject } from '../schema/fields.ts';
+import { listOf, oneOf, opaqueObject } from '../schema/fields.ts';
 import { ageColumn, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { bindConditionList, readyColumn } from './condition.ts';
 import { boundSchemas } from './names.ts';
@@ -88,7 +88,7 @@ const clientConfig = Type.Object(
 
 const conversion = Type.Object(
   {
-    strategy: Type.Union([Type.Literal('None'), Type.Literal('Webhook')], {
+    strategy: oneOf(['None', 'Webhook'], {
       description: 'None: only apiVersion changes.',
     }),
     webhook: Type.Optional(
@@ -118,7 +118,7 @@ const conversion = Type.Object(
   },
 );
 
-const scopes = [Type.Literal('Cluster'), Type.Literal('Namespaced')] as const;
+const scopes = ['Cluster', 'Namespaced'] as const;
 
 export const boundSchemaKind = defineKind({
   resource: boundSchemas,
@@ -126,13 +126,13 @@ export const boundSchemaKind = defineKind({
     'A BoundSchema describes the CustomResourceDefinition that the konnector creates for an exported resource.',
   spec: Type.Object(
     {
-      informerScope: Type.Union([...scopes], {
+      informerScope: oneOf(scopes, {
         description:
           'How the konnector watches copies of a namespaced resource in the provider. Cluster: all namespaces at once. Namespaced: each namespace that the provider created for this consumer.',
       }),
       group: Type.String({ description: 'The API group of the resource.', maxLength: 253 }),
       names: crdNames('The names of the resource.'),
-      scope: Type.Union([...scopes], { description: 'Whether the resource is cluster-scoped or namespaced.' }),
+      scope: oneOf(scopes, { description: 'Whether the resource is cluster-scoped or namespaced.' }),
       versions: Type.Array(boundSchemaVersion, {
         description: 'The versions of the resource.',
         minItems: 1,

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { oneOf } from '../schema/fields.ts';
 import { immutable } from './group-resource.ts';
 
 const key = { description: 'The key in the Secret.', maxLength: 253 };
@@ -17,10 +18,7 @@ export const secretKeyRef = Type.Object({ name, key: Type.String(key), namespace
 export type SecretKeyRef = Static<typeof secretKeyRef>;
 
 /** Of v1alpha1 APIServiceBindings. `kubeconfig` is the only allowed key. */
-export const v1alpha1SecretKeyRef = Type.Object(
-  { name, key: Type.Union([Type.Literal('kubeconfig')], key), namespace },
-  options,
-);
+export const v1alpha1SecretKeyRef = Type.Object({ name, key: oneOf(['kubeconfig'], key), namespace }, options);
 
 /** Of ClusterBindings. The Secret is in their namespace. */
 export const localSecretKeyRef = Type.Object({ name, key: Type.String(key) }, options);

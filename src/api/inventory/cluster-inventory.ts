@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { conditions, listOf, objectName, opaqueObject, time } from '../schema/fields.ts';
+import { conditions, listOf, objectName, oneOf, opaqueObject, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { maxColumnText, maxMissing, missingInput, mode } from './fields.ts';
 import { clusterInventories, maxComponents } from './names.ts';
@@ -47,17 +47,8 @@ const component = Type.Object(
   { 'x-kubernetes-preserve-unknown-fields': true },
 );
 
-const state = Type.Union(
-  [
-    Type.Literal('Done'),
-    Type.Literal('NotReady'),
-    Type.Literal('Progressing'),
-    Type.Literal('Suspended'),
-    Type.Literal('Retrying'),
-    Type.Literal('Failed'),
-    Type.Literal('NotApplicable'),
-    Type.Literal('Deleting'),
-  ],
+const state = oneOf(
+  ['Done', 'NotReady', 'Progressing', 'Suspended', 'Retrying', 'Failed', 'NotApplicable', 'Deleting'],
   {
     description:
       'Done: the component reconciled the current inputs. NotReady: it waits for the inputs in missing. Progressing: a run is due or active, or the component waits for an external operation. Suspended: spec.suspend prevents a run. Retrying: the last run failed temporarily or could not start, or the endpoint accepts no calls. Failed: the last run failed permanently, or drawbridge cannot run the component. NotApplicable: drawbridge does not run it for this entry. Deleting: the entry is being deleted, and the component must delete what it created; or drawbridge retries to remove the outputs or the record of an abandoned component. Clients must treat an unknown state as Progressing.',

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { conditions, listOf, objectName, stringMap } from '../schema/fields.ts';
+import { conditions, listOf, objectName, oneOf, stringMap } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { mode, readPath, writePath } from './fields.ts';
 import { componentNamePattern, componentReconcilers } from './names.ts';
@@ -66,7 +66,7 @@ const endpoint = Type.Object(
 );
 
 const remoteWatch = Type.Object({
-  cluster: Type.Union([Type.Literal('managed'), Type.Literal('management')], {
+  cluster: oneOf(['managed', 'management'], {
     description:
       'managed: the cluster of the entry. management: this cluster, where the label inventory.drawbridge.dev/entry-uid names the entry.',
   }),
@@ -81,7 +81,7 @@ const remoteWatch = Type.Object({
   labelSelector: Type.Optional(
     Type.String({ description: 'Label selector in kubectl -l syntax. If absent, all objects.', maxLength: 1024 }),
   ),
-  fields: Type.Union([Type.Literal('metadata'), Type.Literal('spec'), Type.Literal('status')], {
+  fields: oneOf(['metadata', 'spec', 'status'], {
     description:
       'The part of an object whose change triggers a run, as its creation and deletion do. metadata: labels and annotations. spec: the generation, or for a kind without one, all fields but metadata and status.',
     default: 'spec',
@@ -98,7 +98,7 @@ export const componentReconcilerKind = defineKind({
   spec: Type.Object(
     {
       endpoint,
-      protocol: Type.Union([Type.Literal('v1')], { description: 'Version of the component contract.', default: 'v1' }),
+      protocol: oneOf(['v1'], { description: 'Version of the component contract.', default: 'v1' }),
       caBundle: Type.Optional(
         Type.String({
           description: 'CA certificate in PEM that signed the certificate of the endpoint. drawbridge trusts no other.',
@@ -123,7 +123,7 @@ export const componentReconcilerKind = defineKind({
           minItems: 1,
         }),
       ),
-      kubeconfig: Type.Union([Type.Literal('none'), Type.Literal('read')], {
+      kubeconfig: oneOf(['none', 'read'], {
         description:
           'read: the component may read the Secret with the kubeconfig of the cluster, and runs when it changes. The owner of /status/outputs/kubeconfig may always write it.',
         default: 'none',

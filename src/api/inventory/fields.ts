@@ -1,5 +1,5 @@
 import { type Static, type TSchemaOptions, Type } from 'typebox';
-import { anyJson } from '../schema/fields.ts';
+import { anyJson, oneOf } from '../schema/fields.ts';
 
 const segment = '(/([^~/]|~[01])+)';
 
@@ -12,8 +12,7 @@ export const writePath = (description: string) =>
   Type.String({ description, maxLength: 253, pattern: `^/status/outputs${segment}+$` });
 
 /** `managed`: components create the cluster. `byoc`: it already exists. */
-export const mode = (options: TSchemaOptions = {}) =>
-  Type.Union([Type.Literal('managed'), Type.Literal('byoc')], options);
+export const mode = (options: TSchemaOptions = {}) => oneOf(['managed', 'byoc'], options);
 
 export type Mode = Static<ReturnType<typeof mode>>;
 
@@ -21,13 +20,10 @@ export type Mode = Static<ReturnType<typeof mode>>;
 export const missingInput = Type.Object(
   {
     path: readPath('The field, as a JSON pointer such as /status/outputs/network/vnetName.'),
-    want: Type.Union(
-      [Type.Literal('present'), Type.Literal('absent'), Type.Literal('equals'), Type.Literal('noReaders')],
-      {
-        description:
-          'What the component waits for. equals: the field equals value. noReaders: no component of the entry reads the field; while the entry is being deleted, only those with a ReconcileRun count. The value null counts as absent.',
-      },
-    ),
+    want: oneOf(['present', 'absent', 'equals', 'noReaders'], {
+      description:
+        'What the component waits for. equals: the field equals value. noReaders: no component of the entry reads the field; while the entry is being deleted, only those with a ReconcileRun count. The value null counts as absent.',
+    }),
     value: Type.Optional(anyJson('The expected value; set only if want is equals.')),
   },
   { description: 'A missing input.' },

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { listOf, objectName, time } from '../schema/fields.ts';
+import { listOf, objectName, oneOf, time } from '../schema/fields.ts';
 import { ageColumn, column, defineKind, type ObjectOf } from '../schema/kind.ts';
 import { maxColumnText, maxMissing, missingInput } from './fields.ts';
 import { reconcileRuns } from './names.ts';
@@ -8,37 +8,19 @@ import { reconcileRuns } from './names.ts';
 export const maxHistory = 10;
 export const maxReasons = 8;
 
-const outcomeName = Type.Union(
-  [
-    Type.Literal('Done'),
-    Type.Literal('NotReady'),
-    Type.Literal('Progressing'),
-    Type.Literal('Retry'),
-    Type.Literal('Failed'),
-    Type.Literal('Deleted'),
-  ],
-  { description: 'Outcome of the run.' },
-);
+const outcomeName = oneOf(['Done', 'NotReady', 'Progressing', 'Retry', 'Failed', 'Deleted'], {
+  description: 'Outcome of the run.',
+});
 
-const operation = Type.Union([Type.Literal('reconcile'), Type.Literal('delete')], {
+const operation = oneOf(['reconcile', 'delete'], {
   description: 'reconcile: create and update what the entry needs. delete: delete what the component created.',
   default: 'reconcile',
 });
 
-const heldBy = Type.Union(
-  [
-    Type.Literal('Suspended'),
-    Type.Literal('Disabled'),
-    Type.Literal('NotApplicable'),
-    Type.Literal('TooLarge'),
-    Type.Literal('RegistrationRefused'),
-    Type.Literal('Unreachable'),
-  ],
-  {
-    description:
-      'Why drawbridge starts no run, as in status.components of the entry. Unreachable: the next run waits until the endpoint accepts calls. Absent if a run may start, and during a run.',
-  },
-);
+const heldBy = oneOf(['Suspended', 'Disabled', 'NotApplicable', 'TooLarge', 'RegistrationRefused', 'Unreachable'], {
+  description:
+    'Why drawbridge starts no run, as in status.components of the entry. Unreachable: the next run waits until the endpoint accepts calls. Absent if a run may start, and during a run.',
+});
 
 const count = (description: string) => Type.Integer({ description, default: 0, minimum: 0, format: 'int64' });
 const reasons = listOf(Type.String({ maxLength: 316 }), maxReasons, {
@@ -63,7 +45,7 @@ export const reconcileRunKind = defineKind({
       ),
       component: objectName('The name of the component.'),
       seq: count('Number of the last started run.'),
-      phase: Type.Union([Type.Literal('Idle'), Type.Literal('Running'), Type.Literal('Applying')], {
+      phase: oneOf(['Idle', 'Running', 'Applying'], {
         description:
           'Running: drawbridge calls or called the component, and has no outcome yet. Applying: drawbridge writes the outputs of the outcome.',
         default: 'Idle',

@@ -9,6 +9,10 @@ export const listOf = <Item extends TSchema>(items: Item, maxItems: number, opti
 export const stringMap = (description: string, valueMaxLength: number) =>
   Type.Record(Type.String(), Type.String({ maxLength: valueMaxLength }), { description, maxProperties: 128 });
 
+/** One of these texts. */
+export const oneOf = <const Name extends string>(names: readonly Name[], options: TSchemaOptions = {}) =>
+  Type.Unsafe<Name>({ type: 'string', ...options, enum: [...names] });
+
 /** 1 to 253 characters; the syntax is not checked. */
 export const objectName = (description: string) => Type.String({ description, minLength: 1, maxLength: 253 });
 
@@ -34,7 +38,7 @@ export const quantity = (description: string) =>
 
 const condition = Type.Object({
   type: Type.String({ description: 'The type of the condition.', minLength: 1, maxLength: 316 }),
-  status: Type.Union([Type.Literal('True'), Type.Literal('False'), Type.Literal('Unknown')], {
+  status: oneOf(['True', 'False', 'Unknown'], {
     description: 'The status of the condition.',
   }),
   reason: Type.String({

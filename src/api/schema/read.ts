@@ -138,12 +138,10 @@ class Reader {
       return this.#wrongType(whole ? 'a whole number' : 'a number', input, field);
     }
     const { minimum, maximum } = schema;
-    if (minimum !== undefined && (schema.exclusiveMinimum ? input <= minimum : input < minimum)) {
-      return this.refuse(field, `must be ${schema.exclusiveMinimum ? 'above' : 'at least'} ${minimum}; found ${input}`);
-    }
-    if (maximum !== undefined && (schema.exclusiveMaximum ? input >= maximum : input > maximum)) {
-      return this.refuse(field, `must be ${schema.exclusiveMaximum ? 'below' : 'at most'} ${maximum}; found ${input}`);
-    }
+    if (minimum !== undefined && input < minimum)
+      return this.refuse(field, `must be at least ${minimum}; found ${input}`);
+    if (maximum !== undefined && input > maximum)
+      return this.refuse(field, `must be at most ${maximum}; found ${input}`);
     return input;
   }
 

@@ -24,9 +24,7 @@ export interface StructuralSchema {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly minimum?: number;
-  readonly exclusiveMinimum?: boolean;
   readonly maximum?: number;
-  readonly exclusiveMaximum?: boolean;
   readonly items?: StructuralSchema;
   readonly minItems?: number;
   readonly maxItems?: number;
@@ -49,6 +47,7 @@ const copiedKeywords: ReadonlySet<string> = new Set([
   'description',
   'default',
   'nullable',
+  'enum',
   'format',
   'pattern',
   'minLength',
@@ -69,13 +68,10 @@ const copiedKeywords: ReadonlySet<string> = new Set([
 /** Structural schemas write these in another way; the functions below convert them. */
 const rewrittenKeywords: ReadonlySet<string> = new Set([
   'type',
-  'anyOf',
   'properties',
   'required',
   'items',
   'patternProperties',
-  'exclusiveMinimum',
-  'exclusiveMaximum',
 ]);
 
 const types: ReadonlySet<unknown> = new Set(['object', 'array', 'string', 'integer', 'number', 'boolean']);
@@ -91,7 +87,6 @@ export function toStructural(schema: TSchema, path = 'schema'): StructuralSchema
   }
   const result: Record<string, unknown> = {};
   for (const key of Object.keys(source)) if (copiedKeywords.has(key)) result[key] = source[key];
-  if (source['anyOf'] !== undefined) return { type: 'string', ...result, enum: literalsOf(source['anyOf'], path) };
   if (source['type'] === undefined) {
     if (source['x-kubernetes-int-or-string'] === true || source['x-kubernetes-preserve-unknown-fields'] === true)
       return result;
@@ -109,13 +104,11 @@ function keywordsOfType(source: Json, path: string): Partial<Record<keyof Struct
       if (source['maxItems'] === undefined) refuse(path, 'a list needs maxItems');
       return { items: toStructural(source['items'] as TSchema, `${path}[]`) };
     case 'string':
-      if (source['maxLength'] === undefined && source['format'] !== 'date-time')
+      if (['maxLength', 'enum'].every((bound) => source[bound] === undefined) && source['format'] !== 'date-time')
         refuse(path, 'a string needs maxLength');
       return {};
-    case 'boolean':
-      return {};
     default:
-      return { ...exclusive(source, 'minimum'), ...exclusive(source, 'maximum') };
+      return {};
   }
 }
 
@@ -138,21 +131,6 @@ function mapOf(source: Json, path: string): Partial<StructuralSchema> {
   if (!pattern || patterns.length > 1 || pattern[0] !== '^.*$') refuse(path, 'a map may not constrain its keys');
   if (source['maxProperties'] === undefined) refuse(path, 'a map needs maxProperties');
   return { additionalProperties: toStructural(pattern[1], `${path}.*`) };
-}
-
-/** A number in JSON Schema; a boolean beside `minimum` or `maximum` in OpenAPI v3. */
-function exclusive(source: Json, bound: 'minimum' | 'maximum'): Partial<StructuralSchema> {
-  const keyword = bound === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
-  const value = source[keyword];
-  return value === undefined ? {} : { [bound]: value, [keyword]: true };
-}
-
-function literalsOf(anyOf: unknown, path: string): string[] {
-  return (anyOf as Json[]).map((option) =>
-    typeof option['const'] === 'string'
-      ? option['const']
-      : refuse(path, 'anyOf may only choose between string literals'),
-  );
 }
 
 function refuse(path: string, problem: string): never {
