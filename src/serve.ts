@@ -88,7 +88,6 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   for (const { gate, controllers } of groups) for (const controller of controllers) manager.add(controller, gate);
 
   try {
-    await Promise.all(opened.map(({ beforeControllers }) => beforeControllers?.()));
     await manager.run(stop);
     healthServer.failed.throwIfAborted();
   } finally {

@@ -1,27 +1,12 @@
 import { setMaxListeners } from 'node:events';
-import type { Clock } from '../kit/clock.ts';
 import { aborted } from '../kit/promises.ts';
-import { type ControllerMetrics, noControllerMetrics } from '../observe/controller-metrics.ts';
-import type { Log } from '../observe/log.ts';
-import { Dispatcher } from './dispatcher.ts';
-import type { QueueOptions } from './queue.ts';
-import type { Reconciler } from './result.ts';
+import { Dispatcher, type DispatcherOptions } from './dispatcher.ts';
 import type { Source } from './source.ts';
 
-export interface ControllerOptions extends QueueOptions {
+export interface ControllerOptions extends DispatcherOptions {
   /** Unique in the process; the field `controller` of log lines. */
   readonly name: string;
   readonly sources: readonly Source[];
-  readonly reconciler: Reconciler;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics?: ControllerMetrics;
-  /** Reconciles at a time. Default 16. */
-  readonly workers?: number;
-  /** Workers that the least urgent lane (the highest number) may not use. Default 0. */
-  readonly reservedForUrgentLanes?: number;
-  /** A key that becomes due in lane 0 aborts its own reconcile in the least urgent lane. */
-  readonly lane0Aborts?: boolean;
 }
 
 /**
@@ -47,26 +32,9 @@ export class Controller {
    * last reconcile has settled. Rejects if a source fails to start.
    */
   async run(signal: AbortSignal, onSynced: () => void = () => {}): Promise<void> {
-    const {
-      clock,
-      reconciler,
-      sources,
-      workers = 16,
-      reservedForUrgentLanes = 0,
-      lane0Aborts = false,
-      metrics = noControllerMetrics,
-    } = this.#options;
+    const { sources } = this.#options;
     const log = this.#options.log.child({ controller: this.name });
-    const dispatcher = new Dispatcher({
-      ...this.#options,
-      clock,
-      reconciler,
-      log,
-      metrics,
-      workers,
-      reservedForUrgentLanes,
-      lane0Aborts,
-    });
+    const dispatcher = new Dispatcher({ ...this.#options, log });
     this.#dispatcher = dispatcher;
     const stop = new AbortController();
     // Each source adds a listener.

@@ -2,20 +2,22 @@ import { retryAfterMsOf } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import { pause, SLICE_MS } from '../kit/pace.ts';
-import type { ControllerMetrics, ReconcileOutcome } from '../observe/controller-metrics.ts';
+import { type ControllerMetrics, noControllerMetrics, type ReconcileOutcome } from '../observe/controller-metrics.ts';
 import type { Log } from '../observe/log.ts';
 import { KeyedQueue, type QueueOptions, type TakenKey } from './queue.ts';
 import { type Reconciler, type Result, retry } from './result.ts';
 
-/** As `ControllerOptions`, with its defaults. */
 export interface DispatcherOptions extends QueueOptions {
   readonly clock: Clock;
   readonly reconciler: Reconciler;
   readonly log: Log;
-  readonly metrics: ControllerMetrics;
-  readonly workers: number;
-  readonly reservedForUrgentLanes: number;
-  readonly lane0Aborts: boolean;
+  readonly metrics?: ControllerMetrics;
+  /** Reconciles at a time. Default 16. */
+  readonly workers?: number;
+  /** Workers that the least urgent lane (the highest number) may not use. Default 0. */
+  readonly reservedForUrgentLanes?: number;
+  /** A key that becomes due in lane 0 aborts its own reconcile in the least urgent lane. */
+  readonly lane0Aborts?: boolean;
 }
 
 /** At least this is charged: only the part of a reconcile before its first `await` is measured. */
@@ -25,6 +27,7 @@ const MIN_CHARGE_MS = SLICE_MS / 256;
 export class Dispatcher {
   readonly queue: KeyedQueue;
   readonly #options: DispatcherOptions;
+  readonly #metrics: ControllerMetrics;
   /** At most one for each key. */
   readonly #active = new Map<string, { readonly taken: TakenKey; readonly controller: AbortController }>();
   readonly #drained = Promise.withResolvers<void>();
@@ -38,11 +41,12 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
+    this.#metrics = options.metrics ?? noControllerMetrics;
     this.#lastLane = Math.max(1, options.lanes ?? 1) - 1;
     const onDueWhileRunning = (key: string, lane: number): void => {
       if (options.lane0Aborts && lane === 0) this.#abortIfLeastUrgent(key);
     };
-    this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onDueWhileRunning }, options.metrics);
+    this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onDueWhileRunning }, this.#metrics);
   }
 
   /** Until then the queue only collects keys, so that reconciles see complete stores. */
@@ -81,7 +85,7 @@ export class Dispatcher {
   }
 
   #dispatch(): void {
-    const { clock, workers, reservedForUrgentLanes } = this.#options;
+    const { clock, workers = 16, reservedForUrgentLanes = 0 } = this.#options;
     const lastLaneWorkers = workers - reservedForUrgentLanes;
     while (this.#state === 'open' && this.#active.size < workers) {
       if (this.#busyMs >= SLICE_MS) {
@@ -97,7 +101,7 @@ export class Dispatcher {
   }
 
   async #reconcile(taken: TakenKey): Promise<void> {
-    const { clock, metrics, reconciler } = this.#options;
+    const { clock, reconciler } = this.#options;
     const controller = new AbortController();
     this.#addActive(taken, controller);
     const startedAt = clock.monotonic();
@@ -109,14 +113,14 @@ export class Dispatcher {
     }
     // The next reconcile reads the current state anyway.
     if (!controller.signal.aborted)
-      metrics.reconciled(this.#handleResult(taken, result), (clock.monotonic() - startedAt) / 1000);
+      this.#metrics.reconciled(this.#handleResult(taken, result), (clock.monotonic() - startedAt) / 1000);
     this.#removeActive(taken);
   }
 
   #addActive(taken: TakenKey, controller: AbortController): void {
     this.#active.set(taken.key, { taken, controller });
     if (taken.lane === this.#lastLane) this.#lastLaneActive += 1;
-    this.#options.metrics.active(this.#active.size);
+    this.#metrics.active(this.#active.size);
   }
 
   #abortIfLeastUrgent(key: string): void {
@@ -127,7 +131,7 @@ export class Dispatcher {
   #removeActive(taken: TakenKey): void {
     this.#active.delete(taken.key);
     if (taken.lane === this.#lastLane) this.#lastLaneActive -= 1;
-    this.#options.metrics.active(this.#active.size);
+    this.#metrics.active(this.#active.size);
     if (this.#state === 'stopped' && this.#active.size === 0) this.#drained.resolve();
     this.queue.done(taken.key);
     this.#wake();

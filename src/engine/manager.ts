@@ -4,7 +4,7 @@ import { aborted, withDeadline } from '../kit/promises.ts';
 import type { Log } from '../observe/log.ts';
 import { Group } from './group.ts';
 import { alwaysLeading, type LeaderGate } from './leader-gate.ts';
-import { type ControllerState, type Runnable, SupervisedController } from './supervisor.ts';
+import { type Runnable, SupervisedController } from './supervisor.ts';
 
 export interface ManagerOptions {
   readonly clock: Clock;
@@ -13,15 +13,6 @@ export interface ManagerOptions {
   readonly drainMs?: number;
   /** Uniform in [0, 1), for restart delays. */
   readonly random?: () => number;
-}
-
-export interface ControllerStatus {
-  readonly name: string;
-  /** Of its leader gate; absent if it runs in every replica. */
-  readonly gate?: string;
-  readonly state: ControllerState;
-  /** The last failure, until the controller has synced again. */
-  readonly error?: string;
 }
 
 /**
@@ -36,10 +27,7 @@ export class Manager {
   readonly #drainMs: number;
   readonly #random: () => number;
   readonly #groups = new Map<string, Group>();
-  readonly #controllers = new Map<
-    Runnable,
-    { readonly supervised: SupervisedController; readonly group: Group; readonly gated: boolean }
-  >();
+  readonly #controllers = new Map<Runnable, { readonly supervised: SupervisedController; readonly group: Group }>();
   /** Aborts when the groups must stop; set by `run`. */
   #groupsSignal: AbortSignal | undefined;
   #groupRuns: Promise<void>[] = [];
@@ -65,7 +53,7 @@ export class Manager {
       log: this.#log,
       random: this.#random,
     });
-    this.#controllers.set(controller, { supervised, group, gated: gate !== undefined });
+    this.#controllers.set(controller, { supervised, group });
     group.add(supervised, this.#groupsSignal !== undefined);
   }
 
@@ -104,13 +92,8 @@ export class Manager {
   }
 
   /** In the order of `add`. */
-  status(): ControllerStatus[] {
-    return [...this.#controllers.values()].map(({ supervised, group, gated }) => ({
-      name: supervised.name,
-      ...(gated ? { gate: group.name } : {}),
-      state: supervised.state,
-      ...(supervised.error === undefined ? {} : { error: supervised.error }),
-    }));
+  status(): Pick<SupervisedController, 'name' | 'state'>[] {
+    return [...this.#controllers.values()].map(({ supervised: { name, state } }) => ({ name, state }));
   }
 
   async #drain(groupsStop: AbortController): Promise<void> {

@@ -29,7 +29,7 @@ export interface Supervision {
 }
 
 /** Exponential, with full jitter. */
-export const RESTART_BACKOFF = { baseMs: 1000, capMs: 30_000 };
+const RESTART_BACKOFF = { baseMs: 1000, capMs: 30_000 };
 
 /**
  * Repeats `attempt` with backoff until `signal` aborts. Each end before that counts as a failure.
@@ -63,8 +63,6 @@ export async function supervise(
 /** Restarts its controller after failures, and records its state. */
 export class SupervisedController {
   state: ControllerState = 'waiting';
-  /** The last failure, until the controller has synced again. */
-  error: string | undefined;
   readonly #runnable: Runnable;
   readonly #supervision: Supervision;
   #stop: AbortController | undefined;
@@ -107,17 +105,15 @@ export class SupervisedController {
         return this.#runnable.run(signal, () => {
           if (signal.aborted) return;
           this.state = 'running';
-          this.error = undefined;
           healthy();
           this.#settleStart();
         });
       },
       (error, delayMs) => {
         this.state = 'restarting';
-        this.error = describe(error);
         this.#supervision.log.error('controller failed; the server restarts it', {
           controller: this.name,
-          error: this.error,
+          error: describe(error),
           restartInMs: Math.round(delayMs),
         });
       },

@@ -67,8 +67,6 @@ export interface OpenFeature {
   readonly webhookDeps?: (shared: ReviewPorts) => ServedFeatures;
   /** Of `/readyz`, by name. */
   readonly readiness: Readonly<Record<string, HealthCheck>>;
-  /** No controller of the process starts before it has resolved for every feature. */
-  readonly beforeControllers?: () => Promise<void>;
   /** TCP, by name, for the log. */
   readonly ports?: Readonly<Record<string, number>>;
   /** In order, after the manager has stopped. */

@@ -8,21 +8,19 @@ export interface IntervalOptions {
   readonly everyMs: number;
   /** Must not throw. */
   readonly keys: () => Iterable<string>;
-  /** Share of the interval that a round may be late, so that replicas spread out. Default 0.1. */
-  readonly jitter?: number;
-  /** Uniform in [0, 1). */
+  /** Uniform in [0, 1), for the delay of a round by up to a tenth, so that replicas spread out. */
   readonly random?: () => number;
 }
 
 /** Emits its keys at start, and again `everyMs` plus jitter after each round. */
 export function interval(options: IntervalOptions): Source {
-  const { name, clock, everyMs, keys, jitter = 0.1, random = Math.random } = options;
+  const { name, clock, everyMs, keys, random = Math.random } = options;
   return {
     name,
     start(emit, signal) {
       const round = (): void => {
         if (signal.aborted) return;
-        const cancel = clock.schedule(everyMs * (1 + jitter * random()), () => {
+        const cancel = clock.schedule(everyMs * (1 + random() / 10), () => {
           signal.removeEventListener('abort', cancel);
           round();
         });
