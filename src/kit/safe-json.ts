@@ -27,7 +27,7 @@ export class JsonError extends CodedError {
   constructor(
     override readonly code: JsonErrorCode,
     message: string,
-    /** Byte offset; absent if JSON.parse found the fault. */
+    /** Byte offset; absent for invalid UTF-8, and if JSON.parse found the fault. */
     readonly position?: number,
   ) {
     super(code, position === undefined ? message : `${message} (at byte ${position})`);
@@ -45,7 +45,7 @@ const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COMMA, LETTER_U] = [0
  */
 export function parseJson(bytes: Uint8Array, limits: JsonLimits = {}): unknown {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (!isUtf8(buffer)) throw new JsonError('InvalidUtf8', 'the document is not valid UTF-8', firstInvalidUtf8(buffer));
+  if (!isUtf8(buffer)) throw new JsonError('InvalidUtf8', 'the document is not valid UTF-8');
   new Scan(buffer, { depth: limits.depth ?? 64, keys: limits.keys ?? 20_000, values: limits.values ?? 100_000 }).run();
   try {
     return JSON.parse(textOf(buffer));
@@ -190,31 +190,4 @@ function unescaped(written: Buffer, at: number): string {
   } catch {
     throw new JsonError('InvalidJson', 'a key is not a valid JSON string', at);
   }
-}
-
-const PIECE_BYTES = 16 * 1024;
-
-/** Skips valid pieces, because a decoder is slow. */
-function firstInvalidUtf8(buffer: Buffer): number {
-  let start = 0;
-  for (;;) {
-    const end = characterAt(buffer, start + PIECE_BYTES);
-    if (!isUtf8(buffer.subarray(start, end))) break;
-    start = end;
-  }
-  // A decoder inserts U+FFFD at a fault: the first one that the document does not contain.
-  let at = start;
-  for (const readable of buffer.toString('utf8', start, start + PIECE_BYTES + 4).split('\ufffd')) {
-    at += Buffer.byteLength(readable);
-    if (buffer[at] !== 0xef || buffer[at + 1] !== 0xbf || buffer[at + 2] !== 0xbd) return at;
-    at += 3;
-  }
-  return at;
-}
-
-/** A character has at most three bytes after its first. */
-function characterAt(bytes: Buffer, index: number): number {
-  let at = index;
-  while (at > index - 3 && ((bytes[at] ?? 0) & 0xc0) === 0x80) at--;
-  return at;
 }

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { createSecureContext } from 'node:tls';
 import { Agent, buildConnector, Client, type Dispatcher, errors, Pool } from 'undici';
 import type { Cancel, Clock } from '../kit/clock.ts';
-import { describe } from '../kit/errors.ts';
+import { CodedError, describe } from '../kit/errors.ts';
 import { unlessAborted } from '../kit/promises.ts';
 import type { ClusterTls } from './credentials.ts';
 import { TransportError } from './errors.ts';
@@ -31,7 +31,7 @@ export class CallLimit {
     }
     this.cancelTimeout = clock.schedule(timeoutMs, () => {
       this.timedOut = true;
-      this.#abort.abort();
+      this.#abort.abort(new CodedError('Timeout', `no answer within ${timeoutMs} ms`));
     });
   }
 

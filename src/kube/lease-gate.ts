@@ -15,6 +15,7 @@ import { unlessAborted } from '../kit/promises.ts';
 import type { Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
+import { CallLimit } from './json-call.ts';
 import { claimLease, readLease, releaseLease, sameVersion } from './lease-record.ts';
 import { type KubeLog, silentLog } from './log.ts';
 import { replaces, type ServiceAccountId } from './service-account.ts';
@@ -259,7 +260,7 @@ class LeaseCampaign implements LeaseGate {
       }
       return false;
     } finally {
-      attempt.end();
+      attempt.release();
     }
   }
 
@@ -335,26 +336,13 @@ class LeaseCampaign implements LeaseGate {
         error: describe(error),
       });
     } finally {
-      attempt.end();
+      attempt.release();
     }
   }
 
-  /** In half the renew deadline, so that a second attempt fits. Call `end` afterwards. */
-  #attempt(signal: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
-    const abort = new AbortController();
-    const onAbort = (): void => abort.abort(signal?.reason);
-    signal?.addEventListener('abort', onAbort, { once: true });
-    if (signal?.aborted) onAbort();
-    const cancel = this.#clock.schedule(this.#deadlineMs / 2, () =>
-      abort.abort(new CodedError('LeaseTimeout', `no answer within ${this.#deadlineMs / 2} ms`)),
-    );
-    return {
-      signal: abort.signal,
-      end: () => {
-        cancel();
-        signal?.removeEventListener('abort', onAbort);
-      },
-    };
+  /** In half the renew deadline, so that a second attempt fits. */
+  #attempt(signal: AbortSignal | undefined): CallLimit {
+    return new CallLimit(this.#clock, signal, this.#deadlineMs / 2);
   }
 
   #jittered(): number {
