@@ -23,7 +23,7 @@ export interface WatchProbeOptions {
 
 /** Between two reviews of a namespace, so that a lost permission shows within 10 s. */
 const PERIOD_MS = 8_000;
-/** With more namespaces, each is reviewed less often, so that the number of calls stays. */
+/** In turn; with more namespaces, each is reviewed less often, so that the number of calls stays. */
 const REVIEWS_A_PERIOD = 2;
 /** After a rejected token, and after a lost permission, which is rarely the only one. */
 const SHORT_PAUSE_MS = 250;
@@ -51,8 +51,6 @@ export class WatchProbe {
   readonly #closed = new AbortController();
   #cancel: Cancel | undefined;
   #isReviewing = false;
-  /** Number of next reviews without a pause. */
-  #immediate = 0;
   /** Number of next reviews after SHORT_PAUSE_MS. */
   #shortPauses = 0;
 
@@ -66,8 +64,8 @@ export class WatchProbe {
     const known = this.#watches.get(namespace);
     const joined = known ?? new Set();
     this.#watches.set(namespace, joined.add(watch));
-    // With this namespace, the pause becomes shorter.
-    if (!known && this.#watches.size === REVIEWS_A_PERIOD + 1) this.#stop();
+    // With this namespace, the pause may become shorter.
+    if (!known) this.#stop();
     this.#schedule();
     return () => {
       joined.delete(watch);
@@ -84,7 +82,6 @@ export class WatchProbe {
   #stop(): void {
     this.#cancel?.();
     this.#cancel = undefined;
-    this.#immediate = 0;
   }
 
   #schedule(): void {
@@ -97,13 +94,8 @@ export class WatchProbe {
 
   /** Multiples of the pause: the probes of all clusters wake an idle process together. */
   #pauseMs(): number {
-    if (this.#immediate > 0) return 0;
-    const pauseMs = this.#isSpread() ? PERIOD_MS / REVIEWS_A_PERIOD : PERIOD_MS;
+    const pauseMs = PERIOD_MS / Math.min(this.#watches.size, REVIEWS_A_PERIOD);
     return pauseMs - (this.#options.clock.monotonic() % pauseMs);
-  }
-
-  #isSpread(): boolean {
-    return this.#watches.size > REVIEWS_A_PERIOD;
   }
 
   async #review(): Promise<void> {
@@ -113,8 +105,6 @@ export class WatchProbe {
     this.#watches.delete(namespace);
     this.#watches.set(namespace, watches);
     this.#isReviewing = true;
-    if (this.#immediate === 0) this.#immediate = this.#isSpread() ? 1 : this.#watches.size;
-    this.#immediate--;
     if (this.#shortPauses > 0) this.#shortPauses--;
     const answer = await this.#ask(namespace);
     this.#isReviewing = false;
