@@ -1,14 +1,12 @@
 import { isAscii, isUtf8, transcode } from 'node:buffer';
 import { CodedError, quote } from './errors.ts';
 
-export interface JsonLimits {
-  /** Of nested objects and arrays. Default 64. */
-  readonly depth?: number;
-  /** In all objects together. Default 20000. */
-  readonly keys?: number;
-  /** Commas, objects, and arrays: about the number of values. Default 100000. */
-  readonly values?: number;
-}
+/** Of nested objects and arrays. */
+const MAX_DEPTH = 64;
+/** In all objects together. */
+const MAX_KEYS = 20_000;
+/** Commas, objects, and arrays: about the number of values. */
+const MAX_VALUES = 100_000;
 
 export type JsonErrorCode =
   | 'InvalidJson'
@@ -43,10 +41,10 @@ const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COMMA, LETTER_U] = [0
  * keys or values, duplicate keys, `__proto__` (also escaped), NUL, lone surrogates, and invalid
  * UTF-8. Throws JsonError. Not for lists, which may exceed these limits.
  */
-export function parseJson(bytes: Uint8Array, limits: JsonLimits = {}): unknown {
+export function parseJson(bytes: Uint8Array): unknown {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!isUtf8(buffer)) throw new JsonError('InvalidUtf8', 'the document is not valid UTF-8');
-  new Scan(buffer, { depth: limits.depth ?? 64, keys: limits.keys ?? 20_000, values: limits.values ?? 100_000 }).run();
+  new Scan(buffer).run();
   try {
     return JSON.parse(textOf(buffer));
   } catch {
@@ -63,16 +61,14 @@ function textOf(utf8: Buffer): string {
 /** Strings, braces, and commas only. JSON.parse rejects what it misreads. */
 class Scan {
   readonly #bytes: Buffer;
-  readonly #limits: Required<JsonLimits>;
   /** For each open container: its keys so far, null without any, undefined for an array. */
   readonly #open: (Set<string> | null | undefined)[] = [];
   #keys = 0;
   #values = 0;
   #expectsKey = false;
 
-  constructor(bytes: Buffer, limits: Required<JsonLimits>) {
+  constructor(bytes: Buffer) {
     this.#bytes = bytes;
-    this.#limits = limits;
   }
 
   run(): void {
@@ -105,14 +101,14 @@ class Scan {
 
   #countValue(at: number): void {
     this.#values += 1;
-    if (this.#values <= this.#limits.values) return;
-    throw new JsonError('TooManyValues', `the document has more than ${this.#limits.values} values`, at);
+    if (this.#values <= MAX_VALUES) return;
+    throw new JsonError('TooManyValues', `the document has more than ${MAX_VALUES} values`, at);
   }
 
   #openContainer(container: null | undefined, at: number): void {
     this.#countValue(at);
-    if (this.#open.length >= this.#limits.depth) {
-      throw new JsonError('TooDeep', `the document is nested deeper than ${this.#limits.depth} levels`, at);
+    if (this.#open.length >= MAX_DEPTH) {
+      throw new JsonError('TooDeep', `the document is nested deeper than ${MAX_DEPTH} levels`, at);
     }
     this.#open.push(container);
     this.#expectsKey = container === null;
@@ -160,8 +156,8 @@ class Scan {
   #checkKey(start: number, end: number, escaped: boolean): void {
     this.#expectsKey = false;
     this.#keys += 1;
-    if (this.#keys > this.#limits.keys) {
-      throw new JsonError('TooManyKeys', `the document has more than ${this.#limits.keys} keys`, start);
+    if (this.#keys > MAX_KEYS) {
+      throw new JsonError('TooManyKeys', `the document has more than ${MAX_KEYS} keys`, start);
     }
     // As Latin-1, a key is its bytes, and decoding is ten times as fast.
     const key = escaped
