@@ -68,8 +68,7 @@ const otherTexts: Readonly<Record<string, string>> = {
     'The component reported NotReady, but its missing inputs held when it was called. Check how it reads the entry. If it waits for `noReaders`, no component reads that output: while other objects use what the component created, it must answer `Retry`.',
   NotWritten:
     'The API server rejected the outputs, their removal, or the removal of the access of an abandoned component. The message has the cause.',
-  NotStored:
-    'The API server rejected the record of the run, which drawbridge retries, or the message of the outcome, which is lost.',
+  NotStored: 'The API server rejected the record of the run. drawbridge retries.',
   NameTaken:
     'Another object has a name that the run or the access of the component needs. The message names it, and the command that deletes it.',
   GrantNotInForce: 'The API server does not yet grant the component its access to the entry. drawbridge retries.',

@@ -14,7 +14,7 @@ import type { RunTokens } from './tokens.ts';
 interface DryRunProofDeps {
   readonly entries: () => Iterable<Entry>;
   readonly accounts: Pick<EntryAccounts, 'deleteAccount'>;
-  readonly tokens: Pick<RunTokens, 'forAccount'>;
+  readonly tokens: Pick<RunTokens, 'forRun'>;
   /** Authenticates with this token only. */
   readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
   readonly clock: Clock;
@@ -110,7 +110,7 @@ export class DryRunProof implements AuthorizationProof {
   /** Resolves to the problem if the write was accepted. Rejects if the result is inconclusive. */
   async #writeDryRun(entry: Entry, signal: AbortSignal): Promise<string | undefined> {
     const { accounts, tokens, clientWith } = this.#deps;
-    const { token } = await tokens.forAccount(entry, probeAccount, signal);
+    const { token } = await tokens.forRun(entry, probeAccount, signal);
     const { client, close } = clientWith(token);
     try {
       await client.mergePatch(

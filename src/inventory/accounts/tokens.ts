@@ -9,7 +9,6 @@ import type { Client } from '../../kube/client.ts';
 import { isNotFound, TransportError } from '../../kube/errors.ts';
 import type { Entry } from '../entry.ts';
 import type { IssuedToken, TokenIssuer, TokenReader } from '../ports.ts';
-import type { Registration } from '../registration.ts';
 import type { EntryAccounts, Grantee } from './entry-accounts.ts';
 
 interface RunTokensDeps {
@@ -34,12 +33,8 @@ export class RunTokens implements TokenIssuer {
     this.#deps = deps;
   }
 
-  forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<IssuedToken> {
-    return this.forAccount(entry, registration, signal);
-  }
-
   /** For any account of the entry, with or without a run. Creates the account and its Roles. */
-  async forAccount(entry: Entry, grantee: Grantee, signal: AbortSignal): Promise<IssuedToken> {
+  async forRun(entry: Entry, grantee: Grantee, signal: AbortSignal): Promise<IssuedToken> {
     const { accounts } = this.#deps;
     const { namespace, uid } = entry.ref;
     const account = { namespace, name: accountName(uid, grantee.name) };

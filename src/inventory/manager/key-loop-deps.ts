@@ -1,5 +1,4 @@
 import type { KeyBackoff } from '../../kit/backoff.ts';
-import type { Clock } from '../../kit/clock.ts';
 import type { EndpointProblem } from '../core/key-state.ts';
 import type { Entry } from '../entry.ts';
 import type { ComponentKey } from '../key.ts';
@@ -9,20 +8,16 @@ import type { KeyMemory } from './key-memory.ts';
 import type { Limits } from './limits.ts';
 import type { OutputWriter } from './output-writer.ts';
 import type { RegistrationLister } from './registrations.ts';
-import type { RecordWriter } from './retried-writes.ts';
+import type { RetryDeps } from './retried-writes.ts';
 import type { RunReporter } from './run-reporter.ts';
 
-export interface KeyLoopDeps {
+export interface KeyLoopDeps extends RetryDeps {
   /** Aborts when leadership ends. No write starts afterwards. */
   readonly signal: AbortSignal;
-  readonly clock: Clock;
-  /** Uniform in [0, 1). */
-  readonly random: () => number;
   readonly registrations: RegistrationLister;
   readonly snapshots: SnapshotReader;
   readonly limits: Limits;
   readonly runs: RunStore;
-  readonly recordWriter: RecordWriter;
   readonly tokens: TokenIssuer;
   readonly components: ComponentClient;
   /** For components. `ca` in PEM; without it, they use the public CAs. */

@@ -6,7 +6,7 @@ import { lanes, triggerReasons } from '../core/triggers.ts';
 import type { ComponentSnapshot, EventFactory } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import { CurrentRun, type KeyMemory } from './key-memory.ts';
-import { isRetryable } from './retried-writes.ts';
+import { isRetryable, storeRecord } from './retried-writes.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
 /** Effects that complete before the next one. A rejected `store` skips later ones and the call. */
@@ -86,7 +86,7 @@ async function start(
 
 async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: WriteOf<'store'>): Promise<WriteResult> {
   const { base, next } = effect;
-  const swap = await deps.recordWriter.store(next, memory.latestStored(base), deps.signal);
+  const swap = await storeRecord(deps, next, memory.latestStored(base), deps.signal);
   if (swap.kind === 'rejected') return storeLater(deps, memory, effect, swap.message);
   deps.rejections.forget(memory);
   memory.unstored = false;

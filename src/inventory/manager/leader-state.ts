@@ -19,7 +19,6 @@ import type { InventoryMetrics } from './metrics.ts';
 import { OutputWriter } from './output-writer.ts';
 import type { Registrations } from './registrations.ts';
 import { ReportHandler } from './report-handler.ts';
-import { RecordWriter } from './retried-writes.ts';
 import { RunReporter } from './run-reporter.ts';
 
 export interface LeaderDeps {
@@ -76,13 +75,11 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
   setMaxListeners(0, signal);
   const loopDeps: KeyLoopDeps = {
     signal,
-    clock,
-    random,
+    ...retryDeps,
     registrations,
     snapshots: new SnapshotReader({ entries, runs, registrations }),
     limits,
     runs,
-    recordWriter: new RecordWriter(runs, retryDeps),
     tokens,
     components,
     api,
@@ -117,6 +114,6 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
       clock,
       random,
     }),
-    reports: new ReportHandler(loops, { ...loopDeps, entries, log }),
+    reports: new ReportHandler(loops, { ...loopDeps, entries }),
   };
 }

@@ -4,7 +4,6 @@ import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { RecentMap } from '../../kit/recent-map.ts';
-import type { Log } from '../../observe/log.ts';
 import type { RejectedReportCode } from '../core/key-state.ts';
 import type { LastOutcome, StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
@@ -16,9 +15,8 @@ import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { KeyMemory } from './key-memory.ts';
 
 interface ReportHandlerDeps
-  extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | 'outputWriter' | 'clock' | 'signal' | 'reporter'> {
+  extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | 'outputWriter' | 'clock' | 'signal' | 'reporter' | 'log'> {
   readonly entries: InventoryStore;
-  readonly log: Log;
 }
 
 type Handle = (eventOf: EventFactory) => Promise<void>;

@@ -1,4 +1,3 @@
-import { maxMessage } from '../../api/inventory/contract/outcome.ts';
 import { backoffMs, retryAfterMsOf } from '../../kit/backoff.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
@@ -57,48 +56,19 @@ export async function withRetries<T>(
 /** The API server still rejects the record after all retries. */
 type StoreResult = Swap | { readonly kind: 'rejected'; readonly message: string };
 
-/** For invalid content. */
-const contentCodes = new Set([400, 413, 422]);
-
-export class RecordWriter {
-  readonly #runs: RunStore;
-  readonly #deps: RetryDeps;
-
-  constructor(runs: RunStore, deps: RetryDeps) {
-    this.#runs = runs;
-    this.#deps = deps;
+/** Rejects as `withRetries` does, but resolves to `rejected` for an ApiError. */
+export async function storeRecord(
+  { runs, ...deps }: RetryDeps & { readonly runs: RunStore },
+  next: RunRecord,
+  base: StoredRecord,
+  signal: AbortSignal,
+): Promise<StoreResult> {
+  const { entry, component } = next;
+  const log = deps.log.child({ entry: `${entry.namespace}/${entry.name}`, component });
+  try {
+    return await withRetries({ ...deps, log }, 'storing a record', signal, () => runs.swap(next, base, signal));
+  } catch (error) {
+    if (error instanceof ApiError) return { kind: 'rejected', message: describe(error) };
+    throw error;
   }
-
-  /**
-   * If the content is rejected, stores the record without message and missing inputs, as
-   * `NotStored`. Rejects as `withRetries` does, but resolves to `rejected` for an ApiError.
-   */
-  async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<StoreResult> {
-    const result = await this.#swap(next, base, signal);
-    if (!(result instanceof ApiError)) return result;
-    const shortened = contentCodes.has(result.code) ? withoutDetails(next, result) : undefined;
-    const lastResult = shortened ? await this.#swap(shortened, base, signal) : result;
-    return lastResult instanceof ApiError ? { kind: 'rejected', message: describe(lastResult) } : lastResult;
-  }
-
-  async #swap(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<Swap | ApiError> {
-    const { entry, component } = next;
-    const log = this.#deps.log.child({ entry: `${entry.namespace}/${entry.name}`, component });
-    try {
-      return await withRetries({ ...this.#deps, log }, 'storing a record', signal, () =>
-        this.#runs.swap(next, base, signal),
-      );
-    } catch (error) {
-      if (error instanceof ApiError) return error;
-      throw error;
-    }
-  }
-}
-
-/** Undefined if its last outcome has neither message nor missing inputs. */
-function withoutDetails(record: RunRecord, rejection: ApiError): RunRecord | undefined {
-  const { lastOutcome } = record;
-  if (!lastOutcome || (lastOutcome.message === undefined && lastOutcome.missing.length === 0)) return undefined;
-  const message = `the API server rejected the details of the outcome: ${describe(rejection)}`.slice(0, maxMessage);
-  return { ...record, lastOutcome: { ...lastOutcome, reason: 'NotStored', message, missing: [] } };
 }

@@ -154,7 +154,7 @@ export class WriteAuthorizationStage {
 
   /** Issues a token of a component for an entry, without a run. */
   token(entry: Entry, component: Grantee): Promise<IssuedToken> {
-    return this.tokens.forAccount(entry, component, signal);
+    return this.tokens.forRun(entry, component, signal);
   }
 
   /** Stores a run record like the server; by default of an active run. */

@@ -218,7 +218,7 @@ describe('the proof of write authorization', () => {
         entries: () => entries,
         accounts,
         tokens: {
-          forAccount: async () => {
+          forRun: async () => {
             tries += 1;
             if (isRefused) throw error;
             return { id: 'JTI=1', token: 't', expiresAtMs: 0 };

@@ -38,27 +38,6 @@ describe('a record that the API server rejects', () => {
     assert.equal(manager.calls.length, 1);
   });
 
-  it('is stored without the details of the outcome if they are invalid', async () => {
-    const { clock, inventory } = await memoryStage([{ name: 'network' }], {
-      network: () => answer({ outcome: 'Failed', message: 'hostile' }),
-    });
-    let first = true;
-    let rejections = 0;
-    inventory.fault = (operation, when) => {
-      if (operation !== 'run.swap' || when !== 'before') return undefined;
-      const isStart = first;
-      first = false;
-      return !isStart && ++rejections <= 5 ? refusal : undefined;
-    };
-    const { ref } = inventory.create({ name: 'one' });
-    await clock.advance(30_000);
-    const record = inventory.record({ entryUid: ref.uid, component: 'network' })?.record;
-    assert.equal(record?.phase, 'Idle');
-    assert.equal(record.lastOutcome?.outcome, 'Failed');
-    assert.equal(record.lastOutcome.reason, 'NotStored');
-    assert.match(record.lastOutcome.message ?? '', /Invalid value/);
-  });
-
   it('prevents the publication of its outputs after another replica wrote first', async () => {
     const { clock, inventory } = await memoryStage([{ name: 'network' }], {
       network: () => done({ network: { vnet: 'late' } }),
