@@ -18,8 +18,7 @@ import { isOlder } from './resource-version.ts';
 import type { Transport } from './transport.ts';
 import type { WatchEvent } from './watch-event.ts';
 import type { ProbedWatch, WatchProbe } from './watch-probe.ts';
-import { runWatchSession } from './watch-session.ts';
-import { MalformedStreamError } from './watch-stream.ts';
+import { MalformedStreamError, runWatchSession } from './watch-session.ts';
 
 /** See `StoreSpec`. */
 export interface ReflectorSpec {
