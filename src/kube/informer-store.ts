@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
+import { Listeners } from '../kit/listeners.ts';
+import { unlessAborted } from '../kit/promises.ts';
 import { RecentMap } from '../kit/recent-map.ts';
 import type { KubeLog } from './log.ts';
 import type { ReflectorSink } from './reflector.ts';
@@ -42,7 +44,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   /** The server has more objects than `maxObjects`. */
   #overflowed = false;
   #failure: Failure | undefined;
-  readonly #refusalListeners = new Set<() => void>();
+  readonly #refusalListeners = new Listeners<void>();
 
   constructor(spec: StoreSpec<T>, clock: Clock, log: KubeLog) {
     this.resource = spec.resource;
@@ -86,9 +88,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   }
 
   onRefusal(listener: () => void): () => void {
-    const subscription = (): void => listener();
-    this.#refusalListeners.add(subscription);
-    return () => void this.#refusalListeners.delete(subscription);
+    return this.#refusalListeners.add(listener);
   }
 
   subscribe(listener: (event: StoreEvent<T>) => void): () => void {
@@ -100,16 +100,8 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   }
 
   whenSynced(signal?: AbortSignal): Promise<void> {
-    if (signal === undefined || this.#synced) return this.#firstSync.promise;
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => reject(signal.reason);
-      if (signal.aborted) return onAbort();
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#firstSync.promise
-        .then(resolve, reject)
-        .finally(() => signal.removeEventListener('abort', onAbort))
-        .catch(() => undefined);
-    });
+    const { promise } = this.#firstSync;
+    return signal === undefined || this.#synced ? promise : unlessAborted(promise, signal);
   }
 
   /** False, and none added, if a name belongs to a different function. */
@@ -153,7 +145,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   #setFailure(failure: Failure | undefined): void {
     const before = this.#failure?.refused;
     this.#failure = failure;
-    if (before !== failure?.refused) for (const listener of [...this.#refusalListeners]) listener();
+    if (before !== failure?.refused) this.#refusalListeners.notify();
   }
 
   beginList() {

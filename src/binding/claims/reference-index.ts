@@ -1,3 +1,4 @@
+import { Listeners } from '../../kit/listeners.ts';
 import { text } from '../../kube/fields.ts';
 import type { StoreEvent } from '../../kube/store.ts';
 import type { IsolationName } from '../stores/provider-stores.ts';
@@ -32,7 +33,7 @@ interface Referrer {
 /** Which objects others refer to, kept current by watch events of the referring objects. */
 export class ReferenceIndex {
   readonly #referrers = new Map<string, Set<Referrer>>();
-  readonly #listeners = new Set<(target: Target) => void>();
+  readonly #listeners = new Listeners<Target>();
   readonly #unsubscribes: (() => void)[] = [];
 
   /** `kind`: its name in messages, such as `widgets.example.dev`. */
@@ -71,8 +72,7 @@ export class ReferenceIndex {
 
   /** Calls back with each target whose selection may have changed; returns the unsubscriber. */
   subscribe(listener: (target: Target) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   close(): void {
@@ -85,7 +85,7 @@ export class ReferenceIndex {
     const referrers = this.#referrers.get(key) ?? new Set();
     const selectsMore = referrers.size === 0 || (!referrer.unbound && !hasBound(referrers));
     this.#referrers.set(key, referrers.add(referrer));
-    if (selectsMore) this.#notify(target);
+    if (selectsMore) this.#listeners.notify(target);
   }
 
   #unlink(key: string, target: Target, referrer: Referrer): void {
@@ -93,11 +93,7 @@ export class ReferenceIndex {
     referrers?.delete(referrer);
     if (referrers?.size !== 0) return;
     this.#referrers.delete(key);
-    this.#notify(target);
-  }
-
-  #notify(target: Target): void {
-    for (const listener of [...this.#listeners]) listener(target);
+    this.#listeners.notify(target);
   }
 }
 

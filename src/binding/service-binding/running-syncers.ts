@@ -1,3 +1,4 @@
+import { Listeners } from '../../kit/listeners.ts';
 import type { RefusedWatch, Syncer, SyncMode } from '../sync-engine/syncer.ts';
 
 export interface RunningSyncer {
@@ -11,7 +12,7 @@ export interface RunningSyncer {
 /** By binding, in any session. Export controllers change them; the binding controller reads. */
 export class RunningSyncers {
   readonly #running = new Map<string, Set<RunningSyncer>>();
-  readonly #listeners = new Set<(binding: string) => void>();
+  readonly #listeners = new Listeners<string>();
 
   isSyncing(binding: string, crd: string, mode?: SyncMode): boolean {
     return this.#syncersOf(binding).some(
@@ -53,14 +54,12 @@ export class RunningSyncers {
   }
 
   notifyChanged(binding: string): void {
-    for (const listener of [...this.#listeners]) listener(binding);
+    this.#listeners.notify(binding);
   }
 
   /** Calls back with each binding whose syncers may have changed. */
   subscribe(listener: (binding: string) => void): () => void {
-    const subscription = (binding: string): void => listener(binding);
-    this.#listeners.add(subscription);
-    return () => void this.#listeners.delete(subscription);
+    return this.#listeners.add(listener);
   }
 
   #syncersOf(binding: string): RunningSyncer[] {

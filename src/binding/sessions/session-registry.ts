@@ -1,5 +1,6 @@
 import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import { keyOf, nameOf } from '../../api/object.ts';
+import { Listeners } from '../../kit/listeners.ts';
 import type { KubeconfigProblem } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './provider-session.ts';
@@ -15,7 +16,7 @@ export class SessionRegistry implements Sessions {
   /** By `namespace/name` of the Secret, then by key. */
   readonly #states = new Map<string, Map<string, SecretKeyState>>();
   readonly #heartbeats = new WeakMap<ProviderSession, Heartbeat>();
-  readonly #listeners = new Set<(secret: string) => void>();
+  readonly #listeners = new Listeners<string>();
 
   lookup(ref: SecretKeyRef): SessionLookup {
     const state = this.#states.get(keyOf(ref))?.get(ref.key);
@@ -49,9 +50,7 @@ export class SessionRegistry implements Sessions {
   }
 
   subscribe(listener: (secret: string) => void): () => void {
-    const subscription = (secret: string): void => listener(secret);
-    this.#listeners.add(subscription);
-    return () => void this.#listeners.delete(subscription);
+    return this.#listeners.add(listener);
   }
 
   /** It may be the session of an earlier content of the Secret. */
@@ -64,7 +63,7 @@ export class SessionRegistry implements Sessions {
     if (state.session === session && !state.problem) return;
     state.session = session;
     state.problem = undefined;
-    this.#notify(keyOf(ref));
+    this.notifySecret(keyOf(ref));
   }
 
   /** The session stays. */
@@ -72,7 +71,7 @@ export class SessionRegistry implements Sessions {
     const state = this.#stateOf(ref);
     if (state.problem?.reason === problem.reason && state.problem.message === problem.message) return;
     state.problem = problem;
-    this.#notify(keyOf(ref));
+    this.notifySecret(keyOf(ref));
   }
 
   /** Returns the sessions of the removed keys. */
@@ -81,14 +80,14 @@ export class SessionRegistry implements Sessions {
     const forgotten = [...(states ?? [])].filter(([key]) => isUnused(key));
     for (const [key] of forgotten) states?.delete(key);
     if (states?.size === 0) this.#states.delete(secret);
-    if (forgotten.length > 0) this.#notify(secret);
+    if (forgotten.length > 0) this.notifySecret(secret);
     return forgotten.flatMap(([, { session }]) => session ?? []);
   }
 
   forgetAll(): void {
     const secrets = [...this.#states.keys()];
     this.#states.clear();
-    for (const secret of secrets) this.#notify(secret);
+    for (const secret of secrets) this.notifySecret(secret);
   }
 
   recordHeartbeat(session: ProviderSession, heartbeat: Heartbeat): void {
@@ -100,12 +99,12 @@ export class SessionRegistry implements Sessions {
 
   /** The Secret has changed; its lookup may still be the same. */
   notifySecret(secret: string): void {
-    this.#notify(secret);
+    this.#listeners.notify(secret);
   }
 
   /** State, refused watches, uid of the cluster namespace, or heartbeat. */
   notifyChanged(session: ProviderSession): void {
-    for (const secret of this.secretsOf(session)) this.#notify(secret);
+    for (const secret of this.secretsOf(session)) this.notifySecret(secret);
   }
 
   #stateOf(ref: SecretKeyRef): SecretKeyState {
@@ -119,9 +118,5 @@ export class SessionRegistry implements Sessions {
 
   *#all(): Iterable<SecretKeyState> {
     for (const states of this.#states.values()) yield* states.values();
-  }
-
-  #notify(secret: string): void {
-    for (const listener of [...this.#listeners]) listener(secret);
   }
 }

@@ -1,3 +1,4 @@
+import { Listeners } from '../../kit/listeners.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { Projected, Store, StoreEvent, StoreFailure, StoreHandle, StoreSpec } from '../../kube/store.ts';
@@ -19,8 +20,8 @@ export class WatchSet<T extends Projected> {
   readonly #spec: StoreSpec<T>;
   readonly #watches = new Map<string, Watch<T>>();
   readonly #listeners = new Set<Listener<T>>();
-  readonly #stateListeners = new Set<(name: string) => void>();
-  readonly #refusalListeners = new Set<() => void>();
+  readonly #stateListeners = new Listeners<string>();
+  readonly #refusalListeners = new Listeners<void>();
 
   constructor(cluster: Pick<Cluster, 'watch'>, spec: StoreSpec<T>) {
     this.#cluster = cluster;
@@ -30,13 +31,13 @@ export class WatchSet<T extends Projected> {
   /** `name`: of the watch; not open yet. */
   begin(name: string, fields: Pick<StoreSpec<T>, 'namespace' | 'labelSelector'> = {}): void {
     const handle = this.#cluster.watch({ ...this.#spec, ...fields });
-    const stopRefusals = handle.store.onRefusal(() => this.#notifyRefusal());
+    const stopRefusals = handle.store.onRefusal(() => this.#refusalListeners.notify());
     const watch: Watch<T> = { handle, unsubscribes: new Map(), stopRefusals };
     this.#watches.set(name, watch);
     for (const listener of this.#listeners) this.#attach(watch, listener);
     handle.store.whenSynced().then(
       () => {
-        if (this.#watches.get(name) === watch) this.#notifyState(name);
+        if (this.#watches.get(name) === watch) this.#stateListeners.notify(name);
       },
       // The store was closed before it synced.
       () => undefined,
@@ -53,8 +54,8 @@ export class WatchSet<T extends Projected> {
       for (const listener of [...this.#listeners])
         listener({ type: 'deleted', key: before.key, before, inferred: true });
     }
-    this.#notifyState(name);
-    this.#notifyRefusal();
+    this.#stateListeners.notify(name);
+    this.#refusalListeners.notify();
   }
 
   store(name: string): Store<T> | undefined {
@@ -121,7 +122,7 @@ export class WatchSet<T extends Projected> {
 
   /** Calls back with the name of a watch that has listed its objects, or has ended. */
   onStateChange(listener: (name: string) => void): () => void {
-    return subscribe(this.#stateListeners, (name: string) => listener(name));
+    return this.#stateListeners.add(listener);
   }
 
   /** Calls back with the name of a watch that has listed its objects. */
@@ -133,7 +134,7 @@ export class WatchSet<T extends Projected> {
 
   /** Also when a watch ends. */
   onRefusal(listener: () => void): () => void {
-    return subscribe(this.#refusalListeners, () => listener());
+    return this.#refusalListeners.add(listener);
   }
 
   /** Ends all watches without events. */
@@ -146,23 +147,10 @@ export class WatchSet<T extends Projected> {
   #attach({ handle, unsubscribes }: Watch<T>, listener: Listener<T>): void {
     unsubscribes.set(listener, handle.store.subscribe(listener));
   }
-
-  #notifyState(name: string): void {
-    for (const listener of [...this.#stateListeners]) listener(name);
-  }
-
-  #notifyRefusal(): void {
-    for (const listener of [...this.#refusalListeners]) listener();
-  }
 }
 
 function release<T extends Projected>({ handle, unsubscribes, stopRefusals }: Watch<T>): void {
   stopRefusals();
   for (const unsubscribe of unsubscribes.values()) unsubscribe();
   handle.release();
-}
-
-function subscribe<Subscription>(listeners: Set<Subscription>, subscription: Subscription): () => void {
-  listeners.add(subscription);
-  return () => void listeners.delete(subscription);
 }

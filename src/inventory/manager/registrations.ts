@@ -5,6 +5,7 @@ import type { Condition } from '../../api/object.ts';
 import { done, type Reconciler, type Result, retryConflict } from '../../engine/result.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
 import { overlap } from '../../kit/json-pointer.ts';
+import { Listeners } from '../../kit/listeners.ts';
 import type { Client } from '../../kube/client.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Store, StoreEvent } from '../../kube/store.ts';
@@ -32,7 +33,7 @@ export interface RegistrationChange {
 export class Registrations implements RegistrationLister {
   readonly #store: Store<RegistrationView>;
   readonly #problems = new Map<string, string>();
-  readonly #listeners = new Set<(changes: readonly RegistrationChange[]) => void>();
+  readonly #listeners = new Listeners<readonly RegistrationChange[]>();
 
   constructor(store: Store<RegistrationView>) {
     this.#store = store;
@@ -58,8 +59,7 @@ export class Registrations implements RegistrationLister {
 
   /** Not for changes before the sync. A deletion always notifies, possibly without changes. */
   onChange(listener: (changes: readonly RegistrationChange[]) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   whenSynced(signal: AbortSignal): Promise<void> {
@@ -75,7 +75,7 @@ export class Registrations implements RegistrationLister {
   #onEvent(event: StoreEvent<RegistrationView>): void {
     const problemsBefore = new Map(this.#problems);
     this.#validateAll();
-    if (!this.#store.synced || this.#listeners.size === 0) return;
+    if (!this.#store.synced) return;
     const before = event.type === 'updated' ? event.before.registration : undefined;
     const current = event.type === 'deleted' ? undefined : event.now.registration;
     const changes = this.#changes(problemsBefore, current?.name);
@@ -83,7 +83,7 @@ export class Registrations implements RegistrationLister {
       changes.unshift({ registration: current, isNewEndpoint: !before || !sameEndpoint(before, current) });
     }
     // Statuses of entries may contain a deleted component.
-    if (changes.length > 0 || event.type === 'deleted') for (const listener of this.#listeners) listener(changes);
+    if (changes.length > 0 || event.type === 'deleted') this.#listeners.notify(changes);
   }
 
   /** Oldest first. An unusable registration makes no other one unusable. */

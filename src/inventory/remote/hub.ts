@@ -5,6 +5,7 @@ import type { Cancel, Clock } from '../../kit/clock.ts';
 import { CodedError } from '../../kit/errors.ts';
 import { valueAt } from '../../kit/json-pointer.ts';
 import { own } from '../../kit/json-value.ts';
+import { Listeners } from '../../kit/listeners.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Credentials } from '../../kube/credentials.ts';
@@ -64,8 +65,8 @@ export class RemoteHub implements RemoteWatcher {
   readonly #maxClusters: number;
   readonly #entries = new Map<string, WatchedEntry>();
   readonly #management: ManagementWatches;
-  readonly #listeners = new Set<(event: RemoteEvent) => void>();
-  readonly #healthListeners = new Set<(entryUid: string) => void>();
+  readonly #listeners = new Listeners<RemoteEvent>();
+  readonly #healthListeners = new Listeners<string>();
   #cancelHealthCheck: Cancel = () => {};
 
   constructor(options: RemoteHubOptions) {
@@ -103,8 +104,7 @@ export class RemoteHub implements RemoteWatcher {
   }
 
   subscribe(listener: (event: RemoteEvent) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   problem(entryUid: string): string | undefined {
@@ -112,8 +112,7 @@ export class RemoteHub implements RemoteWatcher {
   }
 
   onHealth(listener: (entryUid: string) => void): () => void {
-    this.#healthListeners.add(listener);
-    return () => void this.#healthListeners.delete(listener);
+    return this.#healthListeners.add(listener);
   }
 
   async close(): Promise<void> {
@@ -212,7 +211,7 @@ export class RemoteHub implements RemoteWatcher {
     const detail = detailOf(changed);
     for (const { component, watches } of watchedEntry.watches) {
       if (!watches.some((watch) => watchKey(watch) === key)) continue;
-      for (const listener of this.#listeners) listener({ entryUid, component, detail });
+      this.#listeners.notify({ entryUid, component, detail });
     }
   }
 
@@ -229,8 +228,7 @@ export class RemoteHub implements RemoteWatcher {
       : watchedEntry.managed?.problem;
     const before = watchedEntry.problem;
     watchedEntry.problem = problem;
-    if (before === problem) return;
-    for (const listener of this.#healthListeners) listener(entryUid);
+    if (before !== problem) this.#healthListeners.notify(entryUid);
   }
 }
 

@@ -3,6 +3,7 @@ import { reconcileRuns, runName } from '../../api/inventory/names.ts';
 import { type KubeObject, keyOf, type ObjectName } from '../../api/object.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { CodedError } from '../../kit/errors.ts';
+import { Listeners } from '../../kit/listeners.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound, TransportError } from '../../kube/errors.ts';
 import { isOlder } from '../../kube/resource-version.ts';
@@ -41,7 +42,7 @@ export class KubeRunStore implements RunStore {
   readonly #newest: WriteThroughCache<RunView>;
   /** Reported before their entry, by its UID and object key: the two watches are not ordered. */
   readonly #recordsWithoutEntry = new Map<string, Map<string, RunView>>();
-  readonly #listeners = new Set<(change: RecordChange) => void>();
+  readonly #listeners = new Listeners<RecordChange>();
 
   /** `store` is the watch with the projection `runView`. */
   constructor(
@@ -78,10 +79,7 @@ export class KubeRunStore implements RunStore {
       const stored = this.#newest.get(key);
       if (stored) listener({ kind: 'changed', stored });
     }
-    // So that the same function can subscribe twice.
-    const subscription = (change: RecordChange): void => listener(change);
-    this.#listeners.add(subscription);
-    return () => void this.#listeners.delete(subscription);
+    return this.#listeners.add(listener);
   }
 
   whenSynced(signal?: AbortSignal): Promise<void> {
@@ -113,7 +111,7 @@ export class KubeRunStore implements RunStore {
     const newest = this.#newest.get(keyTextOf(record));
     if (!newest || isOlder(resourceVersion, newest.resourceVersion)) return;
     this.#newest.deleted(newest.key, newest.uid);
-    this.#notify({ kind: 'gone', key: componentKeyOf(record) });
+    this.#listeners.notify({ kind: 'gone', key: componentKeyOf(record) });
   }
 
   #patch(next: RunRecord, { resourceVersion }: StoredRecord, signal: AbortSignal): Promise<KubeObject> {
@@ -180,16 +178,12 @@ export class KubeRunStore implements RunStore {
     this.#watchedRecords.delete(view.key);
     this.#newest.observe({ type: 'deleted', key: view.key, before: view });
     const isGone = wasKnown && !this.#newest.get(view.key);
-    if (isGone) this.#notify({ kind: 'gone', key: componentKeyOf(view.record) });
+    if (isGone) this.#listeners.notify({ kind: 'gone', key: componentKeyOf(view.record) });
   }
 
   #observe(view: RunView): void {
     this.#watchedRecords.set(view.key, view);
-    if (this.#newest.get(view.key) === view) this.#notify({ kind: 'changed', stored: view });
-  }
-
-  #notify(change: RecordChange): void {
-    for (const listener of [...this.#listeners]) listener(change);
+    if (this.#newest.get(view.key) === view) this.#listeners.notify({ kind: 'changed', stored: view });
   }
 }
 
