@@ -25,10 +25,8 @@ interface Failure extends Omit<StoreFailure, 'forMs' | 'refusedForMs'> {
 /** A reflector writes it; all other code reads it. */
 export class InformerStore<T extends Projected> implements Store<T>, ReflectorSink {
   readonly resource: Resource;
-  readonly #project: (object: KubeObject) => T | undefined;
-  readonly #followsSchema: boolean;
+  readonly #spec: StoreSpec<T>;
   readonly #maxObjects: number;
-  readonly #onRelist: () => void;
   readonly #clock: Clock;
   readonly #log: KubeLog;
   readonly #indexes = new StoreIndexes<T>();
@@ -48,10 +46,8 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   constructor(spec: StoreSpec<T>, clock: Clock, log: KubeLog) {
     this.resource = spec.resource;
-    this.#project = spec.project;
-    this.#followsSchema = spec.followsSchema ?? false;
+    this.#spec = spec;
     this.#maxObjects = spec.maxObjects ?? Number.POSITIVE_INFINITY;
-    this.#onRelist = spec.onRelist ?? (() => {});
     this.#clock = clock;
     this.#log = log;
     this.#indexes.add(spec.indexes ?? {}, []);
@@ -162,7 +158,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
       commit: (): void => {
         const isRelist = this.#synced;
         this.#replaceAll(listed);
-        if (isRelist) this.#onRelist();
+        if (isRelist) this.#spec.onRelist?.();
       },
     };
   }
@@ -204,7 +200,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   #isSame(before: T, now: T): boolean {
     if (before.resourceVersion !== now.resourceVersion || before.uid !== now.uid) return false;
-    return !this.#followsSchema || isDeepStrictEqual(before, now);
+    return !this.#spec.followsSchema || isDeepStrictEqual(before, now);
   }
 
   /** Events may be out of order, but the resourceVersion of one object only grows. */
@@ -233,7 +229,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   #projected(object: KubeObject): T | undefined {
     try {
-      return this.#project(object);
+      return this.#spec.project(object);
     } catch (error) {
       this.#log.error(
         'the server failed to read an object, and treats it as absent; report this error to the maintainers',
