@@ -1,6 +1,7 @@
 import { clusterBindingName } from '../api/binding/names.ts';
 import { keyOf } from '../api/object.ts';
 import type { Controller } from '../engine/controller.ts';
+import { hintSource } from '../engine/sources/hint.ts';
 import type { Runnable } from '../engine/supervisor.ts';
 import { type Clock, parseTime } from '../kit/clock.ts';
 import { aborted } from '../kit/promises.ts';
@@ -17,7 +18,7 @@ import { namespaceController } from './namespaces/namespace-controller.ts';
 import { bindingController } from './service-binding/binding-controller.ts';
 import { RunningSyncers } from './service-binding/running-syncers.ts';
 import { ExportController } from './service-export/export-controller.ts';
-import { changedSecrets, sessionController } from './sessions/controller.ts';
+import { sessionController } from './sessions/controller.ts';
 import type { OpenSession } from './sessions/open-session.ts';
 import type { ProviderSession } from './sessions/provider-session.ts';
 import { SecretWatches } from './sessions/secret-watches.ts';
@@ -50,7 +51,7 @@ interface SessionDeps extends BindingControllersDeps {
 export function bindingControllers(deps: BindingControllersDeps): Runnable[] {
   const registry = new SessionRegistry();
   const syncers = new RunningSyncers();
-  const secrets = changedSecrets();
+  const secrets = hintSource('secret');
   const watches = new SecretWatches(deps.consumer, (secret) => {
     secrets.hint(secret);
     registry.notifySecret(secret);

@@ -1,6 +1,7 @@
 import type { BindCondition } from '../../api/binding/condition.ts';
 import { bindConditions } from '../../api/binding/names.ts';
 import { sameConditions } from '../../api/conditions.ts';
+import type { ObjectName } from '../../api/object.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import { type BindConditionUpdate, conditionFalse, conditionTrue, setConditionsAndReady } from '../conditions.ts';
@@ -11,10 +12,7 @@ const heartbeatInterval = '5m0s';
 /** Age of the last heartbeat at which the next one is due. */
 export const heartbeatDueMs = 150_000;
 
-export interface SecretName {
-  readonly namespace: string;
-  readonly name: string;
-}
+export type SecretName = Required<ObjectName>;
 
 export interface StatusInput {
   readonly view: ClusterBindingView;

@@ -1,7 +1,7 @@
 import { keyOf } from '../../api/object.ts';
 import { Controller } from '../../engine/controller.ts';
 import { type Emission, fromSubscription } from '../../engine/sources/from-subscription.ts';
-import { type HintSource, hintSource } from '../../engine/sources/hint.ts';
+import type { HintSource } from '../../engine/sources/hint.ts';
 import type { Runnable } from '../../engine/supervisor.ts';
 import type { StoreEvent } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
@@ -13,15 +13,13 @@ import type { SessionRegistry } from './session-registry.ts';
 
 export interface SessionControllerDeps extends Pick<BindingDeps, 'client' | 'stores' | 'clock' | 'log' | 'metrics'> {
   readonly watches: SecretWatches;
-  /** From `changedSecrets`. */
+  /** Secrets of consumers that have changed. */
   readonly secrets: HintSource;
   readonly pool: SessionPool;
   readonly registry: SessionRegistry;
 }
 
 const name = 'konnector';
-
-export const changedSecrets = (): HintSource => hintSource('secret');
 
 /** Opens sessions from kubeconfig Secrets; they end when this replica loses its Lease. */
 export function sessionController(deps: SessionControllerDeps): Runnable {

@@ -76,7 +76,7 @@ export class EntryStatus {
     return Object.keys(status).length === 0 ? undefined : { status };
   }
 
-  #conditions(entry: Entry, statuses: ReadonlyMap<string, KeyStatus>): ConditionUpdate<Condition>[] {
+  #conditions(entry: Entry, statuses: KeyStatuses): ConditionUpdate<Condition>[] {
     const conditions: ConditionUpdate<Condition>[] = [readyOf(statuses, entry)];
     const livelock = livelockOf(statuses);
     if (livelock.status === 'True' || hasCondition(entry.conditions, entryConditions.livelock))
@@ -88,7 +88,7 @@ export class EntryStatus {
     return conditions;
   }
 
-  #statuses(entry: Entry): ReadonlyMap<string, KeyStatus> {
+  #statuses(entry: Entry): KeyStatuses {
     const { registrations, runs, loops } = this.#deps;
     const statuses = new Map<string, KeyStatus>();
     for (const registration of registrations.all()) {
@@ -241,14 +241,6 @@ function waitingForOf(conditions: readonly Condition[]): string | undefined {
 
 export type KeyStatuses = ReadonlyMap<string, KeyStatus>;
 
-/** The writer adds time and generation. */
-interface ConditionValue {
-  readonly type: string;
-  readonly status: 'True' | 'False';
-  readonly reason: string;
-  readonly message: string;
-}
-
 const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1);
 
 /** `status.components`, sorted by name. `since` stays while the state does. */
@@ -285,8 +277,11 @@ const worstFirst: readonly ComponentState[] = [
  * Ready: every applicable component is Done with the current inputs, there is one, and the entry is
  * neither too large nor being deleted. The message lists the others.
  */
-export function readyOf(statuses: KeyStatuses, entry: Pick<Entry, 'bytes' | 'deleting' | 'suspended'>): ConditionValue {
-  const notReady = (reason: string, message: string): ConditionValue => ({
+export function readyOf(
+  statuses: KeyStatuses,
+  entry: Pick<Entry, 'bytes' | 'deleting' | 'suspended'>,
+): ConditionUpdate<Condition> {
+  const notReady = (reason: string, message: string): ConditionUpdate<Condition> => ({
     type: entryConditions.ready,
     status: 'False',
     reason,
@@ -349,7 +344,7 @@ function idleCause(
   return { rank: message === selectorMismatch ? 2 : 4, text: message };
 }
 
-export function livelockOf(statuses: KeyStatuses): ConditionValue {
+export function livelockOf(statuses: KeyStatuses): ConditionUpdate<Condition> {
   const messages = [...statuses].flatMap(([name, { livelock }]) =>
     livelock === undefined ? [] : [`${name}: ${livelock}`],
   );
