@@ -1,6 +1,6 @@
 import type { Source } from '../../engine/source.ts';
 import { jittered } from '../../kit/backoff.ts';
-import type { Cancel, Clock } from '../../kit/clock.ts';
+import { type Clock, sleep } from '../../kit/clock.ts';
 import { pace } from '../../kit/pace.ts';
 import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import { type Entry, isAbandoned } from '../entry.ts';
@@ -38,6 +38,10 @@ interface KeyEventSourceDeps {
 const maxReadersAtOnce = 5;
 const rotationSpreadMs = 60_000;
 
+/** From one resync to the next, before jitter. */
+const resyncMs = 1_800_000;
+const resyncJitter = 0.1;
+
 /** Turns changes of entries, records, and remote objects into events of keys. */
 export class KeyEventSource implements Source {
   readonly name = 'inventory';
@@ -66,10 +70,7 @@ export class KeyEventSource implements Source {
     signal.addEventListener('abort', () => stops.forEach((stop) => void stop()), { once: true });
     await this.#startAll(signal);
     this.#isStartup = false;
-    const { clock, random } = this.#deps;
-    const resync = (entry: Entry): void => this.#resync(entry);
-    const onStart = (): void => metrics.relisted('periodic');
-    resyncPeriodically({ all: () => entries.list(), resync, onStart, clock, random }, signal);
+    void this.#resyncPeriodically(signal);
   }
 
   /** Does nothing if the watch shows no such entry. */
@@ -208,7 +209,25 @@ export class KeyEventSource implements Source {
     }
   }
 
-  /** In case events were lost: passes its record and a trigger to each idle key. */
+  /** In case events were lost. The first resync follows after half an hour. */
+  async #resyncPeriodically(signal: AbortSignal): Promise<void> {
+    const { entries, metrics, clock, random } = this.#deps;
+    try {
+      for (;;) {
+        await sleep(clock, jittered(resyncMs, resyncJitter, random), signal);
+        metrics.relisted('periodic');
+        const pause = pace(clock, signal);
+        for (const entry of [...entries.list()]) {
+          await pause();
+          this.#resync(entry);
+        }
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  /** Passes its record and a trigger to each idle key. */
   #resync({ ref }: Entry): void {
     const { entries, registrations, runs, loops, onResync } = this.#deps;
     const entry = entries.find(ref.uid);
@@ -257,39 +276,4 @@ export class KeyEventSource implements Source {
       this.trigger(loop.key, trigger(triggerReasons.inputArrived, { detail: awaited.path }));
     }
   }
-}
-
-interface ResyncDeps<Item> {
-  readonly all: () => Iterable<Item>;
-  readonly resync: (item: Item) => void;
-  readonly onStart: () => void;
-  readonly clock: Clock;
-  /** Uniform in [0, 1). */
-  readonly random: () => number;
-}
-
-/** From one resync to the next, before jitter. */
-const resyncMs = 1_800_000;
-const jitter = 0.1;
-/** Small, so that a resync does not delay other work. */
-const batch = { items: 50, pauseMs: 50 };
-
-/** In case events were lost. The first resync follows after half an hour. */
-function resyncPeriodically<Item>(deps: ResyncDeps<Item>, signal: AbortSignal): void {
-  const { all, resync, onStart, clock, random } = deps;
-  let cancel: Cancel = () => {};
-  const scheduleNext = (): void => {
-    cancel = clock.schedule(jittered(resyncMs, jitter, random), () => {
-      onStart();
-      resyncBatch([...all()]);
-    });
-  };
-  const resyncBatch = (items: Item[]): void => {
-    for (const item of items.splice(0, batch.items)) resync(item);
-    if (items.length === 0) scheduleNext();
-    else cancel = clock.schedule(batch.pauseMs, () => resyncBatch(items));
-  };
-  if (signal.aborted) return;
-  scheduleNext();
-  signal.addEventListener('abort', () => cancel(), { once: true });
 }
