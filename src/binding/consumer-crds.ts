@@ -14,7 +14,7 @@ import { type JsonObject, own } from '../kit/json-value.ts';
 import type { Client } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import { isAlreadyExists, isConflict } from '../kube/errors.ts';
-import type { Projected, StoreHandle } from '../kube/store.ts';
+import type { Projected, Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import { objectsIn } from './stores/common-view.ts';
 import { areNamesTaken, isEstablished } from './stores/consumer-stores.ts';
@@ -36,16 +36,19 @@ export async function installConsumerCrds(deps: ConsumerCrdDeps, signal: AbortSi
 
 async function install(wanted: KubeObject, deps: ConsumerCrdDeps, signal: AbortSignal): Promise<void> {
   const { name } = wanted.metadata;
-  const handle = watchCrd(deps.cluster, name);
+  const handle = deps.cluster.watch({
+    resource: customResourceDefinitions,
+    fieldSelector: `metadata.name=${name}`,
+    project: projectCrd,
+  });
   const served = new AbortController();
-  const installer = new Installer(wanted, handle, deps, () => served.abort());
   const start: Source = { name: 'start', start: async (emit) => emit(name, 'start') };
   const changes = fromSubscription('crd', handle.store, ({ key }) => [key]);
   const controller = new Controller({
     ...deps,
     name: `install-${name}`,
     sources: [start, changes],
-    reconciler: installer,
+    reconciler: installer(wanted, handle.store, deps, () => served.abort()),
     workers: 1,
   });
   try {
@@ -57,29 +60,21 @@ async function install(wanted: KubeObject, deps: ConsumerCrdDeps, signal: AbortS
   }
 }
 
-class Installer implements Reconciler {
-  readonly #wanted: KubeObject;
-  readonly #handle: StoreHandle<CrdObject>;
-  readonly #deps: ConsumerCrdDeps;
-  readonly #onServed: () => void;
-
-  constructor(wanted: KubeObject, handle: StoreHandle<CrdObject>, deps: ConsumerCrdDeps, onServed: () => void) {
-    this.#wanted = wanted;
-    this.#handle = handle;
-    this.#deps = deps;
-    this.#onServed = onServed;
-  }
-
-  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
-    const { client, log } = this.#deps;
-    const found = this.#handle.store.get(name)?.object;
-    const step = planConsumerCrd(found, this.#wanted);
+function installer(
+  wanted: KubeObject,
+  store: Store<CrdObject>,
+  { client, log }: ConsumerCrdDeps,
+  onServed: () => void,
+): Reconciler {
+  const reconcile = async (name: string, signal: AbortSignal): Promise<Result> => {
+    const found = store.get(name)?.object;
+    const step = planConsumerCrd(found, wanted);
     if (step.do === 'nothing') {
       if (found?.metadata.deletionTimestamp !== undefined) return notReady('the end of the deletion');
       // No watch shows when a kind is served.
-      if (!step.established && !(await this.#isServed(signal)))
+      if (!step.established && !(await isServed(wanted, client, signal)))
         return after(found && areNamesTaken(found) ? rareCheckMs : checkMs);
-      this.#onServed();
+      onServed();
       return done;
     }
     try {
@@ -91,19 +86,17 @@ class Installer implements Reconciler {
       if (!isAlreadyExists(error) && !isConflict(error)) throw error;
     }
     return done;
-  }
+  };
+  return { reconcile };
+}
 
-  /** By a list, because some API servers serve a kind seconds before its CRD is established. */
-  async #isServed(signal: AbortSignal): Promise<boolean> {
-    const { spec } = this.#wanted;
-    const path = `/apis/${own(spec, 'group')}/${bindVersion}/${own(own(spec, 'names'), 'plural')}?limit=1`;
-    try {
-      await this.#deps.client.raw(path, { signal });
-      return true;
-    } catch {
-      return false;
-    }
-  }
+/** By a list, because some API servers serve a kind seconds before its CRD is established. */
+function isServed({ spec }: KubeObject, client: Client, signal: AbortSignal): Promise<boolean> {
+  const path = `/apis/${own(spec, 'group')}/${bindVersion}/${own(own(spec, 'names'), 'plural')}?limit=1`;
+  return client.raw(path, { signal }).then(
+    () => true,
+    () => false,
+  );
 }
 
 const checkMs = 1_000;
@@ -111,14 +104,6 @@ const rareCheckMs = 60_000;
 
 interface CrdObject extends Projected {
   readonly object: KubeObject;
-}
-
-function watchCrd(cluster: Cluster, name: string): StoreHandle<CrdObject> {
-  return cluster.watch({
-    resource: customResourceDefinitions,
-    fieldSelector: `metadata.name=${name}`,
-    project: projectCrd,
-  });
 }
 
 function projectCrd(object: KubeObject): CrdObject {
