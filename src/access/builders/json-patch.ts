@@ -175,57 +175,18 @@ function missingRemedy(parent: unknown, path: readonly string[], depth: number, 
     if (spec === 'spec' && template === 'template' && (part === 'spec' || part === 'metadata')) {
       return `paths are those of a pod: write ${quoted(path.slice(2))}`;
     }
-    const first = op === 'add' && isOfPod(path, depth) ? `, or add ${quoted(path.slice(0, depth + 1))} first` : '';
+    const first = op === 'add' ? `, or add ${quoted(path.slice(0, depth + 1))} first` : '';
     return `${correct}${first}`;
   }
   switch (op) {
     case 'replace':
-      if (isMisspelt(path, depth)) return correct;
-      return 'write op: add, which also sets a field that is missing, or correct the path';
+      return 'correct the path, or write op: add, which also sets a field that is missing';
     case 'remove':
     case 'test':
       return 'omit the operation, or correct the path';
     default:
       return 'correct the field from';
   }
-}
-
-/** Objects and lists that a Pod may lack, by the place of their parent. */
-const podFields = {
-  spec: 'affinity dnsConfig hostAliases imagePullSecrets initContainers nodeSelector overhead readinessGates resourceClaims resources schedulingGates securityContext tolerations topologySpreadConstraints volumes',
-  container:
-    'args command env envFrom lifecycle livenessProbe ports readinessProbe resizePolicy resources securityContext startupProbe volumeDevices volumeMounts',
-  deeper:
-    'accessModes add appArmorProfile capabilities claims configMap configMapKeyRef csi downwardAPI drop emptyDir ephemeral exec fieldRef grpc hostnames httpGet httpHeaders items labelSelector limits matchExpressions matchFields matchLabelKeys matchLabels nameservers nodeAffinity nodeSelectorTerms options persistentVolumeClaim podAffinity podAntiAffinity postStart preStop preferredDuringSchedulingIgnoredDuringExecution projected requests requiredDuringSchedulingIgnoredDuringExecution resourceFieldRef seLinuxOptions searches seccompProfile secret secretKeyRef sources supplementalGroups sysctls tcpSocket values valueFrom windowsOptions',
-};
-
-/** Fields with other values, by the place of their parent. */
-const podValues = {
-  spec: 'activeDeadlineSeconds automountServiceAccountToken containers dnsPolicy enableServiceLinks ephemeralContainers hostIPC hostNetwork hostPID hostUsers hostname hostnameOverride nodeName os preemptionPolicy priority priorityClassName restartPolicy runtimeClassName schedulerName schedulingGroup serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain terminationGracePeriodSeconds workloadRef',
-  container:
-    'image imagePullPolicy name restartPolicy restartPolicyRules stdin stdinOnce targetContainerName terminationMessagePath terminationMessagePolicy tty workingDir',
-};
-
-/** Undefined outside the spec of a Pod. */
-function placeIn([root, list]: readonly string[], depth: number): keyof typeof podFields | undefined {
-  if (root !== 'spec' || depth === 0) return undefined;
-  if (depth === 1) return 'spec';
-  return depth === 3 && /^(c|initC|ephemeralC)ontainers$/.test(list ?? '') ? 'container' : 'deeper';
-}
-
-const includes = (fields: string, field = ''): boolean => fields.split(' ').includes(field);
-
-/** Whether a Pod can have it at the first `depth + 1` parts of the path. */
-function isOfPod(path: readonly string[], depth: number): boolean {
-  const place = placeIn(path, depth);
-  return place !== undefined && includes(podFields[place], path[depth]);
-}
-
-/** Whether a spec of pod or container has no such field. Knows no other places. */
-function isMisspelt(path: readonly string[], depth: number): boolean {
-  const place = placeIn(path, depth);
-  if (place !== 'spec' && place !== 'container') return false;
-  return !includes(`${podFields[place]} ${podValues[place]}`, path[depth]);
 }
 
 const widthOf = (value: unknown): number =>

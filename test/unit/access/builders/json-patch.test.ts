@@ -118,41 +118,14 @@ describe('JSON patch', () => {
     });
   }
 
-  for (const [path, offers] of [
-    ['/spec/containers/0/securityContext/privileged', true],
-    ['/spec/containers/0/env/-', true],
-    ['/spec/containers/0/volumes/-', false],
-    ['/spec/initContainers/0/resources/limits', true],
-    ['/spec/env/-', false],
-    ['/spec/securityContext/seccompProfile/type', true],
-    ['/spec/securityContext/seccomp/type', false],
-    ['/status/conditions/-', false],
+  for (const [op, end] of [
+    ['add', /: correct the path, or add "\/spec\/containers\/0\/securityContext" first$/],
+    ['replace', /: correct the path$/],
   ] as const) {
-    it(`${offers ? 'offers' : 'does not offer'} to add the parent of ${path} first`, () => {
-      const document = { spec: { containers: [{ name: 'a' }], initContainers: [{ name: 'b' }], securityContext: {} } };
-      const message = messageOf([{ op: 'add', path, value: 1 }], document);
-      assert.equal(/, or add "\S+" first$/.test(message), offers, message);
-    });
-  }
-
-  for (const [path, offers] of [
-    ['/spec/containers/0/imagePullPolicy', true],
-    ['/spec/containers/0/imagePulPolicy', false],
-    ['/spec/containers/0/resources', true],
-    ['/spec/initContainers/0/workingDir', true],
-    ['/spec/initContainers/0/hostNetwork', false],
-    ['/spec/hostNetwork', true],
-    ['/spec/volumes', true],
-    ['/spec/volume', false],
-    ['/spec/securityContext/runAsUser', true],
-  ] as const) {
-    it(`${offers ? 'offers' : 'does not offer'} op add for a replace of ${path}`, () => {
-      const document = { spec: { containers: [{ name: 'a' }], initContainers: [{ name: 'b' }], securityContext: {} } };
-      const message = messageOf([{ op: 'replace', path, value: 1 }], document);
-      const remedy = offers
-        ? '; write op: add, which also sets a field that is missing, or correct the path'
-        : '; paths are those of a pod, such as /spec/containers/0/image: correct the path';
-      assert.ok(message.endsWith(remedy), message);
+    it(`says what to do for ${op} below a field that the pod lacks`, () => {
+      const document = { spec: { containers: [{ name: 'a' }] } };
+      const path = '/spec/containers/0/securityContext/privileged';
+      assert.match(messageOf([{ op, path, value: 1 }], document), end);
     });
   }
 
