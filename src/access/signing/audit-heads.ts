@@ -9,7 +9,6 @@ import { withDeadline } from '../../kit/promises.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import type { Log } from '../../observe/log.ts';
 import { createOrPatchConfigMap } from './config-map.ts';
-import type { KeyRing } from './key-secret.ts';
 
 interface AuditHeadsDeps {
   readonly client: Client;
@@ -20,7 +19,7 @@ interface AuditHeadsDeps {
   /** Name of this replica, recorded in its heads. */
   readonly replica: string;
   readonly journal: { readonly head: ChainHead };
-  readonly keys: Pick<KeyRing, 'keys'>;
+  readonly keys: { readonly key: Uint8Array | undefined };
   readonly clock: Clock;
   readonly log: Log;
   /** Called after each attempt that was not aborted, with the number of lines of this process that no published head covers. */
@@ -155,7 +154,7 @@ export class AuditHeads {
   }
 
   #currentSigner(): HeadSigner | undefined {
-    const secret = this.#deps.keys.keys?.current;
+    const secret = this.#deps.keys.key;
     if (!secret) return undefined;
     if (this.#cached?.secret !== secret) this.#cached = { secret, signer: new HeadSigner(secret) };
     return this.#cached.signer;

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { AuditHeads, maxHeads } from '../../../../src/access/signing/audit-heads.ts';
-import type { SigningKeys } from '../../../../src/access/signing/key-secret.ts';
 import { configMaps } from '../../../../src/api/resources.ts';
 import { HeadSigner, headNames, isSigned, readHeads, type SignedHead } from '../../../../src/audit/head.ts';
 import { formatMicroTime } from '../../../../src/kit/clock.ts';
@@ -16,7 +15,7 @@ const chainOf = (number: number): string => number.toString(16).padStart(24, '0'
 
 class Replica {
   head = { chain: '', seq: 0, hash: '' };
-  keys: SigningKeys | undefined = { current: keyOf('one') };
+  key: Uint8Array | undefined = keyOf('one');
   unsigned = 0;
   readonly problems: string[] = [];
   readonly heads: AuditHeads;
@@ -141,14 +140,14 @@ describe('the published audit heads', () => {
   });
 
   it('wait for the keys, and change with them', async () => {
-    replica.keys = undefined;
+    replica.key = undefined;
     replica.write(2);
     await clock.advance(5000);
     assert.deepEqual([published(), replica.unsigned], [[], 2]);
-    replica.keys = { current: keyOf('one') };
+    replica.key = keyOf('one');
     await clock.advance(5000);
     assert.equal(ofChain(1)?.key, publicKey('one'));
-    replica.keys = { current: keyOf('two'), previous: keyOf('one') };
+    replica.key = keyOf('two');
     await clock.advance(5000);
     assert.equal(ofChain(1)?.key, publicKey('two'));
   });

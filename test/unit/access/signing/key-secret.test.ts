@@ -1,10 +1,5 @@
 import assert from 'node:assert/strict';
-import {
-  KeySecret,
-  type KeySecretOptions,
-  readKeys,
-  type SigningKeys,
-} from '../../../../src/access/signing/key-secret.ts';
+import { KeySecret, type KeySecretOptions, readKey } from '../../../../src/access/signing/key-secret.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { configMaps, secrets } from '../../../../src/api/resources.ts';
 import { DerivedKeyPair } from '../../../../src/kit/ed25519.ts';
@@ -52,27 +47,23 @@ describe('the Secret of the signing keys', () => {
   });
   afterEach(() => stop.abort());
 
-  it('is created if it is missing, with two keys of 32 bytes', async () => {
+  it('is created if it is missing, with a key of 32 bytes', async () => {
     const keys = open();
     assert.match(keys.problem() ?? '', /drawbridge-audit-keys: not read yet/);
     await clock.advance(10);
     assert.equal(keys.problem(), undefined);
-    assert.deepEqual([keys.keys?.current.length, keys.keys?.previous?.length], [32, 32]);
-    assert.notDeepEqual(keys.keys?.current, keys.keys?.previous);
+    assert.equal(keys.key?.length, 32);
     assert.equal(cluster.find(secrets, name)?.['type'], 'Opaque');
-    assert.deepEqual(listed(), {
-      [publicKeyOf(keys.keys?.current)]: 'current',
-      [publicKeyOf(keys.keys?.previous)]: 'previous',
-    });
+    assert.deepEqual(listed(), { [publicKeyOf(keys.key)]: 'current' });
   });
 
   it('is shared by replicas that start together: the second reads the Secret of the first', async () => {
     const both = [open(), open(), open()];
     await clock.advance(10);
-    const [first, ...rest] = both.map(({ keys }) => keys);
+    const [first, ...rest] = both.map(({ key }) => key);
     assert.ok(first);
-    for (const keys of rest) assert.deepEqual(keys, first);
-    assert.deepEqual(readKeys(cluster.find(secrets, name) as KubeObject), first);
+    for (const key of rest) assert.deepEqual(key, first);
+    assert.deepEqual(readKey(cluster.find(secrets, name) as KubeObject), first);
     assert.ok(cluster.calls.filter(({ verb }) => verb === 'create').length > 1, 'there was a race');
   });
 
@@ -80,13 +71,13 @@ describe('the Secret of the signing keys', () => {
     cluster.put(secrets, secretOf({ current: text('one') }));
     const keys = open({ adopt: true });
     await clock.advance(10);
-    assert.deepEqual(keys.keys, { current: keyOf('one') });
-    cluster.put(secrets, secretOf({ current: text('two'), previous: text('one') }));
+    assert.deepEqual(keys.key, keyOf('one'));
+    cluster.put(secrets, secretOf({ current: text('two') }));
     await clock.advance(30_000);
-    assert.deepEqual(keys.keys, { current: keyOf('two'), previous: keyOf('one') });
+    assert.deepEqual(keys.key, keyOf('two'));
     cluster.put(secrets, secretOf({ current: text('three') }));
     await keys.refresh();
-    assert.deepEqual(keys.keys, { current: keyOf('three') });
+    assert.deepEqual(keys.key, keyOf('three'));
   });
 
   it('keeps its keys in use if it is deleted or corrupted while a replica runs, and creates no others', async () => {
@@ -97,11 +88,11 @@ describe('the Secret of the signing keys', () => {
     await clock.advance(30_000);
     cluster.drop(secrets, name);
     await clock.advance(30_000);
-    assert.deepEqual(keys.keys, { current: keyOf('one') });
+    assert.deepEqual(keys.key, keyOf('one'));
     assert.equal(cluster.find(secrets, name), undefined);
     const logged = lines
       .map((line) => JSON.stringify(line))
-      .filter((line) => line.includes('this replica continues to use the keys'));
+      .filter((line) => line.includes('this replica continues to use the key'));
     assert.equal(logged.length, 2);
   });
 
@@ -133,14 +124,14 @@ describe('the Secret of the signing keys', () => {
       const before = cluster.put(secrets, secretOf(data));
       const keys = open();
       await clock.advance(3000);
-      assert.equal(keys.keys, undefined);
+      assert.equal(keys.key, undefined);
       assert.match(keys.problem() ?? '', /data\.current must be at least 32 random bytes/);
       assert.deepEqual(cluster.find(secrets, name), before);
     });
   }
 
   it('never appears in the log', async () => {
-    cluster.put(secrets, secretOf({ current: text('one'), previous: 'c2hvcnQ=' }));
+    cluster.put(secrets, secretOf({ current: text('one') }));
     open({ adopt: true });
     await clock.advance(10);
     cluster.put(secrets, secretOf({ current: 'c2hvcnQ=' }));
@@ -157,7 +148,7 @@ describe('the Secret of the signing keys', () => {
       const before = cluster.find(secrets, name);
       const keys = open();
       await clock.advance(60_000);
-      assert.equal(keys.keys, undefined);
+      assert.equal(keys.key, undefined);
       assert.match(
         keys.problem() ?? '',
         /nothing proves.*--adopt-signing-keys=true.*restore the earlier Secret.*delete the Secret/,
@@ -171,7 +162,7 @@ describe('the Secret of the signing keys', () => {
       open({ adopt: true });
       await clock.advance(10);
       assert.deepEqual(listed(), { [publicKeyOf(keyOf('mallory'))]: 'current' });
-      assert.deepEqual((await restart()).keys, { current: keyOf('mallory') });
+      assert.deepEqual((await restart()).key, keyOf('mallory'));
     });
 
     it('is created again after a deletion', async () => {
@@ -179,50 +170,43 @@ describe('the Secret of the signing keys', () => {
       await clock.advance(10);
       cluster.drop(secrets, name);
       await clock.advance(1000);
-      assert.ok(keys.keys);
-      assert.notDeepEqual(keys.keys.current, keyOf('mallory'));
+      assert.ok(keys.key);
+      assert.notDeepEqual(keys.key, keyOf('mallory'));
     });
   });
 
   describe('that the server created', () => {
-    let made: SigningKeys | undefined;
+    let made: Uint8Array | undefined;
     beforeEach(async () => {
-      made = open().keys;
+      made = open().key;
       await clock.advance(10);
-      made = readKeys(cluster.find(secrets, name) as KubeObject);
+      made = readKey(cluster.find(secrets, name) as KubeObject);
     });
     const replace = (data: unknown): void => {
       cluster.drop(secrets, name);
       cluster.put(secrets, secretOf(data));
     };
-    const texts = () => cluster.find(secrets, name)?.['data'] as { current: string; previous: string };
+    const texts = () => cluster.find(secrets, name)?.['data'] as { current: string };
 
-    it('is used after a restart', async () => assert.deepEqual((await restart()).keys, made));
+    it('is used after a restart', async () => assert.deepEqual((await restart()).key, made));
 
-    it('is used after a rotation, even while no replica ran, and the list is updated', async () => {
+    it('is used after a rotation, even while no replica ran, and the old key is no longer listed', async () => {
       stop.abort();
-      cluster.put(secrets, secretOf({ current: text('next'), previous: texts().current }));
-      assert.deepEqual((await restart()).keys, { current: keyOf('next'), previous: made?.current });
-      assert.deepEqual(listed(), { [publicKeyOf(keyOf('next'))]: 'current', [publicKeyOf(made?.current)]: 'previous' });
-    });
-
-    it('is used after both keys were replaced, even while no replica ran, and the old keys are no longer listed', async () => {
-      stop.abort();
-      cluster.put(secrets, secretOf({ current: text('one'), previous: text('two') }));
-      assert.deepEqual((await restart()).keys, { current: keyOf('one'), previous: keyOf('two') });
-      assert.deepEqual(listed(), { [publicKeyOf(keyOf('one'))]: 'current', [publicKeyOf(keyOf('two'))]: 'previous' });
+      cluster.put(secrets, secretOf({ current: text('next') }));
+      assert.deepEqual((await restart()).key, keyOf('next'));
+      assert.deepEqual(listed(), { [publicKeyOf(keyOf('next'))]: 'current' });
     });
 
     it('is used after it was restored as another object with the same keys', async () => {
       stop.abort();
       replace(texts());
-      assert.deepEqual((await restart()).keys, made);
+      assert.deepEqual((await restart()).key, made);
     });
 
     it('is not used if it was replaced while no replica ran', async () => {
       stop.abort();
       replace({ current: text('mallory') });
-      assert.equal((await restart()).keys, undefined);
+      assert.equal((await restart()).key, undefined);
     });
 
     it('stays in use if it is replaced while a replica runs', async () => {
@@ -230,7 +214,7 @@ describe('the Secret of the signing keys', () => {
       replace({ current: text('mallory') });
       await clock.advance(60_000);
       await keys.refresh();
-      assert.deepEqual(keys.keys, made);
+      assert.deepEqual(keys.key, made);
       assert.equal(keys.problem(), undefined);
     });
 
@@ -249,8 +233,8 @@ describe('the Secret of the signing keys', () => {
     await clock.advance(10);
     assert.ok(listed());
     cluster.fault = () => {};
-    const { keys } = await restart();
-    assert.deepEqual(listed(), { [publicKeyOf(keys?.current)]: 'current', [publicKeyOf(keys?.previous)]: 'previous' });
+    const { key } = await restart();
+    assert.deepEqual(listed(), { [publicKeyOf(key)]: 'current' });
   });
 
   it('generates its keys once while the Secret cannot be stored, so that the list does not grow', async () => {
@@ -258,7 +242,7 @@ describe('the Secret of the signing keys', () => {
     const keys = open();
     await clock.advance(10_000);
     assert.match(keys.problem() ?? '', /exceeded quota/);
-    assert.equal(Object.keys(listed() as object).length, 2);
+    assert.equal(Object.keys(listed() as object).length, 1);
     assert.equal(lines.length, 1, 'it is logged once');
   });
 
@@ -271,7 +255,7 @@ describe('the Secret of the signing keys', () => {
     open();
     await clock.advance(10);
     cluster.fault = () => {};
-    const { keys } = await restart();
-    assert.deepEqual(keys, readKeys(cluster.find(secrets, name) as KubeObject));
+    const { key } = await restart();
+    assert.deepEqual(key, readKey(cluster.find(secrets, name) as KubeObject));
   });
 });
