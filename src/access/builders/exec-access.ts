@@ -7,7 +7,7 @@ import { replicaSets } from '../../api/resources.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
-import { isObjectName, listNames } from '../policy/names.ts';
+import { isObjectName } from '../policy/names.ts';
 import type { Violation } from '../policy/policy.ts';
 import { sessionOf } from '../policy/session-policy.ts';
 import { byNamespace } from '../stores/access-stores.ts';
@@ -29,8 +29,6 @@ type SelectingWorkload = Pick<WorkloadView, 'kind' | 'name' | 'selector'>;
 
 interface Refused {
   readonly violation: Violation;
-  /** The message without its remedy, if the requested pod is no longer the workload's. */
-  readonly lost?: string;
 }
 
 /**
@@ -81,15 +79,13 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
   const [pod] = pods;
   // The same answer for a missing pod and another workload's, so that no caller learns which it is.
   if (!pod) {
-    const lost = `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload`;
-    const message = `${lost}; name one of its running pods, or leave spec.targetPod out`;
-    return { ...refuse('InvalidTargetPod', message, 404), lost };
+    const found = `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload`;
+    return refuse('InvalidTargetPod', `${found}; name one of its running pods, or leave spec.targetPod out`, 404);
   }
   if (isRunning(pod)) return { pod };
   const state = pod.deleting ? 'being deleted' : pod.phase || 'in an unknown phase';
   const found = `pod ${name} is ${state}, not Running`;
-  const refused = refuse('InvalidTargetPod', `${found}; name another or leave spec.targetPod out`);
-  return pod.deleting ? { ...refused, lost: found } : refused;
+  return refuse('InvalidTargetPod', `${found}; name another or leave spec.targetPod out`);
 }
 
 /** One call of `controllersOf` reads at most these. During a rollout, two or three have pods. */
@@ -175,31 +171,5 @@ export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
   const pods = input.targetPod ? matching : matching.filter(isRunning);
   const controllers = await controllersOf(workload, pods, client, signal);
   const chosen = chooseExecPod({ ...input, controllers });
-  if (!('violation' in chosen)) return planFor(chosen.pod);
-  const { violation, lost } = chosen;
-  if (lost === undefined || workload.kind === 'StatefulSet') return chosen;
-  const message = lostText(lost, workload, await runningPods(workload, input, client, signal));
-  return { violation: { ...violation, message } };
+  return 'violation' in chosen ? chosen : planFor(chosen.pod);
 };
-
-/** Sorted names of the workload's running pods, except the requested one. */
-async function runningPods(
-  workload: WorkloadView,
-  input: Omit<ExecPodInput, 'controllers'>,
-  client: Pick<Client, 'get'>,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const selected = selectedPods({ ...input, targetPod: undefined });
-  const candidates = 'pods' in selected ? selected.pods : [];
-  const running = candidates.filter((pod) => isRunning(pod) && pod.name !== input.targetPod).sort(byName);
-  const controllers = await controllersOf(workload, running, client, signal);
-  return running.filter(({ controller }) => controller && controllers.has(controller.uid)).map(({ name }) => name);
-}
-
-/** Only a StatefulSet creates a pod of an earlier name. */
-function lostText(lost: string, { kind, name }: WorkloadView, running: readonly string[]): string {
-  const why = `${lost}, and ${kind} ${name} never creates a pod of the same name again`;
-  return running.length === 0
-    ? `${why}; no pod of it is running now; wait for one, then create a new request without spec.targetPod`
-    : `${why}; running now: ${listNames(running)}; create a new request that names one of these, or none`;
-}
