@@ -5,11 +5,14 @@ import { type Conditions, Wire } from './wire.ts';
 
 export interface FaultProxyInputs extends Omit<ScriptedServerInputs, 'script'> {
   readonly script?: HttpScript;
+  /** Address of this machine. Default: 127.0.0.1. */
+  readonly host?: string;
 }
 
 /** A network that fails on demand, between a client and the API server. At first it forwards everything. */
 export class FaultProxy {
   readonly port: number;
+  readonly #host: string;
   readonly #target: number;
   readonly #scripted: ScriptedServer | undefined;
   readonly #conditions: Conditions = { latencyMs: 0, stalled: false };
@@ -17,22 +20,23 @@ export class FaultProxy {
   readonly #wires = new Set<Wire>();
   #listener: Server | undefined;
 
-  private constructor(listener: Server, target: number, scripted: ScriptedServer | undefined) {
+  private constructor(listener: Server, host: string, target: number, scripted: ScriptedServer | undefined) {
     this.port = portOf(listener);
+    this.#host = host;
     this.#target = target;
     this.#scripted = scripted;
     this.#serve(listener);
   }
 
   static async open(inputs: FaultProxyInputs): Promise<FaultProxy> {
-    const { script, ...rest } = inputs;
+    const { script, host = '127.0.0.1', ...rest } = inputs;
     const scripted = script === undefined ? undefined : await ScriptedServer.open({ ...rest, script });
-    return new FaultProxy(await listen(0), scripted?.port ?? inputs.apiserver, scripted);
+    return new FaultProxy(await listen(host, 0), host, scripted?.port ?? inputs.apiserver, scripted);
   }
 
-  /** The URL to use instead of the API server's; the API server's certificate is valid for it too. */
+  /** In place of the API server's URL. Its certificate is valid for 127.0.0.1 and `localhost`. */
   get server(): string {
-    return `https://127.0.0.1:${this.port}`;
+    return `https://${this.#host}:${this.port}`;
   }
 
   /** The number of connected clients. */
@@ -71,7 +75,7 @@ export class FaultProxy {
     this.#conditions.latencyMs = 0;
     this.#conditions.stalled = false;
     for (const wire of this.#wires) wire.deliver();
-    if (this.#listener === undefined) this.#serve(await listen(this.port));
+    if (this.#listener === undefined) this.#serve(await listen(this.#host, this.port));
   }
 
   async close(): Promise<void> {
@@ -101,10 +105,10 @@ export class FaultProxy {
   }
 }
 
-function listen(port: number): Promise<Server> {
+function listen(host: string, port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
     const server = createServer({ allowHalfOpen: true });
     server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => resolve(server));
+    server.listen(port, host, () => resolve(server));
   });
 }

@@ -117,12 +117,14 @@ export class PlaneClient {
   /**
    * Opens a proxy in front of the API server; pass its `server` to `kubeconfigFor`. With a script, the proxy terminates TLS
    * and the script sees and changes calls. The plane closes the proxy when it stops.
+   * `host`: another address of this machine.
    */
-  async proxy(script?: HttpScript): Promise<FaultProxy> {
+  async proxy(script?: HttpScript, host = '127.0.0.1'): Promise<FaultProxy> {
     const proxy = await FaultProxy.open({
       apiserver: Number(new URL(this.server).port),
       authority: this.authority,
       frontProxy: await readIdentity(this.directory, 'front-proxy-client'),
+      host,
       ...(script === undefined ? {} : { script }),
     });
     this.#proxies.add(proxy);

@@ -7,4 +7,6 @@ export interface BackendOptions {
   readonly informerScope: InformerScope;
   /** URL of the provider for the konnector. Default: the provider's own. */
   readonly server?: string;
+  /** The name in the provider's certificate, if it is not the host of that URL. */
+  readonly tlsServerName?: string;
 }

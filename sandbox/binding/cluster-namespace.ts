@@ -9,29 +9,32 @@ import {
 import { namespaces, roleBindings, secrets, serviceAccounts } from '../../src/api/resources.ts';
 import { own } from '../../src/kit/json-value.ts';
 import { until } from '../wait.ts';
+import type { BackendOptions } from './backend-options.ts';
 import { binder, type Provider } from './provider.ts';
 import { put, roleBinding } from './resources.ts';
 
 /** Name of the provider's Secret with the kubeconfig for konnectors. */
 export const kubeconfigSecret = 'kubeconfig';
 
+/** Of the provider, for the konnector. */
+type Address = Required<Pick<BackendOptions, 'server'>> & Pick<BackendOptions, 'tlsServerName'>;
+
 /** The objects that the backend creates for a new consumer: its namespace with a ServiceAccount, permissions, credentials, and the ClusterBinding. */
 export class ClusterNamespace {
   readonly provider: Provider;
   readonly name: string;
-  /** URL of the provider for the konnector. */
-  readonly #server: string;
+  readonly #address: Address;
   #tokenSecret: string = binder;
   #kubeconfig = '';
 
-  private constructor(provider: Provider, name: string, server: string) {
+  private constructor(provider: Provider, name: string, address: Address) {
     this.provider = provider;
     this.name = name;
-    this.#server = server;
+    this.#address = address;
   }
 
-  static async open(provider: Provider, name: string, options: { readonly server?: string } = {}) {
-    const opened = new ClusterNamespace(provider, name, options.server ?? provider.plane.server);
+  static async open(provider: Provider, name: string, options: Partial<Address> = {}) {
+    const opened = new ClusterNamespace(provider, name, { server: provider.plane.server, ...options });
     await opened.#create();
     return opened;
   }
@@ -71,7 +74,7 @@ export class ClusterNamespace {
 
   /** The same credentials with another URL of the API server. */
   kubeconfigVia(server: string): string {
-    return this.#kubeconfig.replace(`server: ${this.#server}`, `server: ${server}`);
+    return this.#kubeconfig.replace(`server: ${this.#address.server}`, `server: ${server}`);
   }
 
   async #create(): Promise<void> {
@@ -124,7 +127,8 @@ export class ClusterNamespace {
         {
           name: 'default',
           cluster: {
-            server: this.#server,
+            server: this.#address.server,
+            'tls-server-name': this.#address.tlsServerName,
             'certificate-authority-data': Buffer.from(plane.authority.certificate).toString('base64'),
           },
         },

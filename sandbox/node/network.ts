@@ -19,6 +19,9 @@ const linkAt = (index: number): Link => ({
   node: `172.30.${index}.2`,
 });
 
+/** The address of this machine for a node and its Pods, by the address of that node. */
+export const hostOf = (node: string): string => node.replace(/\.2$/, '.1');
+
 /** Connects the namespaces of a node with this machine. The kernel removes the link with them. */
 export async function connect(namespaces: Namespaces): Promise<Link> {
   for (let index = 0; index < available; index += 1) {
@@ -38,6 +41,7 @@ export async function connect(namespaces: Namespaces): Promise<Link> {
 
 // Local processes need a route to the addresses of Services. Nothing else leaves the node, so what it cannot reach fails at once. In OUTPUT,
 // a packet for a Service has the address of a Pod already, but still the interface of that route.
+// This machine has no route back to Pods, so they call it from the address of the node.
 const script = `
 set -e
 ip address add "$1" dev eth0
@@ -46,6 +50,7 @@ ip route add default via "$2"
 iptables -w -A OUTPUT -o eth0 -d ${podNetwork} -j ACCEPT
 for chain in OUTPUT FORWARD; do iptables -w -A $chain -o eth0 ! -d "$1" -j REJECT; done
 [ -d /proc/sys/net/bridge ] || modprobe br_netfilter
+iptables -w -t nat -A POSTROUTING -o eth0 -s ${podNetwork} -j MASQUERADE
 sysctl -qw net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1 net.ipv4.conf.all.rp_filter=0
 `;
 

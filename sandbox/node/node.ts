@@ -23,7 +23,7 @@ import { apiserverFlags, containerdSocket, nodeCommandLines, nodeName, writeConf
 import { controlGroupFolders, createControlGroup, processesOf } from './control-group.ts';
 import { ensureImages } from './images/images.ts';
 import { Namespaces } from './namespaces.ts';
-import { connect } from './network.ts';
+import { connect, hostOf } from './network.ts';
 import { installPackages } from './packages.ts';
 
 /** Programs of this machine and of the node, and the archives of its images. */
@@ -97,6 +97,11 @@ export class RealNode extends PlaneClient {
     const node = new RealNode(directory, await readAuthority(directory), record, Namespaces.of(record.namespaces));
     if (!(await apiserverReady(node))) throw new Error(`the node in ${directory} does not answer at ${record.server}`);
     return node;
+  }
+
+  /** The address at which Pods reach this machine. */
+  get host(): string {
+    return hostOf(new URL(this.server).hostname);
   }
 
   /** Makes an image available to Pods, from an archive of `docker save`. */

@@ -11,6 +11,7 @@ const packages: Readonly<Record<string, string>> = {
   '/usr/bin/buildah': 'buildah',
   '/usr/sbin/ip': 'iproute2',
   '/usr/bin/python3': 'python3',
+  '/usr/bin/curl': 'curl',
 };
 
 /** Installs what is missing. */
