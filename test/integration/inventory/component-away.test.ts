@@ -28,7 +28,7 @@ describe('an unreachable component', function () {
         const [status] = (await stage.get(name)).components;
         return status?.state === 'Retrying' && status.reason === 'Unreachable';
       });
-    component = await ScriptedComponent.start(() => ({ outcome: 'Done' }), port);
+    component = await ScriptedComponent.start(() => ({ outcome: 'Done' }), { port });
     const began = performance.now();
     await stage.ready(...names);
     console.log(`      all is Ready ${(performance.now() - began).toFixed(0)} ms after it is back`);

@@ -208,7 +208,7 @@ describe('kubectl and the inventory', function () {
     const [, attempt] = /^(\d+) (?:Retry Unreachable,){2}/.exec(stdout) ?? [];
     assert.ok(Number(attempt) >= 2, stdout);
     assert.match((await kubectl('get', 'componentreconcilers', 'network')).stdout, /network +True +(True|False) /);
-    const component = await ScriptedComponent.start(() => ({ outcome: 'Done' }), port);
+    const component = await ScriptedComponent.start(() => ({ outcome: 'Done' }), { port });
     try {
       await stage.ready('away');
       assert.ok((component.calls[0]?.request.run.attempt ?? 0) >= 2);

@@ -1,5 +1,7 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { Identity } from '../../../sandbox/pki.ts';
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import { listen } from '../../../src/kit/listen.ts';
@@ -19,7 +21,16 @@ interface Answer {
 
 export type Script = (request: ReconcileRequest) => Outcome | Answer | Promise<Outcome | Answer>;
 
-/** A component over plain HTTP that a test scripts. It records every call. */
+interface Place {
+  /** Default: 127.0.0.1. */
+  readonly host?: string;
+  /** Default: a free port. */
+  readonly port?: number;
+  /** Of a server; without it, the component serves plain HTTP. */
+  readonly identity?: Identity | undefined;
+}
+
+/** A component that a test scripts. It records every call. */
 export class ScriptedComponent {
   readonly calls: ReceivedCall[] = [];
   script: Script;
@@ -28,11 +39,13 @@ export class ScriptedComponent {
   /** Delay of the answer, milliseconds. */
   delayMs = 0;
   readonly #server: Server;
+  readonly #origin: string;
   readonly #listeners = new Set<(call: ReceivedCall) => void>();
 
-  private constructor(script: Script) {
+  private constructor(script: Script, { host = '127.0.0.1', identity }: Place) {
     this.script = script;
-    this.#server = createServer((request, response) => {
+    this.#origin = `${identity ? 'https' : 'http'}://${host}`;
+    const listener: RequestListener = (request, response) => {
       const at = performance.now();
       let text = '';
       request.on('data', (bytes: Buffer) => {
@@ -48,18 +61,20 @@ export class ScriptedComponent {
           response.end(body === undefined ? '' : JSON.stringify(body));
         });
       });
-    });
+    };
+    this.#server = identity
+      ? createSecureServer({ cert: identity.certificate, key: identity.key }, listener)
+      : createServer(listener);
   }
 
-  /** Default: a free port. */
-  static async start(script: Script, port = 0): Promise<ScriptedComponent> {
-    const component = new ScriptedComponent(script);
-    await listen(component.#server, '127.0.0.1', port);
+  static async start(script: Script, place: Place = {}): Promise<ScriptedComponent> {
+    const component = new ScriptedComponent(script, place);
+    await listen(component.#server, place.host ?? '127.0.0.1', place.port ?? 0);
     return component;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return `${this.#origin}:${(this.#server.address() as AddressInfo).port}`;
   }
 
   onCall(listener: (call: ReceivedCall) => void): () => void {
