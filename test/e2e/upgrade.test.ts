@@ -1,22 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { baseImage, writeLocalImage } from '../../sandbox/node/images/local.ts';
-import { drawbridgeRepository } from '../../sandbox/node/images/names.ts';
 import type { Terminal } from '../../sandbox/terminal.ts';
 import { deadlineOf, execRequest, podRequest, type StoredRequest } from '../support/access-requests.ts';
-import { EarlierVersion } from '../support/earlier-version.ts';
+import { installEarlier, isEarlierKnown } from '../support/earlier-release.ts';
 import { gatewayTemplate, installLimitMs, NodeStage } from '../support/node-stage.ts';
 import { commandsOf } from '../support/page-commands.ts';
 import type { Person } from '../support/person.ts';
-
-/** The version from which users upgrade: the last commit on the main branch before the work on the next one. */
-const commit = 'cdc7164c1926fbe6d2401a874105a7788f45a490';
-const isKnown = EarlierVersion.isKnown(commit);
-if (!isKnown) console.log(`no upgrade is tried: this clone has no commit ${commit}; git fetch --unshallow gets it`);
 
 const templateWith = (name: string, accessConfig: object): object => ({
   apiVersion: 'crds.wizardofoz.co/v1alpha1',
@@ -35,7 +25,7 @@ const claimed = templateWith('claimed', {
   extension: { times: 3, total: '8h' },
 });
 
-(isKnown ? describe : describe.skip)('an upgrade and the way back, on a real node,', function () {
+(isEarlierKnown ? describe : describe.skip)('an upgrade and the way back, on a real node,', function () {
   this.timeout(240_000);
   let stage: NodeStage;
   /** Of alice. */
@@ -48,15 +38,7 @@ const claimed = templateWith('claimed', {
     this.timeout(installLimitMs);
     stage = await NodeStage.bare();
     await uninstall();
-    const earlier = await EarlierVersion.build(commit);
-    try {
-      await importImage(stage, earlier);
-      const flags = `-n ${stage.system} --create-namespace --set features.gateway=true --set image.repository=${drawbridgeRepository} --set image.tag=earlier`;
-      await stage.sh(`helm install drawbridge ${earlier.chart} ${flags}`);
-      await stage.rolledOut();
-    } finally {
-      await earlier.remove();
-    }
+    await installEarlier(stage, '--set features.gateway=true');
     await stage.applyExamples();
     await stage.apply(guarded, claimed, gatewayTemplate('through-gateway'));
     await stage.templatesReady();
@@ -200,23 +182,3 @@ const claimed = templateWith('claimed', {
 
 const isDecided = (status: StoredRequest['status'], index: number): boolean =>
   !['Pending', undefined].includes(status?.extensions?.[index]?.state);
-
-/** The programs of the earlier version, in the image of Node that the Dockerfile gets here. */
-async function importImage(stage: NodeStage, { program }: EarlierVersion): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'drawbridge-earlier-image-'));
-  const archive = join(folder, 'image.tar');
-  try {
-    await writeLocalImage(archive, join(folder, 'files'), {
-      name: `${drawbridgeRepository}:earlier`,
-      config: { Entrypoint: ['/nodejs/bin/node', '/drawbridge.mjs'], Cmd: ['serve'] },
-      fill: async (files) => {
-        await baseImage.fill?.(files);
-        await files.copy(program, '/drawbridge.mjs');
-        await files.copy(join(program, '../health-thread.mjs'), '/health-thread.mjs');
-      },
-    });
-    await stage.node.importImage(archive);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-}
