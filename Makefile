@@ -151,7 +151,7 @@ e2e: node-programs dist/drawbridge.js shells ## end-to-end tests on a real node,
 	@DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(or $(FILE),$(e2e))
 
 # In this order: each file continues on the node that the one before leaves.
-last = test/e2e/uninstall.test.ts test/e2e/upgrade.test.ts
+last = test/e2e/uninstall.test.ts test/e2e/upgrade.test.ts test/e2e/upgrade-binding-inventory.test.ts
 e2e = test/e2e/install.test.ts $(filter-out %/install.test.ts $(last),$(sort $(wildcard test/e2e/*.test.ts))) $(last)
 
 .PHONY: conformance
