@@ -11,6 +11,8 @@ export interface ServerOptions {
   readonly flags?: readonly string[];
   /** Node to run. Default: the one that runs this process. */
   readonly node?: string;
+  /** Further variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
   /** URL of the API server; pass a proxy's URL to inject faults. */
   readonly apiserver?: string;
   /** Default: a new one on free ports. */
@@ -74,7 +76,7 @@ export class ServerProcess extends ProgramProcess {
       '--log-format=text',
       ...(options.flags ?? []),
     ];
-    const launch = { name: 'server', directory, flags, healthPort, metricsPort, node: options.node };
+    const launch = { name: 'server', directory, flags, healthPort, metricsPort, node: options.node, env: options.env };
     return new ServerProcess(launch, installation, auditFile);
   }
 

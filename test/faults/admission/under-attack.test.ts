@@ -49,6 +49,9 @@ function spawnAttacker(attack: Attack): ChildProcess {
   return spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
+/** What Node chooses in a container with 512 MiB, the limit of the chart. Here, it would choose by the memory of the machine. */
+const heapOfPod = '--max-old-space-size=256 --max-semi-space-size=1';
+
 describe('under attack', function () {
   this.timeout(300_000);
   let stage: AccessStage;
@@ -58,7 +61,7 @@ describe('under attack', function () {
   let attack: ChildProcess | undefined;
 
   before(async () => {
-    stage = await AccessStage.open({ fresh: true });
+    stage = await AccessStage.open({ fresh: true, env: { NODE_OPTIONS: heapOfPod } });
     eve = await Person.of(stage.plane, 'eve', ['editors']);
     await stage.allowPodEntry(eve.name);
     pod = (await stage.createReady(stage.alice, podRequest('guarded', { duration: '30m' }))).status?.podName ?? '';
