@@ -154,6 +154,10 @@ e2e: node-programs dist/drawbridge.js shells ## end-to-end tests on a real node,
 last = test/e2e/uninstall.test.ts test/e2e/upgrade.test.ts test/e2e/upgrade-binding-inventory.test.ts
 e2e = test/e2e/install.test.ts $(filter-out %/install.test.ts $(last),$(sort $(wildcard test/e2e/*.test.ts))) $(last)
 
+.PHONY: matrix
+matrix: node-programs dist/drawbridge.js ## the main end-to-end tests on a real node of each supported Kubernetes version, whose programs it builds (Linux, root; VERSIONS=v1.34.4 for some)
+	@$(tsx) test/run/matrix.ts $(VERSIONS)
+
 .PHONY: conformance
 conformance: dist/drawbridge.js ## Kubernetes' own end-to-end tests on a real node, without drawbridge, with it, and through its gateway (Linux, root; an hour)
 	@$(tsx) sandbox/conformance/run.ts

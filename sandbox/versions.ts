@@ -1,5 +1,11 @@
+/** The Kubernetes version of every test, but for those of `make matrix`. */
+export const usualKubernetes = 'v1.36.3';
+
+/** The versions of `make matrix`: the newest patch release of each minor version that is supported. */
+export const testedKubernetes = ['v1.34.4', 'v1.35.4', usualKubernetes, 'v1.37.2'] as const;
+
 /** The Kubernetes version that the sandbox runs, as `GET /version` reports it. */
-export const kubernetesVersion = 'v1.36.3';
+export const kubernetesVersion: string = process.env['DRAWBRIDGE_KUBERNETES'] || usualKubernetes;
 
 export const containerdVersion = 'v2.4.2';
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { kubeletVersion } from '../versions.ts';
+import { kubeletVersion, kubernetesVersion } from '../versions.ts';
 import { isExecutable } from './clients.ts';
 import { type Binaries, type Program, programs } from './programs.ts';
 import type { OnProgress } from './progress.ts';
@@ -15,7 +15,12 @@ interface Version {
   readonly fitting: readonly string[];
 }
 
-const ofKubernetes: Version = { args: ['--version'], pattern: /^Kubernetes (v\S+)/, fitting: ['v1.36.'] };
+const minorOf = (version: string): string => version.replace(/\d+$/, '');
+const ofKubernetes: Version = {
+  args: ['--version'],
+  pattern: /^Kubernetes (v\S+)/,
+  fitting: [minorOf(kubernetesVersion)],
+};
 // Keep in step with the versions that the sandbox builds: sandbox/versions.ts and go.mod.
 const versions: Readonly<Record<Program, Version>> = {
   etcd: { args: ['--version'], pattern: /^etcd Version: (\S+)/, fitting: ['3.6.'] },

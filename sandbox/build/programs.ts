@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { containerdVersion, kubeletVersion, kubernetesVersion, kwokVersion } from '../versions.ts';
+import { containerdVersion, kubeletVersion, kubernetesVersion, kwokVersion, usualKubernetes } from '../versions.ts';
 
 export const componentPrograms = [
   'etcd',
@@ -37,6 +37,8 @@ export interface GoTarget {
   readonly tags?: readonly string[];
   /** The programs of one module have the same. */
   readonly ldflags: string;
+  /** The Kubernetes version whose own go.mod pins the module, which is written when a program is built. */
+  readonly ofVersion?: string;
 }
 
 const kubernetesModule = fileURLToPath(new URL('../kubernetes', import.meta.url));
@@ -47,7 +49,8 @@ const conformanceModule = fileURLToPath(new URL('../conformance', import.meta.ur
 const s3Module = fileURLToPath(new URL('../s3', import.meta.url));
 
 /** The flags that the programs of a module are built with. */
-export const goFlags = ({ tags = [], ldflags }: GoTarget): string[] => [
+export const goFlags = ({ tags = [], ldflags, ofVersion }: GoTarget): string[] => [
+  ...(ofVersion === undefined ? [] : ['-mod=mod']),
   '-trimpath',
   `-tags=${['grpcnotrace', 'notest', ...tags].join(',')}`,
   `-ldflags=${ldflags}`,
@@ -58,7 +61,7 @@ export const goFlags = ({ tags = [], ldflags }: GoTarget): string[] => [
 const stamp = [
   `gitVersion=${kubernetesVersion}`,
   'gitMajor=1',
-  'gitMinor=36',
+  `gitMinor=${kubernetesVersion.split('.')[1]}`,
   'gitCommit=0f29094e5b73085e3802ecc1298ecae13866bfe6',
   'gitTreeState=clean',
   'buildDate=2026-07-22T00:00:00Z',
@@ -77,10 +80,11 @@ const ofContainerd = (name: string): GoTarget => ({
   ldflags: `-s -w -X github.com/containerd/containerd/v2/version.Version=${containerdVersion}`,
 });
 
-const ofKubernetes = (path: string, module = kubernetesModule): GoTarget => ({
-  module,
+const ofKubernetes = (path: string, module?: string): GoTarget => ({
+  module: module ?? kubernetesModule,
   package: path,
   ldflags: kubernetesLdflags,
+  ...(module !== undefined || kubernetesVersion === usualKubernetes ? {} : { ofVersion: kubernetesVersion }),
 });
 
 export const goTargets: Readonly<Record<GoProgram, GoTarget>> = {
