@@ -64,8 +64,8 @@ export class WatchProbe {
     const known = this.#watches.get(namespace);
     const joined = known ?? new Set();
     this.#watches.set(namespace, joined.add(watch));
-    // With this namespace, the pause may become shorter.
-    if (!known) this.#stop();
+    // With this namespace, the usual pause may become shorter.
+    if (!known && this.#shortPauses === 0) this.#stop();
     this.#schedule();
     return () => {
       joined.delete(watch);
