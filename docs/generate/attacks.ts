@@ -625,8 +625,7 @@ const server: readonly Attack[] = [
   {
     attack: 'create a key Secret with known keys before the first start',
     by: [],
-    stopped:
-      'drawbridge uses an existing Secret only with proof that it did so before, such as its list of public keys.',
+    stopped: 'drawbridge uses an existing Secret only with proof that it did so before, such as its public key.',
     remains: 'With `signingKeys.adopt`, it uses any.',
     tests: ['chart/access-install', 'unit/access/signing/key-secret'],
   },
