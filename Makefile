@@ -125,7 +125,7 @@ nightly: dist/drawbridge.js sandbox-binaries ## the longest tests: bursts, load,
 	@DRAWBRIDGE_TEST_TOTALS= $(MAKE) nodes
 
 nightly := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories access/burst access/api-server-answers \
-  access/crash access/older-kubernetes access/withdrawn-rights admission/under-attack chart/stuck-namespaces \
+  access/crash access/withdrawn-rights admission/under-attack chart/stuck-namespaces \
   gateway/many-sessions gateway/random-histories gateway/refusals inventory/killed inventory/many-writes))
 # These check how soon access ends, a call is answered, or many runs end, under load or attack, so no other test runs beside them.
 alone := $(addprefix test/faults/,$(addsuffix .test.ts,access/random-histories admission/under-attack admission/slow-clients \

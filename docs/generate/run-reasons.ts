@@ -72,7 +72,7 @@ const otherTexts: Readonly<Record<string, string>> = {
   NameTaken:
     'Another object has a name that the run or the access of the component needs. The message names it, and the command that deletes it.',
   GrantNotInForce: 'The API server does not yet grant the component its access to the entry. drawbridge retries.',
-  NoCredentialId: 'The API server issues tokens without an ID. Use Kubernetes 1.30 or later.',
+  NoCredentialId: 'The API server issues tokens without an ID. Use Kubernetes 1.34 or later.',
   InternalError: 'drawbridge met an unexpected error. It retries; its log has the error.',
   NotRegistered:
     'The component has a run, but no registration: register it again, or abandon it. Or `spec.components` names it, and it is not registered: correct the name, or register it.',

@@ -94,7 +94,7 @@ export function credentialIdOf(token: string): string {
   if (typeof id === 'string' && /^[\x21-\x7e]{1,100}$/.test(id)) return `JTI=${id}`;
   throw new CodedError(
     'NoCredentialId',
-    'the token has no ID (jti), which write authorization requires; use Kubernetes 1.30 or later, with the feature gate ServiceAccountTokenJTI',
+    'the token has no ID (jti), which write authorization requires; use Kubernetes 1.34 or later',
   );
 }
 

@@ -50,7 +50,7 @@ export function writeAuthorizationViolation(
   }
   if (credentialId === undefined) {
     return violation(
-      'the API server provided no credential ID for this token, which write authorization requires; use Kubernetes 1.30 or later, with the feature gate ServiceAccountTokenJTI',
+      'the API server provided no credential ID for this token, which write authorization requires; use Kubernetes 1.34 or later',
     );
   }
   if (record.credentialID === undefined) {

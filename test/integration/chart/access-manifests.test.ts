@@ -71,7 +71,7 @@ describe('the chart', () => {
     ['a rule without verbs', { grantable: [{ ...log, verbs: [] }] }, /grantable\/0\/verbs/],
   ]);
 
-  const tooOld: Refused = ['a Kubernetes version that is too old', {}, /requires kubeVersion: >=1\.30/];
+  const tooOld: Refused = ['a Kubernetes version that is too old', {}, /requires kubeVersion: >=1\.34/];
   itRejects([tooOld], '--kube-version', '1.29.9');
 
   it('passes the grantable permissions from the values to the server', async () => {
