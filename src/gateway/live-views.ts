@@ -147,7 +147,7 @@ const tooSlow = 'this view ends: its reader was too slow; the session goes on; o
 export const notOpen = ({ namespace, session }: RecordingName): Refusal => ({
   status: 404,
   code: 'SessionNotOpen',
-  message: `session ${session} is not open in namespace ${namespace}; list open sessions: drawbridge sessions list -n ${namespace}; or play its recording: drawbridge sessions play ${session} -n ${namespace}`,
+  message: `session ${session} is not open in namespace ${namespace}; list open sessions: drawbridge sessions list -n ${namespace}; if it was recorded, play it: drawbridge sessions play ${session} -n ${namespace}`,
 });
 
 export const nothingToShow = ({ namespace, session }: RecordingName): Refusal => ({

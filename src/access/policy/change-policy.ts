@@ -70,7 +70,7 @@ const accessCanBeClaimed: Check<ChangeInput> = (input) => {
   if (template.spec.accessConfig.approvals?.claimWithin === undefined) {
     return refuse(
       'WrongState',
-      `template ${showName(spec.templateName)} has no approvals.claimWithin, so access opens without a claim; wait until it opens`,
+      `template ${showName(spec.templateName)} has no approvals.claimWithin, so access opens without a claim; use it when it is open`,
       'spec.claimed',
       422,
     );

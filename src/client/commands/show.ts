@@ -95,7 +95,7 @@ function opensText(template: KubeObject, request: KubeObject): string {
       'Pod',
       template.kind === 'PodAccessTemplate'
         ? podText(spec)
-        : `${askedPod === '' ? '' : `${askedPod}, `}a running pod of the workload, unchanged`,
+        : `${askedPod === '' ? '' : `${askedPod}, which must be `}a running pod of the workload, unchanged`,
     ],
     ['Start', emergency ? '' : windowsText(config?.start?.windows ?? [])],
     ['Longest', longestText(template, emergency)],

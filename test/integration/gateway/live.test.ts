@@ -259,7 +259,7 @@ describe('the view of a session', () => {
       await whenRecorded(id);
       const tail = stage.client(carol, ['sessions', 'tail', id]);
       assert.equal(await tail.exit(), 5);
-      assert.match(tail.text, /is not open in namespace .*; or play its recording: drawbridge sessions play/s);
+      assert.match(tail.text, /is not open in namespace .*; if it was recorded, play it: drawbridge sessions play/s);
       const replay = stage.client(carol, lineOf('play', id));
       assert.equal(await replay.exit(), 0);
       assert.match(replay.text, /\[drawbridge\] this session is recorded.*^paid-42/ms);

@@ -121,7 +121,7 @@ describe('an approver', () => {
   it('and the requester see which pod was asked for', async () => {
     await open({ execaccessrequests: [namesPod], execaccesstemplates: [execTemplate] });
     for (const command of ['get', 'show']) assert.match(await printed(command, 'a'), /^Asked pod: +web-0$/m);
-    assert.match(await printed('show', 'a'), /^Pod: +web-0, a running pod of the workload, unchanged$/m);
+    assert.match(await printed('show', 'a'), /^Pod: +web-0, which must be a running pod of the workload, unchanged$/m);
     const listed = / Access \(pod web-0, from 2099-01-02T00:00:00Z\) +1h +- +approve, deny /;
     assert.match(await printed('pending'), listed);
   });
