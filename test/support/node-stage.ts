@@ -109,6 +109,10 @@ export class NodeStage {
     await this.node.run('mkdir', ['-p', recordings, journals]);
     await this.node.run('chown', ['65532:65532', recordings, journals]);
     await this.apply(...volume('recordings', recordings, this.system), ...volume('audit', journals, this.system));
+    // A Pod with a claim that is not bound yet gets the Event FailedScheduling.
+    await this.sh(
+      `kubectl wait pvc/recordings pvc/audit -n ${this.system} --for=jsonpath='{.status.phase}'=Bound --timeout=60s`,
+    );
   }
 
   /** As docs/inventory/run-the-inventory.md says. */
