@@ -46,7 +46,7 @@ describe('write authorization', () => {
       /use the token in the answer to the latest heartbeat/,
     ],
     ['the credential of another run', running, who('JTI=3'), /must use the token of its own call/],
-    ['no credential', running, who(undefined), /provided no credential ID.*use Kubernetes 1[.]30/],
+    ['no credential', running, who(undefined), /provided no credential ID.*use Kubernetes 1[.]34/],
     ['no credential, and none in the record', draining, who(undefined), /provided no credential ID/],
     ['every credential while the entry is being deleted', draining, who('JTI=2'), /is being deleted; stop, and report/],
     ['a run that has ended', { ...running, phase: 'Idle' }, who('JTI=2'), /network has no active run.*; stop/],
