@@ -4,7 +4,6 @@ import {
   kubeconfigKey,
   providerKubeconfigLabel,
 } from '../../../src/api/binding/names.ts';
-import { keyOf, type Resource } from '../../../src/api/object.ts';
 import { secrets } from '../../../src/api/resources.ts';
 import { readKubeconfig } from '../../../src/binding/sessions/kubeconfig.ts';
 import type { SessionLookup } from '../../../src/binding/sessions/provider-session.ts';
@@ -19,14 +18,13 @@ import type { Client } from '../../../src/kube/client.ts';
 import type { Cluster } from '../../../src/kube/cluster.ts';
 import type { Credentials } from '../../../src/kube/credentials.ts';
 import { ApiError, TransportError } from '../../../src/kube/errors.ts';
-import { InformerStore } from '../../../src/kube/informer-store.ts';
-import { silentLog } from '../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../src/kube/store.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { settleIo } from '../io.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
 import { MemoryCluster } from './memory-cluster.ts';
 import { bindingManifest, clusterBindingManifest } from './objects.ts';
+import { unlisted } from './stores.ts';
 
 export const secretKey = 'kube-bind/kubeconfig-acme';
 
@@ -70,13 +68,13 @@ export class Provider {
 
   /** A watch that waits for an unreachable server lists once the server is back. */
   unsynced<T extends Projected>(spec: StoreSpec<T>, clock: SimulatedClock): StoreHandle<T> {
-    const store = new InformerStore(spec, clock, silentLog);
+    const handle = unlisted(spec, clock);
     this.#unsynced.push(() => {
-      const list = store.beginList();
+      const list = handle.store.beginList();
       list.add(this.cluster.list(spec.resource));
       list.commit();
     });
-    return { store, release: () => store.close() };
+    return handle;
   }
 
   recover(): void {
@@ -251,6 +249,3 @@ function checked(client: Client, check: () => void): Client {
     delete: first(client.delete),
   };
 }
-
-export const named = (resource: Resource, cluster: MemoryCluster): string[] =>
-  cluster.list(resource).map(({ metadata }) => keyOf(metadata));

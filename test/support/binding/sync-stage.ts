@@ -8,32 +8,22 @@ import {
 import { apiVersionOf, type KubeObject, nameOf, type ObjectName, type Resource } from '../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces } from '../../../src/api/resources.ts';
 import type { ProviderSession } from '../../../src/binding/sessions/provider-session.ts';
-import {
-  type BoundSchemaView,
-  type InformerScope,
-  type IsolationName,
-  openProviderStores,
-} from '../../../src/binding/stores/provider-stores.ts';
+import type { InformerScope, IsolationName } from '../../../src/binding/stores/provider-stores.ts';
 import { openSyncer, type SyncerOptions } from '../../../src/binding/sync/open-syncer.ts';
 import type { Syncer, SyncMode } from '../../../src/binding/sync-engine/syncer.ts';
-import type { Clock } from '../../../src/kit/clock.ts';
 import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
 import { depsOf } from './deps.ts';
 import { MemoryCluster, type Stored } from './memory-cluster.ts';
+import { FakeSession } from './memory-stage.ts';
+import { bindingManifest, serviceNamespaceManifest } from './objects.ts';
 import { exportOf, schemaOf, versionOf } from './views.ts';
 
 export interface SyncStageOptions {
-  /** Default Namespaced. */
   readonly scope?: 'Namespaced' | 'Cluster';
-  /** Default Prefixed. */
   readonly isolation?: IsolationName;
-  /** Default Namespaced. */
   readonly informerScope?: InformerScope;
-  readonly statusSubresource?: boolean;
-  /** How far the provider's clock is ahead of the others, milliseconds. Default 0. */
-  readonly aheadMs?: number;
 }
 
 export const clusterNamespace = 'kb-acme';
@@ -42,7 +32,7 @@ export const clusterNamespace = 'kb-acme';
 export class SyncStage {
   readonly clock = new SimulatedClock();
   readonly consumer = new MemoryCluster(this.clock);
-  readonly provider: MemoryCluster;
+  readonly provider = new MemoryCluster(this.clock);
   readonly kettles: { readonly consumer: Resource; readonly provider: Resource };
   readonly metrics = createMetrics();
   readonly events: RecordedEvent[] = [];
@@ -50,32 +40,13 @@ export class SyncStage {
   #process: { readonly stop: AbortController; readonly syncer: Syncer; readonly runs: Promise<unknown> } | undefined;
 
   constructor(options: SyncStageOptions = {}) {
-    this.#options = {
-      scope: 'Namespaced',
-      isolation: 'Prefixed',
-      informerScope: 'Namespaced',
-      statusSubresource: true,
-      aheadMs: 0,
-      ...options,
-    };
-    this.provider = new MemoryCluster(ahead(this.clock, this.#options.aheadMs));
+    this.#options = { scope: 'Namespaced', isolation: 'Prefixed', informerScope: 'Namespaced', ...options };
     const namespaced = this.#options.scope === 'Namespaced';
     const kettles = { group: 'kitchen.example', version: 'v1', plural: 'kettles', kind: 'Kettle', namespaced };
     const providerNamespaced = namespaced || this.#options.isolation === 'Namespaced';
     this.kettles = { consumer: kettles, provider: { ...kettles, namespaced: providerNamespaced } };
-    if (!this.#options.statusSubresource) this.consumer.withoutStatus.add('kettles');
     this.establish();
-    this.bind('uid-of-binding');
-  }
-
-  /** The binding of the kind. */
-  bind(uid: string): void {
-    this.consumer.put(apiServiceBindings, {
-      apiVersion: apiVersionOf(apiServiceBindings),
-      kind: apiServiceBindings.kind,
-      metadata: { name: 'kettles', uid },
-      spec: { kubeconfigSecretRef: { namespace: 'kube-bind', name: 'acme', key: 'kubeconfig' } },
-    });
+    this.consumer.put(apiServiceBindings, bindingManifest());
   }
 
   /** The CRD in the consumer as the API server accepts it or, if not `established`, rejects its names and serves nothing. */
@@ -88,13 +59,7 @@ export class SyncStage {
       spec: { group, scope: namespaced ? 'Namespaced' : 'Cluster', names: { plural, kind }, versions },
       status: {
         conditions: Object.entries({ Established: established, NamesAccepted: namesAccepted }).map(
-          ([type, isTrue]) => ({
-            type,
-            status: isTrue ? 'True' : 'False',
-            reason: 'InitialNamesAccepted',
-            message: '',
-            lastTransitionTime: '2026-11-21T09:00:00Z',
-          }),
+          ([type, isTrue]) => ({ type, status: isTrue ? 'True' : 'False' }),
         ),
       },
     });
@@ -104,10 +69,8 @@ export class SyncStage {
   answerNamespace(namespace: string): void {
     const name = { namespace: clusterNamespace, name: namespace };
     const asked = this.provider.find(apiServiceNamespaces, name);
-    this.provider.put(apiServiceNamespaces, {
-      ...(asked ?? { apiVersion: 'kube-bind.io/v1alpha2', kind: 'APIServiceNamespace', metadata: name, spec: {} }),
-      status: { namespace: `${clusterNamespace}-${namespace}` },
-    });
+    const status = { namespace: `${clusterNamespace}-${namespace}` };
+    this.provider.put(apiServiceNamespaces, { ...(asked ?? serviceNamespaceManifest({ metadata: name })), status });
   }
 
   addNamespace(name: string): void {
@@ -120,18 +83,11 @@ export class SyncStage {
       events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
       metrics: this.metrics,
     });
-    const { isolation, informerScope } = this.#options;
-    const syncer = openSyncer(
-      {
-        session: this.session(),
-        exported: exportOf({ isolation, informerScope }),
-        schema: this.#schema(),
-        mode,
-        random: () => 0.5,
-        ...options,
-      },
-      deps,
-    );
+    const { scope, isolation, informerScope } = this.#options;
+    const exported = exportOf({ isolation, informerScope });
+    const schema = schemaOf({ scope, informerScope, versions: [versionOf({ schema: {} })] });
+    const session = this.session();
+    const syncer = openSyncer({ session, exported, schema, mode, random: () => 0.5, ...options }, deps);
     const stop = new AbortController();
     const runs = Promise.all(syncer.controllers.map((controller) => controller.run(stop.signal)));
     this.#process = { stop, syncer, runs };
@@ -139,16 +95,7 @@ export class SyncStage {
   }
 
   session(): ProviderSession {
-    return {
-      id: 'acme',
-      clusterNamespace,
-      cluster: this.provider,
-      client: this.provider.client,
-      stores: openProviderStores(this.provider, clusterNamespace).stores,
-      clusterNamespaceUid: 'uid-of-kb-acme',
-      state: { kind: 'synced' },
-      refusedWatches: () => [],
-    };
+    return new FakeSession(this.provider);
   }
 
   /** Kills the process: it writes nothing and receives no event any more. */
@@ -194,18 +141,12 @@ export class SyncStage {
   async remove(key: ObjectName): Promise<void> {
     await this.consumer.client.delete(this.kettles.consumer, key);
   }
-
-  #schema(): BoundSchemaView {
-    const { scope, informerScope, statusSubresource } = this.#options;
-    const version = versionOf({ schema: {}, subresources: statusSubresource ? { status: {} } : {} });
-    return schemaOf({ scope, informerScope, versions: [version] });
-  }
 }
 
 /** Annotations of drawbridge's copy of the object `consumerKey`. */
 export const ownAnnotations = (consumerKey: string, uid: string): Record<string, string> => ({
   ...otherKonnectorAnnotations(nameOf(consumerKey).namespace ?? '', uid),
-  [copyOfAnnotation]: `uid-of-binding/${consumerKey}`,
+  [copyOfAnnotation]: `uid-of-kettles/${consumerKey}`,
 });
 
 /** Annotations of a copy by another konnector. */
@@ -215,22 +156,13 @@ export const otherKonnectorAnnotations = (consumerNamespace: string, uid: string
   'kube-bind.io/consumer-uid': uid,
 });
 
-const ahead = (clock: Clock, byMs: number): Clock => ({
-  now: () => clock.now() + byMs,
-  monotonic: () => clock.monotonic(),
-  schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
+const kettleAt = (key: ObjectName, { metadata, ...fields }: Partial<KubeObject>): KubeObject => ({
+  apiVersion: 'kitchen.example/v1',
+  kind: 'Kettle',
+  spec: { litres: 2 },
+  ...fields,
+  metadata: { ...metadata, ...key },
 });
-
-function kettleAt(key: ObjectName, fields: Partial<KubeObject>): KubeObject {
-  const { metadata, ...rest } = fields;
-  return {
-    apiVersion: 'kitchen.example/v1',
-    kind: 'Kettle',
-    spec: { litres: 2 },
-    ...rest,
-    metadata: { ...metadata, ...key },
-  };
-}
 
 /** A stage whose provider answers for namespace team-a. */
 export function openStage(options: SyncStageOptions = {}): SyncStage {

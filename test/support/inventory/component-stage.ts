@@ -1,4 +1,3 @@
-import type { ComponentsDeps } from '../../../examples/inventory/components/inputs.ts';
 import { referenceComponents } from '../../../examples/inventory/components/reference-components.ts';
 import type { Component, EntryAccessor } from '../../../examples/inventory/components/sdk/contract.ts';
 import type { Credentials } from '../../../examples/inventory/components/sdk/kubernetes.ts';
@@ -42,15 +41,11 @@ export class ComponentStage {
   #tokens = 0;
 
   constructor() {
-    const deps: ComponentsDeps = {
-      management: this.cloud.client,
-      connect: (credentials) => {
-        this.opened.push(credentials.server);
-        return this.#managedClient(this.managed.client, credentials);
-      },
-      clock: this.clock,
+    const connect = (credentials: Credentials): Client => {
+      this.opened.push(credentials.server);
+      return this.#managedClient(this.managed.client, credentials);
     };
-    this.#components = referenceComponents(deps);
+    this.#components = referenceComponents({ management: this.cloud.client, connect, clock: this.clock });
     this.managed.withoutStatus.add('serviceaccounts');
   }
 
@@ -94,18 +89,16 @@ export class ComponentStage {
     if (answer.kind !== 'outcome') throw new Error('the component did not answer with its outcome');
     const { outcome } = answer;
     if ('outputs' in outcome && outcome.outputs) await this.#patch({ outputs: outcome.outputs });
-    if (outcome.outcome === 'Deleted') {
-      const owner = component === 'byoc' ? 'kubeconfig' : component;
-      await this.#patch({ outputs: { [owner]: null } });
-    }
+    const owner = component === 'byoc' ? 'kubeconfig' : component;
+    if (outcome.outcome === 'Deleted') await this.#patch({ outputs: { [owner]: null } });
     return outcome;
   }
 
-  /** Runs the component repeatedly, with time for the cloud in between, until it is Done or Deleted. */
-  async finish(component: string, operation: Operation = 'reconcile'): Promise<Outcome> {
+  /** Runs the component repeatedly, with time for the cloud in between, until it is Done. */
+  async finish(component: string): Promise<Outcome> {
     for (let round = 0; round < 20; round++) {
-      const outcome = await this.run(component, operation);
-      if (outcome.outcome === 'Done' || outcome.outcome === 'Deleted') return outcome;
+      const outcome = await this.run(component);
+      if (outcome.outcome === 'Done') return outcome;
       if (outcome.outcome !== 'Progressing') throw new Error(`${component}: ${JSON.stringify(outcome)}`);
       await this.clock.advance(1_000);
     }

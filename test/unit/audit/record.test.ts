@@ -40,14 +40,10 @@ describe('audit lines', () => {
   });
 
   it('name the votes with the beginning of their reasons', () => {
-    const votes = [
-      { uid: 'v-1', voter: 'carol', decision: 'Approve', max: '20m', reason: 'r'.repeat(300) },
-      { uid: 'v-2' },
-    ];
-    assert.deepEqual(JSON.parse(formatRecord(stamp, { ...record, votes })).votes, [
-      { ...votes[0], reason: `${'r'.repeat(256)}… (300 characters)` },
-      { uid: 'v-2' },
-    ]);
+    const vote = { uid: 'v-1', voter: 'carol', decision: 'Approve', max: '20m', reason: 'r'.repeat(300) };
+    const line = formatRecord(stamp, { ...record, votes: [vote, { uid: 'v-2' }] });
+    const shortened = { ...vote, reason: `${'r'.repeat(256)}… (300 characters)` };
+    assert.deepEqual(JSON.parse(line).votes, [shortened, { uid: 'v-2' }]);
   });
 
   it('keep the first 32 groups and their total number', () => {

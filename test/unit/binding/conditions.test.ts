@@ -36,28 +36,19 @@ const at = (lastTransitionTime: string, update: BindConditionUpdate): BindCondit
 
 describe('setting a condition of kube-bind', () => {
   const broken = fails('Connected', 'Error', 'NotFound', 'no such export');
+  const old = at(earlier, broken);
+  const milder: BindConditionUpdate = { ...broken, severity: 'Info' };
+  const gone = { ...broken, reason: 'Gone' };
+  const { message: _, ...silent } = broken;
+  const connected = conditionTrue('Connected');
+  const theirs = at(earlier, fails('ProviderInSync', 'Error', 'BoundSchemaMissing', 'x'));
   const cases: readonly [string, BindCondition[], BindConditionUpdate[], BindCondition[]][] = [
-    ['adds a new one, in whole seconds', [], [conditionTrue('Connected')], [at(now, conditionTrue('Connected'))]],
-    ['keeps the time of an unchanged condition', [at(earlier, broken)], [broken], [at(earlier, broken)]],
-    ['sets another status', [at(earlier, broken)], [conditionTrue('Connected')], [at(now, conditionTrue('Connected'))]],
-    [
-      'sets the time of another severity',
-      [at(earlier, broken)],
-      [{ ...broken, severity: 'Info' }],
-      [at(now, { ...broken, severity: 'Info' })],
-    ],
-    [
-      'sets the time of another reason',
-      [at(earlier, broken)],
-      [{ ...broken, reason: 'Gone' }],
-      [at(now, { ...broken, reason: 'Gone' })],
-    ],
-    [
-      'sets the time of another message',
-      [at(earlier, broken)],
-      [{ ...broken, message: '' }],
-      [at(now, { type: 'Connected', status: 'False', severity: 'Error', reason: 'NotFound' })],
-    ],
+    ['adds a new one, in whole seconds', [], [connected], [at(now, connected)]],
+    ['keeps the time of an unchanged condition', [old], [broken], [old]],
+    ['sets another status', [old], [connected], [at(now, connected)]],
+    ['sets the time of another severity', [old], [milder], [at(now, milder)]],
+    ['sets the time of another reason', [old], [gone], [at(now, gone)]],
+    ['sets the time of another message', [old], [{ ...broken, message: '' }], [at(now, silent)]],
     [
       'puts Ready first and the rest by type',
       [at(earlier, conditionTrue('b')), at(earlier, conditionTrue('Ready'))],
@@ -69,13 +60,8 @@ describe('setting a condition of kube-bind', () => {
         at(earlier, conditionTrue('b')),
       ],
     ],
-    [
-      'keeps the conditions of other writers',
-      [at(earlier, fails('ProviderInSync', 'Error', 'BoundSchemaMissing', 'x'))],
-      [conditionTrue('Connected')],
-      [at(now, conditionTrue('Connected')), at(earlier, fails('ProviderInSync', 'Error', 'BoundSchemaMissing', 'x'))],
-    ],
-    ['uses the last of a type', [at(earlier, broken)], [conditionTrue('Connected'), broken], [at(earlier, broken)]],
+    ['keeps the conditions of other writers', [theirs], [connected], [at(now, connected), theirs]],
+    ['uses the last of a type', [old], [connected, broken], [old]],
     [
       'removes reason and message from a True condition',
       [],
@@ -173,33 +159,15 @@ describe('a lasting state', () => {
 describe('reading conditions from anywhere', () => {
   it('leaves out conditions that are not valid, and duplicates of a type', () => {
     const good = { type: 'a', status: 'False', severity: 'Info', lastTransitionTime: now, reason: 'r', message: 'm' };
-    const conditions = [
-      null,
-      7,
-      'x',
-      [],
-      {},
-      { type: 'b' },
-      { type: 'c', status: 'Maybe' },
-      good,
-      { ...good, reason: 's' },
-    ];
-    assert.deepEqual(readBindConditions({ conditions }), [good]);
+    const invalid = [null, 7, 'x', [], {}, { type: 'b' }, { type: 'c', status: 'Maybe' }];
+    assert.deepEqual(readBindConditions({ conditions: [...invalid, good, { ...good, reason: 's' }] }), [good]);
   });
 
   it('keeps a condition with unknown fields, without them', () => {
-    const odd = {
-      type: 'a',
-      status: 'True',
-      severity: 'Fatal',
-      lastTransitionTime: 'soon',
-      reason: '',
-      message: 3,
-      x: 1,
-    };
-    assert.deepEqual(readBindConditions({ conditions: [odd] }), [
-      { type: 'a', status: 'True', lastTransitionTime: '1970-01-01T00:00:00Z' },
-    ]);
+    const valid = { type: 'a', status: 'True' };
+    const odd = { ...valid, severity: 'Fatal', lastTransitionTime: 'soon', reason: '', message: 3, x: 1 };
+    const read = [{ ...valid, lastTransitionTime: '1970-01-01T00:00:00Z' }];
+    assert.deepEqual(readBindConditions({ conditions: [odd] }), read);
   });
 
   it('never throws', () => {

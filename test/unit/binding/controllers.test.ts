@@ -85,10 +85,7 @@ describe('the binding feature', () => {
     assert.equal(stage.connections[0]?.closed, true);
     await until(() => stage.open.length === 1 && manager.status().length === loops, 'a new session');
     assert.equal(stage.connections.length, 2);
-    assert.deepEqual(
-      manager.status().filter(({ state }) => state === 'restarting'),
-      [],
-    );
+    assert.ok(!manager.status().some(({ state }) => state === 'restarting'));
   });
 
   it('leaves nothing open when the last binding is deleted', async () => {

@@ -6,6 +6,7 @@ import type { Client, WriteOptions } from '../../../src/kube/client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { createLog } from '../../../src/observe/log.ts';
 import { MemoryCluster } from '../../support/binding/memory-cluster.ts';
+import { pluck } from '../../support/pluck.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const object = (kind: string, name: string, data: Record<string, string>): KubeObject => ({
@@ -31,27 +32,24 @@ describe('a dry run', () => {
     cluster.put(configMaps, settings());
     cluster.put(secrets, creds('b2xk'));
     [lines, raw, sent, refusal] = [[], '', [], undefined];
-    const log = createLog({
-      clock,
-      write(line) {
-        raw += line;
-        lines.push(JSON.parse(line));
-      },
-    });
+    const write = (line: string): void => {
+      raw += line;
+      lines.push(JSON.parse(line));
+    };
+    const log = createLog({ clock, write });
     // An API server answers a dry run like a write, but changes nothing.
-    const answer =
-      (verb: string, of: () => KubeObject) => async (_: unknown, __: unknown, third?: unknown, fourth?: unknown) => {
-        sent.push({ verb, dryRun: ((fourth ?? third) as WriteOptions | undefined)?.dryRun });
-        if (refusal) throw refusal;
-        return of();
-      };
+    const answer = (verb: string) => async (_: unknown, __: unknown, third?: unknown, fourth?: unknown) => {
+      sent.push({ verb, dryRun: ((fourth ?? third) as WriteOptions | undefined)?.dryRun });
+      if (refusal) throw refusal;
+      return settings({ size: '2' });
+    };
     const server: Client = {
       ...cluster.client,
-      create: answer('create', () => settings({ size: '2' })),
-      replace: answer('replace', () => settings({ size: '2' })),
-      apply: answer('apply', () => settings({ size: '2' })),
-      mergePatch: answer('mergePatch', () => settings({ size: '2' })),
-      jsonPatch: answer('jsonPatch', () => settings({ size: '2' })),
+      create: answer('create'),
+      replace: answer('replace'),
+      apply: answer('apply'),
+      mergePatch: answer('mergePatch'),
+      jsonPatch: answer('jsonPatch'),
       leaderOnly: (check) => ({
         ...server,
         async create(...args) {
@@ -75,7 +73,7 @@ describe('a dry run', () => {
     it(`sends ${call} as a dry run and prints what it would change`, async () => {
       await write(client);
       assert.deepEqual(sent, [{ verb: call, dryRun: true }]);
-      const told = lines.map(({ message, resource, name }) => [message, resource, name]);
+      const told = pluck(lines, 'message', 'resource', 'name');
       assert.deepEqual(told, [[`would ${verb}`, 'configmaps', 'team-a/settings']]);
       const changes = lines[0]?.changes ?? [];
       assert.ok(changes.includes(change), changes.join());
@@ -127,10 +125,7 @@ describe('a dry run', () => {
     assert.equal(await client.delete(configMaps, at), 'deleted');
     assert.equal(await client.delete(configMaps, { namespace: 'team-a', name: 'other' }), 'absent');
     await assert.rejects(client.delete(configMaps, at, { uid: 'another' }), { code: 409 });
-    assert.deepEqual(
-      lines.map(({ message, name }) => `${message} ${name}`),
-      ['would delete team-a/settings'],
-    );
+    assert.deepEqual(pluck(lines, 'message', 'name'), [['would delete', 'team-a/settings']]);
     assert.ok(cluster.find(configMaps, at));
   });
 
@@ -147,11 +142,9 @@ describe('a dry run', () => {
 
 describe('changes between two objects', () => {
   it('leave out fields that the server sets, and are limited in number and length', () => {
-    const before: KubeObject = {
-      ...settings(),
-      metadata: { ...at, resourceVersion: '1', generation: 1, managedFields: [{}] },
-    };
-    const now: KubeObject = { ...settings(), metadata: { ...at, resourceVersion: '2', generation: 2 } };
+    const settingsWith = (metadata: object): KubeObject => ({ ...settings(), metadata: { ...at, ...metadata } });
+    const before = settingsWith({ resourceVersion: '1', generation: 1, managedFields: [{}] });
+    const now = settingsWith({ resourceVersion: '2', generation: 2 });
     assert.deepEqual(changesBetween(before, now, false), []);
     const many = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`key${i}`, 'x'.repeat(200)]));
     const changes = changesBetween(before, { ...now, data: many }, false);

@@ -27,7 +27,6 @@ export class CertificateStage {
   readonly cluster = new MemoryCluster(this.clock);
   readonly lines: unknown[] = [];
   readonly replicas: OwnCertificate[] = [];
-  /** The certificates of the replicas. */
   /** Cached results of signature checks, by PEM, because tests check them many thousand times. */
   readonly #serials = new Map<string, string>();
   readonly #signed = new Map<string, boolean>();
@@ -151,13 +150,8 @@ export class CertificateStage {
 
   /** `data` of the Secret, decoded. */
   data(): Record<string, string> {
-    const data = this.cluster.find(secrets, secret)?.['data'] ?? {};
-    return Object.fromEntries(
-      Object.entries(data as Record<string, string>).map(([key, text]) => [
-        key,
-        Buffer.from(text, 'base64').toString(),
-      ]),
-    );
+    const data = (this.cluster.find(secrets, secret)?.['data'] ?? {}) as Record<string, string>;
+    return Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text, 'base64').toString()]));
   }
 
   putSecret(object: Partial<KubeObject> & { labels?: Record<string, string> }): void {
@@ -181,11 +175,9 @@ export class CertificateStage {
   /** The replicas that an API server could not call, because a caBundle has no authority of the served certificate. */
   untrusted(): number[] {
     const bundles = new Set(this.bundles());
-    return this.replicas.flatMap(({ current }, index) => {
-      return [...bundles].every((bundle) => pems(bundle).some((pem) => this.#isSigned(current.cert.toString(), pem)))
-        ? []
-        : [index];
-    });
+    const isTrusted = (cert: string): boolean =>
+      [...bundles].every((bundle) => pems(bundle).some((pem) => this.#isSigned(cert, pem)));
+    return this.replicas.flatMap(({ current }, index) => (isTrusted(current.cert.toString()) ? [] : [index]));
   }
 
   #isSigned(leaf: string, authority: string): boolean {

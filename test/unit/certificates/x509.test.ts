@@ -70,12 +70,8 @@ describe('X.509', () => {
     // A rejection by the client is an error on the server side as well.
     server.on('tlsClientError', () => {});
     await once(server.listen(0, '127.0.0.1'), 'listening');
-    const client: TLSSocket = connect({
-      port: (server.address() as AddressInfo).port,
-      host: '127.0.0.1',
-      ca: trusted,
-      servername,
-    });
+    const { port } = server.address() as AddressInfo;
+    const client: TLSSocket = connect({ port, host: '127.0.0.1', ca: trusted, servername });
     try {
       await once(client, 'secureConnect');
       return 'trusted';

@@ -108,31 +108,18 @@ describe('Controller', () => {
     assert.equal(t.isSynced(), true);
   });
 
+  const busy = Object.assign(new Error('slow down'), { retryAfterMs: 4000 });
+  const thrown = (): never => {
+    throw new Error('thrown');
+  };
   const outcomes: { title: string; first: () => Result; turns: number[]; metrics: string[] }[] = [
     { title: 'done', first: () => done, turns: [0], metrics: ['success'] },
     { title: 'notReady', first: () => notReady('pod'), turns: [0], metrics: ['success'] },
     { title: 'after', first: () => comeBackAfter(1500), turns: [0, 1500], metrics: ['requeue_after', 'success'] },
     { title: 'retry', first: () => retry(new Error('x')), turns: [0, 50], metrics: ['error', 'success'] },
-    {
-      title: 'retry with Retry-After',
-      first: () => retry(Object.assign(new Error('slow down'), { retryAfterMs: 4000 })),
-      turns: [0, 4000],
-      metrics: ['error', 'success'],
-    },
-    {
-      title: 'an error that was thrown',
-      first: () => {
-        throw new Error('thrown');
-      },
-      turns: [0, 50],
-      metrics: ['error', 'success'],
-    },
-    {
-      title: 'a conflict',
-      first: () => retryConflict(new Error('x')),
-      turns: [0, 50],
-      metrics: ['requeue_after', 'success'],
-    },
+    { title: 'retry with Retry-After', first: () => retry(busy), turns: [0, 4000], metrics: ['error', 'success'] },
+    { title: 'an error that was thrown', first: () => thrown(), turns: [0, 50], metrics: ['error', 'success'] },
+    { title: 'a conflict', first: () => retryConflict('x'), turns: [0, 50], metrics: ['requeue_after', 'success'] },
     { title: 'an invalid time', first: () => at(Number.NaN), turns: [0, 50], metrics: ['error', 'success'] },
   ];
   for (const { title, first, turns, metrics } of outcomes) {
@@ -147,12 +134,8 @@ describe('Controller', () => {
 
   it('warns about a conflict only if it repeats', async () => {
     const lines: string[] = [];
-    const log: Log = {
-      ...noLog,
-      debug: () => void lines.push('debug'),
-      warn: () => void lines.push('warn'),
-      child: () => log,
-    };
+    const line = (level: string) => (): void => void lines.push(level);
+    const log: Log = { ...noLog, debug: line('debug'), warn: line('warn'), child: () => log };
     const t = setUpSynced((_, turn) => ([2, 5].includes(turn) ? done : retryConflict('conflict')), { log });
     t.emit('a', 'event');
     await t.clock.advance(1000);
@@ -173,9 +156,7 @@ describe('Controller', () => {
   });
 
   it('requeues the key at the requested wall-clock time and in the requested lane', async () => {
-    const t = setUpSynced((_, turn) => (turn === 1 ? at(t.clock.now() + 1000, 0) : done), {
-      lanes: 2,
-    });
+    const t = setUpSynced((_, turn) => (turn === 1 ? at(t.clock.now() + 1000, 0) : done), { lanes: 2 });
     t.emit('a', 'event');
     await t.clock.advance(500);
     t.emit('b', 'event', { atMs: t.clock.now() + 500 });
@@ -288,14 +269,7 @@ describe('Controller', () => {
     await t.clock.settle();
     t.clock.schedule(0, round);
     await t.clock.advance(1);
-    assert.deepEqual(
-      [...roundsAfter],
-      [
-        [5, 15],
-        [10, 16],
-        [12, 1],
-      ],
-    );
+    assert.deepEqual(Object.fromEntries(roundsAfter), { 5: 15, 10: 16, 12: 1 });
   });
 
   it('reconciles a lone key at once, whatever work came before', async () => {
@@ -342,19 +316,12 @@ describe('Controller', () => {
 
   it('rejects if a source cannot start, and stops the others', async () => {
     let stopped = false;
-    const t = setUp(() => done, {
-      sources: [
-        { name: 'broken', start: () => Promise.reject(new Error('no such kind')) },
-        {
-          name: 'fine',
-          start: async (_, signal) => {
-            signal.addEventListener('abort', () => {
-              stopped = true;
-            });
-          },
-        },
-      ],
-    });
+    const broken: Source = { name: 'broken', start: () => Promise.reject(new Error('no such kind')) };
+    const fine: Source = {
+      name: 'fine',
+      start: async (_, signal) => signal.addEventListener('abort', () => (stopped = true)),
+    };
+    const t = setUp(() => done, { sources: [broken, fine] });
     await assert.rejects(t.run, /no such kind/);
     cleanUp.length = 0;
     assert.equal(stopped, true);

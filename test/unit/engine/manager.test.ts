@@ -89,7 +89,16 @@ function setUp() {
     return running ?? Promise.resolve();
   };
   cleanUp.push(end);
-  return { clock, events, failures, manager, controller, gate, states, start, end };
+  /** Runs these controllers behind a gate, which is won. */
+  const startLeading = async (...controllers: Runnable[]) => {
+    const lease = gate('lease');
+    for (const one of controllers) manager.add(one, lease.gate);
+    await start();
+    lease.win();
+    await clock.settle();
+    return lease;
+  };
+  return { clock, events, failures, manager, controller, gate, states, start, startLeading, end };
 }
 
 describe('Manager', () => {
@@ -137,13 +146,8 @@ describe('Manager', () => {
 
   it('aborts all gated work at the moment the gate is lost, and keeps the gate until all has settled', async () => {
     const t = setUp();
-    const lease = t.gate('lease');
     const [a, b] = [t.controller('a', { drains: false }), t.controller('b', { drains: false })];
-    t.manager.add(a, lease.gate);
-    t.manager.add(b, lease.gate);
-    await t.start();
-    lease.win();
-    await t.clock.settle();
+    const lease = await t.startLeading(a, b);
     let settled = false;
     const lost = lease.lose().then(() => {
       settled = true;
@@ -162,12 +166,7 @@ describe('Manager', () => {
   ] as const) {
     it(`starts no waiting controller after ${cause}`, async () => {
       const t = setUp();
-      const lease = t.gate('lease');
-      t.manager.add(t.controller('a', { syncs: false }), lease.gate);
-      t.manager.add(t.controller('b'), lease.gate);
-      await t.start();
-      lease.win();
-      await t.clock.settle();
+      const lease = await t.startLeading(t.controller('a', { syncs: false }), t.controller('b'));
       if (end === 'lose') await lease.lose();
       await t.end();
       assert.ok(!t.events.includes('b starts'));
@@ -176,11 +175,7 @@ describe('Manager', () => {
 
   it('drains before it releases the gate', async () => {
     const t = setUp();
-    const lease = t.gate('lease');
-    t.manager.add(t.controller('a'), lease.gate);
-    await t.start();
-    lease.win();
-    await t.clock.settle();
+    await t.startLeading(t.controller('a'));
     await t.end();
     assert.deepEqual(t.events.slice(-3), ['a stops', 'a ended', 'lease released']);
   });

@@ -39,14 +39,6 @@ describe('KeyedQueue', () => {
     assert.equal(queue.take(), undefined);
   });
 
-  it('returns keys of the top lanes only on request', () => {
-    const { queue } = setUp({ lanes: 2 });
-    queue.add('low', 'r');
-    assert.equal(queue.take(0), undefined);
-    queue.add('top', 'r', { lane: 0 });
-    assert.equal(queue.take(0)?.key, 'top');
-  });
-
   it('waits for a delay whatever the wall clock does', async () => {
     const { clock, queue } = setUp();
     queue.add('a', 'later', { delayMs: HOUR });
@@ -98,18 +90,14 @@ describe('KeyedQueue', () => {
   it('counts depth, adds, waits, and retries', async () => {
     const clock = new SimulatedClock();
     const seen: string[] = [];
-    const queue = new KeyedQueue(
-      clock,
-      () => {},
-      { random: () => 0.5 },
-      {
-        ...noControllerMetrics,
-        depth: (keys) => seen.push(`depth ${keys}`),
-        added: () => seen.push('added'),
-        waited: (seconds) => seen.push(`waited ${seconds}`),
-        retried: () => seen.push('retried'),
-      },
-    );
+    const metrics = {
+      ...noControllerMetrics,
+      depth: (keys: number) => seen.push(`depth ${keys}`),
+      added: () => seen.push('added'),
+      waited: (seconds: number) => seen.push(`waited ${seconds}`),
+      retried: () => seen.push('retried'),
+    };
+    const queue = new KeyedQueue(clock, () => {}, { random: () => 0.5 }, metrics);
     queue.add('a', 'event');
     await clock.advance(250);
     queue.take();

@@ -23,13 +23,8 @@ describe('the example templates with approvals', () => {
       const { structural } = accessOfTemplate(templateKind).template;
       const read = readBySchema<TemplateInput['spec']>(structural.spec, spec, 'spec');
       assert.ok(read.ok, JSON.stringify(read));
-      const input: TemplateInput = {
-        kind: templateKind,
-        namespace: 'payments',
-        name: metadata.name,
-        spec: read.value,
-        grantable: [],
-      };
+      const { name } = metadata;
+      const input = { kind: templateKind, namespace: 'payments', name, spec: read.value, grantable: [] };
       const failed = explain(templatePolicy, input).filter(({ verdict }) => verdict !== 'pass');
       assert.deepEqual(failed, []);
       assert.deepEqual(templateWarnings(input), []);

@@ -41,43 +41,29 @@ const condition = (type: string, status: string, observedGeneration = 2) => ({
   message: `about ${type}`,
   observedGeneration,
 });
+const [ready, unready] = [condition('Ready', 'True'), condition('Ready', 'False')];
+const reconciling = condition('Reconciling', 'True');
+const at = (...conditions: object[]) => ({ metadata, status: { conditions } });
 
 describe('the health script for Argo CD', () => {
   const cases: [string, object, [string, string]][] = [
     ['there is no status', { metadata }, ['Progressing', 'the server has not reconciled it yet']],
-    ['access is open', { metadata, status: { conditions: [condition('Ready', 'True')] } }, ['Healthy', 'about Ready']],
+    ['access is open', at(ready), ['Healthy', 'about Ready']],
     [
       'only the spec before was looked at',
-      { metadata, status: { conditions: [condition('Ready', 'True', 1)] } },
+      at(condition('Ready', 'True', 1)),
       ['Progressing', 'the server has not reconciled it yet'],
     ],
-    [
-      'something is awaited',
-      { metadata, status: { conditions: [condition('Ready', 'False'), condition('Reconciling', 'True')] } },
-      ['Progressing', 'about Reconciling'],
-    ],
+    ['something is awaited', at(unready, reconciling), ['Progressing', 'about Reconciling']],
     [
       'it waits for approvals',
-      {
-        metadata,
-        status: {
-          conditions: [
-            condition('Ready', 'False'),
-            condition('Reconciling', 'True'),
-            condition('AccessApproved', 'Unknown'),
-          ],
-        },
-      },
+      at(unready, reconciling, condition('AccessApproved', 'Unknown')),
       ['Suspended', 'about AccessApproved'],
     ],
-    [
-      'it was denied',
-      { metadata, status: { conditions: [condition('Ready', 'False'), condition('Stalled', 'True')] } },
-      ['Degraded', 'about Stalled'],
-    ],
+    ['it was denied', at(unready, condition('Stalled', 'True')), ['Degraded', 'about Stalled']],
     [
       'it is being deleted',
-      { metadata: { ...metadata, deletionTimestamp: 'now' }, status: { conditions: [condition('Ready', 'True')] } },
+      { ...at(ready), metadata: { ...metadata, deletionTimestamp: 'now' } },
       ['Progressing', 'access is being closed'],
     ],
   ];

@@ -24,11 +24,8 @@ describe('the examples of the inventory', () => {
 
   it('components.yaml names exactly the reference components', () => {
     const management = new MemoryCluster(systemClock);
-    const built = referenceComponents({
-      management: management.client,
-      connect: () => management.client,
-      clock: systemClock,
-    });
+    const { client } = management;
+    const built = referenceComponents({ management: client, connect: () => client, clock: systemClock });
     const named = inventoryExample('components.yaml').map(({ metadata }) => metadata.name);
     assert.deepEqual(named.sort(), [...built.keys()].sort());
   });
@@ -36,10 +33,8 @@ describe('the examples of the inventory', () => {
   for (const file of ['managed.yaml', 'byoc.yaml']) {
     it(`${file} is a valid entry`, () => {
       for (const object of inventoryExample(file)) {
-        const read = readObject(clusterInventoryKind, {
-          ...object,
-          metadata: { ...object.metadata, namespace: 'fleet', ...uid },
-        });
+        const metadata = { ...object.metadata, namespace: 'fleet', ...uid };
+        const read = readObject(clusterInventoryKind, { ...object, metadata });
         assert.ok(read.ok, JSON.stringify(read));
       }
     });

@@ -65,15 +65,11 @@ describe('systemClock', () => {
     const earlyByMs = await Promise.all(
       Array.from({ length: 200 }, (_, index) => {
         const dueAt = systemClock.monotonic() + index / 7;
-        return new Promise<number>((resolve) => {
-          systemClock.schedule(dueAt - systemClock.monotonic(), () => resolve(dueAt - systemClock.monotonic()));
-        });
+        const leftMs = (): number => dueAt - systemClock.monotonic();
+        return new Promise<number>((resolve) => systemClock.schedule(leftMs(), () => resolve(leftMs())));
       }),
     );
     clearInterval(alive);
-    assert.deepEqual(
-      earlyByMs.filter((ms) => ms > 0),
-      [],
-    );
+    assert.ok(Math.max(...earlyByMs) <= 0);
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { DeadlineHeap } from '../../../src/kit/deadline-heap.ts';
+import { pluck } from '../../support/pluck.ts';
 
 describe('DeadlineHeap', () => {
   it('behaves like a sorted list of keys', () => {
@@ -19,17 +20,12 @@ describe('DeadlineHeap', () => {
             heap.set(key, at);
             model = [...without(key), { key, at }];
           } else if (kind === 'delete') {
-            assert.equal(
-              heap.delete(key),
-              model.some((entry) => entry.key === key),
-            );
+            const isThere = model.some((entry) => entry.key === key);
+            assert.equal(heap.delete(key), isThere);
             model = without(key);
           } else {
             const due = model.filter((entry) => entry.at <= at).sort((a, b) => a.at - b.at);
-            assert.deepEqual(
-              heap.popDue(at),
-              due.map((entry) => entry.key),
-            );
+            assert.deepEqual(heap.popDue(at), pluck(due, 'key'));
             model = model.filter((entry) => entry.at > at);
           }
           assert.equal(heap.size, model.length);

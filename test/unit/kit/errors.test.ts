@@ -4,6 +4,11 @@ import { CodedError, describe as describeError, quote } from '../../../src/kit/e
 describe('describe', () => {
   const cyclic = new Error('outer');
   cyclic.cause = cyclic;
+  const hostile = {
+    get message(): string {
+      throw new Error('trap');
+    },
+  };
   const table: [string, unknown, string][] = [
     ['a message', new Error('broken'), 'broken'],
     ['the chain of causes', new Error('a', { cause: new Error('b', { cause: 'c' }) }), 'a: b: c'],
@@ -18,15 +23,7 @@ describe('describe', () => {
     ['a symbol', Symbol('s'), 'Symbol(s)'],
     ['an object with a message', { message: 'm', token: 'secret' }, 'm'],
     ['another object', { token: 'secret' }, 'an object that is not an Error'],
-    [
-      'something hostile',
-      {
-        get message(): string {
-          throw new Error('trap');
-        },
-      },
-      'an error that cannot be described',
-    ],
+    ['something hostile', hostile, 'an error that cannot be described'],
   ];
   for (const [title, error, expected] of table) {
     it(`describes ${title}`, () => assert.equal(describeError(error), expected));

@@ -50,40 +50,28 @@ describe('parseGoDuration', () => {
     it(`reads ${text}`, () => assert.deepEqual(parseGoDuration(text), { ns }));
   }
 
-  const refused: [string, RegExp][] = [
-    ['', /not a duration/],
-    ['-', /not a duration/],
-    ['+', /not a duration/],
-    ['s', /not a duration/],
-    ['.', /not a duration/],
-    ['-.', /not a duration/],
-    ['.s', /not a duration/],
-    ['+.s', /not a duration/],
-    ['--1s', /not a duration/],
-    ['3', /without a unit/],
-    ['1h30', /without a unit/],
-    ['1d', /unknown unit "d"/],
-    ['1hour', /unknown unit "hour"/],
-    ['1h 30m', /unknown unit "h "/],
-    ['1e3s', /unknown unit "e"/],
-    ['1 s', /unknown unit " s"/],
-    ['1S', /unknown unit "S"/],
-    ['1s\n', /unknown unit "s\\n"/],
-    ['1s-1s', /unknown unit "s-"/],
-    ['１s', /not a duration/],
-    ['9223372036854775808ns', /out of range/],
-    ['9223372036854775.808us', /out of range/],
-    ['-9223372036854775809ns', /out of range/],
-    ['3000000h', /out of range/],
-    ['99999999999999999999999s', /out of range/],
-    ['2562047h47m16.854775808s', /out of range/],
-    [`${'1'.repeat(300)}s`, /longer than 256/],
+  const refused: [error: RegExp, texts: string[]][] = [
+    [/not a duration/, ['', '-', '+', 's', '.', '-.', '.s', '+.s', '--1s', '１s']],
+    [/without a unit/, ['3', '1h30']],
+    [/unknown unit "d"/, ['1d']],
+    [/unknown unit "hour"/, ['1hour']],
+    [/unknown unit "h "/, ['1h 30m']],
+    [/unknown unit "e"/, ['1e3s']],
+    [/unknown unit " s"/, ['1 s']],
+    [/unknown unit "S"/, ['1S']],
+    [/unknown unit "s\\n"/, ['1s\n']],
+    [/unknown unit "s-"/, ['1s-1s']],
+    [/out of range/, ['9223372036854775808ns', '9223372036854775.808us', '-9223372036854775809ns']],
+    [/out of range/, ['3000000h', '99999999999999999999999s', '2562047h47m16.854775808s']],
+    [/longer than 256/, [`${'1'.repeat(300)}s`]],
   ];
-  for (const [text, error] of refused) {
-    it(`rejects ${JSON.stringify(text.slice(0, 30))}`, () => {
-      const parsed = parseGoDuration(text);
-      assert.match('error' in parsed ? parsed.error : 'accepted', error);
-    });
+  for (const [error, texts] of refused) {
+    for (const text of texts) {
+      it(`rejects ${JSON.stringify(text.slice(0, 30))}`, () => {
+        const parsed = parseGoDuration(text);
+        assert.match('error' in parsed ? parsed.error : 'accepted', error);
+      });
+    }
   }
 
   it('names the allowed values', () => {

@@ -6,28 +6,20 @@ describe('KeyMutex', () => {
   it('runs the work of one key in order, one at a time, concurrently with other keys', async () => {
     const mutex = new KeyMutex();
     const began: string[] = [];
-    const [first, second, other] = [
-      Promise.withResolvers<void>(),
-      Promise.withResolvers<void>(),
-      Promise.withResolvers<void>(),
-    ];
-    const begin = (name: string, end: Promise<void>) => () => {
-      began.push(name);
-      return end;
-    };
-    const all = [
-      mutex.run('a', begin('a1', first.promise)),
-      mutex.run('a', begin('a2', second.promise)),
-      mutex.run('b', begin('b1', other.promise)),
-    ];
+    const ends: (() => void)[] = [];
+    const run = (key: string, name: string): Promise<void> =>
+      mutex.run(key, () => {
+        began.push(name);
+        return new Promise((resolve) => ends.push(resolve));
+      });
+    const all = [run('a', 'a1'), run('a', 'a2'), run('b', 'b1')];
     await setImmediate();
     assert.deepEqual(began, ['a1', 'b1']);
-    first.resolve();
+    ends[0]?.();
     await all[0];
     await setImmediate();
     assert.deepEqual(began, ['a1', 'b1', 'a2']);
-    second.resolve();
-    other.resolve();
+    for (const end of ends) end();
     await Promise.all(all);
   });
 

@@ -4,7 +4,8 @@ import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { WorkClock } from '../../support/work-clock.ts';
 
 /** Counts the rounds of the event loop in a pause; each takes `roundMs`. */
-async function roundsOfPause(clock: WorkClock, roundMs = 0): Promise<number> {
+async function roundsOfPause(roundMs = 0): Promise<number> {
+  const clock = new WorkClock();
   let rounds = 0;
   let isOver = false;
   const round = (): void => {
@@ -24,14 +25,12 @@ async function roundsOfPause(clock: WorkClock, roundMs = 0): Promise<number> {
 
 describe('pause', () => {
   it('lasts 16 rounds of the event loop, so that a port accepts that many connections', async () => {
-    const clock = new WorkClock();
-    assert.equal(await roundsOfPause(clock), 16);
+    assert.equal(await roundsOfPause(), 16);
   });
 
   it('ends after 20 ms if other work makes the rounds long', async () => {
-    const clock = new WorkClock();
-    assert.equal(await roundsOfPause(clock, 5), 4);
-    assert.equal(await roundsOfPause(clock, 50), 1);
+    assert.equal(await roundsOfPause(5), 4);
+    assert.equal(await roundsOfPause(50), 1);
   });
 });
 

@@ -32,20 +32,14 @@ describe('collectBody', () => {
   /** Sends `text` unchanged and returns the first line of the answer; undefined without an answer. */
   const exchange = async (text: string, end: 'wait' | 'cut'): Promise<string | undefined> => {
     const socket = connect(listening.port, '127.0.0.1');
-    let answer = '';
-    socket.on('data', (chunk) => {
-      answer += chunk;
-    });
+    const answer: Buffer[] = [];
+    socket.on('data', (chunk) => answer.push(chunk));
     // The server closes the connection without reading the rest of a body that is too large.
     socket.on('error', () => undefined);
     socket.write(text);
-    if (end === 'cut') {
-      await once(server, 'request');
-      socket.destroy();
-    } else {
-      await new Promise((resolve) => socket.once('close', resolve));
-    }
-    return answer.split('\r\n')[0] || undefined;
+    if (end === 'cut') await once(server, 'request').then(() => socket.destroy());
+    else await new Promise((resolve) => socket.once('close', resolve));
+    return Buffer.concat(answer).toString().split('\r\n')[0] || undefined;
   };
   const chunked = (...pieces: string[]): string =>
     `POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${pieces
@@ -117,14 +111,11 @@ describe('collectBody', () => {
 
   it('waits for its turn after each 256 KiB, and rejects if the turn is refused', async () => {
     let turns = 0;
-    read = (request) =>
-      collectBody(request, {
-        maxBytes,
-        nextTurn: async () => {
-          turns += 1;
-          if (turns > 1) throw new Error('refused');
-        },
-      });
+    const nextTurn = async (): Promise<void> => {
+      turns += 1;
+      if (turns > 1) throw new Error('refused');
+    };
+    read = (request) => collectBody(request, { maxBytes, nextTurn });
     await exchange(announced(300_000, 'x'.repeat(300_000)), 'wait');
     assert.deepEqual([turns, (await results[0])?.length], [1, 300_000]);
     await exchange(announced(300_000, 'x'.repeat(300_000)), 'wait');

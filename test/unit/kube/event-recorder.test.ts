@@ -25,18 +25,10 @@ describe('event recorder', () => {
     clock = new SimulatedClock();
     server = await ScriptedApiserver.start(accept);
     transport = new Transport(staticCredentials({ server: server.url }), { clock, random: () => 0.5 });
-    recorder = eventRecorder({
-      client: createClient(transport),
-      clock,
-      controller: 'drawbridge/test',
-      instance: 'pod-1',
-    });
+    const client = createClient(transport);
+    recorder = eventRecorder({ client, clock, controller: 'drawbridge/test', instance: 'pod-1' });
   });
-  afterEach(async () => {
-    const closing = transport.close();
-    await server.close();
-    await closing;
-  });
+  afterEach(() => Promise.all([transport.close(), server.close()]));
 
   const event = (fields: Partial<RecordedEvent> = {}): RecordedEvent => ({
     regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'team', name: 'a', uid: 'u' },
@@ -126,22 +118,21 @@ describe('event recorder', () => {
     assert.equal(seriesCount(2), 2);
   });
 
-  it('limits the Events of each object separately', async () => {
-    for (let i = 0; i < 100; i++) recorder.record(event({ note: `note ${i}` }));
-    recorder.record(event({ regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'team', name: 'b' } }));
-    await until(() => server.requests.length === 26);
-    await clock.advance(5 * 60_000);
-    recorder.record(event({ note: 'one more' }));
-    await written({ note: 'and too many' });
-    assert.equal(server.requests.length, 27);
-  });
-
-  it('limits the Events of each action separately, so that frequent ones leave room for rare ones', async () => {
-    for (let i = 0; i < 100; i++) recorder.record(event({ note: `note ${i}`, action: 'Reconcile' }));
-    recorder.record(event({ reason: 'Abandoned', action: 'Abandon' }));
-    await until(() => server.requests.length === 26);
-    assert.equal(bodies().at(-1)?.['reason'], 'Abandoned');
-  });
+  for (const [what, rare] of [
+    ['object', { regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'team', name: 'b' } }],
+    ['action', { action: 'Abandon' }],
+  ] as const) {
+    it(`limits the Events of each ${what} separately, so that frequent ones leave room for rare ones`, async () => {
+      for (let i = 0; i < 100; i++) recorder.record(event({ note: `note ${i}` }));
+      recorder.record(event({ note: 'rare', ...rare }));
+      await until(() => server.requests.length === 26);
+      assert.equal(bodies().at(-1)?.['note'], 'rare');
+      await clock.advance(5 * 60_000);
+      recorder.record(event({ note: 'one more' }));
+      await written({ note: 'and too many' });
+      assert.equal(server.requests.length, 27);
+    });
+  }
 
   it('never fails its caller', async () => {
     for (const script of [(_, answer) => answer.status(403, 'Forbidden'), (_, answer) => answer.reset()] as Script[]) {
@@ -171,12 +162,8 @@ describe('event recorder', () => {
   });
 
   it('fits any object and any note into the limits of an Event', async () => {
-    recorder.record(
-      event({
-        regarding: { apiVersion: 'v1', kind: 'Role', name: `System:${'x'.repeat(250)}--` },
-        note: '€'.repeat(2_000),
-      }),
-    );
+    const long = { apiVersion: 'v1', kind: 'Role', name: `System:${'x'.repeat(250)}--` };
+    recorder.record(event({ regarding: long, note: '€'.repeat(2_000) }));
     await until(() => server.requests.length === 1);
     const { metadata, note } = bodyOf(server.requests[0]) as KubeObject & { note: string };
     assert.equal(metadata.namespace, 'default');
@@ -197,14 +184,14 @@ describe('an event recorder of many objects that fail', () => {
     writes = [];
     created = [];
     const client: Pick<Client, 'create' | 'mergePatch'> = {
-      create: (_, object) => {
+      create: async (_, object) => {
         writes.push('create');
         created.push(object);
-        return Promise.resolve(object);
+        return object;
       },
-      mergePatch: (_, { name }) => {
+      mergePatch: async (_, { name }) => {
         writes.push('patch');
-        return Promise.resolve({ apiVersion: 'events.k8s.io/v1', kind: 'Event', metadata: { name } });
+        return { apiVersion: 'events.k8s.io/v1', kind: 'Event', metadata: { name } };
       },
     };
     recorder = eventRecorder({ client: client as Client, clock, controller: 'drawbridge/test', instance: 'pod-1' });

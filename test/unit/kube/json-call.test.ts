@@ -4,7 +4,7 @@ import { createSecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { createAuthority, issue } from '../../../sandbox/pki.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
-import { listen } from '../../../src/kit/listen.ts';
+import { listen, listenHttp } from '../../../src/kit/listen.ts';
 import { CallError, JsonCaller } from '../../../src/kube/json-call.ts';
 
 describe('a JSON call', () => {
@@ -19,19 +19,13 @@ describe('a JSON call', () => {
       request.on('end', () => {
         const { method, url, headers } = request;
         if (url?.startsWith('/hang')) return;
-        const said = {
-          method,
-          url,
-          type: headers['content-type'],
-          accept: headers.accept,
-          body: `${Buffer.concat(chunks)}`,
-        };
+        const { 'content-type': type, accept } = headers;
+        const said = { method, url, type, accept, body: `${Buffer.concat(chunks)}` };
         response.writeHead(url?.startsWith('/no') ? 404 : 200, { 'retry-after': '7' });
         response.end(JSON.stringify(said));
       });
     });
-    await listen(server, '127.0.0.1', 0);
-    url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    url = new URL(`http://127.0.0.1:${(await listenHttp(server, '127.0.0.1', 0)).port}/`);
   });
   after(() => server.close());
   beforeEach(() => {
@@ -42,44 +36,26 @@ describe('a JSON call', () => {
   const call = (path: string, rest: Partial<Parameters<JsonCaller['call']>[0]> = {}) =>
     caller.call({ method: 'POST', url: new URL(path, url), headers: {}, body: { a: 1 }, ...rest });
   const failure = async (calling: Promise<unknown>): Promise<CallError> => {
-    try {
-      await calling;
-    } catch (error) {
-      if (error instanceof CallError) return error;
-    }
-    return assert.fail('there was an answer');
+    const error = await calling.catch((reason: unknown) => reason);
+    return error instanceof CallError ? error : assert.fail('there was an answer');
   };
 
   it('sends JSON and returns the status, headers, and body of any answer', async () => {
     const { status, headers, body } = await call('/no/such?x=1');
     assert.equal(status, 404);
     assert.equal(headers['retry-after'], '7');
-    const json = 'application/json';
-    assert.deepEqual(JSON.parse(`${body}`), {
-      method: 'POST',
-      url: '/no/such?x=1',
-      type: json,
-      accept: json,
-      body: '{"a":1}',
-    });
+    const both = { type: 'application/json', accept: 'application/json' };
+    assert.deepEqual(JSON.parse(`${body}`), { method: 'POST', url: '/no/such?x=1', ...both, body: '{"a":1}' });
   });
 
   it('distinguishes a late call from one without a connection', async () => {
     const late = failure(call('/hang', { timeoutMs: 100 }));
     const waiting = failure(call('/', { timeoutMs: 50 }));
     const of = ({ failure, timedOut, notSent, message }: CallError) => ({ failure, timedOut, notSent, message });
-    assert.deepEqual(of(await waiting), {
-      failure: 'unsent',
-      timedOut: true,
-      notSent: false,
-      message: 'POST /: no connection within 50 ms',
-    });
-    assert.deepEqual(of(await late), {
-      failure: 'cut',
-      timedOut: true,
-      notSent: false,
-      message: 'POST /hang: no answer within 100 ms',
-    });
+    const isLate = { timedOut: true, notSent: false };
+    const unsent = { failure: 'unsent', ...isLate, message: 'POST /: no connection within 50 ms' };
+    assert.deepEqual(of(await waiting), unsent);
+    assert.deepEqual(of(await late), { failure: 'cut', ...isLate, message: 'POST /hang: no answer within 100 ms' });
   });
 
   it('sends nothing of a call that ended while it waited for a connection', async () => {

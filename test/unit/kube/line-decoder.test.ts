@@ -17,10 +17,8 @@ describe('line decoder', () => {
           at += cut;
         }
         found.push(...decoder.push(bytes.subarray(at)));
-        assert.deepEqual(
-          found,
-          lines.filter((text) => text.trim() !== ''),
-        );
+        const expected = lines.filter((text) => text.trim() !== '');
+        assert.deepEqual(found, expected);
       }),
       { seed: 7, numRuns: 300 },
     );

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { createServer } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { request } from 'undici';
+import { listenHttp } from '../../../src/kit/listen.ts';
 import { openAgent } from '../../../src/kube/json-call.ts';
 
 describe('a connection through the proxy of a kubeconfig', () => {
@@ -14,19 +14,14 @@ describe('a connection through the proxy of a kubeconfig', () => {
   const server = createServer((_, answer) => void answer.end('from the API server'));
   const tunnels = createServer();
 
-  const portOf = (of: Server): number => (of.address() as AddressInfo).port;
-
   before(async () => {
-    for (const each of [server, tunnels]) {
-      each.on('connection', (socket: Socket) => void sockets.add(socket));
-      each.listen(0, '127.0.0.1');
-      await once(each, 'listening');
-    }
-    api = `http://127.0.0.1:${portOf(server)}`;
-    proxy = `http://127.0.0.1:${portOf(tunnels)}`;
+    for (const each of [server, tunnels]) each.on('connection', (socket: Socket) => void sockets.add(socket));
+    const { port } = await listenHttp(server, '127.0.0.1', 0);
+    api = `http://127.0.0.1:${port}`;
+    proxy = `http://127.0.0.1:${(await listenHttp(tunnels, '127.0.0.1', 0)).port}`;
     tunnels.on('connect', (call, client: Socket) => {
       targets.push(call.url ?? '');
-      const upstream = connect(portOf(server), '127.0.0.1');
+      const upstream = connect(port, '127.0.0.1');
       sockets.add(upstream);
       client.write('HTTP/1.1 200 OK\r\n\r\n');
       client.pipe(upstream).pipe(client);

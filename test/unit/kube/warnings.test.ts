@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenHttp } from '../../../src/kit/listen.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { Transport } from '../../../src/kube/transport.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
@@ -15,9 +14,8 @@ describe('warnings of the API server', () => {
       // With a text as the body, Node would write the headers in UTF-8, too.
       response.end(Buffer.from('{}'));
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { port, close } = await listenHttp(server, '127.0.0.1', 0);
+    const url = `http://127.0.0.1:${port}`;
     const warnings: string[] = [];
     const onWarning = (warning: string): void => void warnings.push(warning);
     const transport = new Transport(staticCredentials({ server: url }), { clock: new SimulatedClock(), onWarning });
@@ -25,10 +23,7 @@ describe('warnings of the API server', () => {
       await transport.request({ method: 'GET', path: '/x' });
       assert.deepEqual(warnings, ['group "équipe" … and "others"']);
     } finally {
-      const closing = transport.close();
-      server.close();
-      server.closeAllConnections();
-      await closing;
+      await Promise.all([transport.close(), close()]);
     }
   });
 });

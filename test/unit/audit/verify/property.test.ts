@@ -32,12 +32,10 @@ const changes: Readonly<Record<string, Change>> = {
   'a byte replaced': (lines, a, b, text) => edited(lines, a, (at) => [at, at + 1, text.slice(0, 1)], b),
   'bytes inserted': (lines, a, b, text) => edited(lines, a, (at) => [at + 1, at + 1, text], b),
   'bytes removed': (lines, a, b, text) => edited(lines, a, (at) => [at, at + text.length, ''], b),
-  'a field changed and the hash recomputed': (lines, a, _, text) =>
-    lines.map((line, i) =>
-      i === a % lines.length
-        ? rehashed(line.replace('"verdict":"allowed"', `"verdict":${JSON.stringify(text)}`))
-        : line,
-    ),
+  'a field changed and the hash recomputed': (lines, a, _, text) => {
+    const changed = (line = ''): string => line.replace('"verdict":"allowed"', `"verdict":${JSON.stringify(text)}`);
+    return lines.with(a % lines.length, rehashed(changed(lines[a % lines.length])));
+  },
   'a line removed': (lines, a) => lines.filter((_, i) => i !== a % lines.length),
   'lines removed': (lines, a, b) => lines.filter((_, i) => i < a % lines.length || i > (a % lines.length) + (b % 4)),
   'a line repeated': (lines, a, b) => lines.toSpliced(b % (lines.length + 1), 0, lines[a % lines.length] ?? ''),
@@ -45,14 +43,10 @@ const changes: Readonly<Record<string, Change>> = {
     const rest = lines.filter((_, i) => i !== a % lines.length);
     return rest.toSpliced(b % (rest.length + 1), 0, lines[a % lines.length] ?? '');
   },
-  'two lines exchanged': (lines, a, b) =>
-    lines.map((line, i) =>
-      i === a % lines.length
-        ? (lines[b % lines.length] ?? '')
-        : i === b % lines.length
-          ? (lines[a % lines.length] ?? '')
-          : line,
-    ),
+  'two lines exchanged': (lines, a, b) => {
+    const [i, j] = [a % lines.length, b % lines.length];
+    return lines.with(i, lines[j] ?? '').with(j, lines[i] ?? '');
+  },
   'a line of another journal inserted': (lines, a, _, text) =>
     lines.toSpliced(a % (lines.length + 1), 0, new Written(1, text.length).lines[0] ?? ''),
 };

@@ -2,54 +2,40 @@ import type { ClaimedView, OriginAnnotations } from '../../../../src/binding/cla
 import type { ClaimAction, ClaimFacts } from '../../../../src/binding/claims/plan.ts';
 import type { Side } from '../../../../src/binding/sync-engine/syncer.ts';
 
-const noOrigin: OriginAnnotations = {
-  consumerNamespace: undefined,
-  consumerUid: undefined,
-  copyOf: undefined,
-  providerNamespace: undefined,
-  providerUid: undefined,
-  providerIdentity: undefined,
+type ViewFields = Partial<Omit<ClaimedView, 'origin'> & OriginAnnotations>;
+
+/** The view of an object; the fields of its origin are among the others. */
+export const view = (side: Side, fields: ViewFields = {}): ClaimedView => {
+  const { consumerNamespace, consumerUid, copyOf, providerNamespace, providerUid, providerIdentity, ...rest } = fields;
+  return {
+    key: side === 'consumer' ? 'team-a/creds' : 'kb-acme-team-a/creds',
+    uid: `${side}-uid`,
+    resourceVersion: '1',
+    namespace: side === 'consumer' ? 'team-a' : 'kb-acme-team-a',
+    name: 'creds',
+    deleting: false,
+    labels: {},
+    owner: undefined,
+    contentDigest: 'content',
+    metadataDigest: 'metadataDigest',
+    type: 'Opaque',
+    immutable: false,
+    ...rest,
+    origin: { consumerNamespace, consumerUid, copyOf, providerNamespace, providerUid, providerIdentity },
+  };
 };
-
-type ViewFields = Partial<Omit<ClaimedView, 'origin'>> & { readonly origin?: Partial<OriginAnnotations> };
-
-export const view = (side: Side, { origin, ...fields }: ViewFields = {}): ClaimedView => ({
-  key: side === 'consumer' ? 'team-a/creds' : 'kb-acme-team-a/creds',
-  uid: `${side}-uid`,
-  resourceVersion: '1',
-  namespace: side === 'consumer' ? 'team-a' : 'kb-acme-team-a',
-  name: 'creds',
-  deleting: false,
-  labels: {},
-  owner: undefined,
-  contentDigest: 'content',
-  metadataDigest: 'metadataDigest',
-  type: 'Opaque',
-  immutable: false,
-  ...fields,
-  origin: { ...noOrigin, ...origin },
-});
 export const consumer = (fields?: ViewFields) => view('consumer', fields);
 export const provider = (fields?: ViewFields) => view('provider', fields);
 
 /** Its copies in the provider and in the consumer, as the server creates them. */
-export const copyUp = (fields: ViewFields = {}) =>
-  provider({
-    owner: 'consumer',
-    ...fields,
-    origin: { consumerNamespace: 'team-a', consumerUid: 'consumer-uid', copyOf: 'here/team-a/creds', ...fields.origin },
-  });
-export const copyDown = (fields: ViewFields = {}) =>
-  consumer({
-    owner: 'provider',
-    ...fields,
-    origin: {
-      providerNamespace: 'kb-acme-team-a',
-      providerUid: 'provider-uid',
-      providerIdentity: 'acme',
-      ...fields.origin,
-    },
-  });
+export const copyUp = (fields: ViewFields = {}) => {
+  const origin = { consumerNamespace: 'team-a', consumerUid: 'consumer-uid', copyOf: 'here/team-a/creds' };
+  return provider({ owner: 'consumer', ...origin, ...fields });
+};
+export const copyDown = (fields: ViewFields = {}) => {
+  const origin = { providerNamespace: 'kb-acme-team-a', providerUid: 'provider-uid', providerIdentity: 'acme' };
+  return consumer({ owner: 'provider', ...origin, ...fields });
+};
 
 export const facts = (fields: Partial<ClaimFacts> = {}): ClaimFacts => ({
   consumer: undefined,
@@ -64,6 +50,8 @@ export const facts = (fields: Partial<ClaimFacts> = {}): ClaimFacts => ({
   deleted: { consumer: undefined, provider: undefined },
   ...fields,
 });
+/** The object of the consumer, and that of the provider. */
+export const both = (consumer: ClaimedView, provider: ClaimedView) => ({ consumer, provider });
 export const went = (uid: string, wasObserved: boolean): ClaimFacts['deleted'] => {
   const gone = { uid, wasObserved };
   return { consumer: gone, provider: gone };
@@ -71,8 +59,10 @@ export const went = (uid: string, wasObserved: boolean): ClaimFacts['deleted'] =
 export const unclaimed = { consumer: false, provider: false };
 export const shared = { kind: 'ready', name: 'team-a' } as const;
 
+/** The action as a text, such as `update provider`. A delete names the uid unless it is that of `view`. */
 export const brief = (action: ClaimAction): string => {
   if (!('side' in action)) return action.do;
-  if (action.do !== 'delete') return `${action.do} ${action.side}`;
-  return `delete ${action.side} ${action.uid}${action.inferred ? ' inferred' : ''}`;
+  const { side } = action;
+  if (action.do !== 'delete') return `${action.do} ${side}`;
+  return `delete ${side}${action.uid === `${side}-uid` ? '' : ` ${action.uid}`}${action.inferred ? ' inferred' : ''}`;
 };

@@ -77,11 +77,8 @@ describe('claims', () => {
       await stage.open([byReference, claimOn('secrets', { labelSelector: {} })]);
       const down = () => stage.consumer.list(secrets).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
       assert.deepEqual(down(), ['team-b/creds']);
-      stage.consumer.put(namespaces, {
-        apiVersion: 'v1',
-        kind: 'Namespace',
-        metadata: { name: 'team-c', labels: { 'kube-bind.io/owner': 'provider' } },
-      });
+      const metadata = { name: 'team-c', labels: { 'kube-bind.io/owner': 'provider' } };
+      stage.consumer.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata });
       await stage.settle();
       assert.deepEqual(down(), ['team-b/creds', 'team-c/creds', 'team-c/other']);
     });

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { copyOfAnnotation } from '../../../../src/api/binding/names.ts';
 import { secrets } from '../../../../src/api/resources.ts';
-import { InformerStore } from '../../../../src/kube/informer-store.ts';
-import { silentLog } from '../../../../src/kube/log.ts';
+import { unlisted } from '../../../support/binding/stores.ts';
 import { byReference, ClaimsStage, secretIn, secretsOf } from './claims-stage.ts';
 
 describe('claims', () => {
@@ -29,10 +28,8 @@ describe('claims', () => {
       const { uid } = stage.consumerCluster();
       for (let i = 0; i < 25; i++) {
         const copy = secretIn('kb-acme-team-a', `lost-${i}`, { labels: { 'kube-bind.io/owner': 'consumer' } });
-        const annotations = {
-          'kube-bind.io/consumer-uid': `gone-${i}`,
-          [copyOfAnnotation]: `${uid}/team-a/lost-${i}`,
-        };
+        const copyOf = `${uid}/team-a/lost-${i}`;
+        const annotations = { 'kube-bind.io/consumer-uid': `gone-${i}`, [copyOfAnnotation]: copyOf };
         stage.provider.put(secrets, { ...copy, metadata: { ...copy.metadata, annotations } });
       }
       await stage.open([secretsOf('kettle')]);
@@ -63,9 +60,7 @@ describe('claims', () => {
     });
 
     it('report a namespace of the provider that cannot be watched', async () => {
-      stage.watched = {
-        watch: (spec) => ({ store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }),
-      };
+      stage.watched = { watch: (spec) => unlisted(spec, stage.clock) };
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
       await stage.settle(5000);

@@ -17,10 +17,7 @@ describe('claims', () => {
     const crd = { name: 'kettles.kitchen.example' };
     const bind = (name: string, fields: Readonly<Record<string, unknown>> = {}) => {
       const { metadata, ...binding } = bindingManifest(fields);
-      return stage.consumer.put(apiServiceBindings, {
-        ...binding,
-        metadata: { ...metadata, name, uid: `uid-of-${name}` },
-      });
+      stage.consumer.put(apiServiceBindings, { ...binding, metadata: { ...metadata, name, uid: `uid-of-${name}` } });
     };
     /** One object of each side is shared. */
     const share = async (): Promise<void> => {

@@ -95,11 +95,8 @@ describe('claims', () => {
 
     for (const resource of [configMaps, serviceAccounts]) {
       it(`work for ${resource.plural}`, async () => {
-        stage.consumer.put(resource, {
-          apiVersion: 'v1',
-          kind: resource.kind,
-          metadata: { namespace: 'team-a', name: 'one' },
-        });
+        const metadata = { namespace: 'team-a', name: 'one' };
+        stage.consumer.put(resource, { apiVersion: 'v1', kind: resource.kind, metadata });
         await stage.open([claimOn(resource.plural, { namedResources: [{ name: 'one' }] })]);
         assert.ok(stage.up('one', resource));
       });
@@ -112,11 +109,9 @@ describe('claims', () => {
     stage.provider.put(secrets, secretIn('kb-acme-team-a', 'theirs'));
     await stage.open([secretsOf('kettle')]);
     const why = 'its labels match app=kettle';
-    const made = stage.logged.filter(({ action }) => action === 'create').map(({ key, side, why }) => [key, side, why]);
-    assert.deepEqual(made.sort(), [
-      ['team-a/creds', 'provider', why],
-      ['team-a/theirs', 'consumer', why],
-    ]);
+    const made = stage.logged.filter(({ action }) => action === 'create');
+    const said = made.map(({ key, side, why }) => `${key} to ${side}: ${why}`);
+    assert.deepEqual(said.sort(), [`team-a/creds to provider: ${why}`, `team-a/theirs to consumer: ${why}`]);
   });
 
   it('count synced objects', async () => {
@@ -131,22 +126,18 @@ describe('claims', () => {
     for (const one of series) assert.equal(await stage.metric(one), undefined);
   });
 
-  describe('that are not valid', () => {
-    it('are reported, and the others stay in effect', async () => {
-      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
-      await stage.open([
-        claimOn('configmaps', { labelSelector: { matchExpressions: [{ key: 'a', operator: 'Like' }] } }),
-        claimOn('secrets', {
-          labelSelector: { matchLabels: { app: 'kettle' } },
-          references: [{ group: 'kitchen.example', resource: 'kettles', jsonPath: { name: 'spec.refs[*].name' } }],
-        }),
-      ]);
-      assert.ok(stage.up());
-      const [labels, reference, ...more] = stage.claims.problems();
-      assert.match(labels ?? '', /configmaps selects nothing: .*Like/);
-      assert.match(reference ?? '', /references of kettles.kitchen.example: the path "spec.refs\[\*\].name"/);
-      assert.deepEqual(more, []);
-      assert.equal(stage.claims.controllers.length, 1);
-    });
+  it('that are not valid are reported, and the others stay in effect', async () => {
+    stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+    const references = [{ group: 'kitchen.example', resource: 'kettles', jsonPath: { name: 'spec.refs[*].name' } }];
+    await stage.open([
+      claimOn('configmaps', { labelSelector: { matchExpressions: [{ key: 'a', operator: 'Like' }] } }),
+      claimOn('secrets', { ...secretsOf('kettle').selector, references }),
+    ]);
+    assert.ok(stage.up());
+    const [labels, reference, ...more] = stage.claims.problems();
+    assert.match(labels ?? '', /configmaps selects nothing: .*Like/);
+    assert.match(reference ?? '', /references of kettles.kitchen.example: the path "spec.refs\[\*\].name"/);
+    assert.deepEqual(more, []);
+    assert.equal(stage.claims.controllers.length, 1);
   });
 });

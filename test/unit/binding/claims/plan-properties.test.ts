@@ -17,14 +17,12 @@ describe('the plan for any claimed object', () => {
           metadataDigest: fc.constantFrom('a', 'b'),
           type: fc.constantFrom('Opaque', 'tls'),
           immutable: fc.boolean(),
-          origin: fc.record({
-            consumerNamespace: fc.constantFrom('team-a', 'team-b', undefined),
-            consumerUid: fc.constantFrom('consumer-uid', 'earlier', 'theirs', undefined),
-            copyOf: fc.constantFrom('here/team-a/creds', 'there/team-a/creds', undefined),
-            providerNamespace: fc.constantFrom('kb-acme-team-a', 'team-a', 'kb-other', undefined),
-            providerUid: fc.constantFrom('provider-uid', 'earlier', undefined),
-            providerIdentity: fc.constantFrom('acme', 'other', undefined),
-          }),
+          consumerNamespace: fc.constantFrom('team-a', 'team-b', undefined),
+          consumerUid: fc.constantFrom('consumer-uid', 'earlier', 'theirs', undefined),
+          copyOf: fc.constantFrom('here/team-a/creds', 'there/team-a/creds', undefined),
+          providerNamespace: fc.constantFrom('kb-acme-team-a', 'team-a', 'kb-other', undefined),
+          providerUid: fc.constantFrom('provider-uid', 'earlier', undefined),
+          providerIdentity: fc.constantFrom('acme', 'other', undefined),
         })
         .map((fields) => view(side, fields)),
       { nil: undefined },
@@ -108,17 +106,6 @@ function performed(action: ClaimWrite, state: ClaimFacts): ClaimFacts {
   const { owner, origin } = action.identity;
   const { contentDigest, metadataDigest, type, immutable } = source;
   const before = present ?? view(side);
-  return {
-    ...state,
-    claimed: { consumer: state.claimed.consumer, provider: state.claimed.provider, [side]: true },
-    [side]: {
-      ...before,
-      owner,
-      contentDigest,
-      metadataDigest,
-      type,
-      immutable,
-      origin: { ...before.origin, ...origin },
-    },
-  };
+  const copied = { owner, contentDigest, metadataDigest, type, immutable, origin: { ...before.origin, ...origin } };
+  return { ...state, claimed: { ...state.claimed, [side]: true }, [side]: { ...before, ...copied } };
 }

@@ -48,11 +48,8 @@ describe('the index of references', () => {
   it('notifies listeners when a bound object is the first bound referrer', () => {
     const index = new ReferenceIndex();
     const [bound, unbound] = [storeOf([], projectObject), storeOf([], projectObject)];
-    const others = {
-      unbound: true,
-      subscribe: (listener: Parameters<typeof unbound.subscribe>[0]) => unbound.subscribe(listener),
-    };
-    index.add('pots', others, paired);
+    const subscribe: typeof unbound.subscribe = (listener) => unbound.subscribe(listener);
+    index.add('pots', { unbound: true, subscribe }, paired);
     index.add('kettles', bound, paired);
     const told: boolean[] = [];
     index.subscribe(() => told.push(index.hasBoundReferrer('team-a', 'x')));
@@ -77,13 +74,8 @@ describe('the index of references', () => {
         steps.forEach(({ name, gone, refs }, i) => {
           const version = String(i + 1);
           store.apply(gone ? 'DELETED' : 'MODIFIED', kettle(name, i + 1, refs), version);
-          const expected = new Set(
-            [...store.list()].flatMap(({ object }) =>
-              referencesIn(object, paired.name, paired.namespace).map(
-                (one) => `${one.namespace ?? 'team-a'}/${one.name}`,
-              ),
-            ),
-          );
+          const all = [...store.list()].flatMap(({ object }) => referencesIn(object, paired.name, paired.namespace));
+          const expected = new Set(all.map((one) => `${one.namespace ?? 'team-a'}/${one.name}`));
           for (const namespace of ['p', 'q', 'r', 'team-a']) {
             for (const target of ['p', 'q', 'r']) {
               assert.equal(index.referrer(namespace, target) !== undefined, expected.has(`${namespace}/${target}`));

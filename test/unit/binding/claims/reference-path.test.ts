@@ -17,13 +17,7 @@ describe('paths of references', () => {
   const kettle = {
     spec: {
       secretRef: { name: ' boiler ', namespace: 'kitchen' },
-      refs: [
-        { name: 'a', namespace: 'x' },
-        { name: 'b' },
-        { namespace: 'z' },
-        { name: 'd', namespace: 'y' },
-        'not an object',
-      ],
+      refs: [{ name: 'a', namespace: 'x' }, { name: 'b' }, { namespace: 'z' }, { name: 'd', namespace: 'y' }, 'text'],
       rooms: [
         { room: 'one', refs: [{ name: 'p' }, { name: 'q' }] },
         { room: 'two', refs: [{ name: 'r' }] },

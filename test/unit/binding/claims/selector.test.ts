@@ -20,6 +20,9 @@ const byReference = (name: string, namespace?: string, resource = 'kettles'): Se
     { group: 'kitchen.example', resource, jsonPath: namespace === undefined ? { name } : { name, namespace } },
   ],
 });
+const byRef = byReference('spec.secretRef.name');
+const paired = byReference('spec.secretRef.name', 'spec.secretRef.namespace');
+const pairedList = byReference('spec.refs.#.name', 'spec.refs.#.namespace');
 const secret = (name = 'creds', labels: Record<string, string> = {}, namespace = 'team-a'): Candidate => ({
   namespace,
   name,
@@ -31,6 +34,13 @@ const kettle = (spec: unknown, namespace = 'team-a'): KubeObject => ({
   metadata: { name: 'k', uid: 'u', resourceVersion: '1', ...(namespace === '' ? {} : { namespace }) },
   spec,
 });
+const labeled = secret('creds', { app: 'a' });
+const inTeamB = secret('creds', {}, 'team-b');
+/** What exists: a kettle that refers to this Secret. */
+const refers = (secretRef: object) => ({ referrers: [kettle({ secretRef })] });
+const toCreds = refers({ name: 'creds' });
+const toTeamB = refers({ name: 'creds', namespace: 'team-b' });
+const isolated = { ...toCreds, isolation: 'Namespaced' } as const;
 
 function select(claims: readonly PermissionClaim[], exported: ExportView, referrers: readonly KubeObject[] = []) {
   const store = storeOf(referrers, projectObject);
@@ -51,108 +61,53 @@ describe('the selector of a claim', () => {
     why: RegExp | undefined,
     given?: { readonly referrers?: readonly KubeObject[]; readonly isolation?: IsolationName },
   ];
-  const refs = [
-    { name: 'first', namespace: 'team-x' },
-    { name: 'creds', namespace: 'team-a' },
-    { name: 'third', namespace: 'team-z' },
-  ];
+  const ref = (name: string, namespace: string) => ({ name, namespace });
+  const refs = [ref('first', 'team-x'), ref('creds', 'team-a'), ref('third', 'team-z')];
   const cases: readonly Case[] = [
-    ['selects nothing without any part', {}, secret('creds', { app: 'a' }), undefined],
+    ['selects nothing without any part', {}, labeled, undefined],
     ['selects everything with an empty label selector', { labelSelector: {} }, secret(), /all/],
-    ['selects by label', byLabel('a'), secret('creds', { app: 'a' }), /match app=a/],
+    ['selects by label', byLabel('a'), labeled, /match app=a/],
     ['does not select an object without labels', byLabel('a'), secret(), undefined],
     ['selects by name and namespace', byName('creds', 'team-a'), secret(), /names it/],
     ['selects a name in every namespace', byName('creds'), secret(), /names it/],
     ['treats an empty namespace as all namespaces', byName('creds', ''), secret(), /names it/],
     ['does not select another name', byName('other', 'team-a'), secret(), undefined],
     ['does not select the name in another namespace', byName('creds', 'team-b'), secret(), undefined],
-    [
-      'selects by label if the name differs',
-      { ...byLabel('a'), ...byName('other') },
-      secret('creds', { app: 'a' }),
-      /app=a/,
-    ],
-    [
-      'selects by name if the label differs',
-      { ...byLabel('b'), ...byName('creds') },
-      secret('creds', { app: 'a' }),
-      /names it/,
-    ],
-    [
-      'selects a referenced object',
-      byReference('spec.secretRef.name'),
-      secret(),
-      /kettles.kitchen.example team-a\/k refers to it/,
-      { referrers: [kettle({ secretRef: { name: 'creds' } })] },
-    ],
-    [
-      'selects an object that is referenced by name and namespace',
-      byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
-      secret('creds', {}, 'team-b'),
-      /refers/,
-      { referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })] },
-    ],
-    [
-      'does not select an object in another namespace than the reference',
-      byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
-      secret(),
-      undefined,
-      { referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })] },
-    ],
+    ['selects by label if the name differs', { ...byLabel('a'), ...byName('other') }, labeled, /app=a/],
+    ['selects by name if the label differs', { ...byLabel('b'), ...byName('creds') }, labeled, /names it/],
+    ['selects a referenced object', byRef, secret(), /kettles.kitchen.example team-a\/k refers to it/, toCreds],
+    ['selects an object that is referenced by name and namespace', paired, inTeamB, /refers/, toTeamB],
+    ['does not select an object in another namespace than the reference', paired, secret(), undefined, toTeamB],
     [
       'does not select a name without a namespace if the referrer has none either',
-      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      pairedList,
       secret(),
       undefined,
       { referrers: [kettle({ refs: [{ name: 'creds' }] }, '')] },
     ],
-    ['selects nothing by reference without a referrer', byReference('spec.secretRef.name'), secret(), undefined],
+    ['selects nothing by reference without a referrer', byRef, secret(), undefined],
     [
       'does not select an object because of its owner label',
-      { ...byLabel('sheriff'), ...byReference('spec.refs.#.name', 'spec.refs.#.namespace') },
+      { ...byLabel('sheriff'), ...pairedList },
       secret('kubeconfig-1', { 'kube-bind.io/owner': 'consumer' }, 'kube-bind'),
       undefined,
       { referrers: [kettle({ refs })] },
     ],
     [
       'selects in every namespace without a path to the namespace',
-      byReference('spec.secretName'),
+      byRef,
       secret('creds', {}, 'remapped'),
       /refers/,
-      { referrers: [kettle({ secretName: 'creds' })] },
+      toCreds,
     ],
-    [
-      'selects in the namespace of the referrer with isolation Namespaced',
-      byReference('spec.secret.name'),
-      secret(),
-      /refers/,
-      { referrers: [kettle({ secret: { name: 'creds' } })], isolation: 'Namespaced' },
-    ],
-    [
-      'selects in no other namespace with isolation Namespaced',
-      byReference('spec.secret.name'),
-      secret('creds', {}, 'team-b'),
-      undefined,
-      { referrers: [kettle({ secret: { name: 'creds' } })], isolation: 'Namespaced' },
-    ],
+    ['selects in the namespace of the referrer with isolation Namespaced', byRef, secret(), /refers/, isolated],
+    ['selects in no other namespace with isolation Namespaced', byRef, inTeamB, undefined, isolated],
     [
       'selects nothing by a namespace that stands for all namespaces',
-      byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      pairedList,
       secret(),
       undefined,
-      {
-        referrers: [
-          kettle(
-            {
-              refs: [
-                { name: 'creds', namespace: '*' },
-                { name: 'team-a/creds', namespace: ' ' },
-              ],
-            },
-            'team-c',
-          ),
-        ],
-      },
+      { referrers: [kettle({ refs: [ref('creds', '*'), ref('team-a/creds', ' ')] }, 'team-c')] },
     ],
   ];
   for (const [what, selector, object, why, { referrers, isolation = 'Prefixed' } = {}] of cases) {
@@ -172,11 +127,8 @@ describe('the selector of a claim', () => {
   ];
   for (const [isolation, resource, holds] of allowed) {
     it(`${holds ? 'follows' : 'ignores'} references of ${resource} with isolation ${isolation}`, () => {
-      const { selector, problems } = select(
-        [claimOf(byReference('spec.secretRef.name', undefined, resource))],
-        exportOf({ isolation }),
-        [kettle({ secretRef: { name: 'creds' } }, 'team-a')],
-      );
+      const claim = claimOf(byReference('spec.secretRef.name', undefined, resource));
+      const { selector, problems } = select([claim], exportOf({ isolation }), toCreds.referrers);
       assert.equal(selector.selectedBy(secret()) !== undefined, holds);
       if (!holds)
         assert.match(problems.join(), /others.kitchen.example: it is not among the resources of the export "kettles"/);

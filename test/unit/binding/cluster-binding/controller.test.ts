@@ -8,13 +8,12 @@ import type { OpenSession } from '../../../../src/binding/sessions/open-session.
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
-import { InformerStore } from '../../../../src/kube/informer-store.ts';
-import { silentLog } from '../../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
 import { depsOf } from '../../../support/binding/deps.ts';
 import { conditionsOf } from '../../../support/binding/memory-stage.ts';
 import { clusterBindingManifest } from '../../../support/binding/objects.ts';
 import { acme, kubeconfigText, loadYamlOnce, SessionStage } from '../../../support/binding/session-stage.ts';
+import { unlisted } from '../../../support/binding/stores.ts';
 import { settleIo, until } from '../../../support/io.ts';
 import { pluck } from '../../../support/pluck.ts';
 
@@ -123,11 +122,8 @@ describe('ClusterBinding', () => {
   it('has no heartbeat from half a minute after the provider fell silent until the provider answers again', async () => {
     const session = await start();
     await settle(60_000);
-    assert.equal(
-      stage.acme.cluster.calls.filter(({ verb }) => verb === 'get').length,
-      0,
-      'nothing is asked of one that is heard',
-    );
+    const asked = stage.acme.cluster.calls.filter(({ verb }) => verb === 'get').length;
+    assert.equal(asked, 0, 'nothing is asked of one that is heard');
     stage.acme.down = true;
     await settle(6_000);
     assert.deepEqual(heartbeat(session), { ok: false, message: failedHeartbeat('connect ECONNREFUSED') });
@@ -217,9 +213,7 @@ describe('ClusterBinding', () => {
     function unlistSecrets(): void {
       const watch = stage.consumer.watch.bind(stage.consumer);
       stage.consumer.watch = <T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> =>
-        spec.resource === secrets && spec.fieldSelector !== undefined
-          ? { store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }
-          : watch(spec);
+        spec.resource === secrets && spec.fieldSelector !== undefined ? unlisted(spec, stage.clock) : watch(spec);
     }
 
     it('is not reported as valid while the Secret of the consumer cannot be read', async () => {

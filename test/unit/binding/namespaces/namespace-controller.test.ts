@@ -11,7 +11,7 @@ import { namespaceController } from '../../../../src/binding/namespaces/namespac
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { type Log, noLog } from '../../../../src/observe/log.ts';
 import { depsOf } from '../../../support/binding/deps.ts';
-import { boundSchemaManifest, exportManifest } from '../../../support/binding/objects.ts';
+import { boundSchemaManifest, exportManifest, serviceNamespaceManifest } from '../../../support/binding/objects.ts';
 import {
   clusterNamespace,
   otherKonnectorAnnotations,
@@ -34,19 +34,14 @@ describe('the namespace controller', () => {
 
   function ask(owner?: 'provider' | 'consumer'): void {
     const labels = owner ? { labels: { [ownerLabel]: owner } } : {};
-    stage.provider.put(apiServiceNamespaces, {
-      apiVersion: 'kube-bind.io/v1alpha2',
-      kind: 'APIServiceNamespace',
-      metadata: { ...asked, ...labels },
-      spec: {},
-      status: { namespace: 'kb-acme-team-a' },
-    });
+    const status = { namespace: 'kb-acme-team-a' };
+    stage.provider.put(apiServiceNamespaces, serviceNamespaceManifest({ metadata: { ...asked, ...labels }, status }));
   }
 
-  const putTea = (): void =>
-    void stage.putCopy(teaCopy, {
-      metadata: { name: 'tea', annotations: otherKonnectorAnnotations('team-a', 'c-1') },
-    });
+  const putTea = (): void => {
+    const annotations = otherKonnectorAnnotations('team-a', 'c-1');
+    stage.putCopy(teaCopy, { metadata: { name: 'tea', annotations } });
+  };
 
   beforeEach(() => {
     stage = new SyncStage();

@@ -8,14 +8,18 @@ const asking = (versions: readonly string[]): ExportView =>
   exportOf({ resources: [{ group: 'kitchen.example', resource: 'kettles', versions: [...versions] }] });
 const webhook = { strategy: 'Webhook', webhook: { clientConfig: { url: 'https://acme.example' } } };
 
-const allNames = {
-  plural: 'kettles',
-  kind: 'Kettle',
-  singular: 'pot',
-  listKind: 'Pots',
-  shortNames: ['k'],
-  categories: ['all'],
+const ofCrd = { plural: 'kettles', kind: 'Kettle', singular: 'pot', listKind: 'Pots' };
+const allNames = { ...ofCrd, shortNames: ['k'], categories: ['all'] };
+const rich = {
+  deprecated: true,
+  deprecationWarning: 'use v2',
+  subresources: { scale: { specReplicasPath: '.spec.n' } },
+  additionalPrinterColumns: [{ name: 'Hot', type: 'boolean', jsonPath: '.status.hot' }],
 };
+const two = { conversion: webhook, versions: [versionOf({ storage: false }), versionOf({ name: 'v2' })] };
+
+const [v1] = crdSpec.versions;
+const bare = { name: 'v1', served: true, storage: true, schema: v1?.schema };
 
 describe('the CustomResourceDefinition of a BoundSchema', () => {
   const good: [what: string, fields: Partial<BoundSchemaView>, spec: object, only?: string][] = [
@@ -27,50 +31,23 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
     ],
     [
       'has all fields of the schema',
-      {
-        names: allNames,
-        scope: 'Cluster',
-        versions: [
-          versionOf({
-            deprecated: true,
-            deprecationWarning: 'use v2',
-            subresources: { scale: { specReplicasPath: '.spec.n' } },
-            additionalPrinterColumns: [{ name: 'Hot', type: 'boolean', jsonPath: '.status.hot' }],
-          }),
-        ],
-      },
-      {
-        ...crdSpec,
-        names: allNames,
-        scope: 'Cluster',
-        versions: [
-          {
-            name: 'v1',
-            served: true,
-            storage: true,
-            deprecated: true,
-            deprecationWarning: 'use v2',
-            schema: crdSpec.versions[0]?.schema,
-            subresources: { scale: { specReplicasPath: '.spec.n' } },
-            additionalPrinterColumns: [{ name: 'Hot', type: 'boolean', jsonPath: '.status.hot' }],
-          },
-        ],
-      },
+      { names: allNames, scope: 'Cluster', versions: [versionOf(rich)] },
+      { ...crdSpec, names: allNames, scope: 'Cluster', versions: [{ ...v1, ...rich }] },
     ],
     [
       'has no subresources if there are none',
       { versions: [versionOf({ subresources: {} })] },
-      { ...crdSpec, versions: [{ name: 'v1', served: true, storage: true, schema: crdSpec.versions[0]?.schema }] },
+      { ...crdSpec, versions: [bare] },
     ],
     ['needs no webhook for a single version', { conversion: webhook }, crdSpec],
     [
       'serves and stores one version if conversion needs a webhook',
-      { conversion: webhook, versions: [versionOf({ storage: false }), versionOf({ name: 'v2' })] },
+      two,
       {
         ...crdSpec,
         versions: [
-          { ...crdSpec.versions[0], served: false, storage: false },
-          { ...crdSpec.versions[0], name: 'v2' },
+          { ...v1, served: false, storage: false },
+          { ...v1, name: 'v2' },
         ],
       },
       'v2',
@@ -78,10 +55,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
     [
       'serves a served version, even if another is stored',
       { conversion: webhook, versions: [versionOf({ storage: false }), versionOf({ name: 'v2', served: false })] },
-      {
-        ...crdSpec,
-        versions: [crdSpec.versions[0], { ...crdSpec.versions[0], name: 'v2', served: false, storage: false }],
-      },
+      { ...crdSpec, versions: [v1, { ...v1, name: 'v2', served: false, storage: false }] },
       'v1',
     ],
   ];
@@ -99,11 +73,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
     ['another group than its name', { group: 'apps' }, /kettles\.kitchen\.example describes kettles\.apps/],
     [
       'a default with an inexact number',
-      {
-        versions: [
-          versionOf({ schema: { type: 'object', properties: { n: { default: 2 ** 53, maximum: 2 ** 63 } } } }),
-        ],
-      },
+      { versions: [versionOf({ schema: { properties: { n: { default: 2 ** 53, maximum: 2 ** 63 } } } })] },
       /has an integer between 2\^53 and 2\^63 at spec\.versions\[0\]\.schema\.properties\.n\.default/,
     ],
     ['another plural', { names: { plural: 'pots', kind: 'Pot' } }, /describes pots\.kitchen\.example/],
@@ -123,10 +93,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
   });
 
   it('serves the version that the export names if conversion needs a webhook', () => {
-    const view = schemaOf({
-      conversion: webhook,
-      versions: [versionOf({ storage: false }), versionOf({ name: 'v2' })],
-    });
+    const view = schemaOf(two);
     for (const [asked, only] of [
       [[], 'v2'],
       [['v1'], 'v1'],

@@ -19,43 +19,35 @@ const crd = (name: string, fields: Partial<BoundCrdState> = {}): BoundCrdState =
 });
 
 describe('the plan of an unbind', () => {
-  const table: [
-    what: string,
-    facts: Partial<UnbindFacts>,
-    step: { kind: string; release?: string[]; blocked?: boolean },
-    says?: RegExp,
-  ][] = [
+  const waits = (blocked: boolean) => ({ kind: 'wait', blocked });
+  const deletes = (release: string[], blocked: boolean) => ({ kind: 'delete', release, blocked });
+  const table: [what: string, facts: Partial<UnbindFacts>, step: object, says?: RegExp][] = [
     ['finishes without a provider too', { crds: [], provider: 'noSession' }, { kind: 'finish' }],
     [
       'does not wait for copies with policy Orphan',
       { crds: [], drainSyncersRunning: false, binding: binding('Orphan') },
       { kind: 'finish' },
     ],
-    ['waits for the provider', { provider: 'connecting' }, { kind: 'wait', blocked: false }, /copies of a, b there$/],
-    [
-      'reports a provider that fails',
-      { provider: 'unreachable' },
-      { kind: 'wait', blocked: true },
-      /of a, b .*=Orphan$/,
-    ],
-    ['counts the remaining objects', { remaining: 3 }, { kind: 'delete', release: [], blocked: false }, /of 3 objects/],
+    ['waits for the provider', { provider: 'connecting' }, waits(false), /copies of a, b there$/],
+    ['reports a provider that fails', { provider: 'unreachable' }, waits(true), /of a, b .*=Orphan$/],
+    ['counts the remaining objects', { remaining: 3 }, deletes([], false), /of 3 objects/],
     [
       'releases without a provider',
       { binding: binding('Orphan'), crds: [crd('a', { syncing: false })], provider: 'noSession' },
-      { kind: 'delete', release: ['a'], blocked: false },
+      deletes(['a'], false),
     ],
     [
       'releases kinds that are no longer exported, and drains the rest',
       { crds: [crd('a'), crd('b', { exportState: 'notExported', syncing: false })] },
-      { kind: 'delete', release: ['b'], blocked: false },
+      deletes(['b'], false),
     ],
     [
       'reports copies that no syncer can drain',
       { crds: [crd('a'), crd('b', { exportState: 'unverified', syncing: false })] },
-      { kind: 'delete', release: [], blocked: true },
+      deletes([], true),
       /no valid APIServiceExport kettles with a matching BoundSchema for b,/,
     ],
-    ['reports an unknown policy', { binding: binding('keep') }, { kind: 'wait', blocked: true }, /is "keep"; allowed/],
+    ['reports an unknown policy', { binding: binding('keep') }, waits(true), /is "keep"; allowed/],
   ];
   for (const [what, facts, step, says] of table) {
     it(what, () => {

@@ -10,22 +10,22 @@ import { customResourceDefinitions } from '../../../../src/api/resources.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { crdName } from '../../../support/binding/memory-stage.ts';
 import { boundSchemaManifest, exportManifest } from '../../../support/binding/objects.ts';
-
 import { BindingStage, tooLarge, working } from './binding-stage.ts';
 
 describe('the unbinding', () => {
   let stage: BindingStage;
-  beforeEach(() => {
+  beforeEach(async () => {
     stage = new BindingStage();
+    await stage.bound();
+    stage.stopServing();
+    stage.object();
   });
+  const dropExport = () => stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
+  const dropCrd = () => stage.consumer.drop(customResourceDefinitions, { name: crdName });
+  const running = { binding: 'kettles', crd: crdName, mode: 'sync', syncer: working() } as const;
 
   describe('when the export is deleted', () => {
-    beforeEach(async () => {
-      await stage.bound();
-      stage.stopServing();
-      stage.object();
-      stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
-    });
+    beforeEach(dropExport);
 
     it('removes the finalizer from the objects, and keeps them and their CRD', async () => {
       await stage.look();
@@ -39,7 +39,6 @@ describe('the unbinding', () => {
     });
 
     it('waits until their syncer has stopped', async () => {
-      const running = { binding: 'kettles', crd: crdName, mode: 'sync', syncer: working() } as const;
       stage.syncers.add(running);
       await stage.look();
       assert.ok(stage.finalizers()?.includes(syncerFinalizer));
@@ -60,34 +59,24 @@ describe('the unbinding', () => {
       assert.match(stage.said()['Connected']?.message ?? '', /cannot be deleted; .* kubectl annotate .*=Orphan/);
     });
 
-    it('keeps the finalizers while the provider does not serve exports', async () => {
-      stage.provider.fault = () => {
-        throw new ApiError(404, '', '404 page not found');
-      };
-      await assert.rejects(stage.look(), /page not found/);
-      assert.ok(stage.finalizers()?.includes(syncerFinalizer));
-    });
-
-    it('keeps the finalizers until a read confirms the deletion', async () => {
-      stage.provider.fault = () => {
-        throw new ApiError(403, 'Forbidden', 'no rights');
-      };
-      await assert.rejects(stage.look(), /no rights/);
-      assert.ok(stage.finalizers()?.includes(syncerFinalizer));
-    });
+    for (const [what, error] of [
+      ['while the provider does not serve exports', new ApiError(404, '', '404 page not found')],
+      ['until a read confirms the deletion', new ApiError(403, 'Forbidden', 'no rights')],
+    ] as const) {
+      it(`keeps the finalizers ${what}`, async () => {
+        stage.provider.fault = () => {
+          throw error;
+        };
+        await assert.rejects(stage.look(), error);
+        assert.ok(stage.finalizers()?.includes(syncerFinalizer));
+      });
+    }
   });
 
   describe('when the binding is deleted', () => {
     const annotate = (value: string) =>
       stage.bind({ ...stage.binding()?.metadata, annotations: { [unbindPolicyAnnotation]: value } });
     const remove = () => stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
-    const dropCrd = () => stage.consumer.drop(customResourceDefinitions, { name: crdName });
-
-    beforeEach(async () => {
-      await stage.bound();
-      stage.stopServing();
-      stage.object();
-    });
 
     it('deletes the CRD, waits for its deletion, and removes the finalizer of the binding', async () => {
       await remove();
@@ -122,7 +111,6 @@ describe('the unbinding', () => {
     it('keeps the copies with policy Orphan, once their syncer has stopped', async () => {
       annotate('Orphan');
       await remove();
-      const running = { binding: 'kettles', crd: crdName, mode: 'sync', syncer: working() } as const;
       stage.syncers.add(running);
       await stage.look();
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
@@ -148,10 +136,8 @@ describe('the unbinding', () => {
       stage.session.state = { kind: 'connecting' };
       await stage.look();
       const { severity, message } = stage.said()['Connected'] ?? {};
-      assert.deepEqual(
-        [severity, message],
-        ['Info', `waiting for the lists of the provider, to delete the copies of ${crdName} there`],
-      );
+      const lists = `waiting for the lists of the provider, to delete the copies of ${crdName} there`;
+      assert.deepEqual([severity, message], ['Info', lists]);
       stage.session.state = { kind: 'connecting', problem: 'ECONNREFUSED' };
       await stage.look();
       assert.equal(stage.said()['Connected']?.severity, 'Warning');
@@ -167,27 +153,29 @@ describe('the unbinding', () => {
     });
 
     it('removes the finalizer from objects whose export is deleted', async () => {
-      stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
+      dropExport();
       await remove();
       await stage.look();
       assert.deepEqual(stage.finalizers(), ['example.com/other']);
       assert.ok(stage.crd()?.metadata.deletionTimestamp);
     });
 
-    it('keeps a CRD that it no longer owns, even if the store is stale', async () => {
+    const disown = () => {
       const crd = stage.crd();
       assert.ok(crd);
+      stage.consumer.put(customResourceDefinitions, { ...crd, metadata: { ...crd.metadata, ownerReferences: [] } });
+    };
+
+    it('keeps a CRD that it no longer owns, even if the store is stale', async () => {
       await remove();
       stage.consumer.deliver = () => undefined;
-      stage.consumer.put(customResourceDefinitions, { ...crd, metadata: { ...crd.metadata, ownerReferences: [] } });
+      disown();
       await stage.look();
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
     });
 
     it('does not change a CRD of another owner', async () => {
-      const crd = stage.crd();
-      assert.ok(crd);
-      stage.consumer.put(customResourceDefinitions, { ...crd, metadata: { ...crd.metadata, ownerReferences: [] } });
+      disown();
       await remove();
       await stage.look();
       assert.equal(stage.binding(), undefined);
@@ -195,7 +183,7 @@ describe('the unbinding', () => {
     });
 
     it('reports a failure, and retries', async () => {
-      stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
+      dropExport();
       stage.provider.fault = () => {
         throw new TransportError('connect ECONNREFUSED', undefined, true);
       };
@@ -213,9 +201,6 @@ describe('the unbinding', () => {
   });
 
   it('reports its status, even if the objects of an earlier binding cannot be released', async () => {
-    await stage.bound();
-    stage.stopServing();
-    stage.object();
     const binding = stage.binding();
     assert.ok(binding);
     stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
@@ -229,19 +214,13 @@ describe('the unbinding', () => {
   });
 
   describe('of a binding that is not valid', () => {
-    const dropCrd = () => stage.consumer.drop(customResourceDefinitions, { name: crdName });
     const put = (metadata: object = {}) => {
       const binding = stage.binding();
       assert.ok(binding);
       const spec = { kubeconfigSecretRef: 'odd' };
       stage.consumer.put(apiServiceBindings, { ...binding, metadata: { ...binding.metadata, ...metadata }, spec });
     };
-    beforeEach(async () => {
-      await stage.bound();
-      stage.stopServing();
-      stage.object();
-      put();
-    });
+    beforeEach(() => put());
 
     it('keeps the finalizers while the binding exists', async () => {
       await stage.look();

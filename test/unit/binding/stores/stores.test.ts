@@ -17,7 +17,7 @@ import { SimulatedClock } from '../../../support/simulated-clock.ts';
 const now = '2026-11-21T09:30:00Z';
 const ready = { type: 'Ready', status: 'True', lastTransitionTime: now } as const;
 
-function collecting(): { readonly log: Log; readonly logged: (LogFields | undefined)[]; readonly said: string[] } {
+function collecting() {
   const logged: (LogFields | undefined)[] = [];
   const said: string[] = [];
   const warn = (message: string, fields?: LogFields): void => {
@@ -80,13 +80,9 @@ describe('the stores of the consumer', () => {
     const { cluster, opened } = open();
     const status = { conditions: 'none', boundSchemas: [null, 7, {}], permissionClaims: {}, providerPrettyName: 3 };
     cluster.put(apiServiceBindings, objects.bindingManifest({ status }));
-    const {
-      conditions,
-      boundSchemas: bound,
-      permissionClaims,
-      providerPrettyName,
-    } = opened.stores.bindings.get('kettles') ?? {};
-    assert.deepEqual([conditions, bound, permissionClaims, providerPrettyName], [[], [], [], undefined]);
+    const view = opened.stores.bindings.get('kettles');
+    assert.deepEqual([view?.conditions, view?.boundSchemas, view?.permissionClaims], [[], [], []]);
+    assert.equal(view?.providerPrettyName, undefined);
   });
 
   it('keep a binding that is not valid, with the reason', () => {
@@ -103,11 +99,8 @@ describe('the stores of the consumer', () => {
     const { cluster, opened } = open(log);
     cluster.put(apiServiceBindingBundles, objects.bundleManifest({ spec: { kubeconfigSecretRef: { name: '' } } }));
     assert.equal(opened.stores.bundles.get('acme'), undefined);
-    const problems = [
-      'spec.kubeconfigSecretRef.name may not be empty',
-      'spec.kubeconfigSecretRef.key is required',
-      'spec.kubeconfigSecretRef.namespace is required',
-    ];
+    const wrong = ['name may not be empty', 'key is required', 'namespace is required'];
+    const problems = wrong.map((what) => `spec.kubeconfigSecretRef.${what}`);
     assert.deepEqual(logged, [{ kind: 'APIServiceBindingBundle', object: 'acme', problems }]);
     assert.match(said.join(), /; the server treats it as absent; /);
   });
@@ -128,13 +121,11 @@ describe('the stores of a provider', () => {
 
   it('show an export, and find it by its schemas', () => {
     const { cluster, stores } = open();
-    const spec = {
-      ...(objects.exportManifest().spec as object),
-      resources: [
-        { group: 'kitchen.example', resource: 'kettles' },
-        { resource: 'secrets', versions: ['v1'] },
-      ],
-    };
+    const resources = [
+      { group: 'kitchen.example', resource: 'kettles' },
+      { resource: 'secrets', versions: ['v1'] },
+    ];
+    const spec = { ...(objects.exportManifest().spec as object), resources };
     cluster.put(apiServiceExports, objects.exportManifest({ spec, status: { conditions: [ready] } }));
     const view = stores.exports.byIndex(bySchema, 'kettles.kitchen.example')[0];
     assert.equal(stores.exports.byIndex(bySchema, 'secrets.core')[0], view);

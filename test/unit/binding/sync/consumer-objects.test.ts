@@ -3,21 +3,14 @@ import type { BoundSchemaView, ExportView } from '../../../../src/binding/stores
 import { ConsumerObjects, syncVersion } from '../../../../src/binding/sync/consumer-objects.ts';
 import { depsOf } from '../../../support/binding/deps.ts';
 import { SyncStage } from '../../../support/binding/sync-stage.ts';
+import { exportOf, schemaOf, versionOf } from '../../../support/binding/views.ts';
 
 /** Notation of versions: `v1` is served, `v1-` is not served, `v1*` is stored. */
-const schema = (versions: string, scope = 'Namespaced'): BoundSchemaView =>
-  ({
-    group: 'kitchen.example',
-    names: { plural: 'kettles', kind: 'Kettle' },
-    scope,
-    versions: versions.split(' ').map((text) => ({
-      name: text.replace(/[-*]/g, ''),
-      served: !text.includes('-'),
-      storage: text.includes('*'),
-    })),
-  }) as unknown as BoundSchemaView;
+const schema = (versions: string): BoundSchemaView => schemaOf({ versions: versions.split(' ').map(versionIn) });
+const versionIn = (text: string) =>
+  versionOf({ name: text.replace(/[-*]/g, ''), served: !text.includes('-'), storage: text.includes('*') });
 const exported = (versions: readonly string[], resource = 'kettles', group = 'kitchen.example'): ExportView =>
-  ({ resources: [{ group, resource, versions }] }) as unknown as ExportView;
+  exportOf({ resources: [{ group, resource, versions: [...versions] }] });
 
 describe('the version that is synced', () => {
   const cases: [what: string, versions: string, asked: readonly string[], expected: string | undefined][] = [

@@ -11,33 +11,27 @@ const of = (copyOf: string): Partial<ObjectFacts> => ({
   copy: copyOfKettle({ metadata: { annotations: { ...unproved, [copyOfAnnotation]: copyOf } } }),
 });
 const withoutProof: Partial<ObjectFacts> = { copy: copyOfKettle({ metadata: { annotations: unproved } }) };
-const modes = ['sync', 'drain'] as const;
+const at = (key: string): Partial<ObjectFacts> => ({ key, place: { kind: 'at', key: `kb-acme-${key}` } });
 
 describe('a copy after an unobserved deletion of its object', () => {
-  for (const mode of modes) {
-    it(`is deleted if it names this binding and the object (${mode})`, () => {
-      assert.deepEqual(verbs({ mode }), ['deleteCopy']);
-    });
+  const cases: [what: string, facts: Partial<ObjectFacts>, expected: string[], changed?: Partial<SyncContext>][] = [
+    ['is deleted if it names this binding and the object', {}, ['deleteCopy']],
+    ['stays if another cluster with the same kubeconfig or an earlier binding created it', of('b-2/team-a/tea'), []],
+    ['stays if it is the clone of a copy under another name', at('team-a/tea2'), []],
+    ['stays if it is the clone of a copy in another namespace', at('team-b/tea'), []],
+    ['stays while the uid of the binding is not known', {}, [], { bindingUid: undefined }],
+    ['stays if it names an unknown binding', of('undefined/team-a/tea'), [], { bindingUid: undefined }],
+  ];
+  for (const mode of ['sync', 'drain'] as const) {
+    for (const [what, facts, expected, changed] of cases) {
+      it(`${what} (${mode})`, () => assert.deepEqual(verbs({ mode, ...facts }, changed), expected));
+    }
 
     it(`is never deleted because of its age, which depends on two clocks (${mode})`, () => {
       for (const creationTimestamp of ['1999-01-01T00:00:00Z', '2099-01-01T00:00:00Z', undefined]) {
         const metadata = { annotations: unproved, ...(creationTimestamp ? { creationTimestamp } : {}) };
         assert.deepEqual(verbs({ mode, copy: copyOfKettle({ metadata }) }), []);
       }
-    });
-
-    it(`stays if another cluster with the same kubeconfig or an earlier binding created it (${mode})`, () => {
-      assert.deepEqual(verbs({ mode, ...of('b-2/team-a/tea') }), []);
-    });
-
-    it(`stays if it is the clone of a copy under another name (${mode})`, () => {
-      assert.deepEqual(verbs({ mode, key: 'team-a/tea2', place: { kind: 'at', key: 'kb-acme-team-a/tea2' } }), []);
-      assert.deepEqual(verbs({ mode, key: 'team-b/tea', place: { kind: 'at', key: 'kb-acme-team-b/tea' } }), []);
-    });
-
-    it(`stays while the uid of the binding is not known (${mode})`, () => {
-      assert.deepEqual(verbs({ mode }, { bindingUid: undefined }), []);
-      assert.deepEqual(verbs({ mode, ...of('undefined/team-a/tea') }, { bindingUid: undefined }), []);
     });
   }
 });

@@ -4,20 +4,12 @@ import { copyProjection, projectObject } from '../../../../src/binding/sync/sync
 import { deepFreeze } from '../../../support/deep-freeze.ts';
 
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
+const identity = { namespace: 'team-a', name: 'tea', uid: 'u-1', resourceVersion: '5' };
 const object = (annotations: Record<string, string>): KubeObject =>
   deepFreeze({
     apiVersion: 'kitchen.example/v1',
     kind: 'Kettle',
-    metadata: {
-      namespace: 'team-a',
-      name: 'tea',
-      uid: 'u-1',
-      resourceVersion: '5',
-      generation: 2,
-      labels: { app: 'tea' },
-      annotations,
-      managedFields: [{ manager: 'kubectl' }],
-    },
+    metadata: { ...identity, generation: 2, labels: { app: 'tea' }, annotations, managedFields: [{}] },
     spec: { litres: 2 },
     data: { more: 1 },
     status: { hot: true },

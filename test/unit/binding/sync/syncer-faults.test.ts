@@ -2,25 +2,18 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { ObjectName } from '../../../../src/api/object.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
-import { SyncStage, type SyncStageOptions } from '../../../support/binding/sync-stage.ts';
+import { SyncStage, type SyncStageOptions, tea, teaCopy } from '../../../support/binding/sync-stage.ts';
 import { runs } from '../../../support/runs.ts';
 import { SyncWorld } from './sync-world.ts';
 
 type Setting = readonly [SyncStageOptions, readonly ObjectName[], (key: ObjectName) => ObjectName];
 
 const namespaced = ['tea', 'milk'].map((name) => ({ namespace: 'team-a', name }));
+const inTeamA = ({ name }: ObjectName): ObjectName => ({ namespace: 'kb-acme-team-a', name });
 const clusterScoped = ['tea', 'milk'].map((name) => ({ name }));
 const settings: Record<string, Setting> = {
-  'namespaces, watched one by one': [
-    { scope: 'Namespaced', informerScope: 'Namespaced' },
-    namespaced,
-    ({ name }) => ({ namespace: 'kb-acme-team-a', name }),
-  ],
-  'namespaces, watched together': [
-    { scope: 'Namespaced', informerScope: 'Cluster' },
-    namespaced,
-    ({ name }) => ({ namespace: 'kb-acme-team-a', name }),
-  ],
+  'namespaces, watched one by one': [{ scope: 'Namespaced', informerScope: 'Namespaced' }, namespaced, inTeamA],
+  'namespaces, watched together': [{ scope: 'Namespaced', informerScope: 'Cluster' }, namespaced, inTeamA],
   prefixes: [{ scope: 'Cluster', isolation: 'Prefixed' }, clusterScoped, ({ name }) => ({ name: `kb-acme-${name}` })],
   'no isolation': [{ scope: 'Cluster', isolation: 'None' }, clusterScoped, ({ name }) => ({ name })],
 };
@@ -37,10 +30,7 @@ const command = fc.oneof(
   { weight: 8, arbitrary: fc.record({ do: fc.constant('step' as const), index: fc.nat(5) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('fail' as const), index: fc.nat(5), how: fc.nat(3) }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('deliver' as const), index: fc.nat(7), count: fc.nat(5) }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(10, 300, 1_000, 12_000) }),
-  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(10, 300, 1e3, 12e3) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('crash' as const), lost: fc.boolean() }) },
 );
 
@@ -100,9 +90,6 @@ describe('syncer with random events in random order', () => {
 });
 
 describe('syncer that crashes at a write', () => {
-  const tea = { namespace: 'team-a', name: 'tea' };
-  const teaCopy = { namespace: 'kb-acme-team-a', name: 'tea' };
-
   /** Runs the whole life of an object with a crash at the `n`th write. Resolves to whether there was such a write. */
   async function live(n: number, when: 'before' | 'after'): Promise<boolean> {
     const stage = new SyncStage();
@@ -143,10 +130,7 @@ describe('syncer that crashes at a write', () => {
     await settle();
     assert.deepEqual(stage.object(tea)?.status, { hot: true });
     const object = stage.object(tea);
-    if (object) {
-      const metadata = { ...object.metadata, deletionTimestamp: '2026-11-21T09:00:00Z' };
-      stage.consumer.put(stage.kettles.consumer, { ...object, metadata });
-    }
+    stage.put(tea, { ...object, metadata: { ...object?.metadata, ...tea, deletionTimestamp: '2026-11-21T09:00:00Z' } });
     await settle();
     assert.deepEqual([stage.object(tea), stage.copy(teaCopy)], [undefined, undefined]);
     await stage.kill();

@@ -24,15 +24,26 @@ describe('syncer', () => {
   let stage: SyncStage;
   afterEach(() => stage.kill());
 
-  const open = (options?: SyncStageOptions): SyncStage => {
+  const open = (options?: SyncStageOptions): void => {
     stage = openStage(options);
-    return stage;
   };
-  const inStep = async (options?: SyncStageOptions): Promise<void> => {
-    stage = await stageInSync(options);
+  const inStep = async (): Promise<void> => {
+    stage = await stageInSync();
   };
   const heldKeys = (count: number): { namespace: string; name: string }[] =>
     Array.from({ length: count }, (_, i) => ({ namespace: 'team-a', name: `tea-${i}` }));
+
+  /** A stage of this many copies whose objects vanished while no syncer ran. */
+  async function vanished(count: number): Promise<void> {
+    open();
+    stage.start();
+    for (const key of heldKeys(count)) stage.put(key);
+    await stage.settle();
+    await stage.kill();
+    for (const key of heldKeys(count)) stage.consumer.drop(stage.kettles.consumer, key);
+    stage.consumer.calls.length = 0;
+    stage.provider.calls.length = 0;
+  }
 
   describe('in the life of an object', () => {
     it('creates the copy, adds the finalizer, and copies the status, without reads', async () => {
@@ -61,10 +72,7 @@ describe('syncer', () => {
       await stage.settle();
       assert.deepEqual([stage.object(tea), stage.copy(teaCopy)], [undefined, undefined]);
       assert.deepEqual(pluck(stage.provider.calls, 'verb'), ['create', 'delete']);
-      assert.equal(
-        stage.consumer.calls.some(({ verb }) => verb === 'get' || verb === 'list'),
-        false,
-      );
+      assert.ok(!stage.consumer.calls.some(({ verb }) => verb === 'get' || verb === 'list'));
     });
 
     it('makes at most five writes for a hundred changes of a status in a second, including the last', async () => {
@@ -102,16 +110,10 @@ describe('syncer', () => {
         stage.start();
         stage.put({ name: 'tea' });
         await stage.settle();
-        const copy = stage.copy(copyName);
-        assert.deepEqual(
-          copy?.metadata.annotations,
-          ownAnnotations('tea', stage.object({ name: 'tea' })?.metadata.uid ?? ''),
-        );
-        const owned = (copy?.metadata.ownerReferences ?? []).map(({ kind, uid, controller }) => [
-          kind,
-          uid,
-          controller,
-        ]);
+        const { annotations, ownerReferences = [] } = stage.copy(copyName)?.metadata ?? {};
+        const { uid = '' } = stage.object({ name: 'tea' })?.metadata ?? {};
+        assert.deepEqual(annotations, ownAnnotations('tea', uid));
+        const owned = pluck(ownerReferences, 'kind', 'uid', 'controller');
         assert.deepEqual(owned, isolation === 'Namespaced' ? [] : [['Namespace', 'uid-of-kb-acme', undefined]]);
         stage.report(copyName, { hot: true });
         await stage.settle();
@@ -146,62 +148,36 @@ describe('syncer', () => {
       assert.deepEqual([stage.object(tea), stage.copy(teaCopy)], [undefined, undefined]);
     });
 
-    it('deletes the copy if the object was deleted before it had the finalizer', async () => {
-      open();
-      stage.start();
-      stage.consumer.fault = ({ verb }) => {
-        if (verb === 'patch') stage.consumer.drop(stage.kettles.consumer, tea);
-      };
-      stage.put(tea);
-      await stage.settle();
-      assert.deepEqual([stage.object(tea), stage.copy(teaCopy)], [undefined, undefined]);
-    });
-
     it('deletes any number of copies after observed deletions of their objects', async () => {
       await inStep();
       for (const key of heldKeys(30)) stage.put(key);
       await stage.settle();
       for (const key of heldKeys(30)) stage.consumer.drop(stage.kettles.consumer, key);
       await stage.settle();
-      assert.deepEqual(
-        stage.provider.list(stage.kettles.provider).map(({ metadata }) => metadata.name),
-        ['tea'],
-      );
+      const copies = stage.provider.list(stage.kettles.provider);
+      assert.equal(copies.map(({ metadata }) => metadata.name).join(), 'tea');
     });
   });
 
-  describe('with objects of other owners', () => {
-    it('changes nothing, and reports whose name is taken', async () => {
-      open({ scope: 'Cluster', isolation: 'None' });
-      const other = { ...otherKonnectorAnnotations('', 'x-1'), 'kube-bind.io/cluster-namespace': 'kb-other' };
-      stage.putCopy({ name: 'tea' }, { metadata: { name: 'tea', annotations: other }, spec: { litres: 9 } });
-      stage.putCopy({ name: 'coffee' }, { metadata: { name: 'coffee', annotations: other } });
-      stage.putCopy({ name: 'milk' });
-      const syncer = stage.start();
-      stage.put({ name: 'tea' });
-      await stage.settle(60_000);
-      assert.deepEqual([stage.provider.writes, stage.consumer.writes], [[], []]);
-      assert.deepEqual(syncer.problems().length, 1);
-      assert.match(syncer.problems().join(), /already has an object "[^"]*tea" that is not the copy of this object/);
-      stage.provider.drop(stage.kettles.provider, { name: 'tea' });
-      await stage.settle();
-      assert.equal(litresOf(stage.copy({ name: 'tea' })), 2);
-      assert.deepEqual(syncer.problems(), []);
-    });
+  it('changes no objects of other owners, and reports whose name is taken', async () => {
+    open({ scope: 'Cluster', isolation: 'None' });
+    const other = { ...otherKonnectorAnnotations('', 'x-1'), 'kube-bind.io/cluster-namespace': 'kb-other' };
+    stage.putCopy({ name: 'tea' }, { metadata: { name: 'tea', annotations: other }, spec: { litres: 9 } });
+    stage.putCopy({ name: 'coffee' }, { metadata: { name: 'coffee', annotations: other } });
+    stage.putCopy({ name: 'milk' });
+    const syncer = stage.start();
+    stage.put({ name: 'tea' });
+    await stage.settle(60_000);
+    assert.deepEqual([stage.provider.writes, stage.consumer.writes], [[], []]);
+    assert.deepEqual(syncer.problems().length, 1);
+    assert.match(syncer.problems().join(), /already has an object "[^"]*tea" that is not the copy of this object/);
+    stage.provider.drop(stage.kettles.provider, { name: 'tea' });
+    await stage.settle();
+    assert.equal(litresOf(stage.copy({ name: 'tea' })), 2);
+    assert.deepEqual(syncer.problems(), []);
   });
 
   describe('with copies whose objects vanished unobserved', () => {
-    async function vanished(count: number): Promise<void> {
-      open();
-      stage.start();
-      for (const key of heldKeys(count)) stage.put(key);
-      await stage.settle();
-      await stage.kill();
-      for (const key of heldKeys(count)) stage.consumer.drop(stage.kettles.consumer, key);
-      stage.consumer.calls.length = 0;
-      stage.provider.calls.length = 0;
-    }
-
     it('deletes a few, each after a read', async () => {
       await vanished(19);
       stage.start();
@@ -233,10 +209,7 @@ describe('syncer', () => {
       stage.consumer.deliver = (_, event) => void held.push(event);
       stage.put(key);
       await stage.settle();
-      assert.equal(
-        stage.provider.writes.some((write) => write.startsWith('delete')),
-        false,
-      );
+      assert.ok(!stage.provider.writes.some((write) => write.startsWith('delete')));
       stage.consumer.deliver = (_, event) => event();
       for (const event of held) event();
     });
@@ -268,12 +241,7 @@ describe('syncer', () => {
     });
 
     it('drain: deletes any number of copies of a kind that is already deleted', async () => {
-      open();
-      stage.start();
-      for (const key of heldKeys(30)) stage.put(key);
-      await stage.settle();
-      await stage.kill();
-      for (const key of heldKeys(30)) stage.consumer.drop(stage.kettles.consumer, key);
+      await vanished(30);
       stage.consumer.drop(customResourceDefinitions, { name: 'kettles.kitchen.example' });
       const syncer = stage.start('drain');
       assert.equal(syncer.remaining(), 30);
@@ -282,21 +250,18 @@ describe('syncer', () => {
     });
 
     it('drain: does not wait for copies that it never deletes', async () => {
-      const isolated = open({ scope: 'Cluster', isolation: 'Prefixed' });
-      isolated.putCopy(
-        { name: 'left-by-another-isolation' },
-        { metadata: { name: '', annotations: ownAnnotations('left-by-another-isolation', 'c-1') } },
-      );
-      isolated.putCopy({ name: 'kb-acme-tea' }, { metadata: { name: '', annotations: ownAnnotations('tea', 'c-2') } });
-      isolated.putCopy(
-        { name: 'kb-acme-clone' },
-        { metadata: { name: '', annotations: ownAnnotations('tea', 'c-2') } },
-      );
-      const syncer = isolated.start('drain');
+      open({ scope: 'Cluster', isolation: 'Prefixed' });
+      for (const [name, of] of [
+        ['left-by-another-isolation', 'left-by-another-isolation'],
+        ['kb-acme-tea', 'tea'],
+        ['kb-acme-clone', 'tea'],
+      ] as const)
+        stage.putCopy({ name }, { metadata: { name, annotations: ownAnnotations(of, `uid-of-${of}`) } });
+      const syncer = stage.start('drain');
       assert.equal(syncer.remaining(), 1);
-      await isolated.settle();
+      await stage.settle();
       assert.equal(syncer.remaining(), 0);
-      assert.deepEqual(isolated.provider.writes, ['delete kettles kb-acme-tea']);
+      assert.deepEqual(stage.provider.writes, ['delete kettles kb-acme-tea']);
     });
 
     it('does not report zero remaining objects before it knows', () => {

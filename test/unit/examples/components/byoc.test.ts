@@ -5,14 +5,13 @@ import { ApiError } from '../../../../src/kube/errors.ts';
 import { ComponentStage, entryUid } from '../../../support/inventory/component-stage.ts';
 import { simulatedKubeconfig } from '../../../support/inventory/kubeconfigs.ts';
 
+const kubeconfigSecretRef = { name: 'supplied', key: 'config' };
+
 describe('byoc', () => {
   const stage = async (kubeconfig: string | undefined): Promise<ComponentStage> => {
     const world = new ComponentStage();
-    await world.start({
-      mode: 'byoc',
-      kubeconfigSecretRef: { name: 'supplied', key: 'config' },
-      components: { byoc: { config: { lifetimeSeconds: 3600 } } },
-    });
+    const components = { byoc: { config: { lifetimeSeconds: 3600 } } };
+    await world.start({ mode: 'byoc', kubeconfigSecretRef, components });
     world.secret('supplied', kubeconfig);
     return world;
   };
@@ -94,8 +93,8 @@ describe('byoc', () => {
   for (const [what, spec, kubeconfig] of [
     ['no Secret was named', {}, undefined],
     ['the Secret never existed', { kubeconfigSecretRef: { name: 'never', key: 'config' } }, undefined],
-    ['the Secret is empty', { kubeconfigSecretRef: { name: 'supplied', key: 'config' } }, ''],
-    ['the Secret contains no kubeconfig', { kubeconfigSecretRef: { name: 'supplied', key: 'config' } }, 'hello'],
+    ['the Secret is empty', { kubeconfigSecretRef }, ''],
+    ['the Secret contains no kubeconfig', { kubeconfigSecretRef }, 'hello'],
   ] as const) {
     it(`tears down an entry that never worked: ${what}`, async () => {
       const world = new ComponentStage();
@@ -103,11 +102,8 @@ describe('byoc', () => {
       if (kubeconfig !== undefined) world.secret('supplied', kubeconfig);
       assert.notEqual((await world.run('byoc')).outcome, 'Done');
       assert.deepEqual(await world.run('byoc', 'delete'), { outcome: 'Deleted' });
-      assert.deepEqual(
-        world.management.calls.filter(({ verb, name }) => verb === 'get' && name.endsWith('/')),
-        [],
-        'no list of Secrets is requested',
-      );
+      const lists = world.management.calls.filter(({ verb, name }) => verb === 'get' && name.endsWith('/'));
+      assert.deepEqual(lists, [], 'no list of Secrets is requested');
     });
   }
 
@@ -179,12 +175,10 @@ describe('byoc', () => {
     assert.equal(world.managed.list(serviceAccounts).length, 1);
     assert.deepEqual(await world.run('byoc', 'delete'), { outcome: 'Deleted' });
     assert.deepEqual(world.managed.list(serviceAccounts), []);
+    const account = `drawbridge-${entryUid}`;
     assert.deepEqual(
       world.managed.writes.filter((write) => write.startsWith('delete')),
-      [
-        `delete clusterrolebindings drawbridge-${entryUid}`,
-        `delete serviceaccounts kube-system/drawbridge-${entryUid}`,
-      ],
+      [`delete clusterrolebindings ${account}`, `delete serviceaccounts kube-system/${account}`],
     );
   });
 });

@@ -47,10 +47,8 @@ describe('components of a managed cluster', () => {
     };
     assert.deepEqual(await missing('network'), ['/spec/cluster/region', '/spec/components/network/config/cidr']);
     assert.deepEqual(await missing('cluster'), ['/spec/cluster/region', '/status/outputs/network/vnetName']);
-    assert.deepEqual(await missing('kubeconfig'), [
-      '/status/outputs/cluster/shootName',
-      '/status/outputs/cluster/endpoint',
-    ]);
+    const ofCluster = ['/status/outputs/cluster/shootName', '/status/outputs/cluster/endpoint'];
+    assert.deepEqual(await missing('kubeconfig'), ofCluster);
     assert.deepEqual(await missing('connectivity-proxy'), ['/status/outputs/kubeconfig/version']);
     assert.deepEqual(await missing('byoc'), ['/spec/kubeconfigSecretRef/name']);
   });
@@ -85,14 +83,9 @@ describe('components of a managed cluster', () => {
     assert.equal(await runAll(), known);
   });
 
+  const otherSpace = { addressPrefixes: ['10.9.0.0/16'] };
   for (const [what, resource, name, path, changed] of [
-    [
-      'network',
-      virtualNetworks,
-      network,
-      '/spec/addressSpace/addressPrefixes',
-      { addressSpace: { addressPrefixes: ['10.9.0.0/16'] } },
-    ],
+    ['network', virtualNetworks, network, '/spec/addressSpace/addressPrefixes', { addressSpace: otherSpace }],
     ['cluster', shoots, shoot, '/spec/kubernetes/version', { kubernetes: { version: '1.20.0' } }],
   ] as const) {
     it(`correct changed fields of the ${what}, and keep other fields`, async () => {
@@ -142,10 +135,9 @@ describe('components of a managed cluster', () => {
     world.management.put(virtualNetworks, { apiVersion: 'v1', kind: 'VirtualNetwork', metadata: network, spec: {} });
     const outcome = await world.run('network');
     assert.equal(outcome.outcome, 'Retry');
-    assert.match(
-      outcome.message ?? '',
-      /does not belong to this entry; if nothing else uses it, delete it, or let the component adopt it, and so change and delete it: kubectl label .+=11111111-/,
-    );
+    const remedy =
+      /does not belong to this entry; if nothing else uses it, delete it, or let the component adopt it, and so change and delete it: kubectl label .+=11111111-/;
+    assert.match(outcome.message ?? '', remedy);
   });
 
   it('fail permanently on a lifetime that the server rejects', async () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import {
   addressViolation,
   entryNameIn,
@@ -8,6 +7,7 @@ import {
   requireEncryption,
 } from '../../../../examples/inventory/components/sdk/http-transports.ts';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
+import { type Listening, listenHttp } from '../../../../src/kit/listen.ts';
 
 const apiUrl = 'https://api.example.org/base';
 const url = `${apiUrl}/apis/inventory.drawbridge.dev/v1alpha1/namespaces/fleet/clusterinventories/rt-1`;
@@ -65,42 +65,30 @@ describe('configured addresses', () => {
     it(`may be ${address}`, () => requireEncryption({ apiUrl: address, apiCa: undefined, callbackUrl: address }));
   }
 
-  for (const address of [
-    'http://a.example.org',
-    'http://127.0.0.1.example.org',
-    'http://10.0.0.1',
-    'ftp://localhost',
-    'a',
-  ]) {
+  const insecure = ['http://a.example.org', 'http://127.0.0.1.example.org', 'http://10.0.0.1', 'ftp://localhost', 'a'];
+  for (const address of insecure) {
     it(`must not be ${address}, over which tokens would travel in clear text`, () => {
       for (const field of ['apiUrl', 'callbackUrl']) {
-        assert.throws(() => requireEncryption({ ...own, [field]: address }), {
-          code: 'InsecureAddress',
-          message: new RegExp(
-            `^${field} is "${address}"; allowed are https URLs, and http only for loopback addresses`,
-          ),
-        });
+        const allowed = 'allowed are https URLs, and http only for loopback addresses';
+        const message = new RegExp(`^${field} is "${address}"; ${allowed}`);
+        assert.throws(() => requireEncryption({ ...own, [field]: address }), { code: 'InsecureAddress', message });
       }
     });
   }
 });
 
 describe('answers to reports', () => {
-  let server: Server;
-  let transports: ReturnType<typeof httpTransports>;
+  const transports = httpTransports({ apiUrl, apiCa: undefined, callbackCa: undefined });
+  let server: Listening;
   let next: { status: number; body: string };
   before(async () => {
-    server = createServer((_, response) => response.writeHead(next.status).end(next.body));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    transports = httpTransports({ apiUrl, apiCa: undefined, callbackCa: undefined });
+    const answering = createServer((_, response) => response.writeHead(next.status).end(next.body));
+    server = await listenHttp(answering, '127.0.0.1', 0);
   });
-  after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  after(() => server.close());
   const report = (status: number, body: string) => {
     next = { status, body };
-    const callbackUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/runs/u.c.1`;
+    const callbackUrl = `http://127.0.0.1:${server.port}/v1/runs/u.c.1`;
     return transports.report({ ...request, callback: callbackUrl }, 't', {}, new AbortController().signal);
   };
 
