@@ -90,6 +90,8 @@ export class BindingChartStage {
       this.kinds.ovens.crd.metadata.name,
     );
     await this.backend.close();
+    // The next file on the plane of the provider creates it again.
+    await this.whenGone(namespaces, { name: this.backend.clusterNamespace }, this.provider.client);
     await this.provider.close();
     await this.plane.stop();
   }
